@@ -1,0 +1,54 @@
+# Everything a newcomer, a developer and CI run. `make help` lists it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format requirements clean
+
+help: ## List the commands
+	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+
+run: $(VENV)/run.stamp ## Start a database, load a catalogue, serve it on http://127.0.0.1:8000
+	@exec "$(BIN)/localidades-api" serve $(ARGS)
+
+test: $(VENV)/dev.stamp ## Run every test against a real Postgres of its own
+	"$(BIN)/python" -m pytest $(ARGS)
+
+lint: $(VENV)/dev.stamp ## Check style, types and the floors of the house
+	"$(BIN)/ruff" check .
+	"$(BIN)/ruff" format --check .
+	"$(BIN)/mypy"
+	"$(BIN)/lint-imports" --no-logo
+	"$(BIN)/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml
+
+format: $(VENV)/dev.stamp ## Format the code
+	"$(BIN)/ruff" check --fix .
+	"$(BIN)/ruff" format .
+
+COMPILE = "$(BIN)/uv" pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-emit-index-url --no-emit-find-links
+
+requirements: $(VENV)/dev.stamp ## Pin the newest dependencies, with hashes
+	$(COMPILE) --upgrade --group build --group dev --extra embedded --output-file requirements/dev.txt
+	$(COMPILE) --constraint requirements/dev.txt --group build --extra embedded --output-file requirements/run.txt
+	$(COMPILE) --constraint requirements/dev.txt --group build --output-file requirements/serve.txt
+
+clean: ## Remove the virtual environment and caches; the database stays
+	rm -rf "$(VENV)" .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# Each stamp stands for an environment that holds exactly what its file pins.
+$(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/python
+	"$(BIN)/python" -m pip install --quiet --require-hashes -r requirements/run.txt
+	"$(BIN)/python" -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch "$@"
+
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
+	"$(BIN)/python" -m pip install --quiet --require-hashes -r requirements/dev.txt
+	@touch "$@"
+
+$(VENV)/bin/python:
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
+	"$(PYTHON)" -m venv "$(VENV)"

@@ -1,0 +1,93 @@
+"""Run migrations, and load the seed once they are done.
+
+One run at a time: a second one waits for the first. The seed migration only leaves a note (`pending_seed`); the note
+is followed here, when the schema is the one that the importer knows (decision 0004).
+"""
+
+import asyncio
+from logging.config import fileConfig
+
+from alembic import context
+from alembic.util import CommandError
+from sqlalchemy import Connection, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from localidades_api.console import print_report, watch_import
+from localidades_api.database import Database
+from localidades_api.embedded import provide_database
+from localidades_api.errors import LocalidadesError
+from localidades_api.importer.seed import load_pending_seed
+from localidades_api.models import metadata
+from localidades_api.settings import read_settings
+
+_LOCK = 6_088_304_401
+
+
+def _is_ours(name: str | None, kind: str, parents: object) -> bool:  # noqa: ARG001  # Alembic's signature
+    """Leave the partitions out: a release's table comes with its import, not with a migration."""
+    return not (kind == "table" and name is not None and name.startswith("localities_r"))
+
+
+def _migrate(connection: Connection) -> bool:
+    """Run what was asked for; tell whether that was an upgrade and has reached the newest schema."""
+    context.configure(
+        connection=connection, target_metadata=metadata, include_name=_is_ours, compare_server_default=True
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+    migration = context.get_context()
+    return "destination_rev" in migration.opts and migration.get_current_heads() == context.get_head_revisions()
+
+
+async def _take_lock(connection: AsyncConnection) -> None:
+    """Wait for another run, which may be loading its seed; then set limits for this one's statements."""
+    await connection.execute(text("SET lock_timeout = '10min'"))
+    await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
+    await connection.execute(text("SET lock_timeout = '10s'"))
+    await connection.execute(text("SET statement_timeout = '15min'"))
+    await connection.commit()
+
+
+async def _run(url: str, catalogue: str) -> None:
+    database = Database.for_writing(url)
+    try:
+        async with database.connect() as connection:
+            await _take_lock(connection)
+            at_head = await connection.run_sync(_migrate)
+            await connection.commit()
+            if at_head and context.config.attributes.get("seed", True):
+                await _seed(url, catalogue)
+    finally:
+        await database.dispose()
+
+
+async def _seed(url: str, catalogue: str) -> None:
+    """Load the seed over a connection of its own: this run's connection keeps the lock."""
+    database = Database.for_writing(url)
+    try:
+        with watch_import() as progress:
+            report = await load_pending_seed(database, catalogue, progress)
+        if report:
+            print_report(report)
+    finally:
+        await database.dispose()
+
+
+def _run_online() -> None:
+    if context.config.config_file_name and context.config.attributes.get("configure_logging", True):
+        fileConfig(context.config.config_file_name, disable_existing_loggers=False)
+    try:
+        # A command that runs migrations itself has read the settings already.
+        settings = context.config.attributes.get("settings") or read_settings()
+        with provide_database(settings) as url:
+            asyncio.run(_run(url, settings.catalogue))
+    except LocalidadesError as error:
+        raise CommandError(str(error)) from error
+
+
+if context.is_offline_mode():
+    context.configure(dialect_name="postgresql", target_metadata=metadata, literal_binds=True)
+    with context.begin_transaction():
+        context.run_migrations()
+else:
+    _run_online()

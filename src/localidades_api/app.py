@@ -1,0 +1,73 @@
+"""The application: what it is made of, and what lives as long as it does."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from fastapi_offline import FastAPIOffline
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+
+from localidades_api import __version__, health, router
+from localidades_api.database import Database
+from localidades_api.errors import ConfigurationError
+from localidades_api.openapi import describe
+from localidades_api.problems import install_handlers
+from localidades_api.releases import ReleaseTracker
+from localidades_api.repository import CatalogueRepository
+from localidades_api.router import Catalogue, CensusHeaders
+from localidades_api.settings import Settings
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Build the service; the database is reached when it starts, not here."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if settings.database_url is None:
+            raise ConfigurationError("DATABASE_URL is not set: start the service with `localidades-api serve`.")
+        database = Database.for_reading(
+            settings.database_url.get_secret_value(),
+            pool_size=settings.pool_size,
+            timeout=settings.database_timeout,
+        )
+        repository = CatalogueRepository(database)
+        releases = ReleaseTracker(repository, settings.release_poll)
+        app.state.catalogue = Catalogue(repository, releases)
+        following = asyncio.create_task(releases.follow())
+        try:
+            yield
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            await database.dispose()
+
+    app = FastAPIOffline(
+        title="localidades-api",
+        version=__version__,
+        summary="INEGI's catalogue of the localities of Mexico.",
+        lifespan=lifespan,
+        redirect_slashes=False,  # Starlette's redirect takes the Host header at its word
+        generate_unique_id_function=_operation_id,
+    )
+    app.include_router(router.router)
+    app.include_router(health.router)
+    app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
+    app.add_api_route("/", _go_to_index, include_in_schema=False)
+    app.add_middleware(CensusHeaders)
+    install_handlers(app)
+    describe(app)
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    """Name an operation as its function is named: it becomes a method of generated clients."""
+    return route.name
+
+
+async def _go_to_index(request: Request) -> Response:  # noqa: ARG001  # FastAPI's signature
+    return Response(status_code=307, headers={"Location": router.PREFIX.lstrip("/") + "/"})

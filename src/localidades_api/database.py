@@ -1,0 +1,159 @@
+"""Connections to Postgres: DATABASE_URL in any spelling, a bounded pool, driver errors in one place."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Self
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+from sqlalchemy import Executable, Row
+from sqlalchemy.exc import DBAPIError, InterfaceError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
+
+# What other drivers and hosts put into a query that asyncpg would send to the server as a setting.
+_FOREIGN_OPTIONS = frozenset(
+    {
+        "channel_binding",
+        "client_encoding",
+        "connection_limit",
+        "gssencmode",
+        "keepalives",
+        "keepalives_count",
+        "keepalives_idle",
+        "keepalives_interval",
+        "load_balance_hosts",
+        "pgbouncer",
+        "pool_timeout",
+        "prepared_statement_cache_size",
+        "schema",
+    }
+)
+_TIMEOUT_OPTIONS = frozenset({"connect_timeout", "timeout"})
+
+# SQLSTATE classes (and codes) that say "not now": connection, resources, operator intervention, and a
+# read-only or recovering server.
+_TRANSIENT_SQLSTATES = ("08", "53", "57", "58", "25006", "40001", "55P03")
+
+
+@dataclass(frozen=True, slots=True)
+class Dsn:
+    """A database address as asyncpg reads it."""
+
+    address: str
+    connect_timeout: float | None
+
+    @classmethod
+    def parse(cls, url: str) -> Self:
+        """Read any common spelling of a Postgres URL.
+
+        Takes the schemes `postgres`, `postgresql` and `postgresql+driver`; `ssl` for `sslmode`; several hosts in
+        libpq's spelling or SQLAlchemy's (`?host=a:5432&host=b:5432`); options of other drivers are dropped.
+        Raises ConfigurationError, without the address: it may hold a password.
+        """
+        parts = urlsplit(url.strip())
+        if parts.scheme.partition("+")[0] not in {"postgres", "postgresql"}:
+            raise ConfigurationError(
+                "DATABASE_URL is no Postgres address; write postgresql://user:password@host:5432/database"
+            )
+        options: dict[str, str] = {"application_name": "localidades-api"}
+        hosts: list[str] = []
+        connect_timeout = None
+        for name, value in parse_qsl(parts.query, keep_blank_values=True):
+            if name == "host":
+                hosts.append(value)
+            elif name in _TIMEOUT_OPTIONS:
+                connect_timeout = _seconds(name, value)
+            elif name not in _FOREIGN_OPTIONS:
+                options["sslmode" if name == "ssl" else name] = value
+        if hosts:
+            options["host"] = ",".join(hosts)
+        query = urlencode(options, quote_via=quote)
+        return cls(urlunsplit(("postgresql", parts.netloc, parts.path, query, "")), connect_timeout)
+
+
+def _seconds(name: str, value: str) -> float | None:
+    try:
+        return float(value) or None  # libpq: 0 waits for ever, and so does None
+    except ValueError:
+        raise ConfigurationError(f"DATABASE_URL: {name} is a number of seconds") from None
+
+
+class Database:
+    """A pool of connections to one Postgres (or to one of several hosts)."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self.engine = engine
+
+    @classmethod
+    def for_reading(cls, url: str, *, pool_size: int, timeout: float) -> Self:
+        """Open a pool whose sessions can only read, each statement on its own, within `timeout` seconds."""
+        dsn = Dsn.parse(url)
+
+        async def connect() -> asyncpg.Connection:
+            return await asyncpg.connect(
+                dsn.address,
+                timeout=min(dsn.connect_timeout or timeout, timeout),
+                command_timeout=timeout,
+                server_settings={
+                    "default_transaction_read_only": "on",
+                    "statement_timeout": str(int(timeout * 1000)),
+                },
+            )
+
+        engine = create_async_engine(
+            "postgresql+asyncpg://",
+            async_creator=connect,
+            isolation_level="AUTOCOMMIT",  # one statement is one round trip, without BEGIN and COMMIT
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=timeout,
+        )
+        return cls(engine)
+
+    @classmethod
+    def for_writing(cls, url: str) -> Self:
+        """Open a single connection at a time, for migrations and imports."""
+        dsn = Dsn.parse(url)
+
+        async def connect() -> asyncpg.Connection:
+            return await asyncpg.connect(dsn.address, timeout=dsn.connect_timeout or 10)
+
+        return cls(create_async_engine("postgresql+asyncpg://", async_creator=connect, pool_size=1, max_overflow=0))
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[AsyncConnection]:
+        """Lend a connection; a database that can't answer now is raised as DatabaseUnavailableError."""
+        try:
+            async with self.engine.connect() as connection:
+                yield connection
+        except (OSError, TimeoutError, PoolTimeoutError, InterfaceError) as error:
+            raise DatabaseUnavailableError from error
+        except (DBAPIError, asyncpg.PostgresError) as error:
+            sqlstate = getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlstate", None)
+            if sqlstate is None or sqlstate.startswith(_TRANSIENT_SQLSTATES):
+                raise DatabaseUnavailableError from error
+            raise
+
+    async def fetch(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
+        """Run a SELECT and return its rows.
+
+        A pooled connection may have died since it was last used. Asking it first would double the round trips of
+        every request; instead a SELECT that meets a dead one is run once more, on a new one.
+        """
+        try:
+            async with self.connect() as connection:
+                return (await connection.execute(statement, parameters)).all()
+        except DatabaseUnavailableError as error:
+            cause = error.__cause__
+            if not (isinstance(cause, DBAPIError) and cause.connection_invalidated):
+                raise
+        async with self.connect() as connection:
+            return (await connection.execute(statement, parameters)).all()
+
+    async def dispose(self) -> None:
+        """Close every connection."""
+        await self.engine.dispose()

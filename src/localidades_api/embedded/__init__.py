@@ -1,0 +1,32 @@
+"""A private Postgres in a folder, for whoever has configured none.
+
+Everybody who uses the folder's server shares it, and it runs for as long as one of them does: see `keeper`.
+
+    cluster-18/    the data; another major version gets another folder
+    run/           the socket, elsewhere if its path is too long; nothing listens on a network
+    postgres.log   what server and keeper say
+    users.lock     held shared by each user, and exclusively by a keeper that stops the server
+    start.lock     held by the one who starts the server
+    keeper.lock    held by the keeper
+    postgres-18.6/ a copy of the binaries, where root's are closed to the server's user
+    *.partial      something unfinished: the next start removes it
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from localidades_api.embedded.binaries import find_binaries
+from localidades_api.embedded.server import run_embedded
+from localidades_api.settings import Settings
+
+__all__ = ["find_binaries", "provide_database", "run_embedded"]
+
+
+@contextmanager
+def provide_database(settings: Settings) -> Iterator[str]:
+    """Yield the address of the configured database, or of an embedded one that runs meanwhile."""
+    if settings.database_url is not None:
+        yield settings.database_url.get_secret_value()
+    else:
+        with run_embedded(settings.data_dir, settings.postgres_bin) as url:
+            yield url

@@ -1,0 +1,184 @@
+"""Using the embedded server: start it or attach to it, and see it stopped by the last one."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from localidades_api.embedded import keeper
+from localidades_api.embedded.binaries import clean_environment, find_binaries, make_reachable
+from localidades_api.embedded.cluster import choose_account, make_cluster, make_data_dir, make_socket_dir
+from localidades_api.embedded.keeper import PAUSE, lock_within, open_lock
+from localidades_api.errors import EmbeddedPostgresError
+
+if sys.platform != "win32":
+    import fcntl
+
+_START_PATIENCE = 60.0
+_STOP_PATIENCE = 15.0
+_LOG_LIMIT = 10_000_000  # bytes
+_SETTINGS = {
+    "listen_addresses": "",
+    "port": "5432",
+    "max_connections": "100",
+    "shared_buffers": "128MB",
+    "client_connection_check_interval": "1s",  # a killed importer's lock is free at once
+    "wal_level": "minimal",  # nothing replicates this server, and COPY into a new table needs no log
+    "max_wal_senders": "0",
+    "max_wal_size": "1GB",
+}
+
+
+@contextmanager
+def run_embedded(data_dir: Path, postgres_bin: Path | None) -> Iterator[str]:
+    """Start the server of the folder, or attach to the running one, and yield its address.
+
+    `postgresql://postgres@/localidades?host=%2Fsrv%2Flocalidades%2Frun&port=5432`
+    Waits in the end, if this was the last user, until the server has stopped. Raises EmbeddedPostgresError.
+    """
+    if sys.platform == "win32":
+        raise EmbeddedPostgresError("The embedded Postgres does not run on Windows: set DATABASE_URL.")
+    with _explained(data_dir):
+        data_dir = make_data_dir(data_dir)
+        users = open_lock(data_dir / "users.lock")
+    try:
+        with _explained(data_dir):
+            if not lock_within(users, fcntl.LOCK_SH, _START_PATIENCE):
+                raise EmbeddedPostgresError(f"The Postgres of {data_dir} takes too long to stop: try again.")
+            socket_dir = _start_or_attach(data_dir, postgres_bin)
+        yield f"postgresql://postgres@/localidades?host={quote(str(socket_dir), safe='')}&port=5432"
+    finally:
+        with suppress(OSError):  # the folder was removed meanwhile
+            _leave(data_dir, users)
+        os.close(users)
+
+
+@contextmanager
+def _explained(data_dir: Path) -> Iterator[None]:
+    """Turn what the system refuses into a sentence with a remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise EmbeddedPostgresError(
+            f"The embedded Postgres can't work in {data_dir}: {error}. Set LOCALIDADES_DATA_DIR to a folder "
+            "that is yours, or set DATABASE_URL."
+        ) from error
+
+
+def _start_or_attach(data_dir: Path, postgres_bin: Path | None) -> Path:
+    """Return the folder of the socket once the server is ready; one process at a time, the others wait."""
+    start = open_lock(data_dir / "start.lock")
+    try:
+        deadline = time.monotonic() + _START_PATIENCE
+        if not lock_within(start, fcntl.LOCK_EX, _START_PATIENCE):
+            raise EmbeddedPostgresError(f"Another process takes too long to start the Postgres of {data_dir}.")
+        launched = False
+        while time.monotonic() < deadline:
+            if _is_kept(data_dir):
+                socket_dir = _find_ready(data_dir)
+                if socket_dir is not None:
+                    return socket_dir
+                time.sleep(PAUSE)
+            elif launched:
+                break  # the keeper has ended, and so has the server
+            else:
+                launched = _launch(data_dir, postgres_bin)
+        raise EmbeddedPostgresError(f"The Postgres of {data_dir} did not start. {_read_log_end(data_dir)}")
+    finally:
+        os.close(start)
+
+
+def _is_kept(data_dir: Path) -> bool:
+    """Tell whether a keeper lives: a server without one is as good as gone."""
+    lock = open_lock(data_dir / "keeper.lock")
+    try:
+        return not lock_within(lock, fcntl.LOCK_SH, 0)
+    finally:
+        os.close(lock)
+
+
+def _find_ready(data_dir: Path) -> Path | None:
+    """Find the socket of the running server, of whichever version; pid files of killed ones lie about."""
+    for cluster in data_dir.glob("cluster-*"):
+        postmaster = keeper.read_postmaster(cluster)
+        if postmaster is not None:
+            _, socket_dir, says_ready = postmaster
+            if says_ready and keeper.answers(socket_dir):
+                return socket_dir
+    return None
+
+
+def _launch(data_dir: Path, postgres_bin: Path | None) -> bool:
+    """Prepare what is missing and start a keeper; False if it met another."""
+    account = choose_account(data_dir)
+    for leftover in data_dir.glob("*.partial"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    binaries = make_reachable(find_binaries(postgres_bin), data_dir, account)
+    cluster = make_cluster(binaries, data_dir, account)
+    socket_dir = make_socket_dir(data_dir, account)
+    quoted = str(socket_dir).replace('"', '""')
+    command = [str(binaries / "postgres"), "-D", str(cluster), "-c", f'unix_socket_directories="{quoted}"']
+    for name, value in _SETTINGS.items():
+        command += ["-c", f"{name}={value}"]
+    uid, gid = account or (-1, -1)
+    places = [str(data_dir), str(cluster), str(socket_dir), str(uid), str(gid)]
+    return _run_keeper(data_dir, [*places, *command])
+
+
+def _run_keeper(data_dir: Path, arguments: list[str]) -> bool:
+    log = _open_log(data_dir)
+    try:
+        status = subprocess.call(  # noqa: S603 - the arguments are built above
+            [sys.executable, "-I", "-S", keeper.__file__, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,  # none of our streams, whose reader would wait for the keeper's end
+            stderr=log,
+            cwd="/",
+            env=clean_environment(),
+            start_new_session=True,  # Ctrl-C is for us, not for the server
+        )
+    finally:
+        os.close(log)
+    return status == 0
+
+
+def _open_log(data_dir: Path) -> int:
+    """Open the server's log to append to; one that has grown large is put aside."""
+    path = data_dir / "postgres.log"
+    if path.exists() and path.stat().st_size > _LOG_LIMIT:
+        path.replace(data_dir / "postgres.log.1")
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+
+def _read_log_end(data_dir: Path) -> str:
+    with suppress(OSError):
+        lines = (data_dir / "postgres.log").read_text(errors="replace").splitlines()
+        return "The end of postgres.log: " + " | ".join(lines[-8:])
+    return ""
+
+
+def _leave(data_dir: Path, users: int) -> None:
+    """Release the lock and wait for the server's end, unless somebody else uses it."""
+    fcntl.flock(users, fcntl.LOCK_UN)
+    deadline = time.monotonic() + _STOP_PATIENCE
+    while _is_kept(data_dir) and not _has_users(users) and time.monotonic() < deadline:
+        time.sleep(PAUSE)
+
+
+def _has_users(users: int) -> bool:
+    """Tell whether the lock is held shared; exclusively, it is the keeper's, who stops the server.
+
+    Two that look at the same instant can take each other for a user, and then leave without waiting.
+    """
+    if lock_within(users, fcntl.LOCK_EX, 0):
+        fcntl.flock(users, fcntl.LOCK_UN)
+        return False
+    if lock_within(users, fcntl.LOCK_SH, 0):
+        fcntl.flock(users, fcntl.LOCK_UN)
+        return True
+    return False

@@ -1,0 +1,143 @@
+"""From a file to rows: the member of a zip, the encoding, the separator, the header's spelling.
+
+The layout is INEGI's AGEEML (Catálogo Único de Claves de Áreas Geoestadísticas): every value is quoted, and the
+seconds of LATITUD and LONGITUD are an unescaped quote inside one, so no CSV reader takes it.
+"""
+
+import codecs
+import csv
+import io
+import unicodedata
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from localidades_api.errors import CatalogueError
+
+MAX_TEXT_BYTES = 2 * 1024**3  # 3 million rows are 0.6 GB
+_SAMPLE_BYTES = 256 * 1024
+
+# Our names of the columns, each with the headers that INEGI has used for it, folded by `_fold`.
+COLUMNS = {
+    "cvegeo": ("cvegeo", "mapa"),
+    "estatus": ("estatus",),
+    "cve_ent": ("cve_ent",),
+    "nom_ent": ("nom_ent",),
+    "nom_abr": ("nom_abr",),
+    "cve_mun": ("cve_mun",),
+    "nom_mun": ("nom_mun",),
+    "cve_loc": ("cve_loc",),
+    "nom_loc": ("nom_loc",),
+    "ambito": ("ambito",),
+    "latitud": ("lat_decimal",),
+    "longitud": ("lon_decimal",),
+    "altitud": ("altitud",),
+    "carta": ("cve_carta",),
+    "poblacion": ("pob_total",),
+    "poblacion_masculina": ("pob_masculina",),
+    "poblacion_femenina": ("pob_femenina",),
+    "viviendas": ("total_de_viviendas_habitadas",),
+}
+REQUIRED = ("cve_ent", "nom_ent", "cve_mun", "nom_mun", "cve_loc", "nom_loc")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the lines of one file are cut: the separator, the number of values, and which value is which column."""
+
+    separator: str
+    width: int
+    indexes: dict[str, int]
+
+    @classmethod
+    def parse(cls, header: str) -> "Layout":
+        """Read a header line; raise CatalogueError where it is not a catalogue's."""
+        separator = "\t" if header.count("\t") > header.count(",") else ","
+        names = [_fold(name) for name in split_line(header, separator)]
+        indexes = {
+            column: names.index(spelling)
+            for column, spellings in COLUMNS.items()
+            for spelling in spellings
+            if spelling in names
+        }
+        missing = [name.upper() for name in REQUIRED if name not in indexes]
+        if missing:
+            raise CatalogueError(
+                f"This is no catalogue of localities: its first line does not name {', '.join(missing)}."
+            )
+        return cls(separator, len(names), indexes)
+
+
+def split_line(line: str, separator: str) -> list[str]:
+    """Cut a line into values; a quote inside a quoted value needs no escape."""
+    if line[:1] == '"' == line[-1:]:
+        return line[1:-1].split(f'"{separator}"')
+    return next(csv.reader([line], delimiter=separator), [])
+
+
+def _fold(name: str) -> str:
+    """Fold a header's case, marks and spaces: `Ámbito` is `ambito`."""
+    plain = unicodedata.normalize("NFKD", name.strip()).encode("ascii", "ignore").decode()
+    return "_".join(plain.lower().split())
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The text of a catalogue: its layout and its lines after the header, each with its line end."""
+
+    member: str
+    layout: Layout
+    lines: Iterable[str]
+
+
+@contextmanager
+def open_table(path: Path) -> Iterator[Table]:
+    """Open a zip, csv or txt; raise CatalogueError for what is no catalogue, here or while its lines are read."""
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                member = _choose_member(archive)
+                with archive.open(member) as file:
+                    yield _read_table(member.filename, file)
+        else:
+            with path.open("rb") as file:
+                yield _read_table(path.name, file)
+    except UnicodeDecodeError as error:
+        raise CatalogueError(f"The text is neither UTF-8 nor windows-1252 throughout ({error.reason}).") from error
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        raise CatalogueError(f"The zip is damaged, cut short or locked: {error}.") from error
+
+
+def read_table(member: str, lines: Iterable[str]) -> Table:
+    """Take lines that are text already; the first is the header."""
+    remaining = iter(lines)
+    return Table(member, Layout.parse(next(remaining, "").rstrip("\r\n")), remaining)
+
+
+def _choose_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+    """Pick the table of localities: the one in UTF-8 where both encodings are there."""
+    tables = [info for info in archive.infolist() if info.filename.lower().endswith((".csv", ".txt"))]
+    tables.sort(key=lambda info: ("_utf" not in info.filename.lower(), -info.file_size))
+    if not tables:
+        raise CatalogueError("The zip holds no csv or txt.")
+    if tables[0].file_size > MAX_TEXT_BYTES:
+        raise CatalogueError(f"The zip unpacks to more than {MAX_TEXT_BYTES // 1024**3} GB: it is no catalogue.")
+    return tables[0]
+
+
+def _read_table(member: str, file: IO[bytes]) -> Table:
+    encoding = _detect_encoding(file.read(_SAMPLE_BYTES))
+    file.seek(0)
+    return read_table(member, io.TextIOWrapper(file, encoding=encoding))
+
+
+def _detect_encoding(sample: bytes) -> str:
+    """Tell UTF-8 (with or without BOM) from windows-1252 by the first letters outside ASCII."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample)  # takes a character that the sample's end cuts
+    except UnicodeDecodeError:
+        return "windows-1252"
+    return "utf-8-sig"

@@ -1,0 +1,207 @@
+"""From records to a published release, in one transaction: fill, index, check, compare, attach, move the pointer.
+
+The release's partition is a table of its own until the last moment, so readers neither see half a release nor wait
+for a lock; and since all of it is one transaction, an import that is killed at any step leaves nothing (decision 0003).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import asyncpg
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from localidades_api.errors import CatalogueError, ConfigurationError, ImportRunningError
+from localidades_api.importer.progress import Progress, Step
+from localidades_api.importer.transform import Catalogue, Locality, Municipality, State
+
+_LOCK = 6_088_304_400  # any number will do, as long as nothing else in the database takes it
+_CHUNK = 5000
+_COLUMNS = ("release_id", "position", *Locality._fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How a release differs from the one that was current before it; all zero where there was none."""
+
+    previous: str | None
+    added: int = 0
+    removed: int = 0
+    renamed: int = 0
+    relocated: int = 0
+
+
+async def begin_import(connection: AsyncConnection) -> None:
+    """Take the import lock for this transaction; raise ImportRunningError where another import holds it."""
+    await connection.execute(text("SET LOCAL statement_timeout = '15min'"))
+    await connection.execute(text("SET LOCAL lock_timeout = '10s'"))
+    await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '15min'"))
+    # A killed importer's locks go as soon as the server notices, in the middle of a statement too.
+    await connection.execute(text("SET LOCAL client_connection_check_interval = '1s'"))
+    if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _LOCK}):
+        raise ImportRunningError("Another import is running on this database; wait for it to end.")
+    if await connection.scalar(text("SELECT to_regclass('current_release')")) is None:
+        raise ConfigurationError("The database has no tables yet: run `alembic upgrade head` first.")
+
+
+async def refuse_published(connection: AsyncConnection, name: str, sha256: str) -> None:
+    """Raise CatalogueError where the name is taken or the file is published already."""
+    published = await connection.execute(
+        text("SELECT name FROM releases WHERE name = :name OR sha256 = :sha256 ORDER BY name = :name DESC LIMIT 1"),
+        {"name": name, "sha256": sha256},
+    )
+    taken = published.scalar()
+    if taken == name:
+        raise CatalogueError(f"Release {name} is already published; give another name with --release.")
+    if taken is not None:
+        raise CatalogueError(f"This very file is already published, as release {taken}.")
+
+
+async def load_release(
+    connection: AsyncConnection,
+    catalogue: Catalogue,
+    *,
+    name: str,
+    source: str,
+    sha256: str,
+    progress: Progress,
+) -> tuple[int, Comparison]:
+    """Load a catalogue beside the published ones; return the release's id and how it differs from the current one."""
+    progress.begin(Step.COPY)
+    release_id = await _insert_release(connection, catalogue, name, source, sha256)
+    partition = _partition_of(release_id)
+    # The columns alone: indexes and constraints are cheaper to make once the rows are there.
+    await connection.execute(text(f"CREATE TABLE {partition} (LIKE localities INCLUDING DEFAULTS INCLUDING COMMENTS)"))
+    await _copy(connection, "states", State._fields, catalogue.states.values(), release_id)
+    await _copy(connection, "municipalities", Municipality._fields, catalogue.municipalities.values(), release_id)
+    await _copy_localities(connection, partition, release_id, catalogue, progress)
+    progress.begin(Step.INDEX)
+    await _constrain(connection, partition, release_id)
+    await _check_loaded(connection, partition, catalogue)
+    progress.begin(Step.COMPARE)
+    return release_id, await _compare(connection, partition)
+
+
+async def publish(connection: AsyncConnection, release_id: int, progress: Progress) -> None:
+    """Attach the release's partition and move the pointer to it; what readers see changes when this commits."""
+    progress.begin(Step.ATTACH)
+    partition = _partition_of(release_id)
+    await connection.execute(text(f"ALTER TABLE localities ATTACH PARTITION {partition} FOR VALUES IN ({release_id})"))
+    # The partition's bounds say it from now on.
+    await connection.execute(text(f"ALTER TABLE {partition} DROP CONSTRAINT {partition}_release_id_check"))
+    progress.begin(Step.PUBLISH)
+    await connection.execute(
+        text(
+            "INSERT INTO current_release (release_id) VALUES (:release_id)"
+            " ON CONFLICT (singleton) DO UPDATE SET release_id = excluded.release_id"
+        ),
+        {"release_id": release_id},
+    )
+    await connection.execute(
+        text("UPDATE releases SET published_at = clock_timestamp() WHERE id = :id"), {"id": release_id}
+    )
+
+
+def _partition_of(release_id: int) -> str:
+    return f"localities_r{release_id}"
+
+
+async def _insert_release(
+    connection: AsyncConnection, catalogue: Catalogue, name: str, source: str, sha256: str
+) -> int:
+    inserted = await connection.execute(
+        text(
+            "INSERT INTO releases (name, source, sha256, states, municipalities, localities)"
+            " VALUES (:name, :source, :sha256, :states, :municipalities, :localities) RETURNING id"
+        ),
+        {
+            "name": name,
+            "source": source,
+            "sha256": sha256,
+            "states": len(catalogue.states),
+            "municipalities": len(catalogue.municipalities),
+            "localities": len(catalogue.localities),
+        },
+    )
+    release_id: int = inserted.scalar_one()
+    return release_id
+
+
+async def _driver(connection: AsyncConnection) -> asyncpg.Connection:
+    """Return asyncpg's own connection, for COPY, inside the transaction that SQLAlchemy has begun."""
+    raw = await connection.get_raw_connection()
+    return cast("asyncpg.Connection", raw.driver_connection)
+
+
+async def _copy(
+    connection: AsyncConnection, table: str, fields: tuple[str, ...], rows: Iterable[tuple[Any, ...]], release_id: int
+) -> None:
+    driver = await _driver(connection)
+    await driver.copy_records_to_table(
+        table, columns=("release_id", *fields), records=[(release_id, *row) for row in rows]
+    )
+
+
+async def _copy_localities(
+    connection: AsyncConnection, partition: str, release_id: int, catalogue: Catalogue, progress: Progress
+) -> None:
+    def records() -> Iterator[tuple[object, ...]]:
+        for position, locality in enumerate(catalogue.localities, 1):
+            yield (release_id, position, *locality)
+            if position % _CHUNK == 0:
+                progress.advance(_CHUNK)
+
+    driver = await _driver(connection)
+    await driver.copy_records_to_table(partition, columns=_COLUMNS, records=records())
+
+
+async def _constrain(connection: AsyncConnection, partition: str, release_id: int) -> None:
+    """Give the partition what the parent has, so that attaching it scans and builds nothing."""
+    statements = (
+        f"ADD CONSTRAINT {partition}_pkey PRIMARY KEY (release_id, id)",
+        f"ADD CONSTRAINT {partition}_release_id_position_key UNIQUE (release_id, position)",
+        f"ADD CONSTRAINT {partition}_release_id_check CHECK (release_id = {release_id})",
+        f"ADD CONSTRAINT {partition}_release_id_municipio_id_fkey"
+        " FOREIGN KEY (release_id, municipio_id) REFERENCES municipalities (release_id, id)",
+    )
+    for statement in statements:
+        await connection.execute(text(f"ALTER TABLE {partition} {statement}"))
+    for table in (partition, "municipalities", "states"):
+        await connection.execute(text(f"ANALYZE {table}"))
+
+
+async def _check_loaded(connection: AsyncConnection, partition: str, catalogue: Catalogue) -> None:
+    """Hold the database's own count and positions against what was read."""
+    count, first, last = (
+        await connection.execute(text(f"SELECT count(*), min(position), max(position) FROM {partition}"))
+    ).one()
+    expected = len(catalogue.localities)
+    if (count, first, last) != (expected, 1, expected):
+        raise CatalogueError(f"The database holds {count} of {expected} localities; nothing was changed.")
+
+
+async def _compare(connection: AsyncConnection, partition: str) -> Comparison:
+    current: Row[Any] | None = (
+        await connection.execute(
+            text("SELECT id, name FROM releases JOIN current_release ON release_id = id"),
+        )
+    ).one_or_none()
+    if current is None:
+        return Comparison(None)
+    differences = (
+        await connection.execute(
+            text(
+                f"""
+                SELECT count(*) FILTER (WHERE old.id IS NULL) AS added,
+                       count(*) FILTER (WHERE new.id IS NULL) AS removed,
+                       count(*) FILTER (WHERE new.nombre <> old.nombre) AS renamed,
+                       count(*) FILTER (WHERE (new.latitud, new.longitud) IS DISTINCT FROM (old.latitud, old.longitud)
+                                          AND new.id IS NOT NULL AND old.id IS NOT NULL) AS relocated
+                  FROM {partition} AS new
+                  FULL JOIN {_partition_of(current.id)} AS old USING (id)
+                """
+            )
+        )
+    ).one()
+    return Comparison(current.name, differences.added, differences.removed, differences.renamed, differences.relocated)

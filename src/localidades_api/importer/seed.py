@@ -1,0 +1,25 @@
+"""The catalogue that an empty database is given by its migrations."""
+
+from sqlalchemy import text
+
+from localidades_api.database import Database
+from localidades_api.importer import ImportReport, import_catalogue
+from localidades_api.importer.progress import Progress
+
+
+async def load_pending_seed(database: Database, source: str, progress: Progress) -> ImportReport | None:
+    """Load `source` where the seed migration asked for a catalogue and none has been published since.
+
+    The request is kept until it is met: after a fault, the next upgrade tries again.
+    """
+    async with database.connect() as connection:
+        if await connection.scalar(text("SELECT to_regclass('pending_seed')")) is None:
+            return None
+        if not await connection.scalar(text("SELECT EXISTS (SELECT FROM pending_seed)")):
+            return None
+        published = await connection.scalar(text("SELECT EXISTS (SELECT FROM current_release)"))
+    report = None if published else await import_catalogue(database, source, progress)
+    async with database.connect() as connection:
+        await connection.execute(text("DELETE FROM pending_seed"))
+        await connection.commit()
+    return report

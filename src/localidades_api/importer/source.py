@@ -1,0 +1,107 @@
+"""Where a catalogue comes from: the demo, a file, or an http(s) address; its digest and the name it suggests."""
+
+import hashlib
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import httpx
+
+from localidades_api.errors import CatalogueError
+from localidades_api.importer.demo import DEMO_RELEASE, DEMO_SHA256
+from localidades_api.importer.progress import Progress, Step
+
+MAX_FILE_BYTES = 512 * 1024**2  # INEGI's zip is 20 MB, its widest text 60 MB
+FETCH_SECONDS = 60.0  # of silence; the size bounds the whole
+
+RELEASE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_DATED = re.compile(r"(?<![0-9])((?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?)(?![0-9])")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A catalogue's file on this machine; `path` is None for the demo, which is generated."""
+
+    name: str
+    path: Path | None
+    sha256: str
+
+
+@contextmanager
+def open_source(source: str, progress: Progress) -> Iterator[Source]:
+    """Lend the file that `source` names: `demo`, a path, or an http(s) address (fetched, then removed).
+
+    Raises CatalogueError where there is no such file, or it is too large.
+    """
+    if source == DEMO_RELEASE:
+        yield Source(DEMO_RELEASE, None, DEMO_SHA256)
+    elif re.match(r"(?i)[a-z][a-z0-9+.-]*://", source):
+        with tempfile.NamedTemporaryFile(prefix="localidades-") as file:
+            progress.begin(Step.FETCH)
+            path = Path(file.name)
+            with path.open("wb") as out:
+                for chunk in _fetch(source):
+                    out.write(chunk)
+                    progress.advance(len(chunk))
+            yield Source(unquote(Path(urlsplit(source).path).name) or "catalogue", path, _digest(path))
+    else:
+        path = Path(source)
+        if not path.is_file():
+            raise CatalogueError(f"There is no file {source}.")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise CatalogueError(f"The file is larger than {MAX_FILE_BYTES // 1024**2} MB: it is no catalogue.")
+        yield Source(path.name, path, _digest(path))
+
+
+def _fetch(address: str) -> Iterator[bytes]:
+    if urlsplit(address).scheme.lower() not in {"http", "https"}:
+        raise CatalogueError("A catalogue is fetched from an http or https address.")
+    size = 0
+    try:
+        with httpx.stream("GET", address, follow_redirects=True, timeout=FETCH_SECONDS) as response:
+            response.raise_for_status()
+            for chunk in response.iter_bytes():
+                size += len(chunk)
+                if size > MAX_FILE_BYTES:
+                    raise CatalogueError(f"The address gives more than {MAX_FILE_BYTES // 1024**2} MB.")
+                yield chunk
+    except httpx.HTTPStatusError as error:
+        raise CatalogueError(f"The address answers {error.response.status_code}.") from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise CatalogueError(f"The address can't be fetched: {error}.") from error
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def suggest_release_name(source: Source, member: str) -> str:
+    """Name a release after the date in the file's name, or else after the stamp in its member's name.
+
+    INEGI stamps `AGEEML_<year><month><day><hour>...` without zero padding, so a stamp counts only where one month
+    fits it. Raises CatalogueError where nothing tells a date.
+    """
+    if source.name == DEMO_RELEASE:
+        return DEMO_RELEASE
+    for name in (source.name, member):
+        if dated := _DATED.search(name):
+            return dated[1]
+    if (stamp := re.search(r"AGEEML_((?:19|20)[0-9]{2})([0-9]{4,10})(?![0-9])", member)) and (
+        month := _month_of(stamp[2])
+    ):
+        return f"{stamp[1]}-{month:02d}"
+    raise CatalogueError("The file's name doesn't tell its date: name the release with --release, as 2018-09.")
+
+
+def _month_of(digits: str) -> int | None:
+    """Return the month at the head of an unpadded stamp, or None where two readings are possible."""
+    if digits[0] == "0":
+        return int(digits[:2])
+    if digits[0] != "1":
+        return int(digits[0])
+    return None

@@ -1,0 +1,94 @@
+"""Errors as answers: application/problem+json (RFC 9457), or a page where HTML was asked for."""
+
+import logging
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from localidades_api.errors import (
+    InvalidParametersError,
+    LocalidadesError,
+    NotAcceptableError,
+    NotFoundError,
+)
+from localidades_api.renderers import Renderer, View, select_renderer
+
+_log = logging.getLogger(__name__)
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
+_UNKNOWN = "There is no such parameter here."
+
+
+def install_handlers(app: FastAPI) -> None:
+    """Answer every error of this project, of FastAPI's validation and of routing as a problem."""
+    app.add_exception_handler(LocalidadesError, _handle)
+    app.add_exception_handler(RequestValidationError, _handle)
+    app.add_exception_handler(HTTPException, _handle)
+
+
+async def _handle(request: Request, error: Exception) -> Response:
+    return problem_response(request, error)
+
+
+def problem_response(request: Request, error: Exception) -> Response:
+    """Answer an error; of one that was not foreseen the log has the cause and the client only that it happened."""
+    known = _translate(error)
+    if known.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        _log.error("%s %s: %s", request.method, known.status, known, exc_info=error)
+    content = _document(known)
+    renderer = _renderer_of(request)
+    headers = {"Cache-Control": "no-store", **known.headers}
+    view = View("problem.html", known.title, content, known.status, root=request.scope.get("root_path", ""))
+    return Response(
+        renderer.render(view),
+        known.status,
+        {**headers, **renderer.headers, "Content-Type": renderer.problem_type},
+    )
+
+
+def _translate(error: Exception) -> LocalidadesError:
+    """Turn what others raise into an error of ours."""
+    if isinstance(error, LocalidadesError):
+        return error
+    if isinstance(error, RequestValidationError):
+        return InvalidParametersError([_fault(fault) for fault in error.errors()])
+    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
+        return NotFoundError("There is nothing at this address.")
+    return LocalidadesError("Something went wrong here; it has been written down.")
+
+
+def _fault(fault: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the parameter and the sentence of one of pydantic's errors, whose messages hold no input."""
+    name = str(fault["loc"][-1])
+    return plain_name(name), _UNKNOWN if fault["type"] == "extra_forbidden" else f"{fault['msg'].rstrip('.')}."
+
+
+def plain_name(name: str) -> str:
+    """Return a parameter's name if it can be shown as it is, else a word for it."""
+    return name if _PLAIN_NAME.fullmatch(name) else "(a name that is not plain ASCII)"
+
+
+def _document(error: LocalidadesError) -> dict[str, object]:
+    return {
+        "type": "about:blank",
+        "title": error.title,
+        "status": int(error.status),
+        "detail": error.detail,
+        **error.members,
+    }
+
+
+def _renderer_of(request: Request) -> Renderer:
+    """Choose as for an answer; where the request's own wish is the fault, JSON."""
+    wish = request.query_params.get("format")
+    try:
+        return select_renderer(wish if wish in ("json", "api") else None, request)  # type: ignore[arg-type]  # narrowed
+    except NotAcceptableError:
+        return select_renderer("json", request)

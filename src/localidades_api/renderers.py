@@ -1,0 +1,104 @@
+"""The representations of a resource: JSON, and the browsable HTML."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Literal, Protocol
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from pydantic_core import to_json
+from starlette.requests import Request
+
+from localidades_api.negotiation import accept_header, choose_media_type
+from localidades_api.schemas import Release
+
+Format = Literal["json", "api"]
+
+_templates = Environment(
+    loader=PackageLoader("localidades_api"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An answer, and what a page for people says around it.
+
+    `target` and `headers` are those of the exchange that gives the content as JSON; `root` is the path below which the
+    service stands; `pinned` the release that was asked for by name; `context` what the template needs besides.
+    """
+
+    template: str
+    title: str
+    content: Mapping[str, Any]
+    status: int = HTTPStatus.OK
+    root: str = ""
+    target: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    release: Release | None = None
+    pinned: str | None = None
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Renderer(Protocol):
+    """Turns a view into bytes of one media type."""
+
+    format: Format
+    media_type: str
+    problem_type: str
+    headers: Mapping[str, str]
+
+    def render(self, view: View) -> bytes:
+        """Return the body of the answer."""
+
+
+class JsonRenderer:
+    """The content alone, as compact UTF-8."""
+
+    format: Format = "json"
+    media_type = "application/json"
+    problem_type = "application/problem+json"
+    # JSON is UTF-8 and has no charset parameter (RFC 8259 §11).
+    headers: Mapping[str, str] = {"Content-Type": "application/json", "X-Content-Type-Options": "nosniff"}
+
+    def render(self, view: View) -> bytes:
+        """Return the content."""
+        return to_json(view.content)
+
+
+class BrowsableRenderer:
+    """A page for people: the content as a table, and the exchange as a program sees it."""
+
+    format: Format = "api"
+    media_type = "text/html"
+    problem_type = "text/html; charset=utf-8"
+    headers: Mapping[str, str] = {
+        "Content-Type": problem_type,
+        "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:;"
+        " form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    }
+
+    def render(self, view: View) -> bytes:
+        """Return the page."""
+        template = _templates.get_template(view.template)
+        return template.render(
+            view=view,
+            body=to_json(view.content).decode(),
+            **view.context,
+        ).encode()
+
+
+_RENDERERS: Mapping[str, Renderer] = {renderer.format: renderer for renderer in (JsonRenderer(), BrowsableRenderer())}
+_BY_MEDIA_TYPE = {renderer.media_type: renderer for renderer in _RENDERERS.values()}
+
+
+def select_renderer(format_: Format | None, request: Request) -> Renderer:
+    """Choose by `format`, else by the Accept header; raise NotAcceptableError where neither leaves one."""
+    if format_ is not None:
+        return _RENDERERS[format_]
+    return _BY_MEDIA_TYPE[choose_media_type(accept_header(request), list(_BY_MEDIA_TYPE))]

@@ -1,0 +1,302 @@
+"""THE router: every route under /api/census, and the headers that all of its answers carry."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Any, Self, cast
+from urllib.parse import quote, unquote_to_bytes, urlencode
+
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.datastructures import MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from localidades_api.errors import InvalidPageError, InvalidParametersError, MethodNotAllowedError
+from localidades_api.freshness import entity_tag, freshness_headers, is_fresh
+from localidades_api.pagination import PageNumber, link_header, neighbours
+from localidades_api.problems import plain_name, problem_response
+from localidades_api.releases import ReleaseTracker
+from localidades_api.renderers import Format, Renderer, View, select_renderer
+from localidades_api.repository import CatalogueRepository
+from localidades_api.schemas import (
+    Index,
+    InvalidPageProblem,
+    InvalidParametersProblem,
+    Locality,
+    NotAcceptableProblem,
+    Page,
+    Problem,
+    Release,
+    Resources,
+    Totals,
+)
+
+PREFIX = "/api/census"
+
+
+class RepresentationQuery(BaseModel):
+    """The parameters of every resource."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Annotated[
+        Format | None,
+        Field(
+            description="Representation; wins over the Accept header. `api` is the browsable page.",
+            examples=["json"],
+        ),
+    ] = None
+    release: Annotated[
+        str | None,
+        Field(
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+            description="Name of the release to read; the current one when absent.",
+            examples=["2018-09"],
+        ),
+    ] = None
+
+
+class PageQuery(RepresentationQuery):
+    """The parameters of a list."""
+
+    page: PageNumber = 1
+
+
+def refuse_ambiguous_query(request: Request) -> None:
+    """Raise InvalidParametersError for a query that is no UTF-8, holds a NUL, or gives a parameter twice.
+
+    A parameter that is ignored or overruled in silence gives a client other data than it asked for.
+    """
+    raw = unquote_to_bytes(request.scope["query_string"].replace(b"+", b" "))
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        raise InvalidParametersError([("query", "The query is not UTF-8.")]) from None
+    if "\0" in text:
+        raise InvalidParametersError([("query", "The query holds a NUL.")])
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    repeated = [(plain_name(name), "Give this parameter once.") for name, count in counts.items() if count > 1]
+    if repeated:
+        raise InvalidParametersError(repeated)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What the routes read from; the application's lifespan owns it."""
+
+    repository: CatalogueRepository
+    releases: ReleaseTracker
+
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        """Return the one of the application that serves this request."""
+        return cast("Self", request.app.state.catalogue)
+
+    async def release(self, name: str | None) -> Release:
+        """Return the release of that name, or the current one."""
+        return await (self.releases.current() if name is None else self.releases.named(name))
+
+
+_STRICT = [Depends(refuse_ambiguous_query)]
+_READ_FROM = Annotated[Catalogue, Depends(Catalogue.of)]
+
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    304: {"description": "The client holds this very answer already (If-None-Match)."},
+    404: {"model": Problem, "description": "There is no such release."},
+    406: {
+        "model": NotAcceptableProblem,
+        "description": "The Accept header allows no representation there is.",
+    },
+    422: {
+        "model": InvalidParametersProblem,
+        "description": "A parameter is unknown, repeated or out of its bounds.",
+    },
+    503: {"model": Problem, "description": "No catalogue is published yet, or the database does not answer."},
+}
+
+router = APIRouter(prefix=PREFIX, tags=["census"], responses=_ERRORS)
+
+
+@router.get("/", response_model=Index, dependencies=_STRICT)
+async def get_index(
+    request: Request, query: Annotated[RepresentationQuery, Query()], catalogue: _READ_FROM
+) -> Response:
+    """Tell which release is served, how much it holds, where the lists are, and whom to credit."""
+    renderer = select_renderer(query.format, request)
+    release = await catalogue.release(query.release)
+    if is_fresh(request.headers.get("if-none-match"), entity_tag(release, renderer.format)):
+        return _not_modified(freshness_headers(release, renderer.format))
+    content = describe_release(release).model_dump()
+    view = _view(request, query, release, "index.html", "Census", content, freshness_headers(release, "json"))
+    return _render(renderer, view, freshness_headers(release, renderer.format))
+
+
+@router.get(
+    "/localidades/",
+    response_model=Page[Locality],
+    dependencies=_STRICT,
+    responses={404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."}},
+)
+async def list_localities(request: Request, query: Annotated[PageQuery, Query()], catalogue: _READ_FROM) -> Response:
+    """List the localities of a release by clave, then id, 50 a page.
+
+    Follow `Link: rel="next"` to walk one release from end to end, every record once, whatever is published meanwhile.
+    """
+    renderer = select_renderer(query.format, request)
+    release = await catalogue.release(query.release)
+    if query.page > release.total_pages:
+        raise InvalidPageError(release.total_pages)
+    headers = _page_headers(request, release, renderer.format, query.page)
+    if is_fresh(request.headers.get("if-none-match"), headers["ETag"]):
+        return _not_modified(headers)
+    rows = await catalogue.repository.list_localities(release, query.page)
+    content = {
+        "quantity": release.localities,
+        "total_pages": release.total_pages,
+        "results": [row._asdict() for row in rows],
+    }
+    view = _view(
+        request,
+        query,
+        release,
+        "localities.html",
+        "Localidades",
+        content,
+        _page_headers(request, release, "json", query.page),
+        page=query.page,
+        neighbours=neighbours(query.page, release.total_pages),
+    )
+    return _render(renderer, view, headers)
+
+
+@router.get("", include_in_schema=False)
+@router.get("/localidades", include_in_schema=False)
+async def add_trailing_slash(request: Request) -> Response:
+    """Send a client to the path with its trailing slash, by a relative address: the Host header is not trusted."""
+    query = request.scope["query_string"]
+    location = request.scope["path"].rpartition("/")[2] + "/"
+    if query:
+        location += "?" + quote(query, safe="!$%&'()*+,;=:@/?-._~")
+    return Response(status_code=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": location})
+
+
+def describe_release(release: Release) -> Index:
+    """Return the index of a release, with the credit that INEGI's terms of free use ask for."""
+    if release.is_demo:
+        attribution = "Demo: invented municipios and localities; not data of INEGI."
+    else:
+        attribution = (
+            "Fuente: INEGI, Catálogo Único de Claves de Áreas Geoestadísticas Estatales, Municipales y Localidades"
+            f" ({release.name}). Rearranged by this service, which INEGI does not endorse."
+        )
+    return Index(
+        release=release.name,
+        demo=release.is_demo,
+        published_at=release.published_at,
+        source=release.source,
+        sha256=release.sha256,
+        totals=Totals(estados=release.states, municipios=release.municipalities, localidades=release.localities),
+        resources=Resources(localidades="localidades/"),
+        attribution=attribution,
+    )
+
+
+def _page_headers(request: Request, release: Release, format_: Format, page: int) -> dict[str, str]:
+    links = link_header(request.scope["path"], {"format": format_, "release": release.name}, page, release.total_pages)
+    return {**freshness_headers(release, format_), "Link": links}
+
+
+def _view(
+    request: Request,
+    query: RepresentationQuery,
+    release: Release,
+    template: str,
+    title: str,
+    content: Mapping[str, Any],
+    headers: Mapping[str, str],
+    **context: object,
+) -> View:
+    parameters = {**query.model_dump(exclude_none=True, exclude_defaults=True), "format": "json"}
+    return View(
+        template,
+        title,
+        content,
+        root=request.scope.get("root_path", ""),
+        target=f"{request.scope['path']}?{urlencode(parameters)}",
+        headers=headers,
+        release=release,
+        pinned=query.release,
+        context=context,
+    )
+
+
+def _not_modified(headers: Mapping[str, str]) -> Response:
+    return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+
+
+def _render(renderer: Renderer, view: View, headers: Mapping[str, str]) -> Response:
+    return Response(renderer.render(view), headers={**headers, **renderer.headers})
+
+
+_CORS = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": "Allow, Catalogue-Release, ETag, Last-Modified, Link, Retry-After",
+}
+_PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, HEAD",
+    "Access-Control-Allow-Headers": "*",
+    "Access-Control-Max-Age": "86400",
+}
+
+
+class CensusHeaders:
+    """What holds for every answer under /api/census, errors included: the methods, Allow, Vary, and CORS.
+
+    CORS headers are the same whoever asks, so that a shared cache may give one answer to all; Starlette's middleware
+    sends them only to requests with an Origin, and lets a cookie add to Vary.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer what is no GET, and pass on what is."""
+        if scope["type"] != "http" or not f"{scope['path']}/".startswith(f"{PREFIX}/"):
+            await self._app(scope, receive, send)
+            return
+        method = scope["method"]
+        exchange = _Exchange(send, with_body=method != "HEAD")
+        request = Request(scope, receive)
+        if method == "OPTIONS":
+            await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, exchange)
+        elif method not in {"GET", "HEAD"}:
+            await problem_response(request, MethodNotAllowedError())(scope, receive, exchange)
+        else:
+            try:
+                await self._app({**scope, "method": "GET"}, receive, exchange)
+            except Exception as error:
+                if exchange.started:
+                    raise
+                await problem_response(request, error)(scope, receive, exchange)
+
+
+class _Exchange:
+    """The sending side of one request: adds the headers, and drops the body of an answer to HEAD."""
+
+    def __init__(self, send: Send, *, with_body: bool) -> None:
+        self._send = send
+        self._with_body = with_body
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            headers = MutableHeaders(scope=message)
+            headers["Allow"] = "GET"
+            headers["Vary"] = ", ".join(["Accept", *headers.getlist("Vary")])
+            headers.update(_CORS)
+        elif message["type"] == "http.response.body" and not self._with_body:
+            message = {**message, "body": b""}
+        await self._send(message)

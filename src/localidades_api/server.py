@@ -1,0 +1,66 @@
+"""The HTTP server: one listening socket, and the processes that answer on it."""
+
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
+
+from localidades_api.app import create_app
+from localidades_api.errors import ConfigurationError
+from localidades_api.settings import read_settings
+
+_BACKLOG = 2048
+
+
+@contextmanager
+def listen(host: str, port: int) -> Iterator[socket.socket]:
+    """Hold the port from the start, so that a second server learns at once that it is taken.
+
+    Raises ConfigurationError where the address can't be had.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise ConfigurationError(
+            f"Can't listen on {host} port {port}: {error.strerror}."
+            " Another server may run there: choose another --port."
+        ) from error
+    with listener:
+        yield listener
+
+
+def run_server(listener: socket.socket, workers: int) -> None:
+    """Answer requests until SIGINT or SIGTERM."""
+    config = uvicorn.Config(
+        "localidades_api.server:create_worker_app",
+        factory=True,
+        workers=workers,
+        server_header=False,
+        backlog=_BACKLOG,
+    )
+    with suppress(KeyboardInterrupt):
+        if workers > 1:
+            Multiprocess(config, sockets=[listener]).run()
+        else:
+            uvicorn.Server(config).run(sockets=[listener])
+
+
+def create_worker_app() -> FastAPI:
+    """Build the application of one process, from the environment."""
+    if (parent := multiprocessing.parent_process()) is not None:
+        threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+    return create_app(read_settings())
+
+
+def _follow(parent: multiprocessing.process.BaseProcess) -> None:
+    """End with the supervisor: a killed one can't tell its workers, and they would hold the port for ever."""
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,83 @@
+"""Small catalogues in INEGI's layout, written for the tests."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+HEADER = (
+    "CVEGEO", "Estatus", "CVE_ENT", "NOM_ENT", "NOM_ABR", "CVE_MUN", "NOM_MUN", "CVE_LOC", "NOM_LOC", "AMBITO",
+    "LATITUD", "LONGITUD", "LAT_DECIMAL", "LON_DECIMAL", "ALTITUD", "CVE_CARTA",
+    "POB_TOTAL", "POB_MASCULINA", "POB_FEMENINA", "TOTAL DE VIVIENDAS HABITADAS",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place:
+    """A row of a catalogue."""
+
+    cvegeo: str
+    nombre: str
+    nom_ent: str = "Aguascalientes"
+    nom_abr: str = "Ags."
+    nom_mun: str = ""
+    estatus: str = ""
+    ambito: str = "R"
+    latitud: str = "21.880833"
+    longitud: str = "-102.296111"
+    altitud: str = "1885"
+    carta: str = "F13D19"
+    poblacion: str = "-"
+    masculina: str = "-"
+    femenina: str = "-"
+    viviendas: str = "-"
+
+    def values(self) -> tuple[str, ...]:
+        """Return the twenty values of the row."""
+        ent, mun, loc = self.cvegeo[:2], self.cvegeo[2:5], self.cvegeo[5:]
+        return (
+            self.cvegeo, self.estatus, ent, self.nom_ent, self.nom_abr, mun, self.nom_mun or f"Municipio {mun}", loc,
+            self.nombre, self.ambito, '21°52´50.999"N', '102°17´46.000"W', self.latitud, self.longitud, self.altitud,
+            self.carta, self.poblacion, self.masculina, self.femenina, self.viviendas,
+        )  # fmt: skip
+
+
+# The traps of the real data: homonyms, marks of every kind, names that a page or a shell could stumble over.
+TRAPS = (
+    Place("010010001", "Aguascalientes", ambito="U", poblacion="863893", masculina="419168", femenina="444725"),
+    Place("010010002", "Ninguno", altitud="-"),
+    Place("010010003", "Ninguno", altitud="*"),
+    Place("010010004", "Ardillas de Abajo (Las Ardillas)", altitud="-12"),
+    Place("010010005", "Los Arbolitos [Rancho]"),
+    Place("010010006", "Peñón Ñandú  Doble", carta="-"),
+    Place("010010007", "San José\N{NO-BREAK SPACE}del Río"),
+    Place("010010008", "Concepci½n"),
+    Place("010010009", "Rancho `El Güero´"),
+    Place("010010010", "D'Artagnan N° 5, El"),
+    Place("010010011", "<script>alert(1)</script>"),
+    Place("010010012", "\N{RIGHT DOUBLE QUOTATION MARK}onmouseover="),
+    Place("010020001", "Asientos", latitud="-", longitud="-"),
+    Place("090020001", "Azcapotzalco", nom_ent="Ciudad de México", nom_abr="CDMX", nom_mun="San Juan, Mixtepec -Dto. 08 -"),
+    Place("320580044", "El Bellaco [Rancho]", nom_ent="Zacatecas", nom_abr="Zac."),
+)  # fmt: skip
+
+
+def many(count: int) -> list[Place]:
+    """Return the traps and ordinary places besides, `count` in all, in the order of their keys."""
+    ordinary = (
+        Place(f"{2 + n % 7:02d}{1 + n % 11:03d}{1 + n:04d}", f"Lugar {n}", nom_ent=f"Estado {2 + n % 7:02d}")
+        for n in range(count - len(TRAPS))
+    )
+    return sorted([*(replace(trap) for trap in TRAPS if trap.cvegeo[:2] in {"01", "09", "32"}), *ordinary],
+                  key=lambda place: place.cvegeo)  # fmt: skip
+
+
+def lines_of(rows: Iterable[Sequence[str]], header: Sequence[str] = HEADER, separator: str = ",") -> list[str]:
+    """Write rows as INEGI does: every value quoted, none escaped."""
+    return [separator.join(f'"{value}"' for value in row) for row in (header, *rows)]
+
+
+def write_catalogue(path: Path, places: Iterable[Place], *, encoding: str = "utf-8-sig") -> Path:
+    """Write a csv with INEGI's line ends."""
+    text = "".join(f"{line}\r\n" for line in lines_of(place.values() for place in places))
+    path.write_bytes(text.encode(encoding))
+    return path

@@ -1,0 +1,207 @@
+"""A real Postgres for every test of data: one embedded server a run, one database a test that writes."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+import asyncpg
+import httpx
+import pytest
+from alembic import command
+from alembic.config import Config
+from fastapi import FastAPI
+from pydantic import SecretStr
+from sqlalchemy import event
+
+from localidades_api.app import create_app
+from localidades_api.database import Database
+from localidades_api.embedded import run_embedded
+from localidades_api.importer import ImportReport, import_catalogue
+from localidades_api.importer.progress import Silent
+from localidades_api.router import Catalogue
+from localidades_api.settings import Settings
+from tests.catalogue import many, write_catalogue
+
+ROOT = Path(__file__).parents[1]
+LOCALIDADES = "/api/census/localidades/"
+
+
+T = TypeVar("T")
+
+
+def in_thread(function: Callable[[], T]) -> T:
+    """Run what starts an event loop of its own while the tests' is running."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
+
+
+def alembic_config(url: str, *, catalogue: str = "demo", seed: bool = True) -> Config:
+    """Return the project's own configuration, for a database of the tests."""
+    settings = Settings(database_url=SecretStr(url), catalogue=catalogue)
+    return Config(ROOT / "alembic.ini", attributes={"settings": settings, "seed": seed, "configure_logging": False})
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_settings_of_the_developer() -> Iterator[None]:
+    """Keep only the choice of a Postgres to test on."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name == "DATABASE_URL" or (name.startswith("LOCALIDADES_") and name != "LOCALIDADES_POSTGRES_BIN"):
+                patch.delenv(name)
+        yield
+
+
+@contextmanager
+def reachable_folder() -> Iterator[Path]:
+    """Lend a folder that the server's user can reach when the tests run as root (pytest's own is closed to it)."""
+    folder = Path(tempfile.mkdtemp(prefix="localidades-tests-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """Lend the address of the run's own Postgres server."""
+    chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
+    with reachable_folder() as folder, run_embedded(folder / "data", Path(chosen) if chosen else None) as url:
+        yield url
+
+
+async def _execute(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+_numbers = count(1)
+
+
+@contextmanager
+def new_database(server: str, template: str | None = None) -> Iterator[str]:
+    """Make a database, empty or as a copy, and drop it in the end."""
+    name = f"test_{next(_numbers)}"
+    copying = f"TEMPLATE {template.partition('@/')[2].partition('?')[0]}" if template else ""
+    in_thread(lambda: asyncio.run(_execute(server, f"CREATE DATABASE {name} {copying}")))
+    try:
+        yield server.replace("/localidades?", f"/{name}?")
+    finally:
+        in_thread(lambda: asyncio.run(_execute(server, f"DROP DATABASE {name} WITH (FORCE)")))
+
+
+@pytest.fixture(scope="session")
+def migrated(server: str) -> Iterator[str]:
+    """Lend a database at `alembic upgrade head` that holds no release: a template, not to be written to."""
+    with new_database(server) as url:
+        in_thread(lambda: command.upgrade(alembic_config(url, seed=False), "head"))
+        yield url
+
+
+@pytest.fixture(scope="session")
+def small_catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lend a file of 132 localities, three pages, with the traps of the real data."""
+    return write_catalogue(tmp_path_factory.mktemp("small") / "catun_localidad_2020-01.csv", many(132))
+
+
+@pytest.fixture(scope="session")
+def seeded(server: str, migrated: str, small_catalogue: Path) -> Iterator[str]:
+    """Lend a database that holds the small catalogue as release 2020-01: a template, not to be written to."""
+    with new_database(server, migrated) as url:
+        in_thread(lambda: asyncio.run(import_into(url, small_catalogue)))
+        yield url
+
+
+@pytest.fixture
+def empty_database(server: str) -> Iterator[str]:
+    """Lend a database without tables."""
+    with new_database(server) as url:
+        yield url
+
+
+@pytest.fixture
+def database(server: str, migrated: str) -> Iterator[str]:
+    """Lend a database of this test's own, with tables and no release."""
+    with new_database(server, migrated) as url:
+        yield url
+
+
+@pytest.fixture
+def seeded_database(server: str, seeded: str) -> Iterator[str]:
+    """Lend a database of this test's own that holds the small catalogue."""
+    with new_database(server, seeded) as url:
+        yield url
+
+
+async def import_into(url: str, source: Path | str, **options: Any) -> ImportReport:
+    """Import a file as the command line does."""
+    database = Database.for_writing(url)
+    try:
+        return await import_catalogue(database, str(source), Silent(), **options)
+    finally:
+        await database.dispose()
+
+
+@asynccontextmanager
+async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:
+    """Start the application on a database, without a server."""
+    app = create_app(Settings(database_url=SecretStr(url), release_poll=0.1, **options))
+    async with app.router.lifespan_context(app):
+        yield app
+
+
+def client_of(app: FastAPI) -> httpx.AsyncClient:
+    """Return a client that calls the application without a network."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
+
+
+@pytest.fixture(scope="session")
+async def app(server: str, seeded: str) -> AsyncIterator[FastAPI]:
+    """Lend the application on the small catalogue, for tests that only read."""
+    with new_database(server, seeded) as url:
+        async with running_app(url) as app:
+            yield app
+
+
+@pytest.fixture
+async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """Lend a client of that application."""
+    async with client_of(app) as client:
+        yield client
+
+
+@contextmanager
+def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
+    """Collect the SQL that the application sends; what looks for the current release does not count."""
+    statements: list[str] = []
+
+    def record(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:  # noqa: ARG001  # an event's signature
+        if "current_release" not in statement:
+            statements.append(statement)
+
+    catalogue: Catalogue = app.state.catalogue
+    engine = catalogue.repository.database.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", record)
+    try:
+        yield statements
+    finally:
+        event.remove(engine, "before_cursor_execute", record)
+
+
+@pytest.fixture(scope="session")
+def real_catalogues() -> Path:
+    """Lend the folder of INEGI's files where it lies beside the project."""
+    folder = ROOT.parent / "shared" / "catalogue"
+    if not folder.is_dir():
+        pytest.skip("the trial data (real catalogues beside the project) are not on this machine")
+    return folder

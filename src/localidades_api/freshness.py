@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Sequence
 from email.utils import format_datetime
 
 from localidades_api import __version__
@@ -32,11 +33,11 @@ def freshness_headers(release: Release, format_: str) -> dict[str, str]:
     }
 
 
-def is_fresh(if_none_match: str | None, etag: str) -> bool:
+def is_fresh(if_none_match: Sequence[str], etag: str) -> bool:
     """Tell whether the client holds this answer already (RFC 9110 §13.1.2; the comparison is the weak one).
 
+    `if_none_match` are the lines of that header: a list may be spread over several (RFC 9110 §5.3).
     If-Modified-Since is not looked at: going back to an older release makes the dates run backwards.
     """
-    if if_none_match is None:
-        return False
-    return if_none_match.strip() == "*" or etag in _ENTITY_TAG.findall(if_none_match)
+    listed = ", ".join(if_none_match)
+    return listed.strip() == "*" or etag in _ENTITY_TAG.findall(listed)

@@ -11,6 +11,9 @@ from localidades_api.errors import NotAcceptableError
 _TCHARS = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _PARAMETER = rf'\s*;\s*{_TCHARS}=(?:{_TCHARS}|"(?:[^"\\]|\\.)*")'
 _RANGE = re.compile(rf"\s*({_TCHARS})(?:/({_TCHARS}))?((?:{_PARAMETER})*)\s*", re.ASCII)
+# An element ends at a comma, but not at one within a quoted string; an unfinished one runs to the end.
+_ELEMENT = re.compile(r'(?:[^",]|"(?:[^"\\]|\\.)*"?)+')
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _QUALITY = re.compile(r"(?i);\s*q=([^;\s]*)")
 # `.2`, which RFC 9110 does not allow, is what Java's HttpURLConnection has sent for decades.
 _QVALUE = re.compile(r"0?\.[0-9]{1,3}|[01](?:\.0{0,3})?|0\.[0-9]{0,3}")
@@ -64,11 +67,11 @@ def _parse(accept: str) -> list[_MediaRange]:
     if len(accept) > _LONGEST_HEADER:
         return []
     ranges = []
-    for element in accept.split(","):
+    for element in _ELEMENT.findall(accept):
         if not element.strip():
             continue  # RFC 9110 §5.6.1.2: empty elements are ignored
         matched = _RANGE.fullmatch(element)
-        quality = _QUALITY.search(element)
+        quality = _QUALITY.search(_QUOTED.sub('""', element))  # what is quoted may look like a quality
         if matched is None or (quality and not _QVALUE.fullmatch(quality[1])):
             return []
         type_, subtype = matched[1].lower(), (matched[2] or "").lower()

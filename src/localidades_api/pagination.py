@@ -17,7 +17,7 @@ def _only_ascii_digits(value: object) -> object:
     """Refuse what Python's int() would take besides digits: signs, spaces, underscores, other scripts."""
     if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
         raise PydanticCustomError("page_digits", "A page is a number from 1, written in the digits 0 to 9.")
-    if isinstance(value, str) and len(value.lstrip("0")) > _MOST_DIGITS:
+    if isinstance(value, str) and len(value) > _MOST_DIGITS:
         raise PydanticCustomError("page_size", "A page number has 16 digits at most.")
     return value
 
@@ -55,4 +55,4 @@ def link_header(path: str, parameters: dict[str, str], page: int, total_pages: i
 
 def neighbours(page: int, total_pages: int) -> list[int]:
     """Return the pages that navigation offers: the first, the last, and those around this one."""
-    return sorted({1, total_pages, *range(max(1, page - 2), min(total_pages, page + 2) + 1)})
+    return sorted({1, max(total_pages, 1), *range(max(1, page - 2), min(total_pages, page + 2) + 1)})

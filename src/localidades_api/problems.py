@@ -15,10 +15,12 @@ from starlette.responses import Response
 from localidades_api.errors import (
     InvalidParametersError,
     LocalidadesError,
+    MethodNotAllowedError,
     NotAcceptableError,
     NotFoundError,
+    RequestError,
 )
-from localidades_api.renderers import Renderer, View, select_renderer
+from localidades_api.renderers import Format, Renderer, View, select_renderer
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +47,14 @@ def problem_response(request: Request, error: Exception) -> Response:
     content = _document(known)
     renderer = _renderer_of(request)
     headers = {"Cache-Control": "no-store", **known.headers}
-    view = View("problem.html", known.title, content, known.status, root=request.scope.get("root_path", ""))
+    view = View(
+        "problem.html",
+        known.title,
+        content,
+        known.status,
+        root=request.scope.get("root_path", ""),
+        pinned=request.query_params.get("release"),
+    )
     return Response(
         renderer.render(view),
         known.status,
@@ -59,9 +68,18 @@ def _translate(error: Exception) -> LocalidadesError:
         return error
     if isinstance(error, RequestValidationError):
         return InvalidParametersError([_fault(fault) for fault in error.errors()])
-    if isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND:
-        return NotFoundError("There is nothing at this address.")
+    if isinstance(error, HTTPException) and error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _translate_routing(error.status_code)
     return LocalidadesError("Something went wrong here; it has been written down.")
+
+
+def _translate_routing(status: int) -> RequestError:
+    """Turn what the router and the static files refuse into an error of ours."""
+    if status == HTTPStatus.NOT_FOUND:
+        return NotFoundError("There is nothing at this address.")
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        return MethodNotAllowedError()
+    return RequestError("This request can't be answered as it stands.")
 
 
 def _fault(fault: Mapping[str, Any]) -> tuple[str, str]:
@@ -86,9 +104,10 @@ def _document(error: LocalidadesError) -> dict[str, object]:
 
 
 def _renderer_of(request: Request) -> Renderer:
-    """Choose as for an answer; where the request's own wish is the fault, JSON."""
-    wish = request.query_params.get("format")
+    """Choose as for an answer; where `format` is the fault, Accept decides, and where Accept is, JSON."""
+    known: dict[str, Format] = {"json": "json", "api": "api"}
+    wishes = request.query_params.getlist("format")
     try:
-        return select_renderer(wish if wish in ("json", "api") else None, request)  # type: ignore[arg-type]  # narrowed
+        return select_renderer(known.get(wishes[0]) if len(wishes) == 1 else None, request)
     except NotAcceptableError:
         return select_renderer("json", request)

@@ -126,7 +126,7 @@ async def get_index(
     """Tell which release is served, how much it holds, where the lists are, and whom to credit."""
     renderer = select_renderer(query.format, request)
     release = await catalogue.release(query.release)
-    if is_fresh(request.headers.get("if-none-match"), entity_tag(release, renderer.format)):
+    if is_fresh(request.headers.getlist("if-none-match"), entity_tag(release, renderer.format)):
         return _not_modified(freshness_headers(release, renderer.format))
     content = describe_release(release).model_dump()
     view = _view(request, query, release, "index.html", "Census", content, freshness_headers(release, "json"))
@@ -146,10 +146,10 @@ async def list_localities(request: Request, query: Annotated[PageQuery, Query()]
     """
     renderer = select_renderer(query.format, request)
     release = await catalogue.release(query.release)
-    if query.page > release.total_pages:
+    if query.page > max(release.total_pages, 1):  # an empty list has one page, and nothing on it
         raise InvalidPageError(release.total_pages)
     headers = _page_headers(request, release, renderer.format, query.page)
-    if is_fresh(request.headers.get("if-none-match"), headers["ETag"]):
+    if is_fresh(request.headers.getlist("if-none-match"), headers["ETag"]):
         return _not_modified(headers)
     rows = await catalogue.repository.list_localities(release, query.page)
     content = {

@@ -9,8 +9,9 @@ import csv
 import io
 import unicodedata
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -19,6 +20,8 @@ from localidades_api.errors import CatalogueError
 
 MAX_TEXT_BYTES = 2 * 1024**3  # 3 million rows are 0.6 GB
 _SAMPLE_BYTES = 256 * 1024
+# What zipfile raises for a bad zip (some of it from the depths), and the system for a bad disk.
+_DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 
 # Our names of the columns, each with the headers that INEGI has used for it, folded by `_fold`.
 COLUMNS = {
@@ -75,7 +78,10 @@ def split_line(line: str, separator: str) -> list[str]:
     """Cut a line into values; a quote inside a quoted value needs no escape."""
     if line[:1] == '"' == line[-1:]:
         return line[1:-1].split(f'"{separator}"')
-    return next(csv.reader([line], delimiter=separator), [])
+    try:
+        return next(csv.reader([line], delimiter=separator), [])
+    except csv.Error:  # a value of more than 128 kB: this is no line of a table
+        return [line]
 
 
 def _fold(name: str) -> str:
@@ -96,19 +102,40 @@ class Table:
 @contextmanager
 def open_table(path: Path) -> Iterator[Table]:
     """Open a zip, csv or txt; raise CatalogueError for what is no catalogue, here or while its lines are read."""
+    with ExitStack() as stack:
+        with _refusing_damage():
+            member, file = _open_text(path, stack)
+            text = stack.enter_context(io.TextIOWrapper(file, encoding=_detect_encoding(file)))
+            table = read_table(member, _read_lines(text))
+        yield table
+
+
+@contextmanager
+def _refusing_damage() -> Iterator[None]:
+    """Turn whatever reading a file can meet into a refusal."""
     try:
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                member = _choose_member(archive)
-                with archive.open(member) as file:
-                    yield _read_table(member.filename, file)
-        else:
-            with path.open("rb") as file:
-                yield _read_table(path.name, file)
+        yield
     except UnicodeDecodeError as error:
         raise CatalogueError(f"The text is neither UTF-8 nor windows-1252 throughout ({error.reason}).") from error
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError, RuntimeError) as error:
-        raise CatalogueError(f"The zip is damaged, cut short or locked: {error}.") from error
+    except _DAMAGE as error:
+        raise CatalogueError(f"The file is damaged, cut short or locked: {error}.") from error
+
+
+def _open_text(path: Path, stack: ExitStack) -> tuple[str, IO[bytes]]:
+    """Open the file, or the member of a zip that holds the table; return the name too."""
+    file = stack.enter_context(path.open("rb"))
+    # A zip that is cut short has lost its directory, but not its beginning.
+    if not zipfile.is_zipfile(file) and not _begins_as_zip(file):
+        file.seek(0)
+        return path.name, file
+    archive = stack.enter_context(zipfile.ZipFile(file))
+    member = _choose_member(archive)
+    return member.filename, stack.enter_context(archive.open(member))
+
+
+def _begins_as_zip(file: IO[bytes]) -> bool:
+    file.seek(0)
+    return file.read(4) == b"PK\x03\x04"
 
 
 def read_table(member: str, lines: Iterable[str]) -> Table:
@@ -125,17 +152,22 @@ def _choose_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
         raise CatalogueError("The zip holds no csv or txt.")
     if tables[0].file_size > MAX_TEXT_BYTES:
         raise CatalogueError(f"The zip unpacks to more than {MAX_TEXT_BYTES // 1024**3} GB: it is no catalogue.")
+    if tables[0].compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+        raise CatalogueError("The zip is packed by a method that few programs know: pack it anew.")
     return tables[0]
 
 
-def _read_table(member: str, file: IO[bytes]) -> Table:
-    encoding = _detect_encoding(file.read(_SAMPLE_BYTES))
-    file.seek(0)
-    return read_table(member, io.TextIOWrapper(file, encoding=encoding))
+def _read_lines(text: Iterable[str]) -> Iterator[str]:
+    with _refusing_damage():
+        yield from text
 
 
-def _detect_encoding(sample: bytes) -> str:
+def _detect_encoding(file: IO[bytes]) -> str:
     """Tell UTF-8 (with or without BOM) from windows-1252 by the first letters outside ASCII."""
+    sample = b""
+    while sample.isascii() and (sample := file.read(_SAMPLE_BYTES)):
+        pass
+    file.seek(0)
     try:
         codecs.getincrementaldecoder("utf-8")().decode(sample)  # takes a character that the sample's end cuts
     except UnicodeDecodeError:

@@ -43,22 +43,33 @@ def open_source(source: str, progress: Progress) -> Iterator[Source]:
         with tempfile.NamedTemporaryFile(prefix="localidades-") as file:
             progress.begin(Step.FETCH)
             path = Path(file.name)
-            with path.open("wb") as out:
+            with _refusing_faults(), path.open("wb") as out:
                 for chunk in _fetch(source):
                     out.write(chunk)
                     progress.advance(len(chunk))
             yield Source(unquote(Path(urlsplit(source).path).name) or "catalogue", path, _digest(path))
     else:
         path = Path(source)
-        if not path.is_file():
-            raise CatalogueError(f"There is no file {source}.")
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise CatalogueError(f"The file is larger than {MAX_FILE_BYTES // 1024**2} MB: it is no catalogue.")
-        yield Source(path.name, path, _digest(path))
+        with _refusing_faults():
+            if not path.is_file():
+                raise CatalogueError(f"There is no file {source}.")
+            if path.stat().st_size > MAX_FILE_BYTES:
+                raise CatalogueError(f"The file is larger than {MAX_FILE_BYTES // 1024**2} MB: it is no catalogue.")
+            digest = _digest(path)
+        yield Source(path.name, path, digest)
+
+
+@contextmanager
+def _refusing_faults() -> Iterator[None]:
+    """Turn what the system refuses (no permission, no space) into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise CatalogueError(f"The file can't be read or kept: {error.strerror}.") from error
 
 
 def _fetch(address: str) -> Iterator[bytes]:
-    if urlsplit(address).scheme.lower() not in {"http", "https"}:
+    if not re.match("(?i)https?://", address):
         raise CatalogueError("A catalogue is fetched from an http or https address.")
     size = 0
     try:

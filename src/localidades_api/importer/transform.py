@@ -209,7 +209,7 @@ def _read_key(municipio_id: int, clave: str, cvegeo: str) -> int:
     if len(clave) != 4 or not clave.isdecimal() or not clave.isascii() or clave == "0000":  # noqa: PLR2004
         raise _RowError("CVE_LOC is not four digits from 0001")
     key = municipio_id * 10_000 + int(clave)
-    if cvegeo and not (cvegeo.isdecimal() and int(cvegeo) == key):
+    if cvegeo and not (len(cvegeo) < 10 and cvegeo.isdecimal() and int(cvegeo) == key):  # noqa: PLR2004
         raise _RowError("CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC")
     return key
 

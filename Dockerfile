@@ -1,0 +1,24 @@
+# syntax=docker/dockerfile:1
+FROM python:3.13-slim-bookworm AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+WORKDIR /src
+# Dependencies change less often than the code: they come first, and stay cached.
+COPY requirements/build.txt requirements/serve.txt requirements/
+RUN python -m venv /build && /build/bin/pip install --require-hashes -r requirements/build.txt \
+    && python -m venv /opt/venv && /opt/venv/bin/pip install --require-hashes -r requirements/serve.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY migrations migrations
+COPY src src
+RUN /build/bin/python -m hatchling build --target wheel --directory /dist \
+    && /opt/venv/bin/pip install --no-deps /dist/*.whl
+
+FROM python:3.13-slim-bookworm
+ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1
+RUN useradd --system --uid 10001 --no-create-home --home-dir /nonexistent localidades
+COPY --from=build /opt/venv /opt/venv
+WORKDIR /app
+COPY alembic.ini ./
+COPY migrations migrations
+USER 10001
+EXPOSE 8000
+CMD ["localidades-api", "serve", "--host", "0.0.0.0"]

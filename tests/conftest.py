@@ -188,6 +188,13 @@ def live_server(server: str, seeded: str) -> Iterator[str]:
         yield live.base
 
 
+async def await_release(client: httpx.AsyncClient, name: str) -> None:
+    """Wait until the application has noticed that a release is the current one."""
+    async with asyncio.timeout(10):
+        while (await client.head(LOCALIDADES)).headers.get("catalogue-release") != name:  # noqa: ASYNC110  # it is polled
+            await asyncio.sleep(0.02)
+
+
 @contextmanager
 def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
     """Collect the SQL that the application sends; what looks for the current release does not count."""

@@ -79,7 +79,7 @@ async def _read(
 ) -> tuple[str, Catalogue]:
     progress.begin(Step.READ)
     with _open(file) as table:
-        name = release or suggest_release_name(file, table.member)
+        name = suggest_release_name(file, table.member) if release is None else release
         _check_name(name, file)
         await refuse_published(connection, name, file.sha256)
         return name, transform(table, progress.advance)

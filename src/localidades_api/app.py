@@ -13,13 +13,14 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from localidades_api import __version__, health, router
+from localidades_api.census import PREFIX, CensusHeaders
 from localidades_api.database import Database
 from localidades_api.errors import ConfigurationError
 from localidades_api.openapi import describe
 from localidades_api.problems import install_handlers
 from localidades_api.releases import ReleaseTracker
 from localidades_api.repository import CatalogueRepository
-from localidades_api.router import Catalogue, CensusHeaders
+from localidades_api.router import Catalogue
 from localidades_api.settings import Settings
 
 
@@ -70,4 +71,4 @@ def _operation_id(route: APIRoute) -> str:
 
 
 async def _go_to_index(request: Request) -> Response:  # noqa: ARG001  # FastAPI's signature
-    return Response(status_code=307, headers={"Location": router.PREFIX.lstrip("/") + "/"})
+    return Response(status_code=307, headers={"Location": PREFIX.lstrip("/") + "/"})

@@ -113,11 +113,6 @@ class MethodNotAllowedError(RequestError):
     def __init__(self) -> None:
         super().__init__("This resource can only be read: use GET.")
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """Allow, which RFC 9110 §15.5.6 wants of every 405."""
-        return {"Allow": "GET"}
-
 
 class NotAcceptableError(RequestError):
     """No representation that the Accept header allows."""

@@ -4,8 +4,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from localidades_api.census import PREFIX
 from localidades_api.freshness import CACHE_CONTROL
-from localidades_api.router import PREFIX
 
 _DESCRIPTION = """
 Every locality of Mexico with its official keys, from INEGI's *Catálogo Único de Claves de Áreas Geoestadísticas

@@ -47,6 +47,8 @@ def problem_response(request: Request, error: Exception) -> Response:
     content = _document(known)
     renderer = _renderer_of(request)
     headers = {"Cache-Control": "no-store", **known.headers}
+    if known.status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = "GET"  # RFC 9110 §15.5.6 wants it of every 405, under the census or not
     view = View(
         "problem.html",
         known.title,

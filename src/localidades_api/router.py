@@ -1,4 +1,4 @@
-"""THE router: every route under /api/census, and the headers that all of its answers carry."""
+"""THE router: every route under /api/census."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,14 +9,13 @@ from urllib.parse import quote, unquote_to_bytes, urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from localidades_api.errors import InvalidPageError, InvalidParametersError, MethodNotAllowedError
+from localidades_api.census import PREFIX
+from localidades_api.errors import InvalidPageError, InvalidParametersError
 from localidades_api.freshness import entity_tag, freshness_headers, is_fresh
 from localidades_api.pagination import PageNumber, link_header, neighbours
-from localidades_api.problems import plain_name, problem_response
+from localidades_api.problems import plain_name
 from localidades_api.releases import ReleaseTracker
 from localidades_api.renderers import Format, Renderer, View, select_renderer
 from localidades_api.repository import CatalogueRepository
@@ -32,8 +31,6 @@ from localidades_api.schemas import (
     Resources,
     Totals,
 )
-
-PREFIX = "/api/census"
 
 
 class RepresentationQuery(BaseModel):
@@ -64,7 +61,7 @@ class PageQuery(RepresentationQuery):
     page: PageNumber = 1
 
 
-def refuse_ambiguous_query(request: Request) -> None:
+async def refuse_ambiguous_query(request: Request) -> None:
     """Raise InvalidParametersError for a query that is no UTF-8, holds a NUL, or gives a parameter twice.
 
     A parameter that is ignored or overruled in silence gives a client other data than it asked for.
@@ -90,7 +87,7 @@ class Catalogue:
     releases: ReleaseTracker
 
     @classmethod
-    def of(cls, request: Request) -> Self:
+    async def of(cls, request: Request) -> Self:
         """Return the one of the application that serves this request."""
         return cast("Self", request.app.state.catalogue)
 
@@ -218,7 +215,7 @@ def _view(
     headers: Mapping[str, str],
     **context: object,
 ) -> View:
-    parameters = {**query.model_dump(exclude_none=True, exclude_defaults=True), "format": "json"}
+    parameters = {**query.model_dump(exclude={"format"}, exclude_none=True, exclude_defaults=True), "format": "json"}
     return View(
         template,
         title,
@@ -238,65 +235,3 @@ def _not_modified(headers: Mapping[str, str]) -> Response:
 
 def _render(renderer: Renderer, view: View, headers: Mapping[str, str]) -> Response:
     return Response(renderer.render(view), headers={**headers, **renderer.headers})
-
-
-_CORS = {
-    "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "Allow, Catalogue-Release, ETag, Last-Modified, Link, Retry-After",
-}
-_PREFLIGHT = {
-    "Access-Control-Allow-Methods": "GET, HEAD",
-    "Access-Control-Allow-Headers": "*",
-    "Access-Control-Max-Age": "86400",
-}
-
-
-class CensusHeaders:
-    """What holds for every answer under /api/census, errors included: the methods, Allow, Vary, and CORS.
-
-    CORS headers are the same whoever asks, so that a shared cache may give one answer to all; Starlette's middleware
-    sends them only to requests with an Origin, and lets a cookie add to Vary.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what is no GET, and pass on what is."""
-        if scope["type"] != "http" or not f"{scope['path']}/".startswith(f"{PREFIX}/"):
-            await self._app(scope, receive, send)
-            return
-        method = scope["method"]
-        exchange = _Exchange(send, with_body=method != "HEAD")
-        request = Request(scope, receive)
-        if method == "OPTIONS":
-            await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, exchange)
-        elif method not in {"GET", "HEAD"}:
-            await problem_response(request, MethodNotAllowedError())(scope, receive, exchange)
-        else:
-            try:
-                await self._app({**scope, "method": "GET"}, receive, exchange)
-            except Exception as error:
-                if exchange.started:
-                    raise
-                await problem_response(request, error)(scope, receive, exchange)
-
-
-class _Exchange:
-    """The sending side of one request: adds the headers, and drops the body of an answer to HEAD."""
-
-    def __init__(self, send: Send, *, with_body: bool) -> None:
-        self._send = send
-        self._with_body = with_body
-        self.started = False
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.started = True
-            headers = MutableHeaders(scope=message)
-            headers["Allow"] = "GET"
-            headers["Vary"] = ", ".join(["Accept", *headers.getlist("Vary")])
-            headers.update(_CORS)
-        elif message["type"] == "http.response.body" and not self._with_body:
-            message = {**message, "body": b""}
-        await self._send(message)

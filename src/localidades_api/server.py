@@ -30,7 +30,7 @@ def listen(host: str, port: int) -> Iterator[socket.socket]:
         listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise ConfigurationError(
-            f"Can't listen on {host} port {port}: {error.strerror}."
+            f"Can't listen on {host} port {port}: {str(error.strerror).partition(' (')[0]}."
             " Another server may run there: choose another --port."
         ) from error
     with listener:

@@ -3,18 +3,25 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import COLUMNS, Layout, Table, split_line
+from localidades_api.importer.values import (
+    NO_DATA,
+    RowError,
+    read_ambito,
+    read_count,
+    read_degrees,
+    read_integer,
+    read_name,
+    read_text,
+)
 
-_NO_DATA = frozenset({"", "-", "*"})
-_INTEGER = re.compile(r"-?[0-9]{1,9}")
 _LAST_STATE = 32
-_MAX_NAME = 200  # INEGI's longest has 86 characters
+_CLAVES = {f"{number:04d}": number for number in range(1, 10_000)}
 _CHUNK = 5000  # rows between two words to whoever watches
 
 
@@ -61,10 +68,6 @@ class Rejected(NamedTuple):
     reason: str
 
 
-class _RowError(Exception):
-    """This row can't be a record; the text says why."""
-
-
 class _Withdrawn(Exception):  # noqa: N818  # not an error: the locality is no longer there
     """This row is of a locality that INEGI has withdrawn."""
 
@@ -92,7 +95,7 @@ def transform(table: Table, advance: Callable[[int], None]) -> Catalogue:
     for number, line in enumerate(table.lines, 2):
         try:
             catalogue.localities.append(reader.read(line.rstrip("\n"), number))
-        except _RowError as fault:
+        except RowError as fault:
             catalogue.rejected.append(Rejected(number, str(fault)))
         except _Withdrawn:
             catalogue.withdrawn += 1
@@ -146,10 +149,10 @@ class _RowReader:
         self._municipality_ids: dict[tuple[str, ...], int] = {}
 
     def read(self, line: str, number: int) -> Locality:
-        """Read a line; raise _RowError, _Withdrawn, or CatalogueError for what condemns the whole file."""
+        """Read a line; raise RowError, _Withdrawn, or CatalogueError for what condemns the whole file."""
         values = split_line(line, self._layout.separator)
         if len(values) != self._layout.width:
-            raise _RowError(f"it has {len(values)} values, the header {self._layout.width}")
+            raise RowError(f"it has {len(values)} values, the header {self._layout.width}")
         values.append("")
         (
             cvegeo, estatus, cve_ent, nom_ent, nom_abr, cve_mun, nom_mun, clave, nombre, ambito, latitud, longitud,
@@ -165,28 +168,28 @@ class _RowReader:
             _read_key(municipio_id, clave, cvegeo),
             municipio_id,
             clave,
-            _read_name(nombre),
-            _read_ambito(ambito),
-            _read_degrees(latitud, "LAT_DECIMAL", 90),
-            _read_degrees(longitud, "LON_DECIMAL", 180),
-            _read_integer(altitud, "ALTITUD"),
-            _read_text(carta),
-            _read_count(poblacion, "POB_TOTAL"),
-            _read_count(masculina, "POB_MASCULINA"),
-            _read_count(femenina, "POB_FEMENINA"),
-            _read_count(viviendas, "TOTAL DE VIVIENDAS HABITADAS"),
+            read_name(nombre),
+            read_ambito(ambito),
+            read_degrees(latitud, "LAT_DECIMAL", 90),
+            read_degrees(longitud, "LON_DECIMAL", 180),
+            read_integer(altitud, "ALTITUD"),
+            read_text(carta),
+            read_count(poblacion, "POB_TOTAL"),
+            read_count(masculina, "POB_MASCULINA"),
+            read_count(femenina, "POB_FEMENINA"),
+            read_count(viviendas, "TOTAL DE VIVIENDAS HABITADAS"),
         )
 
     def _read_parents(self, cve_ent: str, nom_ent: str, nom_abr: str, cve_mun: str, nom_mun: str, number: int) -> int:
         """Keep an estado and a municipio that are named for the first time; return the municipio's id."""
         if not re.fullmatch(r"[0-9]{2}", cve_ent):
-            raise _RowError("CVE_ENT is not two digits")
+            raise RowError("CVE_ENT is not two digits")
         if not 1 <= int(cve_ent) <= _LAST_STATE:
             raise CatalogueError(f"Line {number} names an estado {cve_ent}; there are 01 to {_LAST_STATE}.")
         if not re.fullmatch(r"[0-9]{3}", cve_mun) or cve_mun == "000":
-            raise _RowError("CVE_MUN is not three digits from 001")
-        state = State(int(cve_ent), cve_ent, _read_name(nom_ent), _read_text(nom_abr))
-        municipality = Municipality(int(cve_ent + cve_mun), state.id, cve_mun, _read_name(nom_mun))
+            raise RowError("CVE_MUN is not three digits from 001")
+        state = State(int(cve_ent), cve_ent, read_name(nom_ent), read_text(nom_abr))
+        municipality = Municipality(int(cve_ent + cve_mun), state.id, cve_mun, read_name(nom_mun))
         if (
             self._states.setdefault(state.id, state) != state
             or self._municipalities.setdefault(municipality.id, municipality) != municipality
@@ -201,66 +204,15 @@ def _check_status(estatus: str) -> None:
     status = estatus.strip().lower()
     if status == "baja":
         raise _Withdrawn
-    if status not in _NO_DATA:
-        raise _RowError("Estatus is neither empty nor Baja")
+    if status not in NO_DATA:
+        raise RowError("Estatus is neither empty nor Baja")
 
 
 def _read_key(municipio_id: int, clave: str, cvegeo: str) -> int:
-    if len(clave) != 4 or not clave.isdecimal() or not clave.isascii() or clave == "0000":  # noqa: PLR2004
-        raise _RowError("CVE_LOC is not four digits from 0001")
-    key = municipio_id * 10_000 + int(clave)
+    number = _CLAVES.get(clave)
+    if number is None:
+        raise RowError("CVE_LOC is not four digits from 0001")
+    key = municipio_id * 10_000 + number
     if cvegeo and not (len(cvegeo) < 10 and cvegeo.isdecimal() and int(cvegeo) == key):  # noqa: PLR2004
-        raise _RowError("CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC")
+        raise RowError("CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC")
     return key
-
-
-def _read_name(text: str) -> str:
-    """Take a name as it is; only a doubled quote, which is CSV's escape, is read as one."""
-    if not 0 < len(text) <= _MAX_NAME or text.isspace():
-        raise _RowError(f"a name is empty or longer than {_MAX_NAME} characters")
-    if "\0" in text:
-        raise _RowError("a name holds a NUL")
-    return text.replace('""', '"')
-
-
-def _read_degrees(text: str, column: str, most: int) -> float | None:
-    if text in _NO_DATA:
-        return None
-    try:
-        degrees = float(text)
-    except ValueError:
-        degrees = most + 1.0
-    if not -most <= degrees <= most:  # false for NaN too
-        raise _RowError(f"{column} is no number of degrees")
-    return degrees
-
-
-@lru_cache
-def _read_ambito(text: str) -> str | None:
-    if text in _NO_DATA:
-        return None
-    if text not in {"U", "R"}:
-        raise _RowError("AMBITO is neither U nor R")
-    return text
-
-
-@lru_cache(maxsize=4096)
-def _read_text(text: str) -> str | None:
-    return None if text in _NO_DATA or "\0" in text else text[:_MAX_NAME]
-
-
-@lru_cache(maxsize=65536)
-def _read_integer(text: str, column: str) -> int | None:
-    if text in _NO_DATA:
-        return None
-    if not _INTEGER.fullmatch(text):
-        raise _RowError(f"{column} is no whole number")
-    return int(text)
-
-
-@lru_cache(maxsize=65536)
-def _read_count(text: str, column: str) -> int | None:
-    count = _read_integer(text, column)
-    if count is not None and count < 0:
-        raise _RowError(f"{column} is negative")
-    return count

@@ -1,0 +1,1 @@
+"""Measurements that anyone can repeat: ratios in one run, never absolute times."""

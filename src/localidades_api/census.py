@@ -1,0 +1,74 @@
+"""What holds for every answer under /api/census, errors included: the methods, Allow, Vary, and CORS."""
+
+from http import HTTPStatus
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from localidades_api.errors import MethodNotAllowedError
+from localidades_api.problems import problem_response
+
+PREFIX = "/api/census"
+
+_CORS = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": "Allow, Catalogue-Release, ETag, Last-Modified, Link, Retry-After",
+}
+_PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, HEAD",
+    "Access-Control-Allow-Headers": "*",
+    "Access-Control-Max-Age": "86400",
+}
+
+
+class CensusHeaders:
+    """Sets the headers of the census once, in front of routing, where no error escapes it.
+
+    CORS headers are the same whoever asks, so that a shared cache may give one answer to all; Starlette's middleware
+    sends them only to requests with an Origin, and lets a cookie add to Vary.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer what is no GET, and pass on what is."""
+        if scope["type"] != "http" or not f"{scope['path']}/".startswith(f"{PREFIX}/"):
+            await self._app(scope, receive, send)
+            return
+        method = scope["method"]
+        exchange = _Exchange(send, with_body=method != "HEAD")
+        request = Request(scope, receive)
+        if method == "OPTIONS":
+            await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, exchange)
+        elif method not in {"GET", "HEAD"}:
+            await problem_response(request, MethodNotAllowedError())(scope, receive, exchange)
+        else:
+            try:
+                await self._app({**scope, "method": "GET"}, receive, exchange)
+            except Exception as error:
+                if exchange.started:
+                    raise
+                await problem_response(request, error)(scope, receive, exchange)
+
+
+class _Exchange:
+    """The sending side of one request: adds the headers, and drops the body of an answer to HEAD."""
+
+    def __init__(self, send: Send, *, with_body: bool) -> None:
+        self._send = send
+        self._with_body = with_body
+        self.started = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            headers = MutableHeaders(scope=message)
+            headers["Allow"] = "GET"
+            headers["Vary"] = ", ".join(["Accept", *headers.getlist("Vary")])
+            headers.update(_CORS)
+        elif message["type"] == "http.response.body" and not self._with_body:
+            message = {**message, "body": b""}
+        await self._send(message)

@@ -1,0 +1,1 @@
+"""The tests: real Postgres, real server, real files."""

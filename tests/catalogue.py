@@ -56,7 +56,7 @@ TRAPS = (
     Place("010010011", "<script>alert(1)</script>"),
     Place("010010012", "\N{RIGHT DOUBLE QUOTATION MARK}onmouseover="),
     Place("010020001", "Asientos", latitud="-", longitud="-"),
-    Place("090020001", "Azcapotzalco", nom_ent="Ciudad de México", nom_abr="CDMX", nom_mun="San Juan, Mixtepec -Dto. 08 -"),
+    Place("090020001", "Azcapotzalco", nom_ent="Ciudad de México", nom_mun="San Juan, Mixtepec -Dto. 08 -"),
     Place("320580044", "El Bellaco [Rancho]", nom_ent="Zacatecas", nom_abr="Zac."),
 )  # fmt: skip
 

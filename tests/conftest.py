@@ -17,6 +17,7 @@ import pytest
 from alembic import command
 from alembic.config import Config
 from fastapi import FastAPI
+from hypothesis import settings as hypothesis_settings
 from pydantic import SecretStr
 from sqlalchemy import event
 
@@ -35,6 +36,10 @@ LOCALIDADES = "/api/census/localidades/"
 
 
 T = TypeVar("T")
+
+# The same examples in every run, and none is too slow: this machine may be busy with something else.
+hypothesis_settings.register_profile("project", deadline=None, derandomize=True, database=None)
+hypothesis_settings.load_profile("project")
 
 
 def in_thread(function: Callable[[], T]) -> T:
@@ -144,7 +149,7 @@ def seeded_database(server: str, seeded: str) -> Iterator[str]:
         yield url
 
 
-async def import_into(url: str, source: Path | str, **options: Any) -> ImportReport:
+async def import_into(url: str, source: Path | str, **options: Any) -> ImportReport:  # noqa: ANN401  # passed on
     """Import a file as the command line does."""
     database = Database.for_writing(url)
     try:
@@ -154,7 +159,7 @@ async def import_into(url: str, source: Path | str, **options: Any) -> ImportRep
 
 
 @asynccontextmanager
-async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:
+async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # noqa: ANN401  # passed on
     """Start the application on a database, without a server."""
     app = create_app(Settings(database_url=SecretStr(url), release_poll=0.1, **options))
     async with app.router.lifespan_context(app):
@@ -188,9 +193,9 @@ def live_server(server: str, seeded: str) -> Iterator[str]:
         yield live.base
 
 
-async def await_release(client: httpx.AsyncClient, name: str) -> None:
+async def await_release(client: httpx.AsyncClient, name: str, patience: float = 10) -> None:
     """Wait until the application has noticed that a release is the current one."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(patience):
         while (await client.head(LOCALIDADES)).headers.get("catalogue-release") != name:  # noqa: ASYNC110  # it is polled
             await asyncio.sleep(0.02)
 
@@ -200,7 +205,7 @@ def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
     """Collect the SQL that the application sends; what looks for the current release does not count."""
     statements: list[str] = []
 
-    def record(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:  # noqa: ARG001  # an event's signature
+    def record(connection: object, cursor: object, statement: str, *rest: object) -> None:  # noqa: ARG001  # an event's
         if "current_release" not in statement:
             statements.append(statement)
 

@@ -18,7 +18,7 @@ from localidades_api import __version__
 from localidades_api.console import console, output, print_report, watch_import
 from localidades_api.database import Database
 from localidades_api.embedded import provide_database
-from localidades_api.errors import LocalidadesError
+from localidades_api.errors import LocalidadesError, UnavailableError
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.repository import CatalogueRepository
 from localidades_api.schemas import Release
@@ -31,14 +31,20 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:  # noqa: FBT001  # the signature of an option's callback
+    if wanted:
+        output.print(__version__)
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
     *,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and end.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version)
+    ] = False,
 ) -> None:
-    if version:
-        output.print(__version__)
-        raise typer.Exit
+    pass
 
 
 @app.command()
@@ -179,7 +185,7 @@ def _print_where_to_look(url: str, settings: Settings, address: tuple[str, int])
         shown = current.name if current else "none: import a catalogue, or run `alembic upgrade head`"
         if current and current.is_demo:
             shown = "demo: its municipios and localities are invented; load INEGI's file with `localidades-api import`"
-    except LocalidadesError as error:
+    except UnavailableError as error:
         shown = f"unknown: {error}"
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     root = f"http://{host}:{address[1]}"

@@ -34,9 +34,20 @@ _FOREIGN_OPTIONS = frozenset(
 )
 _TIMEOUT_OPTIONS = frozenset({"connect_timeout", "timeout"})
 
-# SQLSTATE classes (and codes) that say "not now": connection, resources, operator intervention, and a
-# read-only or recovering server.
-_TRANSIENT_SQLSTATES = ("08", "53", "57", "58", "25006", "40001", "55P03")
+# SQLSTATE classes (and codes) that say "not now", each with what an operator is told of it.
+_UNAVAILABLE = {
+    "08": "The connection to the database was lost.",
+    "25006": "The database can only be read: it is a standby, or the role may not write.",
+    "28": "The database refuses this user or password.",
+    "3D": "The database that DATABASE_URL names does not exist.",
+    "40001": "The database gave up on a conflict; try again.",
+    "42P01": "The database lacks the service's tables: run `alembic upgrade head`.",
+    "53": "The database has no connection, memory or disk left.",
+    "55000": "The database does not take connections.",
+    "55P03": "Somebody else holds a lock on the database's tables for too long.",
+    "57": "The database is starting, stopping, or has cancelled the statement.",
+    "58": "The database's system is at fault.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +145,11 @@ class Database:
             raise DatabaseUnavailableError from error
         except (DBAPIError, asyncpg.PostgresError) as error:
             sqlstate = getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlstate", None)
-            if sqlstate is None or sqlstate.startswith(_TRANSIENT_SQLSTATES):
+            if sqlstate is None:
                 raise DatabaseUnavailableError from error
+            for beginning, sentence in _UNAVAILABLE.items():
+                if sqlstate.startswith(beginning):
+                    raise DatabaseUnavailableError(sentence) from error
             raise
 
     async def fetch(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:

@@ -153,7 +153,12 @@ class NoReleaseError(UnavailableError):
 
 
 class DatabaseUnavailableError(UnavailableError):
-    """The database is out of reach, refuses connections, or is too slow."""
+    """The database is out of reach, refuses connections, or is too slow; its text is for the operator."""
 
-    def __init__(self) -> None:
-        super().__init__("The database does not answer.")
+    def __init__(self, text: str = "The database does not answer.") -> None:
+        super().__init__(text)
+
+    @property
+    def detail(self) -> str:
+        """What a client may know of it."""
+        return "The database does not answer."

@@ -55,4 +55,6 @@ class ReleaseTracker:
                 await self.refresh()
             except DatabaseUnavailableError as error:
                 _log.warning("The current release can't be read: %s (%r)", error, error.__cause__)
+            except Exception:  # noqa: BLE001  # whatever it is, the next look may succeed
+                _log.exception("The current release can't be read")
             await asyncio.sleep(self._poll)

@@ -40,20 +40,21 @@ async def import_catalogue(
     progress: Progress,
     *,
     release: str | None = None,
+    unnamed: str | None = None,
     dry_run: bool = False,
     allow_shrink: bool = False,
 ) -> ImportReport:
     """Import a catalogue and publish it as the current release.
 
-    `source` is `demo`, a path or an http(s) address; `release` its name, else one is taken from the file's. A dry run
-    does all of it and takes it back. Raises CatalogueError, ImportRunningError, ConfigurationError or
-    DatabaseUnavailableError; then nothing has changed.
+    `source` is `demo`, a path or an http(s) address; `release` its name, else one is taken from the file's, and where
+    that tells no date, `unnamed`. A dry run does all of it and takes it back. Raises CatalogueError,
+    ImportRunningError, ConfigurationError or DatabaseUnavailableError; then nothing has changed.
     """
     started = time.perf_counter()
     with open_source(source, progress) as file, _without_cycle_collection():
         async with database.connect() as connection:
             await begin_import(connection)
-            name, catalogue = await _read(connection, file, release, progress)
+            name, catalogue = await _read(connection, file, release, unnamed, progress)
             release_id, comparison = await load_release(
                 connection, catalogue, name=name, source=file.name, sha256=file.sha256, progress=progress
             )
@@ -61,7 +62,8 @@ async def import_catalogue(
                 _refuse_shrinking(comparison, len(catalogue.localities))
             await publish(connection, release_id, progress)
             await (connection.rollback() if dry_run else connection.commit())
-    progress.begin(Step.DONE)
+    if not dry_run:
+        progress.begin(Step.DONE)
     return ImportReport(
         release=name,
         states=len(catalogue.states),
@@ -75,11 +77,13 @@ async def import_catalogue(
 
 
 async def _read(
-    connection: AsyncConnection, file: Source, release: str | None, progress: Progress
+    connection: AsyncConnection, file: Source, release: str | None, unnamed: str | None, progress: Progress
 ) -> tuple[str, Catalogue]:
     progress.begin(Step.READ)
     with _open(file) as table:
-        name = suggest_release_name(file, table.member) if release is None else release
+        name = release if release is not None else suggest_release_name(file, table.member) or unnamed
+        if name is None:
+            raise CatalogueError("The file's name doesn't tell its date: name the release with --release, as 2018-09.")
         _check_name(name, file)
         await refuse_published(connection, name, file.sha256)
         return name, transform(table, progress.advance)

@@ -6,6 +6,8 @@ from localidades_api.database import Database
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.importer.progress import Progress
 
+UNNAMED = "seed"  # a file whose name tells no date: a migration can't ask for one
+
 
 async def load_pending_seed(database: Database, source: str, progress: Progress) -> ImportReport | None:
     """Load `source` where the seed migration asked for a catalogue and none has been published since.
@@ -18,7 +20,7 @@ async def load_pending_seed(database: Database, source: str, progress: Progress)
         if not await connection.scalar(text("SELECT EXISTS (SELECT FROM pending_seed)")):
             return None
         published = await connection.scalar(text("SELECT EXISTS (SELECT FROM current_release)"))
-    report = None if published else await import_catalogue(database, source, progress)
+    report = None if published else await import_catalogue(database, source, progress, unnamed=UNNAMED)
     async with database.connect() as connection:
         await connection.execute(text("DELETE FROM pending_seed"))
         await connection.commit()

@@ -91,11 +91,11 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def suggest_release_name(source: Source, member: str) -> str:
+def suggest_release_name(source: Source, member: str) -> str | None:
     """Name a release after the date in the file's name, or else after the stamp in its member's name.
 
     INEGI stamps `AGEEML_<year><month><day><hour>...` without zero padding, so a stamp counts only where one month
-    fits it. Raises CatalogueError where nothing tells a date.
+    fits it; `11` and `12` may also be the first days of January. None where nothing tells a date.
     """
     if source.name == DEMO_RELEASE:
         return DEMO_RELEASE
@@ -106,13 +106,11 @@ def suggest_release_name(source: Source, member: str) -> str:
         month := _month_of(stamp[2])
     ):
         return f"{stamp[1]}-{month:02d}"
-    raise CatalogueError("The file's name doesn't tell its date: name the release with --release, as 2018-09.")
+    return None
 
 
 def _month_of(digits: str) -> int | None:
     """Return the month at the head of an unpadded stamp, or None where two readings are possible."""
-    if digits[0] == "0":
-        return int(digits[:2])
-    if digits[0] != "1":
-        return int(digits[0])
-    return None
+    if digits[:2] in {"11", "12"}:
+        return None
+    return int(digits[:2]) if digits[0] == "0" or digits[:2] == "10" else int(digits[0])

@@ -26,7 +26,6 @@ from localidades_api.database import Database
 from localidades_api.embedded import run_embedded
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.importer.progress import Silent
-from localidades_api.router import Catalogue
 from localidades_api.settings import Settings
 from tests.catalogue import many, write_catalogue
 from tests.wire import serving
@@ -160,8 +159,10 @@ async def import_into(url: str, source: Path | str, **options: Any) -> ImportRep
 
 @asynccontextmanager
 async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # noqa: ANN401  # passed on
-    """Start the application on a database, without a server."""
-    app = create_app(Settings(database_url=SecretStr(url), release_poll=0.1, **options))
+    """Start the application on a database, without a server, and without a page cache unless `options` ask for one."""
+    app = create_app(
+        Settings(**{"database_url": SecretStr(url), "release_poll": 0.1, "page_cache_bytes": 0, **options})
+    )
     async with app.router.lifespan_context(app):
         yield app
 
@@ -173,7 +174,7 @@ def client_of(app: FastAPI) -> httpx.AsyncClient:
 
 @pytest.fixture(scope="session")
 async def app(server: str, seeded: str) -> AsyncIterator[FastAPI]:
-    """Lend the application on the small catalogue, for tests that only read."""
+    """Lend the application on the small catalogue, without a page cache, for tests that only read."""
     with new_database(server, seeded) as url:
         async with running_app(url) as app:
             yield app
@@ -209,8 +210,8 @@ def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
         if "current_release" not in statement:
             statements.append(statement)
 
-    catalogue: Catalogue = app.state.catalogue
-    engine = catalogue.repository.database.engine.sync_engine
+    database: Database = app.state.database
+    engine = database.engine.sync_engine
     event.listen(engine, "before_cursor_execute", record)
     try:
         yield statements

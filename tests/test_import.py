@@ -1,5 +1,6 @@
 import asyncio
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -29,7 +30,7 @@ from localidades_api.importer import ImportReport, Step, import_catalogue
 from localidades_api.importer.progress import Silent
 from localidades_api.importer.transform import Rejected
 from localidades_api.repository import CatalogueRepository
-from localidades_api.schemas import PAGE_SIZE, Release
+from localidades_api.schemas import Release
 from tests.catalogue import Place, many, write_catalogue
 from tests.conftest import ROOT, import_into, in_thread, new_database
 from tests.fileserver import Answer, serving
@@ -124,8 +125,8 @@ async def read_release(url: str, name: str | None = None) -> tuple[Release, list
         every, current = await repository.list_releases()
         release = current if name is None else next(release for release in every if release.name == name)
         assert release is not None
-        pages = range(1, -(-release.localities // PAGE_SIZE) + 1)
-        return release, [tuple(row) for page in pages for row in await repository.list_localities(release, page)]
+        pages = await repository.list_pages(release, 1, release.total_pages)
+        return release, [tuple(record.values()) for page in pages for record in json.loads(f"[{page}]")]
     finally:
         await database.dispose()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,14 +125,15 @@ async def test_walk_over_all_pages_gives_every_locality_of_the_file_once_in_orde
         assert current is not None
         assert current.name == "2018-09"
         [release] = [release for release in every if release.name == cut]
-        walked: list[Any] = []
+        walked: list[dict[str, Any]] = []
         for page in range(1, release.total_pages + 1):
-            walked += await repository.list_localities(release, page)
-        assert not await repository.list_localities(release, release.total_pages + 1)
+            [results] = await repository.list_pages(release, page, page)
+            walked += json.loads(f"[{results}]")
+        assert not await repository.list_pages(release, release.total_pages + 1, release.total_pages + 1)
     finally:
         await database.dispose()
     assert release.total_pages == {"2012-06": 5_993, "2018-09": 6_088}[cut]
-    assert [(f"{row.id:09d}", f"{row.municipio_id:05d}", row.clave, row.nombre) for row in walked] == [
+    assert [(f"{row['id']:09d}", f"{row['municipio_id']:05d}", row["clave"], row["nombre"]) for row in walked] == [
         (place.cvegeo, place.cvegeo[:5], place.clave, place.nombre) for place in originals[cut]
     ]
 

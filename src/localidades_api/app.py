@@ -17,6 +17,7 @@ from localidades_api.census import PREFIX, CensusHeaders
 from localidades_api.database import Database
 from localidades_api.errors import ConfigurationError
 from localidades_api.openapi import describe
+from localidades_api.page_cache import PageCache
 from localidades_api.problems import install_handlers
 from localidades_api.releases import ReleaseTracker
 from localidades_api.repository import CatalogueRepository
@@ -37,9 +38,11 @@ def create_app(settings: Settings) -> FastAPI:
             timeout=settings.database_timeout,
         )
         repository = CatalogueRepository(database)
-        releases = ReleaseTracker(repository, settings.release_poll)
-        app.state.catalogue = Catalogue(repository, releases)
-        following = asyncio.create_task(releases.follow())
+        releases = ReleaseTracker(repository)
+        pages = PageCache(repository, releases, settings.page_cache_bytes)
+        app.state.database = database
+        app.state.catalogue = Catalogue(releases, pages)
+        following = asyncio.create_task(pages.follow(settings.release_poll))
         try:
             yield
         finally:

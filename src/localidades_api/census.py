@@ -11,11 +11,16 @@ from localidades_api.errors import MethodNotAllowedError
 from localidades_api.problems import problem_response
 
 PREFIX = "/api/census"
+LOCALIDADES = f"{PREFIX}/localidades/"
 
 _CORS = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Expose-Headers": "Allow, Catalogue-Release, ETag, Last-Modified, Link, Retry-After",
 }
+# Of an answer that varies by nothing but Accept.
+CENSUS_HEADERS = [
+    (name.lower().encode(), value.encode()) for name, value in {"Allow": "GET", "Vary": "Accept", **_CORS}.items()
+]
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, HEAD",
     "Access-Control-Allow-Headers": "*",

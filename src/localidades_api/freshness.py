@@ -2,8 +2,9 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from email.utils import format_datetime
+from functools import lru_cache
 
 from localidades_api import __version__
 from localidades_api.schemas import Release
@@ -23,8 +24,9 @@ def entity_tag(release: Release, format_: str) -> str:
     return f'"{release.name}.{format_}.{digest}"'
 
 
-def freshness_headers(release: Release, format_: str) -> dict[str, str]:
-    """Return the headers that a 200 and its 304 share."""
+@lru_cache(maxsize=32)
+def freshness_headers(release: Release, format_: str) -> Mapping[str, str]:
+    """Return the headers that a 200 and its 304 share; they are the same on every page of a release."""
     return {
         "Cache-Control": CACHE_CONTROL,
         "Catalogue-Release": release.name,

@@ -1,35 +1,35 @@
-"""Which releases there are and which one is current, known to this process without asking for each request."""
+"""Which releases there are and which one is served, known to this process without asking for each request."""
 
-import asyncio
 import logging
 from collections.abc import Mapping
 
-from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, NotFoundError
+from localidades_api.errors import NoReleaseError, NotFoundError
 from localidades_api.repository import CatalogueRepository
 from localidades_api.schemas import Release
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("uvicorn.error")
 
 
 class ReleaseTracker:
-    """Keeps in step with the pointer by looking at it every `poll` seconds.
+    """Keeps what was last read of the releases.
 
-    A request asks once and works on the release that it is given, so no answer mixes two.
+    A request asks once and works on the release that it is given, so no answer mixes two. The newest release is read
+    by `refresh`; requests are given it once `serve` has been told to, when its pages are at hand (`page_cache`).
     """
 
-    def __init__(self, repository: CatalogueRepository, poll: float) -> None:
+    def __init__(self, repository: CatalogueRepository) -> None:
         self._repository = repository
-        self._poll = poll
         self._by_name: Mapping[str, Release] = {}
-        self._current: Release | None = None
+        self.newest: Release | None = None
+        self.served: Release | None = None
 
     async def current(self) -> Release:
-        """Return the current release; raise NoReleaseError before the first publication."""
-        if self._current is None:
+        """Return the release that is served; raise NoReleaseError before the first publication."""
+        if self.served is None:
             await self.refresh()
-        if self._current is None:
+        if self.served is None:
             raise NoReleaseError
-        return self._current
+        return self.served
 
     async def named(self, name: str) -> Release:
         """Return the release of that name; raise NotFoundError where there is none."""
@@ -42,19 +42,13 @@ class ReleaseTracker:
 
     async def refresh(self) -> None:
         """Read the releases and the pointer, in one statement."""
-        every, current = await self._repository.list_releases()
-        if current != self._current:
-            _log.info("The current release is %s.", current.name if current else "none")
+        every, self.newest = await self._repository.list_releases()
         self._by_name = {release.name: release for release in every}
-        self._current = current
+        if self.served is None or self.newest is None:
+            self.serve(self.newest)
 
-    async def follow(self) -> None:
-        """Look at the pointer for ever; meanwhile what was known last holds."""
-        while True:
-            try:
-                await self.refresh()
-            except DatabaseUnavailableError as error:
-                _log.warning("The current release can't be read: %s (%r)", error, error.__cause__)
-            except Exception:  # noqa: BLE001  # whatever it is, the next look may succeed
-                _log.exception("The current release can't be read")
-            await asyncio.sleep(self._poll)
+    def serve(self, release: Release | None) -> None:
+        """Give this release to every request from now on."""
+        if release != self.served:
+            _log.info("Serving release %s.", release.name if release else "none")
+        self.served = release

@@ -9,16 +9,17 @@ from urllib.parse import quote, unquote_to_bytes, urlencode
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import from_json
 from starlette.responses import Response
 
 from localidades_api.census import PREFIX
 from localidades_api.errors import InvalidPageError, InvalidParametersError
 from localidades_api.freshness import entity_tag, freshness_headers, is_fresh
-from localidades_api.pagination import PageNumber, link_header, neighbours
+from localidades_api.page_cache import PageCache, page_headers
+from localidades_api.pagination import PageNumber, neighbours
 from localidades_api.problems import plain_name
 from localidades_api.releases import ReleaseTracker
-from localidades_api.renderers import Format, Renderer, View, select_renderer
-from localidades_api.repository import CatalogueRepository
+from localidades_api.renderers import JSON, Format, Renderer, View, select_renderer
 from localidades_api.schemas import (
     Index,
     InvalidPageProblem,
@@ -83,8 +84,8 @@ async def refuse_ambiguous_query(request: Request) -> None:
 class Catalogue:
     """What the routes read from; the application's lifespan owns it."""
 
-    repository: CatalogueRepository
     releases: ReleaseTracker
+    pages: PageCache
 
     @classmethod
     async def of(cls, request: Request) -> Self:
@@ -145,23 +146,22 @@ async def list_localities(request: Request, query: Annotated[PageQuery, Query()]
     release = await catalogue.release(query.release)
     if query.page > max(release.total_pages, 1):  # an empty list has one page, and nothing on it
         raise InvalidPageError(release.total_pages)
-    headers = _page_headers(request, release, renderer.format, query.page)
+    headers = page_headers(release, renderer.format, query.page)
     if is_fresh(request.headers.getlist("if-none-match"), headers["ETag"]):
         return _not_modified(headers)
-    rows = await catalogue.repository.list_localities(release, query.page)
-    content = {
-        "quantity": release.localities,
-        "total_pages": release.total_pages,
-        "results": [row._asdict() for row in rows],
-    }
+    page = await catalogue.pages.page(release, query.page)
+    if renderer is JSON:
+        answer = Response(page.body)
+        answer.raw_headers = list(page.headers)
+        return answer
     view = _view(
         request,
         query,
         release,
         "localities.html",
         "Localidades",
-        content,
-        _page_headers(request, release, "json", query.page),
+        from_json(page.body),
+        page_headers(release, JSON.format, query.page),
         page=query.page,
         neighbours=neighbours(query.page, release.total_pages),
     )
@@ -198,11 +198,6 @@ def describe_release(release: Release) -> Index:
         resources=Resources(localidades="localidades/"),
         attribution=attribution,
     )
-
-
-def _page_headers(request: Request, release: Release, format_: Format, page: int) -> dict[str, str]:
-    links = link_header(request.scope["path"], {"format": format_, "release": release.name}, page, release.total_pages)
-    return {**freshness_headers(release, format_), "Link": links}
 
 
 def _view(

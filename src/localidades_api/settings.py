@@ -60,9 +60,11 @@ class Settings(BaseSettings):
         Field(gt=0, le=60, description="Seconds to wait for a connection, and for a statement, of the service."),
     ] = 2.0
     release_poll: Annotated[
-        float,
-        Field(gt=0, le=60, description="Seconds between two looks at which release is the current one."),
-    ] = 1.0
+        float, Field(gt=0, le=60, description="Seconds between two looks at which release is the current one.")
+    ] = 0.5
+    page_cache_bytes: Annotated[
+        int, Field(ge=0, description="Memory of each worker for pages; the default holds a whole release, 0 none.")
+    ] = 64 * 1024**2
 
     @model_validator(mode="after")
     def _refuse_unknown_variables(self) -> Self:

@@ -1,0 +1,166 @@
+"""The JSON pages of the release that is served, as bytes.
+
+A release never changes, so neither do its pages: none is ever stale, and none is pushed out by another. What is not
+held is fetched once, however many ask for it. A newly published release is fetched in bulk before requests see it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from localidades_api.census import LOCALIDADES
+from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.freshness import freshness_headers
+from localidades_api.pagination import link_header
+from localidades_api.releases import ReleaseTracker
+from localidades_api.renderers import JSON, Format
+from localidades_api.repository import CatalogueRepository
+from localidades_api.schemas import Release
+
+_log = logging.getLogger("uvicorn.error")
+
+_BULK = 50  # pages a statement, some 200 kB: the event loop is busy for a millisecond with them
+_OVERHEAD = 1000  # bytes that a page takes besides its body: headers, objects
+_LONGEST_PAGE = len("page=") + 15  # beyond any page there is; routing says what is wrong with it
+_PATIENCE = 1.2  # seconds that requests wait for a new release's pages before they see it without
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+
+class StoredPage(NamedTuple):
+    """A page as it is sent, but for what every census answer has; `not_modified` are the headers of its 304."""
+
+    headers: RawHeaders
+    not_modified: RawHeaders
+    body: bytes
+
+
+class Shelf:
+    """The pages of one release, by number; there is no page 0."""
+
+    def __init__(self, release: Release, limit: int) -> None:
+        self.release = release
+        self.name = release.name.encode()
+        self.etag = freshness_headers(release, JSON.format)["ETag"]
+        self.pages: list[StoredPage | None] = [None] * (max(release.total_pages, 1) + 1)
+        self.is_warm = False
+        self._room = limit
+
+    def put(self, number: int, page: StoredPage) -> bool:
+        """Keep a page if there is room; nothing is thrown out for it, so nobody can push good pages out."""
+        if self.pages[number] is None:
+            cost = len(page.body) + _OVERHEAD
+            if cost > self._room:
+                return False
+            self.pages[number] = page
+            self._room -= cost
+        return True
+
+
+class PageCache:
+    """Holds up to `limit` bytes of pages of the release that is served; with 0, none."""
+
+    def __init__(self, repository: CatalogueRepository, releases: ReleaseTracker, limit: int) -> None:
+        self._repository = repository
+        self._releases = releases
+        self._limit = limit
+        self._shelves: dict[int, Shelf] = {}
+        self._loading: dict[tuple[int, int], asyncio.Task[StoredPage]] = {}
+        self._warming: asyncio.Task[None] | None = None
+
+    def shelf(self) -> Shelf | None:
+        """Return the shelf of the release that is served, if there is one."""
+        served = self._releases.served
+        return self._shelves.get(served.id) if served else None
+
+    async def page(self, release: Release, number: int) -> StoredPage:
+        """Return a page, held or fetched; all who ask for it at one time share one statement."""
+        shelf = self._shelves.get(release.id)
+        if shelf and (held := shelf.pages[number]):
+            return held
+        key = (release.id, number)
+        loading = self._loading.get(key)
+        if loading is None:
+            loading = self._loading[key] = asyncio.create_task(self._fetch(release, number))
+            loading.add_done_callback(lambda _: self._loading.pop(key))
+        return await asyncio.shield(loading)  # one who hangs up does not take the page from the others
+
+    async def _fetch(self, release: Release, number: int) -> StoredPage:
+        texts = await self._repository.list_pages(release, number, number)
+        page = _store(release, number, texts[0] if texts else "")  # an empty list has one page
+        if shelf := self._shelves.get(release.id):
+            shelf.put(number, page)
+        return page
+
+    async def follow(self, poll: float) -> None:
+        """Keep in step with what is published, for ever, by a look every `poll` seconds.
+
+        No notification is listened for: it would take a connection of its own and neither reaches a standby nor comes
+        through a pooler, so the look would be needed all the same (decision 0007).
+        """
+        try:
+            while True:
+                try:
+                    await self._releases.refresh()
+                    await self._take_up(self._releases.newest)
+                except DatabaseUnavailableError as error:
+                    _log.warning("The current release can't be read: %s (%r)", error, error.__cause__)
+                except Exception:  # noqa: BLE001  # whatever it is, the next look may succeed
+                    _log.exception("The current release can't be read")
+                await asyncio.sleep(poll)
+        finally:
+            if self._warming:
+                self._warming.cancel()
+
+    async def _take_up(self, release: Release | None) -> None:
+        """Fetch a release's pages, and let requests see it once they are at hand or it has taken too long."""
+        if release and self._limit:
+            shelf = self._shelves.setdefault(release.id, Shelf(release, self._limit))
+            if not shelf.is_warm and (self._warming is None or self._warming.done()):
+                self._warming = asyncio.create_task(self._warm(shelf))
+                if release != self._releases.served:
+                    await asyncio.wait({self._warming}, timeout=_PATIENCE)
+        self._releases.serve(release)
+        self._shelves = {id_: shelf for id_, shelf in self._shelves.items() if release and id_ == release.id}
+
+    async def _warm(self, shelf: Shelf) -> None:
+        """Fill a shelf in bulk; what fails is tried again at the next look."""
+        total = shelf.release.total_pages
+        try:
+            for first in range(1, total + 1, _BULK):
+                last = min(first + _BULK - 1, total)
+                if all(shelf.pages[first : last + 1]):
+                    continue
+                texts = await self._repository.list_pages(shelf.release, first, last)
+                pages = [_store(shelf.release, number, text) for number, text in enumerate(texts, first)]
+                if not all(shelf.put(number, page) for number, page in enumerate(pages, first)):
+                    break  # the shelf is full
+        except DatabaseUnavailableError as error:
+            _log.warning("The pages of release %s can't be fetched: %s", shelf.release.name, error)
+            return
+        shelf.is_warm = True
+        held = sum(page is not None for page in shelf.pages)
+        amount = f"all {held}" if held == total else f"{held} of {total}"
+        _log.info("The page cache holds %s pages of release %s.", amount, shelf.release.name)
+
+
+def page_headers(release: Release, format_: Format, number: int) -> dict[str, str]:
+    """Return the headers that a page and its 304 share."""
+    links = link_header(LOCALIDADES, {"format": format_, "release": release.name}, number, release.total_pages)
+    return {**freshness_headers(release, format_), "Link": links}
+
+
+def _raw(headers: Mapping[str, str]) -> RawHeaders:
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+
+def _store(release: Release, number: int, results: str) -> StoredPage:
+    """Make the answer of a page from the JSON text of its results."""
+    envelope = f'{{"quantity":{release.localities},"total_pages":{release.total_pages},"results":[{results}]}}'
+    body = envelope.encode()
+    not_modified = _raw(page_headers(release, JSON.format, number))
+    return StoredPage([*not_modified, *_JSON_HEADERS, (b"content-length", b"%d" % len(body))], not_modified, body)
+
+
+_JSON_HEADERS = _raw(JSON.headers)

@@ -1,0 +1,208 @@
+"""The page cache and the fast path: what they answer is what routing answers, and they can't be made to misbehave."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import asyncpg
+import httpx
+import pytest
+from fastapi import FastAPI
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from localidades_api.fast_path import FastPath
+from localidades_api.page_cache import PageCache
+from localidades_api.schemas import Locality, Page
+from tests.catalogue import Place, many, write_catalogue
+from tests.conftest import (
+    LOCALIDADES,
+    await_release,
+    client_of,
+    import_into,
+    new_database,
+    recorded_statements,
+    running_app,
+)
+
+ENOUGH = 1_000_000
+
+
+def pages_of(app: FastAPI) -> PageCache:
+    pages: PageCache = app.state.catalogue.pages
+    return pages
+
+
+def fast_client_of(app: FastAPI) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(FastPath(app)), base_url="http://test")
+
+
+def held_by(app: FastAPI) -> list[int]:
+    shelf = pages_of(app).shelf()
+    return [] if shelf is None else [number for number, page in enumerate(shelf.pages) if page is not None]
+
+
+async def await_warm(app: FastAPI) -> None:
+    async with asyncio.timeout(20):
+        while (shelf := pages_of(app).shelf()) is None or not shelf.is_warm:  # noqa: ASYNC110  # what is waited for
+            await asyncio.sleep(0.01)  # is an attribute of the application's own
+
+
+@pytest.fixture(scope="module")
+async def warm(server: str, seeded: str) -> AsyncIterator[FastAPI]:
+    """Lend an application that holds all of its pages."""
+    with new_database(server, seeded) as url:
+        async with running_app(url, page_cache_bytes=ENOUGH) as app:
+            await await_warm(app)
+            yield app
+
+
+PARTS = [
+    "page=1", "page=3", "page=003", "page=0", "page=4", "page=+1", "page=", "format=json", "format=api",
+    "format=xml", "release=2020-01", "release=2019-01", "release=", "x=1", "", "page=99999999999999999999"]  # fmt: skip
+ACCEPTS = ["*/*", "application/json", "text/html", "text/html;q=0.5, */*;q=0.4", "garbage", "", "application/xml",
+           "application/json;q=0", "text/html, application/json;q=0.9"]  # fmt: skip
+
+
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    parts=st.lists(st.sampled_from(PARTS), max_size=4),
+    accept=st.none() | st.lists(st.sampled_from(ACCEPTS), max_size=2),
+    if_none_match=st.sampled_from(["none", "same", "weak", "other", "any", "list"]),
+    method=st.sampled_from(["GET", "GET", "GET", "HEAD", "OPTIONS", "POST"]),
+)
+async def test_any_request_is_answered_alike_by_fast_path_and_routing(
+    warm: FastAPI, parts: list[str], accept: list[str] | None, if_none_match: str, method: str
+) -> None:
+    """Byte for byte: status, every header in its order, and body."""
+    async with client_of(warm) as routing, fast_client_of(warm) as fast:
+        etag = (await routing.get(LOCALIDADES)).headers["etag"]
+        conditions = {"same": etag, "weak": f"W/{etag}", "other": '"x"', "any": "*", "list": f'"x", {etag}'}
+        headers = [("accept", value) for value in accept or ()]
+        if if_none_match in conditions:
+            headers.append(("if-none-match", conditions[if_none_match]))
+        target = f"{LOCALIDADES}?{'&'.join(parts)}" if parts else LOCALIDADES
+        requests = [client.build_request(method, target, headers=headers) for client in (routing, fast)]
+        if accept is None:
+            for request in requests:
+                del request.headers["accept"]  # httpx adds one of its own
+        by_routing, by_fast = await routing.send(requests[0]), await fast.send(requests[1])
+        assert by_fast.status_code == by_routing.status_code
+        assert by_fast.headers.raw == by_routing.headers.raw
+        assert by_fast.content == by_routing.content
+
+
+async def test_held_page_makes_no_statement(warm: FastAPI) -> None:
+    assert held_by(warm) == [1, 2, 3]
+    async with fast_client_of(warm) as client:
+        with recorded_statements(warm) as statements:
+            for target in (LOCALIDADES, f"{LOCALIDADES}?page=2", f"{LOCALIDADES}?format=api&page=3"):
+                assert (await client.get(target)).status_code == 200
+        assert statements == []
+
+
+async def test_page_that_is_not_held_makes_one_statement_however_many_ask(seeded_database: str) -> None:
+    async with running_app(seeded_database) as app, fast_client_of(app) as client:
+        await client.get(f"{LOCALIDADES}?page=9")  # the release is known from here on
+        with recorded_statements(app) as statements:
+            answers = await asyncio.gather(*(client.get(f"{LOCALIDADES}?page=2") for _ in range(100)))
+        assert len(statements) == 1
+        assert len({answer.content for answer in answers}) == 1
+        assert answers[0].status_code == 200
+
+
+async def test_page_whose_first_asker_hangs_up_reaches_the_others(seeded_database: str) -> None:
+    async with running_app(seeded_database) as app:
+        release = await app.state.catalogue.release(None)
+        first = asyncio.create_task(pages_of(app).page(release, 1))
+        second = asyncio.create_task(pages_of(app).page(release, 1))
+        await asyncio.sleep(0)
+        first.cancel()
+        assert (await second).body.startswith(b'{"quantity":132')
+
+
+async def test_page_asked_for_by_many_spellings_takes_one_place(warm: FastAPI) -> None:
+    async with fast_client_of(warm) as client:
+        for query in ("", "?page=1", "?page=01", "?format=json", "?release=2020-01&page=1", "?page=1&format=json"):
+            assert (await client.get(LOCALIDADES + query)).status_code == 200
+        for number in range(500):  # what a client makes up finds no room at all
+            await client.get(f"{LOCALIDADES}?page={number + 4}")
+            await client.get(f"{LOCALIDADES}?page=1&x={number}")
+    assert held_by(warm) == [1, 2, 3]
+
+
+async def test_cache_with_little_room_holds_what_fits_and_serves_the_rest(seeded_database: str) -> None:
+    async with running_app(seeded_database, page_cache_bytes=11_000) as app, fast_client_of(app) as client:
+        await await_warm(app)
+        held = held_by(app)
+        assert 0 < len(held) < 3
+        bodies = [(await client.get(f"{LOCALIDADES}?page={number}")).json()["results"] for number in (1, 2, 3)]
+        assert [len(body) for body in bodies] == [50, 50, 32]
+        assert held_by(app) == held
+
+
+async def test_held_pages_are_served_while_the_database_is_away(server: str, seeded_database: str) -> None:
+    async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, fast_client_of(app) as client:
+        await await_warm(app)
+        before = await client.get(f"{LOCALIDADES}?page=2")
+        await app.state.database.dispose()
+        name = seeded_database.partition("@/")[2].partition("?")[0]
+        connection = await asyncpg.connect(server)
+        try:
+            await connection.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
+            await connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name)
+            away = await client.get("/readyz")
+            assert away.status_code == 503
+            after = await client.get(f"{LOCALIDADES}?page=2")
+            assert (after.status_code, after.content) == (200, before.content)
+        finally:
+            await connection.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
+            await connection.close()
+
+
+async def test_new_release_is_seen_with_its_pages_at_hand(seeded_database: str, tmp_path: Path) -> None:
+    places = [*many(132), Place("010019999", "Nuevo")]
+    async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, fast_client_of(app) as client:
+        await await_warm(app)
+        await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
+        await await_release(client, "2021-01")
+        assert held_by(app) == [1, 2, 3]
+        with recorded_statements(app) as statements:
+            assert (await client.get(f"{LOCALIDADES}?page=3")).json()["quantity"] == 133
+        assert statements == []
+
+
+async def test_older_release_is_served_but_takes_no_room(seeded_database: str, tmp_path: Path) -> None:
+    places = [*many(132), Place("010019999", "Nuevo")]
+    async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, fast_client_of(app) as client:
+        await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
+        await await_release(client, "2021-01")
+        await await_warm(app)
+        answer = await client.get(f"{LOCALIDADES}?release=2020-01&page=3")
+        assert answer.json()["quantity"] == 132
+        assert answer.headers["catalogue-release"] == "2020-01"
+        assert len(pages_of(app)._shelves) == 1  # noqa: SLF001  # that the old shelf is gone shows nowhere else
+
+
+# Everything that JSON escapes and everything that it does not, as long as a line of a file can hold it.
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters='\0\n\r"'), min_size=1, max_size=60).filter(
+    lambda name: not name.isspace()
+)
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(names=st.lists(NAMES, min_size=30, max_size=60))
+async def test_json_of_postgres_is_what_the_documented_models_write(
+    server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory, names: list[str]
+) -> None:
+    """Valid against the models, and byte for byte their own serialisation."""
+    places = [Place(f"01001{number:04d}", name) for number, name in enumerate([*names, "\x01\x1f\x7f\\/\u2028😀'"], 1)]
+
+    file = write_catalogue(tmp_path_factory.mktemp("names") / "catun_localidad_2020-01.csv", places)
+    with new_database(server, migrated) as url:
+        await import_into(url, file)
+        async with running_app(url) as app, client_of(app) as client:
+            body = (await client.get(LOCALIDADES)).content
+    page = Page[Locality].model_validate_json(body, strict=True)
+    assert page.model_dump_json().encode() == body
+    assert [record.nombre for record in page.results] == [place.nombre for place in places][:50]

@@ -42,6 +42,14 @@ def held_by(app: FastAPI) -> list[int]:
     return [] if shelf is None else [number for number, page in enumerate(shelf.pages) if page is not None]
 
 
+async def execute(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
 async def await_warm(app: FastAPI) -> None:
     async with asyncio.timeout(20):
         while (shelf := pages_of(app).shelf()) is None or not shelf.is_warm:  # noqa: ASYNC110  # what is waited for
@@ -64,7 +72,17 @@ ACCEPTS = ["*/*", "application/json", "text/html", "text/html;q=0.5, */*;q=0.4",
            "application/json;q=0", "text/html, application/json;q=0.9"]  # fmt: skip
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.fixture(scope="module")
+async def cold(server: str, seeded: str) -> AsyncIterator[FastAPI]:
+    """Lend an application that holds no page."""
+    with new_database(server, seeded) as url:
+        async with running_app(url) as app, client_of(app) as client:
+            await await_release(client, "2020-01")
+            yield app
+
+
+@pytest.mark.parametrize("kind", ["warm", "cold"])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parts=st.lists(st.sampled_from(PARTS), max_size=4),
     accept=st.none() | st.lists(st.sampled_from(ACCEPTS), max_size=2),
@@ -72,10 +90,11 @@ ACCEPTS = ["*/*", "application/json", "text/html", "text/html;q=0.5, */*;q=0.4",
     method=st.sampled_from(["GET", "GET", "GET", "HEAD", "OPTIONS", "POST"]),
 )
 async def test_any_request_is_answered_alike_by_fast_path_and_routing(
-    warm: FastAPI, parts: list[str], accept: list[str] | None, if_none_match: str, method: str
+    warm: FastAPI, cold: FastAPI, kind: str, parts: list[str], accept: list[str] | None, if_none_match: str, method: str
 ) -> None:
     """Byte for byte: status, every header in its order, and body."""
-    async with client_of(warm) as routing, fast_client_of(warm) as fast:
+    app = {"warm": warm, "cold": cold}[kind]
+    async with client_of(app) as routing, fast_client_of(app) as fast:
         etag = (await routing.get(LOCALIDADES)).headers["etag"]
         conditions = {"same": etag, "weak": f"W/{etag}", "other": '"x"', "any": "*", "list": f'"x", {etag}'}
         headers = [("accept", value) for value in accept or ()]
@@ -151,13 +170,28 @@ async def test_held_pages_are_served_while_the_database_is_away(server: str, see
         try:
             await connection.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
             await connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name)
-            away = await client.get("/readyz")
-            assert away.status_code == 503
+            assert (await client.get("/readyz")).status_code == 503
             after = await client.get(f"{LOCALIDADES}?page=2")
             assert (after.status_code, after.content) == (200, before.content)
         finally:
             await connection.execute(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
             await connection.close()
+
+
+async def test_page_that_is_not_held_is_503_by_fast_path_as_by_routing_while_the_database_is_away(
+    seeded_database: str,
+) -> None:
+    async with (
+        running_app(seeded_database, database_timeout=0.5) as app,
+        client_of(app) as routing,
+        fast_client_of(app) as fast,
+    ):
+        await await_release(routing, "2020-01")
+        await execute(seeded_database, "ALTER TABLE localities RENAME TO elsewhere")
+        answers = [await client.get(LOCALIDADES) for client in (routing, fast)]
+    assert [answer.status_code for answer in answers] == [503, 503]
+    assert answers[0].headers.raw == answers[1].headers.raw
+    assert answers[0].content == answers[1].content
 
 
 async def test_new_release_is_seen_with_its_pages_at_hand(seeded_database: str, tmp_path: Path) -> None:

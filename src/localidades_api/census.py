@@ -44,7 +44,7 @@ class CensusHeaders:
             await self._app(scope, receive, send)
             return
         method = scope["method"]
-        exchange = _Exchange(send, with_body=method != "HEAD")
+        exchange = Exchange(send, with_body=method != "HEAD")
         request = Request(scope, receive)
         if method == "OPTIONS":
             await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, exchange)
@@ -59,15 +59,16 @@ class CensusHeaders:
                 await problem_response(request, error)(scope, receive, exchange)
 
 
-class _Exchange:
+class Exchange:
     """The sending side of one request: adds the headers, and drops the body of an answer to HEAD."""
 
-    def __init__(self, send: Send, *, with_body: bool) -> None:
+    def __init__(self, send: Send, *, with_body: bool = True) -> None:
         self._send = send
         self._with_body = with_body
         self.started = False
 
     async def __call__(self, message: Message) -> None:
+        """Send a message of the answer."""
         if message["type"] == "http.response.start":
             self.started = True
             headers = MutableHeaders(scope=message)

@@ -1,22 +1,24 @@
-"""Plain requests for a page that is held, answered in front of routing."""
+"""Plain requests for a page of the served release, answered in front of routing."""
 
 from functools import lru_cache
 
 from fastapi import FastAPI
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from localidades_api.census import CENSUS_HEADERS, LOCALIDADES
-from localidades_api.errors import NotAcceptableError
+from localidades_api.census import CENSUS_HEADERS, LOCALIDADES, Exchange
+from localidades_api.errors import LocalidadesError, NotAcceptableError
 from localidades_api.freshness import is_fresh
 from localidades_api.negotiation import choose_media_type
-from localidades_api.page_cache import Shelf, StoredPage
+from localidades_api.page_cache import PageCache, RawHeaders, Shelf
+from localidades_api.problems import problem_response
 from localidades_api.renderers import JSON, MEDIA_TYPES
 
 _LONGEST_PAGE = len("page=") + 15  # beyond any page there is; routing says what is wrong with it
 
 
 class FastPath:
-    """Answers a GET of a held page as JSON; everything else, and every error, is routing's.
+    """Answers a GET of a page of the served release as JSON; whatever else is asked is routing's.
 
     What it sends is what routing would: a test holds the two against each other.
     """
@@ -27,25 +29,32 @@ class FastPath:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on."""
         if scope["type"] == "http" and scope["path"] == LOCALIDADES and scope["method"] == "GET":
-            shelf = self._app.state.catalogue.pages.shelf()
-            if shelf is not None and (page := _find(shelf, scope)) is not None:
-                await _answer(page, shelf, scope, send)
+            pages: PageCache = self._app.state.catalogue.pages
+            shelf = pages.shelf()
+            if shelf is not None and (number := _asked(shelf, scope)):
+                try:
+                    status, headers, body = await _answer(pages, shelf, number, scope)
+                except LocalidadesError as error:
+                    await problem_response(Request(scope, receive), error)(scope, receive, Exchange(send))
+                    return
+                await send({"type": "http.response.start", "status": status, "headers": headers + CENSUS_HEADERS})
+                await send({"type": "http.response.body", "body": body})
                 return
         await self._app(scope, receive, send)
 
 
-async def _answer(page: StoredPage, shelf: Shelf, scope: Scope, send: Send) -> None:
+async def _answer(pages: PageCache, shelf: Shelf, number: int, scope: Scope) -> tuple[int, RawHeaders, bytes]:
+    """Return the status, headers and body for a page that there is."""
+    page = shelf.pages[number]
     if_none_match = [value.decode("latin-1") for name, value in scope["headers"] if name == b"if-none-match"]
     if if_none_match and is_fresh(if_none_match, shelf.etag):
-        status, headers, body = 304, page.not_modified, b""
-    else:
-        status, headers, body = 200, page.headers, page.body
-    await send({"type": "http.response.start", "status": status, "headers": headers + CENSUS_HEADERS})
-    await send({"type": "http.response.body", "body": body})
+        return 304, page.not_modified if page else shelf.not_modified(number), b""
+    page = page or await pages.page(shelf.release, number)
+    return 200, page.headers, page.body
 
 
-def _find(shelf: Shelf, scope: Scope) -> StoredPage | None:
-    """Return the page that a request asks for, if it is held and JSON is what the client wants."""
+def _asked(shelf: Shelf, scope: Scope) -> int | None:
+    """Return the number of the page that a plain request asks for, if there is such a page and JSON is wanted."""
     asked = _parse(scope["query_string"], shelf.name)
     if asked is None:
         return None
@@ -56,7 +65,7 @@ def _find(shelf: Shelf, scope: Scope) -> StoredPage | None:
         accept = [value for name, value in scope["headers"] if name == b"accept"]
         if accept and not (len(accept) == 1 and _prefers_json(accept[0])):
             return None
-    return shelf.pages[number]
+    return number
 
 
 def _parse(query: bytes, release: bytes) -> tuple[int, bool] | None:

@@ -14,6 +14,7 @@ CACHE_CONTROL = "public, max-age=60, stale-while-revalidate=600, stale-if-error=
 _ENTITY_TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
 
 
+@lru_cache(maxsize=32)
 def entity_tag(release: Release, format_: str) -> str:
     """Return the strong validator of every answer that shows this release in this representation.
 

@@ -47,6 +47,10 @@ class Shelf:
         self.is_warm = False
         self._room = limit
 
+    def not_modified(self, number: int) -> RawHeaders:
+        """Return the headers of a page's 304, which needs no page."""
+        return _raw(page_headers(self.release, JSON.format, number))
+
     def put(self, number: int, page: StoredPage) -> bool:
         """Keep a page if there is room; nothing is thrown out for it, so nobody can push good pages out."""
         if self.pages[number] is None:
@@ -115,9 +119,9 @@ class PageCache:
 
     async def _take_up(self, release: Release | None) -> None:
         """Fetch a release's pages, and let requests see it once they are at hand or it has taken too long."""
-        if release and self._limit:
+        if release:
             shelf = self._shelves.setdefault(release.id, Shelf(release, self._limit))
-            if not shelf.is_warm and (self._warming is None or self._warming.done()):
+            if self._limit and not shelf.is_warm and (self._warming is None or self._warming.done()):
                 self._warming = asyncio.create_task(self._warm(shelf))
                 if release != self._releases.served:
                     await asyncio.wait({self._warming}, timeout=_PATIENCE)

@@ -48,9 +48,8 @@ def link_header(path: str, parameters: dict[str, str], page: int, total_pages: i
             yield "next", page + 1
         yield "last", max(total_pages, 1)
 
-    return ", ".join(
-        f'<{path}?{urlencode({"page": number, **parameters})}>; rel="{relation}"' for relation, number in related()
-    )
+    pinned = urlencode(parameters)
+    return ", ".join(f'<{path}?page={number}&{pinned}>; rel="{relation}"' for relation, number in related())
 
 
 def neighbours(page: int, total_pages: int) -> list[int]:

@@ -146,9 +146,8 @@ async def list_localities(request: Request, query: Annotated[PageQuery, Query()]
     release = await catalogue.release(query.release)
     if query.page > max(release.total_pages, 1):  # an empty list has one page, and nothing on it
         raise InvalidPageError(release.total_pages)
-    headers = page_headers(release, renderer.format, query.page)
-    if is_fresh(request.headers.getlist("if-none-match"), headers["ETag"]):
-        return _not_modified(headers)
+    if is_fresh(request.headers.getlist("if-none-match"), entity_tag(release, renderer.format)):
+        return _not_modified(page_headers(release, renderer.format, query.page))
     page = await catalogue.pages.page(release, query.page)
     if renderer is JSON:
         answer = Response(page.body)
@@ -165,7 +164,7 @@ async def list_localities(request: Request, query: Annotated[PageQuery, Query()]
         page=query.page,
         neighbours=neighbours(query.page, release.total_pages),
     )
-    return _render(renderer, view, headers)
+    return _render(renderer, view, page_headers(release, renderer.format, query.page))
 
 
 @router.get("", include_in_schema=False)

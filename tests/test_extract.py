@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.errors import CatalogueError
-from localidades_api.importer.extract import open_table
+from localidades_api.importer.extract import open_table, split_line, split_lines
 from localidades_api.importer.transform import Catalogue, transform
 from tests.catalogue import HEADER, TRAPS, Place, lines_of, write_catalogue
 
@@ -206,6 +206,17 @@ def written_and_read(
     path = tmp_path_factory.getbasetemp() / f"any-{encoding}.csv"
     path.write_bytes(text_of(places, separator=separator).encode(encoding))
     return names_of(read(path))
+
+
+@given(
+    lines=st.lists(st.text('"",\tx ', max_size=12) | st.text(max_size=6), max_size=9),
+    end=st.sampled_from(["\n", ""]),
+    separator=st.sampled_from([",", "\t"]),
+)
+def test_lines_are_cut_together_as_each_alone(lines: list[str], end: str, separator: str) -> None:
+    lines = [line.rstrip("\n") for line in lines]
+    alone = [split_line(line, separator) for line in lines]
+    assert split_lines([line + end for line in lines], separator) == alone
 
 
 # Zips

@@ -165,6 +165,48 @@ def test_last_line_that_is_no_row_is_rejected_alone(line: str, reason: str, end:
     assert len(catalogue.localities) == len(PLAIN)
 
 
+SCATTERED = {  # by row: the first ones, neighbours, and those on both sides of where a batch of 250 ends
+    0: ({"AMBITO": "X"}, "AMBITO is neither U nor R"),
+    1: ({"Estatus": "Baja"}, None),
+    249: ({"CVE_LOC": "0000"}, "CVE_LOC is not four digits from 0001"),
+    250: ({"POB_TOTAL": "-5", "NOM_LOC": ""}, "a name is empty or longer than 200 characters"),
+    251: ({"POB_TOTAL": "-5"}, "POB_TOTAL is negative"),
+    252: ({"POB_MASCULINA": "-5"}, "POB_MASCULINA is negative"),
+    600: ({"Estatus": "Baja", "CVE_ENT": "99"}, None),
+    998: ({"CVE_MUN": "000", "LAT_DECIMAL": "x"}, "CVE_MUN is not three digits from 001"),
+    999: ({"LAT_DECIMAL": "x", "LON_DECIMAL": "y"}, "LAT_DECIMAL is no number of degrees"),
+}
+
+
+def scattered() -> list[tuple[str, ...]]:
+    return [with_values(place, **SCATTERED.get(row, ({}, None))[0]) for row, place in enumerate(many(1_000))]
+
+
+def test_faults_scattered_over_batches_are_told_each_with_its_line_in_order() -> None:
+    catalogue = read_rows(*scattered())
+    assert catalogue.rejected == [Rejected(row + 2, reason) for row, (_, reason) in SCATTERED.items() if reason]
+    assert catalogue.withdrawn == 2
+    sound = {int(place.cvegeo) for row, place in enumerate(many(1_000)) if row not in SCATTERED}
+    assert {locality.id for locality in catalogue.localities} == sound
+
+
+def test_fault_of_the_file_amid_faults_of_rows_is_told_with_its_line() -> None:
+    rows = scattered()
+    rows[700] = with_values(many(1_000)[700], CVE_ENT="33")
+    with pytest.raises(CatalogueError, match="Line 702 names an estado 33; there are 01 to 32"):
+        read_rows(*rows)
+
+
+def test_rows_of_another_width_amid_a_batch_are_rejected_alone() -> None:
+    rows = [place.values() for place in PLAIN]
+    catalogue = read_rows(*rows[:5], (*rows[5], "more"), rows[6][:-1], *rows[7:])
+    assert catalogue.rejected == [
+        Rejected(7, "it has 21 values, the header 20"),
+        Rejected(8, "it has 19 values, the header 20"),
+    ]
+    assert len(catalogue.localities) == 18
+
+
 def test_rows_up_to_a_tenth_are_rejected_and_the_others_kept() -> None:
     catalogue = read_rows(*(place.values() for place in PLAIN[:9]), ("junk",))
     assert (len(catalogue.localities), len(catalogue.rejected)) == (9, 1)

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import httpx
-
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.demo import DEMO_RELEASE, DEMO_SHA256
 from localidades_api.importer.progress import Progress, Step
@@ -71,6 +69,8 @@ def _refusing_faults() -> Iterator[None]:
 def _fetch(address: str) -> Iterator[bytes]:
     if not re.match("(?i)https?://", address):
         raise CatalogueError("A catalogue is fetched from an http or https address.")
+    import httpx  # noqa: PLC0415  # it takes a while to load, and most catalogues lie on this machine
+
     size = 0
     try:
         with httpx.stream("GET", address, follow_redirects=True, timeout=FETCH_SECONDS) as response:

@@ -1,18 +1,54 @@
-"""From text to values: what INEGI writes in each kind of column, and what it may not write.
-
-The readers of values that repeat remember them: a catalogue has 300,000 rows and some thousand different altitudes.
-"""
+"""From text to values: what INEGI writes in each kind of column, and what it may not write."""
 
 import re
-from functools import lru_cache
+from collections.abc import Callable, Hashable
+from typing import TypeVar
 
 NO_DATA = frozenset({"", "-", "*"})
 _INTEGER = re.compile(r"-?[0-9]{1,9}")
 _MAX_NAME = 200  # INEGI's longest has 86 characters
 
+Text = TypeVar("Text", bound=Hashable)
+Value = TypeVar("Value")
+
 
 class RowError(Exception):
     """A row can't be a record; the text says why."""
+
+
+class Memo(dict[Text, Value]):
+    """The values of a column that repeat, each read once: 300,000 rows have some thousand different altitudes.
+
+    It spares memory too, since equal values become one object.
+    """
+
+    def __init__(self, read: Callable[[Text], Value]) -> None:
+        super().__init__()
+        self._read = read
+
+    def __missing__(self, text: Text) -> Value:
+        value = self[text] = self._read(text)
+        return value
+
+
+def read_clave(text: str) -> str:
+    """Take a locality's clave: four digits from 0001."""
+    if not re.fullmatch(r"[0-9]{4}", text) or text == "0000":
+        raise RowError("CVE_LOC is not four digits from 0001")
+    return text
+
+
+def read_key(cve_ent: str, cve_mun: str, cve_loc: str, cvegeo: str) -> int:
+    """Make the key of its three parts, which are sound, and hold it against CVEGEO where there is one."""
+    key = cve_ent + cve_mun + cve_loc
+    if cvegeo and cvegeo != key and not _is_number(cvegeo, key):
+        raise RowError("CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC")
+    return int(key)
+
+
+def _is_number(cvegeo: str, key: str) -> bool:
+    """Tell whether CVEGEO is the key as a number, without its leading zero."""
+    return len(cvegeo) <= len(key) and cvegeo.isdecimal() and int(cvegeo) == int(key)
 
 
 def read_name(text: str) -> str:
@@ -26,18 +62,17 @@ def read_name(text: str) -> str:
 
 def read_degrees(text: str, column: str, most: int) -> float | None:
     """Take a number of degrees, between `most` below and above zero."""
-    if text in NO_DATA:
-        return None
     try:
         degrees = float(text)
     except ValueError:
+        if text in NO_DATA:
+            return None
         degrees = most + 1.0
     if not -most <= degrees <= most:  # false for NaN too
         raise RowError(f"{column} is no number of degrees")
     return degrees
 
 
-@lru_cache
 def read_ambito(text: str) -> str | None:
     """Take U (urban) or R (rural)."""
     if text in NO_DATA:
@@ -47,13 +82,11 @@ def read_ambito(text: str) -> str | None:
     return text
 
 
-@lru_cache(maxsize=4096)
 def read_text(text: str) -> str | None:
     """Take any text; a NUL, which Postgres can't hold, makes it no data."""
     return None if text in NO_DATA or "\0" in text else text[:_MAX_NAME]
 
 
-@lru_cache(maxsize=65536)
 def read_integer(text: str, column: str) -> int | None:
     """Take a whole number of up to nine digits."""
     if text in NO_DATA:
@@ -63,7 +96,6 @@ def read_integer(text: str, column: str) -> int | None:
     return int(text)
 
 
-@lru_cache(maxsize=65536)
 def read_count(text: str, column: str) -> int | None:
     """Take a whole number from zero."""
     count = read_integer(text, column)

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from localidades_api import fast_path
 from localidades_api.fast_path import FastPath
 from localidades_api.page_cache import PageCache
 from localidades_api.schemas import Locality, Page
@@ -150,6 +151,16 @@ async def test_page_asked_for_by_many_spellings_takes_one_place(warm: FastAPI) -
     assert held_by(warm) == [1, 2, 3]
 
 
+async def test_long_queries_and_headers_are_not_remembered(warm: FastAPI) -> None:
+    async with fast_client_of(warm) as client:
+        await client.get(LOCALIDADES)
+        before = (fast_path._parse.cache_info().currsize, fast_path._prefers_json.cache_info().currsize)
+        for number in range(20):
+            await client.get(f"{LOCALIDADES}?page=1&x={number:0300d}", headers={"accept": f"text/a{number:0300d}"})
+            await client.get(LOCALIDADES, headers={"accept": f"*/*, text/a{number:0300d}"})
+        assert (fast_path._parse.cache_info().currsize, fast_path._prefers_json.cache_info().currsize) == before
+
+
 async def test_cache_with_little_room_holds_what_fits_and_serves_the_rest(seeded_database: str) -> None:
     async with running_app(seeded_database, page_cache_bytes=11_000) as app, fast_client_of(app) as client:
         await await_warm(app)
@@ -215,7 +226,7 @@ async def test_older_release_is_served_but_takes_no_room(seeded_database: str, t
         answer = await client.get(f"{LOCALIDADES}?release=2020-01&page=3")
         assert answer.json()["quantity"] == 132
         assert answer.headers["catalogue-release"] == "2020-01"
-        assert len(pages_of(app)._shelves) == 1  # noqa: SLF001  # that the old shelf is gone shows nowhere else
+        assert len(pages_of(app)._shelves) == 1  # that the old shelf is gone shows nowhere else
 
 
 # Everything that JSON escapes and everything that it does not, as long as a line of a file can hold it.

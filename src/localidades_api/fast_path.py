@@ -14,6 +14,7 @@ from localidades_api.page_cache import PageCache, RawHeaders, Shelf
 from localidades_api.problems import problem_response
 from localidades_api.renderers import JSON, MEDIA_TYPES
 
+_LONGEST_REMEMBERED = 256  # bytes: what a client makes up must not fill the memory of what was read before
 _LONGEST_PAGE = len("page=") + 15  # beyond any page there is; routing says what is wrong with it
 
 
@@ -46,8 +47,8 @@ class FastPath:
 async def _answer(pages: PageCache, shelf: Shelf, number: int, scope: Scope) -> tuple[int, RawHeaders, bytes]:
     """Return the status, headers and body for a page that there is."""
     page = shelf.pages[number]
-    if_none_match = [value.decode("latin-1") for name, value in scope["headers"] if name == b"if-none-match"]
-    if if_none_match and is_fresh(if_none_match, shelf.etag):
+    if_none_match = _values(scope, b"if-none-match")
+    if if_none_match and is_fresh([value.decode("latin-1") for value in if_none_match], shelf.etag):
         return 304, page.not_modified if page else shelf.not_modified(number), b""
     page = page or await pages.page(shelf.release, number)
     return 200, page.headers, page.body
@@ -55,21 +56,24 @@ async def _answer(pages: PageCache, shelf: Shelf, number: int, scope: Scope) -> 
 
 def _asked(shelf: Shelf, scope: Scope) -> int | None:
     """Return the number of the page that a plain request asks for, if there is such a page and JSON is wanted."""
-    asked = _parse(scope["query_string"], shelf.name)
-    if asked is None:
+    query = scope["query_string"]
+    if len(query) > _LONGEST_REMEMBERED:
         return None
-    number, names_json = asked
+    number, names_json = _parse(query, shelf.name)
     if number >= len(shelf.pages):
         return None
-    if not names_json:
-        accept = [value for name, value in scope["headers"] if name == b"accept"]
-        if accept and not (len(accept) == 1 and _prefers_json(accept[0])):
-            return None
+    if not names_json and (accept := b", ".join(_values(scope, b"accept"))):
+        return number if len(accept) <= _LONGEST_REMEMBERED and _prefers_json(accept) else None
     return number
 
 
-def _parse(query: bytes, release: bytes) -> tuple[int, bool] | None:
-    """Read `page`, `format=json` and the served release's name, each once at most; None for any other query.
+def _values(scope: Scope, wanted: bytes) -> list[bytes]:
+    return [value for name, value in scope["headers"] if name == wanted]
+
+
+@lru_cache(maxsize=8192)
+def _parse(query: bytes, release: bytes) -> tuple[int, bool]:
+    """Read `page`, `format=json` and the served release's name, each once at most; page 0 stands for any other query.
 
     Returns the page's number and whether JSON is named. However a request is spelled, one page is held for it.
     """
@@ -82,7 +86,7 @@ def _parse(query: bytes, release: bytes) -> tuple[int, bool] | None:
         elif part == b"release=" + release and not names_release:
             names_release = True
         else:
-            return None
+            return 0, False
     return (1 if number is None else number), names_json
 
 

@@ -3,10 +3,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := benchmarks/.venv
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format requirements clean
+.PHONY: help run test lint format bench requirements clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -29,6 +30,9 @@ format: $(VENV)/dev.stamp ## Format the code
 	"$(BIN)/ruff" check --fix .
 	"$(BIN)/ruff" format .
 
+bench: $(VENV)/run.stamp $(PEERS)/bench.stamp benchmarks/peers/fastify/node_modules ## Measure the service beside other stacks; ARGS="--quick"
+	@exec "$(BIN)/python" -m benchmarks $(ARGS)
+
 COMPILE = "$(BIN)/uv" pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url --no-emit-find-links
 
@@ -37,9 +41,10 @@ requirements: $(VENV)/dev.stamp ## Pin the newest dependencies, with hashes
 	$(COMPILE) --constraint requirements/dev.txt --group build --extra embedded --output-file requirements/run.txt
 	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/serve.txt
 	$(COMPILE:pyproject.toml=) --constraint requirements/dev.txt --group build --output-file requirements/build.txt
+	$(COMPILE:pyproject.toml=) --constraint requirements/dev.txt --group bench --output-file benchmarks/requirements.txt
 
 clean: ## Remove the virtual environment and caches; the database stays
-	rm -rf "$(VENV)" .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf "$(VENV)" "$(PEERS)" benchmarks/peers/fastify/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # Each stamp stands for an environment that holds exactly what its file pins.
 $(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/python
@@ -49,6 +54,16 @@ $(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 	"$(BIN)/python" -m pip install --quiet --require-hashes -r requirements/dev.txt
+	@touch "$@"
+
+$(PEERS)/bench.stamp: benchmarks/requirements.txt | $(VENV)/bin/python
+	"$(BIN)/python" -m venv "$(PEERS)"
+	"$(PEERS)/bin/python" -m pip install --quiet --require-hashes -r benchmarks/requirements.txt
+	@touch "$@"
+
+benchmarks/peers/fastify/node_modules: benchmarks/peers/fastify/package-lock.json
+	@command -v npm > /dev/null || { echo "make bench needs Node.js 20 or newer, with npm."; exit 1; }
+	npm ci --prefix benchmarks/peers/fastify --no-audit --no-fund --loglevel=error
 	@touch "$@"
 
 $(VENV)/bin/python:

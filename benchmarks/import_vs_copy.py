@@ -73,7 +73,8 @@ async def _copy(url: str, catalogue: Catalogue, *, foreign_key: bool) -> float:
     return seconds
 
 
-def _measure(source: Path, rounds: int, url: str) -> dict[str, list[float]]:
+def measure(source: Path, rounds: int, url: str) -> dict[str, list[float]]:
+    """Return the seconds of each round, by what was timed; `url` is a database with a release, nobody else in it."""
     with open_table(source) as table:
         catalogue = transform(table, lambda _: None)
     times: dict[str, list[float]] = {"import, whole command": [], "bare COPY": [], "bare COPY without foreign key": []}
@@ -99,7 +100,7 @@ def main() -> None:
             subprocess.run(
                 [sys.executable, "-m", "alembic", "upgrade", "head"], env=environment, check=True, capture_output=True
             )
-            times = _measure(arguments.source, arguments.rounds, url)
+            times = measure(arguments.source, arguments.rounds, url)
     command = statistics.median(times["import, whole command"])
     for name, seconds in times.items():
         median = statistics.median(seconds)

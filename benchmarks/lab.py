@@ -1,0 +1,72 @@
+"""What every measurement stands on: the options, the database, a folder, and contenders started in it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.contenders import NGINX, OURS, Contender
+from benchmarks.database import clone, environment, write_catalogue
+from benchmarks.processes import PATH, ROOT, Server, fetch, free_port, serving
+
+_HELD = "The page cache holds all"
+_HELD_PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How long and how often."""
+
+    rounds: int
+    seconds: int
+    empty_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """`url` is the seeded database, which is only copied; `folder` can be read by other users."""
+
+    options: Options
+    url: str
+    folder: Path
+
+    def copy(self, name: str) -> str:
+        """Return the address of a copy of the seeded database."""
+        return clone(self.url, name)
+
+    @contextmanager
+    def start(
+        self, contender: Contender, url: str, *arguments: str, settings: Mapping[str, str] | None = None
+    ) -> Iterator[Server]:
+        """Run a contender on a database."""
+        port = free_port()
+        if contender.key == NGINX:
+            conf = (ROOT / "benchmarks" / "peers" / "nginx.conf").read_text().replace("{port}", str(port))
+            (self.folder / f"nginx-{port}.conf").write_text(conf)
+        command = [
+            part.replace("{port}", str(port)).replace("{folder}", str(self.folder))
+            for part in (*contender.command, *arguments)
+        ]
+        variables = {**environment(url), "BENCHMARK_PAGE": str(self.page), **contender.settings, **(settings or {})}
+        with serving(command, port, variables, self.folder / f"{contender.key}-{port}.log") as server:
+            yield server
+
+    def catalogue(self) -> Path:
+        """Return the demo's rows as a file to import."""
+        path = self.folder / "catalogue.csv"
+        return path if path.exists() else write_catalogue(path)
+
+    @property
+    def page(self) -> Path:
+        """The file with the bytes that the constant peers serve."""
+        return self.folder / "page.json"
+
+    def write_page(self, url: str) -> None:
+        """Keep page 1 as this service answers it, for the peers that serve constant bytes."""
+        with self.start(OURS, url) as server:
+            self.page.write_bytes(fetch(server.base + PATH).body)
+
+
+def await_pages_held(server: Server, workers: int = 1) -> None:
+    """Wait until the page cache of each worker of our server is warm."""
+    server.wait_for(_HELD, workers, _HELD_PATIENCE)

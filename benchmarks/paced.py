@@ -1,0 +1,70 @@
+"""Load at a steady rate, for latencies: at full load they only tell how many clients wait in the queue."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+from random import Random
+from urllib.parse import urlsplit
+
+from benchmarks.processes import PATH
+from benchmarks.wrk import CONNECTIONS
+
+RATE = 1000  # requests a second, of all connections together
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One request: when it was due (Unix time), and how long its client waited for the answer."""
+
+    at: float
+    seconds: float
+    ok: bool
+
+
+def p99_ms(samples: Iterable[Sample]) -> float:
+    """Return what 99 of 100 waited at most."""
+    waits = sorted(sample.seconds for sample in samples)
+    return waits[len(waits) * 99 // 100] * 1000
+
+
+async def load_steadily(base: str, pages: int, ended: asyncio.Event) -> list[Sample]:
+    """Ask for random pages over kept connections until told to end.
+
+    A request that can't be sent when it is due, since the answer before it is late, has waited since it was due.
+    """
+    samples: list[Sample] = []
+    async with asyncio.TaskGroup() as clients:
+        for number in range(CONNECTIONS):
+            clients.create_task(_ask_steadily(base, pages, number, samples, ended))
+    return samples
+
+
+async def _ask_steadily(base: str, pages: int, number: int, samples: list[Sample], ended: asyncio.Event) -> None:
+    address = urlsplit(base)
+    chance = Random(number)  # noqa: S311  # the same pages in every run
+    interval = CONNECTIONS / RATE
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    due = time.time() + interval * number / CONNECTIONS
+    while not ended.is_set():
+        if (early := due - time.time()) > 0:
+            await asyncio.sleep(early)
+            due = time.time()
+        writer.write(f"GET {PATH}?page={chance.randint(1, pages)} HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
+        try:
+            status, _ = await read_answer(reader)
+        except (OSError, EOFError):
+            status = 0
+            reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        samples.append(Sample(due, time.time() - due, status == HTTPStatus.OK))
+        due += interval
+    writer.close()
+
+
+async def read_answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+    """Return the status and the headers of the next answer, once its body is there."""
+    status, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    await reader.readexactly(int(headers["content-length"]))
+    return int(status.split()[1]), headers

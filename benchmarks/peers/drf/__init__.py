@@ -1,0 +1,1 @@
+"""Django REST Framework: the stack of the service that was observed."""

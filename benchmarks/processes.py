@@ -1,0 +1,126 @@
+"""Servers under measurement: each in a process group of its own, none left when the suite ends, however it ends."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from email.message import Message
+from pathlib import Path
+from urllib.parse import urlsplit
+
+ROOT = Path(__file__).parents[1]
+PATH = "/api/census/localidades/"
+_START_PATIENCE = 30.0
+_STOP_PATIENCE = 10.0
+
+
+class BenchmarkError(Exception):
+    """What keeps the suite from measuring, as a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that runs; `seconds` from the start of its process to its first page."""
+
+    base: str
+    process: subprocess.Popen[bytes]
+    log: Path
+    seconds: float
+
+    def resident(self) -> float:
+        """Return the resident memory of the process that answers requests, in MB (1,000,000 bytes)."""
+        status = Path(f"/proc/{_worker(self.process.pid)}/status").read_text()
+        kibibytes = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
+        return int(kibibytes) * 1024 / 1e6
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that this process has taken so far: other people's load does not count."""
+        fields = Path(f"/proc/{_worker(self.process.pid)}/stat").read_text().rpartition(")")[2].split()
+        user, system = fields[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    def wait_for(self, sentence: str, times: int, patience: float) -> None:
+        """Wait until the server has logged a sentence so many times."""
+        deadline = time.monotonic() + patience
+        while self.log.read_text(errors="replace").count(sentence) < times:
+            if time.monotonic() > deadline:
+                raise BenchmarkError(f"The server did not log {sentence!r} within {patience:.0f} s; see {self.log}")
+            time.sleep(0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered."""
+
+    status: int
+    headers: Message
+    body: bytes
+
+
+def fetch(address: str, headers: Mapping[str, str] | None = None) -> Answer:
+    """Ask once, over a connection of its own."""
+    parts = urlsplit(address)
+    with closing(http.client.HTTPConnection(parts.netloc, timeout=_START_PATIENCE)) as connection:
+        connection.request("GET", f"{parts.path}?{parts.query}".rstrip("?"), headers=headers or {})
+        response = connection.getresponse()
+        return Answer(response.status, response.headers, response.read())
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@contextmanager
+def serving(command: list[str], port: int, environment: Mapping[str, str], log: Path) -> Iterator[Server]:
+    """Run a server that will listen on the port, until it is no longer needed."""
+    with log.open("wb") as output:
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            command,
+            env={**environment, "PORT": str(port)},
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        base = f"http://127.0.0.1:{port}"
+        _await_first_page(base, process, log)
+        yield Server(base, process, log, time.perf_counter() - started)
+    finally:
+        _stop(process)
+
+
+def _await_first_page(base: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _START_PATIENCE
+    while time.monotonic() < deadline and process.poll() is None:
+        with suppress(OSError, http.client.HTTPException):
+            if fetch(base + PATH).status == http.HTTPStatus.OK:
+                return
+        time.sleep(0.005)
+    raise BenchmarkError(f"A server does not start: {process.args!r}\n{log.read_text(errors='replace')[-2000:]}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Ask, then see that nothing of the group is left."""
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_STOP_PATIENCE)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _worker(pid: int) -> int:
+    """Return the only child of a server that has one (gunicorn, nginx), else the server."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(children[0]) if children else pid

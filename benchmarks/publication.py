@@ -1,0 +1,119 @@
+"""A publication under load: what the clients of two workers notice of it."""
+
+import asyncio
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+import uvloop
+
+from benchmarks.contenders import COMMAND, OURS
+from benchmarks.database import environment, read_value
+from benchmarks.lab import Lab, await_pages_held
+from benchmarks.paced import Sample, load_steadily, p99_ms, read_answer
+from benchmarks.processes import PATH, ROOT, BenchmarkError
+from benchmarks.series import Series
+from benchmarks.throughput import PAGES
+
+_RELEASE = "published"
+_WORKERS = 2
+_WATCH = 0.02  # seconds between two looks
+_AFTERWARDS = 3.0  # seconds of load after the publication, while the cache fills again
+
+
+@dataclass(slots=True)
+class _Watch:
+    """What new connections, which fall to one worker or the other, saw of the releases."""
+
+    last_old: float = 0.0  # Unix time of the last request that was answered with the release before
+    failed: int = 0
+    new: int = 0
+
+
+def measure_publication(lab: Lab) -> dict[str, Series]:
+    """Return p99 before and during an import, failed requests, and seconds until every worker serves the release."""
+    figures = defaultdict(list)
+    lab.catalogue()  # written now: the clients must not wait for it
+    for number in range(lab.options.rounds):
+        url = lab.copy(f"publication_{number}")
+        with lab.start(OURS, url, "--workers", str(_WORKERS)) as server:
+            await_pages_held(server, workers=_WORKERS)
+            started, samples, watch = uvloop.run(_publish_under_load(lab, url, server.base))
+        for name, value in _judge(samples, watch, started, _published_at(url)).items():
+            figures[name].append(value)
+        print("  round", number + 1, *(f"{name} {values[-1]:,.2f}" for name, values in figures.items()), flush=True)
+    return {name: Series.of(values) for name, values in figures.items()}
+
+
+async def _publish_under_load(lab: Lab, url: str, base: str) -> tuple[float, list[Sample], _Watch]:
+    """Return when the import began, and what the clients saw before, during and after it."""
+    ended, watch = asyncio.Event(), _Watch()
+    async with asyncio.TaskGroup() as tasks:
+        load = tasks.create_task(load_steadily(base, PAGES, ended))
+        tasks.create_task(_watch(base, watch, ended))
+        await asyncio.sleep(lab.options.seconds)
+        started = time.time()
+        await _import(lab, url)
+        await asyncio.sleep(_AFTERWARDS)
+        ended.set()
+    return started, load.result(), watch
+
+
+def _judge(samples: list[Sample], watch: _Watch, started: float, published: float) -> dict[str, float]:
+    if not watch.new:
+        raise BenchmarkError("A publication was not seen.")
+    during = [sample for sample in samples if sample.at >= started]
+    return {
+        "before_p99_ms": p99_ms(sample for sample in samples if sample.at < started),
+        "during_p99_ms": p99_ms(during),
+        "importing_p99_ms": p99_ms(sample for sample in during if sample.at < published),
+        "published_p99_ms": p99_ms(sample for sample in during if sample.at >= published),
+        "during_max_ms": max(sample.seconds for sample in during) * 1000,
+        "failed": watch.failed + sum(not sample.ok for sample in samples),
+        "seconds_until_seen": max(0.0, watch.last_old - published),
+    }
+
+
+async def _watch(base: str, watch: _Watch, ended: asyncio.Event) -> None:
+    address = urlsplit(base)
+    while not ended.is_set():
+        asked = time.time()
+        try:
+            reader, writer = await asyncio.open_connection(address.hostname, address.port)
+            writer.write(f"GET {PATH} HTTP/1.1\r\nHost: {address.netloc}\r\nConnection: close\r\n\r\n".encode())
+            status, headers = await read_answer(reader)
+            writer.close()
+        except (OSError, EOFError):
+            watch.failed += 1
+        else:
+            watch.failed += status != HTTPStatus.OK
+            if headers.get("catalogue-release") == _RELEASE:
+                watch.new += 1
+            else:
+                watch.last_old = asked
+        await asyncio.sleep(_WATCH)
+
+
+async def _import(lab: Lab, url: str) -> None:
+    command = (*COMMAND, "import", str(lab.catalogue()), "--release", _RELEASE)
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env=environment(url),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        if await process.wait():
+            raise BenchmarkError("The import to be published has failed.")
+    finally:
+        if process.returncode is None:
+            process.kill()
+
+
+def _published_at(url: str) -> float:
+    """Return when the release was published, as Unix time: the same machine's clock as ours."""
+    found = read_value(url, f"SELECT extract(epoch FROM published_at)::float FROM releases WHERE name = '{_RELEASE}'")
+    return float(str(found))

@@ -1,0 +1,58 @@
+"""Load: wrk, one thread, the same connections for everybody, and its figures as JSON."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from benchmarks.processes import BenchmarkError
+
+CONNECTIONS = 16
+_SCRIPT = Path(__file__).parent / "wrk" / "pages.lua"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one run of wrk saw."""
+
+    requests: int
+    seconds: float
+    bytes: int
+    failed: int
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+
+    @property
+    def rate(self) -> float:
+        """Requests a second."""
+        return self.requests / self.seconds
+
+    @classmethod
+    def parse(cls, output: str) -> Self:
+        """Read the line that pages.lua prints last."""
+        return cls(**json.loads(output.strip().splitlines()[-1]))
+
+
+def command(
+    address: str, seconds: int, *, pages: int = 0, seed: int = 0, headers: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return the command line: random pages out of `pages`, or the address as it is."""
+    head = [part for name, value in (headers or {}).items() for part in ("-H", f"{name}: {value}")]
+    options = ["-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "10s", *head]
+    return ["wrk", *options, "-s", str(_SCRIPT), address, "--", str(pages), str(seed)]
+
+
+def drive(
+    address: str, seconds: int, *, pages: int = 0, seed: int = 0, headers: Mapping[str, str] | None = None
+) -> Load:
+    """Load a server; a failed request is an error, since errors are answered faster than pages."""
+    done = subprocess.run(
+        command(address, seconds, pages=pages, seed=seed, headers=headers), check=True, capture_output=True, text=True
+    )
+    load = Load.parse(done.stdout)
+    if load.failed:
+        raise BenchmarkError(f"{load.failed} of {load.requests} requests to {address} failed:\n{done.stdout}")
+    return load

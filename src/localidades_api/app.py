@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -42,6 +43,9 @@ def create_app(settings: Settings) -> FastAPI:
         pages = PageCache(repository, releases, settings.page_cache_bytes)
         app.state.database = database
         app.state.catalogue = Catalogue(releases, pages)
+        # What has been loaded by now lives as long as the process: no collection needs to go through it again.
+        gc.collect()
+        gc.freeze()
         following = asyncio.create_task(pages.follow(settings.release_poll))
         try:
             yield

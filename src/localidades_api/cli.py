@@ -96,6 +96,7 @@ def import_(
         finally:
             await database.dispose()
 
+    os.nice(10)  # on a machine that both share, requests come first
     with _errors_as_sentences(), _ready_database(read_settings(), seed=False) as url:
         print_report(asyncio.run(run(url)), dry_run=dry_run)
 

@@ -10,7 +10,7 @@ from localidades_api.census import CENSUS_HEADERS, LOCALIDADES, Exchange
 from localidades_api.errors import LocalidadesError, NotAcceptableError
 from localidades_api.freshness import is_fresh
 from localidades_api.negotiation import choose_media_type
-from localidades_api.page_cache import PageCache, RawHeaders, Shelf
+from localidades_api.page_cache import PageCache, RawHeaders, Shelf, raw_headers
 from localidades_api.problems import problem_response
 from localidades_api.renderers import JSON, MEDIA_TYPES
 
@@ -46,12 +46,11 @@ class FastPath:
 
 async def _answer(pages: PageCache, shelf: Shelf, number: int, scope: Scope) -> tuple[int, RawHeaders, bytes]:
     """Return the status, headers and body for a page that there is."""
-    page = shelf.pages[number]
     if_none_match = _values(scope, b"if-none-match")
     if if_none_match and is_fresh([value.decode("latin-1") for value in if_none_match], shelf.etag):
-        return 304, page.not_modified if page else shelf.not_modified(number), b""
-    page = page or await pages.page(shelf.release, number)
-    return 200, page.headers, page.body
+        return 304, shelf.not_modified(number), b""
+    page = shelf.pages[number] or await pages.page(shelf.release, number)
+    return 200, raw_headers(shelf.freshness, page), page.body
 
 
 def _asked(shelf: Shelf, scope: Scope) -> int | None:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from localidades_api.census import PREFIX
 from localidades_api.errors import InvalidPageError, InvalidParametersError
 from localidades_api.freshness import entity_tag, freshness_headers, is_fresh
-from localidades_api.page_cache import PageCache, page_headers
+from localidades_api.page_cache import PageCache, page_headers, raw_freshness, raw_headers
 from localidades_api.pagination import PageNumber, neighbours
 from localidades_api.problems import plain_name
 from localidades_api.releases import ReleaseTracker
@@ -151,7 +151,7 @@ async def list_localities(request: Request, query: Annotated[PageQuery, Query()]
     page = await catalogue.pages.page(release, query.page)
     if renderer is JSON:
         answer = Response(page.body)
-        answer.raw_headers = list(page.headers)
+        answer.raw_headers = raw_headers(raw_freshness(release), page)
         return answer
     view = _view(
         request,

@@ -217,6 +217,26 @@ async def test_new_release_is_seen_with_its_pages_at_hand(seeded_database: str, 
         assert statements == []
 
 
+async def test_pointer_that_moves_to_and_fro_ends_with_the_pages_of_where_it_stays(
+    seeded_database: str, tmp_path: Path
+) -> None:
+    places = [*many(132), Place("010019999", "Nuevo")]
+    await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
+    async with running_app(seeded_database, page_cache_bytes=ENOUGH, release_poll=0.01) as app:
+        for name in ("2020-01", "2021-01") * 10:
+            await execute(
+                seeded_database,
+                f"UPDATE current_release SET release_id = (SELECT id FROM releases WHERE name = '{name}')",  # noqa: S608
+            )
+        async with fast_client_of(app) as client:
+            await await_release(client, "2021-01")
+            await await_warm(app)
+            with recorded_statements(app) as statements:
+                assert (await client.get(f"{LOCALIDADES}?page=3")).json()["quantity"] == 133
+            assert statements == []
+        assert len(pages_of(app)._shelves) == 1
+
+
 async def test_older_release_is_served_but_takes_no_room(seeded_database: str, tmp_path: Path) -> None:
     places = [*many(132), Place("010019999", "Nuevo")]
     async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, fast_client_of(app) as client:

@@ -47,6 +47,7 @@ class Shelf:
         self.freshness = raw_freshness(release)
         self.pages: list[StoredPage | None] = [None] * (max(release.total_pages, 1) + 1)
         self.is_warm = False
+        self.warming: asyncio.Task[None] | None = None
         self._room = limit
 
     def not_modified(self, number: int) -> RawHeaders:
@@ -73,7 +74,6 @@ class PageCache:
         self._limit = limit
         self._shelves: dict[int, Shelf] = {}
         self._loading: dict[tuple[int, int], asyncio.Task[StoredPage]] = {}
-        self._warming: asyncio.Task[None] | None = None
 
     def shelf(self) -> Shelf | None:
         """Return the shelf of the release that is served, if there is one."""
@@ -116,19 +116,25 @@ class PageCache:
                     _log.exception("The current release can't be read")
                 await asyncio.sleep(poll)
         finally:
-            if self._warming:
-                self._warming.cancel()
+            self._drop_all_but(None)
 
     async def _take_up(self, release: Release | None) -> None:
         """Fetch a release's pages, and let requests see it once they are at hand or it has taken too long."""
         if release:
-            shelf = self._shelves.setdefault(release.id, Shelf(release, self._limit))
-            if self._limit and not shelf.is_warm and (self._warming is None or self._warming.done()):
-                self._warming = asyncio.create_task(self._warm(shelf))
+            shelf = self._shelves.get(release.id)
+            if shelf is None:
+                shelf = self._shelves[release.id] = Shelf(release, self._limit)
+            if self._limit and not shelf.is_warm and (shelf.warming is None or shelf.warming.done()):
+                shelf.warming = asyncio.create_task(self._warm(shelf))
                 if release != self._releases.served:
-                    await asyncio.wait({self._warming}, timeout=_PATIENCE)
+                    await asyncio.wait({shelf.warming}, timeout=_PATIENCE)
         self._releases.serve(release)
-        self._shelves = {id_: shelf for id_, shelf in self._shelves.items() if release and id_ == release.id}
+        self._drop_all_but(release)
+
+    def _drop_all_but(self, release: Release | None) -> None:
+        for id_ in [id_ for id_ in self._shelves if release is None or id_ != release.id]:
+            if warming := self._shelves.pop(id_).warming:
+                warming.cancel()
 
     async def _warm(self, shelf: Shelf) -> None:
         """Fill a shelf in bulk; what fails is tried again at the next look."""

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -26,39 +27,38 @@ from localidades_api.router import Catalogue
 from localidades_api.settings import Settings
 
 
+@contextlib.asynccontextmanager
+async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
+    """Own the connections and the pages for as long as the application runs."""
+    if settings.database_url is None:
+        raise ConfigurationError("DATABASE_URL is not set: start the service with `localidades-api serve`.")
+    database = Database.for_reading(
+        settings.database_url.get_secret_value(), pool_size=settings.pool_size, timeout=settings.database_timeout
+    )
+    repository = CatalogueRepository(database)
+    releases = ReleaseTracker(repository)
+    pages = PageCache(repository, releases, settings.page_cache_bytes)
+    app.state.database = database
+    app.state.catalogue = Catalogue(releases, pages)
+    # What has been loaded by now lives as long as the process: no collection needs to go through it again.
+    gc.collect()
+    gc.freeze()
+    following = asyncio.create_task(pages.follow(settings.release_poll))
+    try:
+        yield
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        await database.dispose()
+
+
 def create_app(settings: Settings) -> FastAPI:
     """Build the service; the database is reached when it starts, not here."""
-
-    @contextlib.asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        if settings.database_url is None:
-            raise ConfigurationError("DATABASE_URL is not set: start the service with `localidades-api serve`.")
-        database = Database.for_reading(
-            settings.database_url.get_secret_value(),
-            pool_size=settings.pool_size,
-            timeout=settings.database_timeout,
-        )
-        repository = CatalogueRepository(database)
-        releases = ReleaseTracker(repository)
-        pages = PageCache(repository, releases, settings.page_cache_bytes)
-        app.state.database = database
-        app.state.catalogue = Catalogue(releases, pages)
-        # What has been loaded by now lives as long as the process: no collection needs to go through it again.
-        gc.collect()
-        gc.freeze()
-        following = asyncio.create_task(pages.follow(settings.release_poll))
-        try:
-            yield
-        finally:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
-            await database.dispose()
-
     app = FastAPIOffline(
         title="localidades-api",
         version=__version__,
         summary="INEGI's catalogue of the localities of Mexico.",
-        lifespan=lifespan,
+        lifespan=partial(_live, settings=settings),
         redirect_slashes=False,  # Starlette's redirect takes the Host header at its word
         generate_unique_id_function=_operation_id,
     )

@@ -12,19 +12,22 @@ from types import FrameType
 from typing import NoReturn
 
 from benchmarks.contenders import PEERS_BIN, check_tools
-from benchmarks.database import seeded_postgres
+from benchmarks.database import count_localities, seeded_postgres
+from benchmarks.downloads import measure_downloads
 from benchmarks.figures import measure_import, measure_memory, measure_startup, measure_walk
 from benchmarks.lab import Lab, Options
 from benchmarks.machine import describe_machine
 from benchmarks.processes import ROOT, BenchmarkError
 from benchmarks.publication import measure_publication
+from benchmarks.queries import measure_queries
 from benchmarks.report import render
 from benchmarks.results import Results
 from benchmarks.sizes import measure_sizes
 from benchmarks.throughput import measure_throughput, prepare
 from localidades_api.errors import LocalidadesError
+from localidades_api.importer.demo import DEMO_RELEASE
 
-_PARTS = ("throughput", "startup", "memory", "walk", "imports", "sizes", "publication")
+_PARTS = ("throughput", "startup", "memory", "walk", "imports", "sizes", "publication", "queries", "downloads")
 
 
 def main() -> None:
@@ -51,6 +54,9 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("--empty-seconds", type=int, help="of load from an empty cache (default: 10)")
     parser.add_argument("--only", choices=_PARTS, nargs="+", default=_PARTS, metavar="PART", help=", ".join(_PARTS))
     parser.add_argument("--quick", action="store_true", help="two rounds of a second, to see that all of it works")
+    parser.add_argument(
+        "--catalogue", type=Path, metavar="FILE", help="a file of INEGI's to measure on (default: demo)"
+    )
     parser.add_argument("--output", type=Path, help="folder (default: benchmarks/results; of a part, build/benchmarks)")
     arguments = parser.parse_args()
     for name, usual, quick in (("rounds", 5, 2), ("seconds", 3, 1), ("empty_seconds", 10, 3)):
@@ -68,9 +74,11 @@ def _measure(arguments: argparse.Namespace) -> Results:
         folder = Path(temporary)
         folder.chmod(0o755)  # as root, Postgres and nginx run as other users
         print("Seeding a database", flush=True)
-        with seeded_postgres(folder / "postgres") as url:
-            results = Results(describe_machine(url), asdict(options))
-            for name, measure in _parts(Lab(options, url, folder)).items():
+        with seeded_postgres(folder / "postgres", arguments.catalogue) as url:
+            lab = Lab(options, url, folder, arguments.output, count_localities(url))
+            source = arguments.catalogue.name if arguments.catalogue else DEMO_RELEASE
+            results = Results(describe_machine(url), {**asdict(options), "catalogue": source})
+            for name, measure in _parts(lab).items():
                 if name in arguments.only:
                     print(f"Measuring {name}", flush=True)
                     setattr(results, name, measure())
@@ -88,6 +96,8 @@ def _parts(lab: Lab) -> dict[str, Callable[[], object]]:
         "imports": lambda: measure_import(lab),
         "sizes": lambda: measure_sizes(lab),
         "publication": lambda: measure_publication(lab),
+        "queries": lambda: measure_queries(lab),
+        "downloads": lambda: measure_downloads(lab),
     }
 
 

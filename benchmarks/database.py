@@ -1,4 +1,4 @@
-"""The data: one private Postgres, a template that holds the demo release, and a copy of it for every measurement."""
+"""The data: one private Postgres, a template that holds one release, and a copy of it for every measurement."""
 
 import asyncio
 import os
@@ -7,28 +7,33 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
-from benchmarks.processes import ROOT
+from benchmarks.processes import ROOT, BenchmarkError
 from localidades_api.embedded import run_embedded
-from localidades_api.importer.demo import generate_demo
+from localidades_api.importer.demo import DEMO_RELEASE, generate_demo
 
 _TEMPLATE = "localidades"
 
 
 @contextmanager
-def seeded_postgres(folder: Path) -> Iterator[str]:
-    """Run a Postgres in the folder, whose database `localidades` holds the demo release; yield its address."""
+def seeded_postgres(folder: Path, catalogue: Path | None) -> Iterator[str]:
+    """Run a Postgres in the folder and yield the address of its database, which holds a file's release or the demo."""
+    source = str(catalogue.resolve()) if catalogue else DEMO_RELEASE
     with run_embedded(folder, None) as url:
-        subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-m", "alembic", "upgrade", "head"],
-            env=environment(url),
+            env={**environment(url), "LOCALIDADES_CATALOGUE": source},
             cwd=ROOT,
-            check=True,
+            check=False,
             capture_output=True,
+            text=True,
         )
+        if done.returncode:
+            raise BenchmarkError(f"{source} was not imported:\n{done.stderr[-2000:]}")
         execute(url, "VACUUM (FREEZE, ANALYZE)")
         yield url
 
@@ -47,17 +52,27 @@ def execute(url: str, *statements: str) -> None:
     asyncio.run(run())
 
 
-def read_value(url: str, statement: str) -> object:
-    """Return the first value of the first row."""
+def read_rows(url: str, statement: str) -> list[tuple[Any, ...]]:
+    """Return what a statement finds."""
 
-    async def run() -> object:
+    async def run() -> list[tuple[Any, ...]]:
         connection = await asyncpg.connect(url)
         try:
-            return await connection.fetchval(statement)
+            return [tuple(row) for row in await connection.fetch(statement)]
         finally:
             await connection.close()
 
     return asyncio.run(run())
+
+
+def read_value(url: str, statement: str) -> object:
+    """Return the first value of the first row."""
+    return read_rows(url, statement)[0][0]
+
+
+def count_localities(url: str) -> int:
+    """Return how many the current release has."""
+    return int(str(read_value(url, "SELECT localities FROM releases JOIN current_release ON release_id = id")))
 
 
 def clone(url: str, name: str) -> str:

@@ -1,10 +1,12 @@
-"""What the figures must show (issue 3), each as a ratio or a bound within one run."""
+"""What the figures must show (issues 3 and 4), each as a ratio or a bound within one run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from benchmarks.contenders import BARE, COLD, DRF, EMPTY, FASTAPI, FIRST, LAST, NOT_MODIFIED, RANDOM, WARM
+from benchmarks.downloads import COPY_CSV, COPY_JSON, CSV, NDJSON, WORKER
+from benchmarks.queries import NEAREST, PAGES, PLANS, SUGGESTIONS
 from benchmarks.results import Results
 from benchmarks.series import Series
 
@@ -27,7 +29,7 @@ class Goal:
 
 def judge(results: Results) -> list[Goal]:
     """Return the goals that this run measured."""
-    return [*_throughput(results), *_figures(results), *_publication(results)]
+    return [*_throughput(results), *_figures(results), *_publication(results), *_queries(results), *_downloads(results)]
 
 
 def _throughput(results: Results) -> Iterator[Goal]:
@@ -69,3 +71,20 @@ def _publication(results: Results) -> Iterator[Goal]:
         p99 = seen["during_p99_ms"].over(seen["before_p99_ms"])
         yield Goal("p99 in a publication over p99 before", "at most", 3, p99)
         yield Goal("until both workers serve the release", "at most", 2, seen["seconds_until_seen"], " s")
+
+
+def _queries(results: Results) -> Iterator[Goal]:
+    seen = results.queries
+    if seen:
+        for group, wanted in ((SUGGESTIONS, 25), (PAGES, 5), (NEAREST, 5)):
+            yield Goal(f"p95 of one client: {group}", "at most", wanted, seen[group]["p95_ms"], " ms")
+        yield Goal("plans with a sequential scan over localities", "at most", 0, seen[PLANS]["sequential"], "")
+
+
+def _downloads(results: Results) -> Iterator[Goal]:
+    seen = results.downloads
+    if seen:
+        for name, copy in ((CSV, COPY_CSV), (NDJSON, COPY_JSON)):
+            ratio = seen[name]["rows_per_second"].over(seen[copy]["rows_per_second"])
+            yield Goal(f"rows a second of a download as {name} over {copy}", "at least", 1 / 3, ratio)
+        yield Goal("growth of the worker while it gives downloads", "at most", 50, seen[WORKER]["growth_mb"], " MB")

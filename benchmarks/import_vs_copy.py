@@ -21,6 +21,7 @@ from pathlib import Path
 import asyncpg
 
 from localidades_api.embedded import run_embedded
+from localidades_api.folding import fold
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import Catalogue, Locality, Municipality, State, transform
 
@@ -58,14 +59,17 @@ async def _copy(url: str, catalogue: Catalogue, *, foreign_key: bool) -> float:
             f"ALTER TABLE {_TABLE} ADD FOREIGN KEY (release_id, municipio_id) REFERENCES municipalities"
         )
     states = [(_RELEASE_ID, *state) for state in catalogue.states.values()]
-    municipalities = [(_RELEASE_ID, *municipality) for municipality in catalogue.municipalities.values()]
-    localities = [(_RELEASE_ID, position, *locality) for position, locality in enumerate(catalogue.localities, 1)]
+    municipalities = [(_RELEASE_ID, *municipality, 0) for municipality in catalogue.municipalities.values()]
+    localities = [
+        (_RELEASE_ID, position, *locality, fold(locality.nombre), position)
+        for position, locality in enumerate(catalogue.localities, 1)
+    ]
     started = time.perf_counter()
     async with connection.transaction():
         for name, fields, records in (
             ("states", State._fields, states),
-            ("municipalities", Municipality._fields, municipalities),
-            (_TABLE, ("position", *Locality._fields), localities),
+            ("municipalities", (*Municipality._fields, "localities"), municipalities),
+            (_TABLE, ("position", *Locality._fields, "folded", "prominence"), localities),
         ):
             await connection.copy_records_to_table(name, columns=("release_id", *fields), records=records)
     seconds = time.perf_counter() - started

@@ -8,6 +8,7 @@ from pathlib import Path
 from benchmarks.contenders import NGINX, OURS, Contender
 from benchmarks.database import clone, environment, write_catalogue
 from benchmarks.processes import PATH, ROOT, Server, fetch, free_port, serving
+from localidades_api.pagination import count_pages
 
 _HELD = "The page cache holds all"
 _HELD_PATIENCE = 60.0
@@ -24,11 +25,18 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """`url` is the seeded database, which is only copied; `folder` can be read by other users."""
+    """`url` is the seeded database, which is only copied; `folder` can be read by other users; `output` is kept."""
 
     options: Options
     url: str
     folder: Path
+    output: Path
+    localities: int  # of the release
+
+    @property
+    def pages(self) -> int:
+        """How many pages the list has."""
+        return count_pages(self.localities)
 
     def copy(self, name: str) -> str:
         """Return the address of a copy of the seeded database."""

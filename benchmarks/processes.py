@@ -34,8 +34,15 @@ class Server:
 
     def resident(self) -> float:
         """Return the resident memory of the process that answers requests, in MB (1,000,000 bytes)."""
+        return self._memory("VmRSS")
+
+    def peak(self) -> float:
+        """Return the most that it has ever been, in MB."""
+        return self._memory("VmHWM")
+
+    def _memory(self, name: str) -> float:
         status = Path(f"/proc/{_worker(self.process.pid)}/status").read_text()
-        kibibytes = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
+        kibibytes = next(line.split()[1] for line in status.splitlines() if line.startswith(name))
         return int(kibibytes) * 1024 / 1e6
 
     def cpu_seconds(self) -> float:

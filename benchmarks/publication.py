@@ -1,6 +1,7 @@
 """A publication under load: what the clients of two workers notice of it."""
 
 import asyncio
+import sys
 import time
 from collections import defaultdict
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from benchmarks.lab import Lab, await_pages_held
 from benchmarks.paced import Sample, load_steadily, p99_ms, read_answer
 from benchmarks.processes import PATH, ROOT, BenchmarkError
 from benchmarks.series import Series
-from benchmarks.throughput import PAGES
 
 _RELEASE = "published"
 _WORKERS = 2
@@ -40,33 +40,58 @@ def measure_publication(lab: Lab) -> dict[str, Series]:
         url = lab.copy(f"publication_{number}")
         with lab.start(OURS, url, "--workers", str(_WORKERS)) as server:
             await_pages_held(server, workers=_WORKERS)
-            started, samples, watch = uvloop.run(_publish_under_load(lab, url, server.base))
-        for name, value in _judge(samples, watch, started, _published_at(url)).items():
+            phases, samples, watch = uvloop.run(_publish_under_load(lab, url, server.base))
+        for name, value in _judge(samples, watch, phases, _published_at(url)).items():
             figures[name].append(value)
         print("  round", number + 1, *(f"{name} {values[-1]:,.2f}" for name, values in figures.items()), flush=True)
     return {name: Series.of(values) for name, values in figures.items()}
 
 
-async def _publish_under_load(lab: Lab, url: str, base: str) -> tuple[float, list[Sample], _Watch]:
-    """Return when the import began, and what the clients saw before, during and after it."""
+@dataclass(frozen=True, slots=True)
+class _Phases:
+    """Unix times: when another process began to take a processor, when it ended, when the import began."""
+
+    busy: float
+    idle: float
+    importing: float
+
+
+async def _publish_under_load(lab: Lab, url: str, base: str) -> tuple[_Phases, list[Sample], _Watch]:
+    """Return when each phase began, and what the clients saw."""
     ended, watch = asyncio.Event(), _Watch()
     async with asyncio.TaskGroup() as tasks:
-        load = tasks.create_task(load_steadily(base, PAGES, ended))
+        load = tasks.create_task(load_steadily(base, lab.pages, ended))
         tasks.create_task(_watch(base, watch, ended))
         await asyncio.sleep(lab.options.seconds)
-        started = time.time()
+        busy = time.time()
+        await _take_a_processor(lab.options.seconds)
+        idle = time.time()
+        await asyncio.sleep(1)
+        phases = _Phases(busy, idle, importing=time.time())
         await _import(lab, url)
         await asyncio.sleep(_AFTERWARDS)
         ended.set()
-    return started, load.result(), watch
+    return phases, load.result(), watch
 
 
-def _judge(samples: list[Sample], watch: _Watch, started: float, published: float) -> dict[str, float]:
+async def _take_a_processor(seconds: float) -> None:
+    """Run one process that does nothing but run: what any import costs the others at the least."""
+    loop = f"import time\nend = time.time() + {seconds}\nwhile time.time() < end: pass"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", loop)
+    try:
+        await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+
+
+def _judge(samples: list[Sample], watch: _Watch, phases: _Phases, published: float) -> dict[str, float]:
     if not watch.new:
         raise BenchmarkError("A publication was not seen.")
-    during = [sample for sample in samples if sample.at >= started]
+    during = [sample for sample in samples if sample.at >= phases.importing]
     return {
-        "before_p99_ms": p99_ms(sample for sample in samples if sample.at < started),
+        "before_p99_ms": p99_ms(sample for sample in samples if sample.at < phases.busy),
+        "busy_p99_ms": p99_ms(sample for sample in samples if phases.busy <= sample.at < phases.idle),
         "during_p99_ms": p99_ms(during),
         "importing_p99_ms": p99_ms(sample for sample in during if sample.at < published),
         "published_p99_ms": p99_ms(sample for sample in during if sample.at >= published),

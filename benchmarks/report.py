@@ -17,16 +17,20 @@ from benchmarks.contenders import (
     TITLES,
     WARM,
 )
+from benchmarks.downloads import COPY_CSV, COPY_JSON, NDJSON, WORKER
 from benchmarks.goals import judge
+from benchmarks.queries import PLANS
 from benchmarks.results import Results
 from benchmarks.series import Series
+from localidades_api.importer.demo import DEMO_RELEASE
 
 _ORDER = (DRF, FASTAPI, FASTIFY, COLD, EMPTY, WARM, BARE, NGINX)
 
 
 def render(results: Results) -> str:
     """Return the tables of what was measured."""
-    parts = [*_machine(results), *_throughput(results), *_further(results), *_goals(results)]
+    tables = (_machine, _throughput, _queries, _downloads, _further, _goals)
+    parts = [line for table in tables for line in table(results)]
     return "\n".join(parts) + "\n"
 
 
@@ -37,7 +41,11 @@ def _machine(results: Results) -> Iterator[str]:
         f" Python {told['python']}, PostgreSQL {told['postgres']}, Node {told['node']}, nginx {told['nginx']},"
         f" wrk {told['wrk']}; commit {told['commit']}, {told['measured_at']}."
     )
-    yield f"Medians of {results.options['rounds']} alternating rounds, ± half of what lies between lowest and highest."
+    catalogue = results.options.get("catalogue", DEMO_RELEASE)
+    yield (
+        f"Release: {catalogue}. Medians of {results.options['rounds']} alternating rounds, ± half of what lies between"
+        " lowest and highest."
+    )
 
 
 def _throughput(results: Results) -> Iterator[str]:
@@ -72,6 +80,41 @@ def _throughput(results: Results) -> Iterator[str]:
     yield from _table(head, rows)
 
 
+def _queries(results: Results) -> Iterator[str]:
+    rows = [
+        [
+            group,
+            *(_spread(figures[name], 2) for name in ("p50_ms", "p95_ms", "p99_ms", "max_ms")),
+            _spread(figures.get("requests_per_second")),
+        ]
+        for group, figures in results.queries.items()
+        if group != PLANS
+    ]
+    if rows:
+        yield from _table(
+            ["one client in turn, ms", "p50", "p95", "p99", "slowest", "16 connections, requests/s"], rows
+        )
+
+
+def _downloads(results: Results) -> Iterator[str]:
+    rates = {name: figures["rows_per_second"] for name, figures in results.downloads.items() if name != WORKER}
+    rows = [
+        [
+            name,
+            *(_spread(results.downloads[name][figure], digits) for figure, digits in _TRANSFER),
+            _ratio(rate.over(rates[COPY_JSON if name.startswith((NDJSON, COPY_JSON)) else COPY_CSV])),
+            _ratio(rate.over(rates[COPY_CSV])),
+        ]
+        for name, rate in rates.items()
+    ]
+    if rows:
+        head = ["whole release", "s", "rows/s", "MB", "MB/s", "rows/s × COPY of the same", "× COPY as CSV"]
+        yield from _table(head, rows)
+
+
+_TRANSFER = (("seconds", 2), ("rows_per_second", 0), ("mb", 1), ("mb_per_second", 0))
+
+
 def _further(results: Results) -> Iterator[str]:
     rows = [[what, _spread(series, digits), unit] for what, series, digits, unit in _lines(results)]
     if rows:
@@ -100,11 +143,14 @@ def _processes(results: Results) -> Iterator[tuple[str, Series, int, str]]:
         yield f"resident memory after the load: {TITLES[key]}", figures["loaded"], 0, "MB"
     for state, memory in results.memory.items():
         yield f"resident memory of ours, {_MEMORY[state]}", memory, 0, "MB"
+    if results.downloads:
+        yield "growth of the worker while it gives downloads", results.downloads[WORKER]["growth_mb"], 1, "MB"
 
 
 _MEMORY = {"cold": "page cache off, every page read", "held": "every page held"}
 _PUBLICATION = {
     "before_p99_ms": ("p99 before", "ms"),
+    "busy_p99_ms": ("p99 while one process does nothing but run", "ms"),
     "during_p99_ms": ("p99 during", "ms"),
     "importing_p99_ms": ("p99 until the release is published", "ms"),
     "published_p99_ms": ("p99 from then on, for three seconds", "ms"),
@@ -118,7 +164,7 @@ def _goals(results: Results) -> Iterator[str]:
     rows = [
         [
             goal.title,
-            f"{goal.bound} {goal.wanted:g}{goal.unit}",
+            f"{goal.bound} {goal.wanted:.3g}{goal.unit}",
             f"{goal.seen.median:,.2f}{goal.unit} ({goal.seen.low:,.2f} to {goal.seen.high:,.2f})",
             "yes" if goal.met else "**no**",
         ]

@@ -12,7 +12,7 @@ class Results:
     """All figures of a run; a part that was not measured is empty.
 
     `throughput`: by figure, contender and target; `startup` and `walk`: by contender and figure; `sizes`: by number of
-    localities; the others by figure.
+    localities; `queries` and `downloads`: by what was asked for and figure; the others by figure.
     """
 
     machine: dict[str, object]
@@ -24,6 +24,8 @@ class Results:
     imports: dict[str, Series] = field(default_factory=dict)
     sizes: dict[str, Series] = field(default_factory=dict)
     publication: dict[str, Series] = field(default_factory=dict)
+    queries: dict[str, dict[str, Series]] = field(default_factory=dict)
+    downloads: dict[str, dict[str, Series]] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         """Write all of it, every round included."""

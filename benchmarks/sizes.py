@@ -11,7 +11,7 @@ from benchmarks.wrk import drive
 from localidades_api.schemas import PAGE_SIZE
 
 SIZES = (30_000, 300_000, 3_000_000)
-_DEMO, _GROWN = 1, 2  # ids of releases
+_SEED, _GROWN = 1, 2  # ids of releases
 
 
 def measure_sizes(lab: Lab) -> dict[str, Series]:
@@ -30,7 +30,7 @@ def measure_sizes(lab: Lab) -> dict[str, Series]:
 def _grow(lab: Lab, size: int) -> str:
     """Return the address of a database whose current release has that many localities.
 
-    The demo's rows are repeated under keys of their own and put in the list's order, and the partition gets what the
+    The release's rows are repeated under keys of their own and put in the list's order, and the partition gets what the
     importer gives one.
     """
     url = lab.copy(f"localities_{size}")
@@ -38,10 +38,10 @@ def _grow(lab: Lab, size: int) -> str:
     execute(
         url,
         "INSERT INTO releases (id, name, source, sha256, states, municipalities, localities) OVERRIDING SYSTEM VALUE"
-        f" SELECT {_GROWN}, 'grown', '', '', states, municipalities, {size} FROM releases WHERE id = {_DEMO}",
-        f"INSERT INTO states SELECT {_GROWN}, id, clave, nombre, abreviatura FROM states WHERE release_id = {_DEMO}",
-        f"INSERT INTO municipalities SELECT {_GROWN}, id, estado_id, clave, nombre FROM municipalities"
-        f" WHERE release_id = {_DEMO}",
+        f" SELECT {_GROWN}, 'grown', '', '', states, municipalities, {size} FROM releases WHERE id = {_SEED}",
+        f"INSERT INTO states SELECT {_GROWN}, id, clave, nombre, abreviatura FROM states WHERE release_id = {_SEED}",
+        f"INSERT INTO municipalities SELECT {_GROWN}, id, estado_id, clave, nombre, localities FROM municipalities"
+        f" WHERE release_id = {_SEED}",
         f"CREATE TABLE {new} (LIKE localities INCLUDING DEFAULTS)",
         _fill(new, size),
         f"ALTER TABLE {new} ADD PRIMARY KEY (release_id, id), ADD UNIQUE (release_id, position),"
@@ -58,12 +58,12 @@ def _fill(table: str, size: int) -> str:
     """Return the INSERT of `size` rows: as many copies of the demo's as needed, ordered by clave, then id."""
     columns = (
         "municipio_id, clave, nombre, ambito, latitud, longitud, altitud, carta,"
-        " poblacion, poblacion_masculina, poblacion_femenina, viviendas"
+        " poblacion, poblacion_masculina, poblacion_femenina, viviendas, folded, prominence"
     )
     return (
         f"INSERT INTO {table} (release_id, position, id, {columns})"
         f" SELECT {_GROWN}, row_number() OVER (ORDER BY clave, id), id, {columns} FROM ("
         f"SELECT 100000000 + copy * 1000000 + position AS id, {columns}"
-        f" FROM localities, generate_series(0, 9) AS copy WHERE release_id = {_DEMO}"
+        f" FROM localities, generate_series(0, 10) AS copy WHERE release_id = {_SEED}"
         f" ORDER BY copy, position LIMIT {size}) AS copies"
     )

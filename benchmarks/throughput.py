@@ -20,10 +20,7 @@ from benchmarks.lab import Lab, await_pages_held
 from benchmarks.processes import PATH, BenchmarkError, Server, fetch
 from benchmarks.series import Series
 from benchmarks.wrk import Load, drive
-from localidades_api.importer.demo import DEMO_LOCALITIES
-from localidades_api.schemas import PAGE_SIZE
 
-PAGES = -(-DEMO_LOCALITIES // PAGE_SIZE)
 # Without it each page of a peer would sort the whole table. Ours keeps the order in a column.
 _PEERS_INDEX = "CREATE INDEX ON localities (clave, id)"
 
@@ -72,13 +69,13 @@ def _run_round(lab: Lab, servers: Mapping[str, Server], number: int, runs: Runs)
     order = [*servers][begin:] + [*servers][:begin]
     rest = [(key, target) for key in order for target in BY_KEY[key].targets if target != RANDOM]
     for key, target in [*((key, RANDOM) for key in order), *rest]:
-        _note(runs, key, target, _measure(servers[key], target, number, lab.options.seconds))
+        _note(runs, key, target, _measure(lab, servers[key], target, number))
 
 
 def _run_empty(lab: Lab, url: str, number: int, runs: Runs) -> None:
     """Load a server from its first answer on."""
     with lab.start(OURS, url) as server:
-        _note(runs, EMPTY, RANDOM, _measure(server, RANDOM, number, lab.options.empty_seconds))
+        _note(runs, EMPTY, RANDOM, _measure(lab, server, RANDOM, number, lab.options.empty_seconds))
 
 
 def _note(runs: Runs, key: str, target: str, run: Run) -> None:
@@ -86,17 +83,17 @@ def _note(runs: Runs, key: str, target: str, run: Run) -> None:
     print(f"  round {len(runs[key][target])}  {target:13} {key:8} {run.requests_per_second:10,.0f}/s", flush=True)
 
 
-def _measure(server: Server, target: str, seed: int, seconds: int) -> Run:
+def _measure(lab: Lab, server: Server, target: str, seed: int, seconds: int | None = None) -> Run:
     before = server.cpu_seconds()
-    load = _drive(server, target, seed, seconds)
+    load = _drive(server, target, lab.pages, seed, seconds or lab.options.seconds)
     cpu = server.cpu_seconds() - before
     return Run(load.rate, load.p50_ms, load.p99_ms, cpu / load.requests * 1e6)
 
 
-def _drive(server: Server, target: str, seed: int, seconds: int) -> Load:
+def _drive(server: Server, target: str, pages: int, seed: int, seconds: int) -> Load:
     if target == RANDOM:
-        return drive(server.base + PATH, seconds, pages=PAGES, seed=seed)
-    address = f"{server.base}{PATH}?page={PAGES if target == LAST else 1}"
+        return drive(server.base + PATH, seconds, pages=pages, seed=seed)
+    address = f"{server.base}{PATH}?page={pages if target == LAST else 1}"
     if target != NOT_MODIFIED:
         return drive(address, seconds)
     headers = {"If-None-Match": str(fetch(address).headers["ETag"])}

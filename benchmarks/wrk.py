@@ -10,7 +10,7 @@ from typing import Self
 from benchmarks.processes import BenchmarkError
 
 CONNECTIONS = 16
-_SCRIPT = Path(__file__).parent / "wrk" / "pages.lua"
+_SCRIPT = Path(__file__).parent / "wrk" / "load.lua"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +32,28 @@ class Load:
 
     @classmethod
     def parse(cls, output: str) -> Self:
-        """Read the line that pages.lua prints last."""
+        """Read the line that load.lua prints last."""
         return cls(**json.loads(output.strip().splitlines()[-1]))
 
 
-def command(
-    address: str, seconds: int, *, pages: int = 0, seed: int = 0, headers: Mapping[str, str] | None = None
-) -> list[str]:
-    """Return the command line: random pages out of `pages`, or the address as it is."""
+def drive(
+    address: str,
+    seconds: int,
+    *,
+    pages: int = 0,
+    seed: int = 0,
+    targets: Path | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Load:
+    """Load a server; a failed request is an error, since errors are answered faster than pages.
+
+    Asks for random pages out of `pages`, or for the targets that a file lists, else for the address as it is.
+    """
+    asked = ["--", "pages", str(pages), str(seed)] if pages else ["--", "targets", str(targets)] if targets else []
     head = [part for name, value in (headers or {}).items() for part in ("-H", f"{name}: {value}")]
     options = ["-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "10s", *head]
-    return ["wrk", *options, "-s", str(_SCRIPT), address, "--", str(pages), str(seed)]
-
-
-def drive(
-    address: str, seconds: int, *, pages: int = 0, seed: int = 0, headers: Mapping[str, str] | None = None
-) -> Load:
-    """Load a server; a failed request is an error, since errors are answered faster than pages."""
-    done = subprocess.run(
-        command(address, seconds, pages=pages, seed=seed, headers=headers), check=True, capture_output=True, text=True
-    )
+    command = ["wrk", *options, "-s", str(_SCRIPT), address, *asked]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
     load = Load.parse(done.stdout)
     if load.failed:
         raise BenchmarkError(f"{load.failed} of {load.requests} requests to {address} failed:\n{done.stdout}")

@@ -1,26 +1,35 @@
 """The command line, run as a user runs it."""
 
+import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
+import sys
 import time
+import zipfile
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import asyncpg
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from localidades_api import __version__
 from localidades_api.cli import app
+from localidades_api.cli.endings import errors_as_sentences
+from localidades_api.cli.manual import EXIT_CODES
 from localidades_api.database import Database, Dsn
 from localidades_api.errors import ConfigurationError
+from localidades_api.importer import Step, import_catalogue
 from localidades_api.settings import PREFIX
-from tests.catalogue import TRAPS, write_catalogue
+from tests.catalogue import TRAPS, many, write_catalogue
+from tests.terminal import run_in_terminal
 from tests.wire import COMMAND, ROOT, ask, await_end_of_group, environment, run, serving
 
 NOWHERE = "postgresql://someone:s3cr3t@127.0.0.1:1/x"
@@ -61,15 +70,20 @@ def assert_sentence(result: "Ended | subprocess.CompletedProcess[str]", *words: 
 def test_help_lists_the_commands() -> None:
     result = here("--help")
     assert result.returncode == 0
-    for command in ("serve", "import", "releases", "openapi"):
+    for command in EXIT_CODES:
         assert re.search(rf"^\W*{command}\s+\w", result.stdout, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", ["serve", "import", "releases", "openapi"])
+@pytest.mark.parametrize("command", EXIT_CODES)
 def test_help_of_a_command_tells_its_options(command: str) -> None:
     result = here(command, "--help")
     assert result.returncode == 0
-    options = {"serve": ["--host", "--port", "--workers"], "import": ["--release", "--dry-run", "--allow-shrink"]}
+    options = {
+        "serve": ["--host", "--port", "--workers"],
+        "import": ["--release", "--dry-run", "--allow-shrink", "--json"],
+        "releases": ["--json"],
+        "verify": ["--url", "--release", "--json"],
+    }
     for option in options.get(command, []):
         assert option in result.stdout
 
@@ -84,7 +98,10 @@ def test_version_is_that_of_the_package() -> None:
     [
         (),
         ("frob",),
+        ("imprt",),
         ("serve", "--frob"),
+        ("serve", "--prot", "1"),
+        ("serve", "--port"),
         ("serve", "--port", "x"),
         ("serve", "--port", "65536"),
         ("serve", "--workers", "0"),
@@ -95,9 +112,198 @@ def test_version_is_that_of_the_package() -> None:
 )
 def test_usage_error_ends_with_2(arguments: tuple[str, ...]) -> None:
     result = here(*arguments)
-    assert result.returncode == 2
-    assert "Usage:" in result.stderr + result.stdout
+    assert (result.returncode, result.stdout) == (2, "")
     assert "Traceback" not in result.stderr
+    if arguments:
+        (line,) = result.stderr.splitlines()
+        assert re.fullmatch(r"error: .+[;?] [sS]ee `\S+( serve| import| releases)? --help`\.", line)
+    else:
+        assert result.stderr.startswith("Usage:")
+
+
+def options_of(command: str) -> set[str]:
+    return set(re.findall(r"--[a-z-]+", here(command, "--help").stdout.partition("Examples:")[0]))
+
+
+@pytest.mark.parametrize("command", EXIT_CODES)
+def test_help_in_a_pipe_is_plain_text_of_80_columns_with_examples_and_exit_codes(command: str) -> None:
+    result = run(command, "--help", env=environment(COLUMNS="80", GITHUB_ACTIONS="true"))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.isascii()
+    assert re.fullmatch(r"[ -~\n]+", result.stdout)
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    _, _, end = result.stdout.partition("\n  Examples:\n")
+    examples, _, codes = end.partition("\n\n  Exit codes:\n")
+    for example in examples.splitlines():
+        words = shlex.split(example.partition("|")[0])
+        assert words[words.index("localidades-api") + 1] == command
+        assert {word for word in words if word.startswith("--")} <= options_of(command)
+    told = dict(re.findall(r"^ +([0-9]+)  (.+)$", codes, re.MULTILINE))
+    assert told == {str(code): meaning for code, meaning in EXIT_CODES[command].items()}
+
+
+def test_exit_codes_are_those_of_the_documentation() -> None:
+    (table,) = re.findall(r"\| exit code .*?\n\n", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL)
+    documented = {int(code) for code in re.findall(r"^\| ([0-9]+) \|", table, re.MULTILINE)}
+    assert documented == set().union(*EXIT_CODES.values())
+    for command in EXIT_CODES:
+        assert f"`{command}`" in table
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("import", "--help"), ("frob",), ("import", "/nowhere")])
+def test_colour_is_for_terminals_that_want_it(seeded: str, arguments: tuple[str, ...]) -> None:
+    wished = {"NO_COLOR", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"}  # empty ones are wishes too
+    env = {name: value for name, value in environment(seeded).items() if name not in wished}
+    assert run_in_terminal(*arguments, env=env).coloured
+    assert not run_in_terminal(*arguments, env=env | {"NO_COLOR": "1"}).coloured
+    assert "\x1b" not in run_in_terminal(*arguments, env=env, term="dumb").sent
+    piped = run(*arguments, env=env)
+    assert "\x1b" not in piped.stdout + piped.stderr
+
+
+def test_error_about_what_a_terminal_would_obey_shows_it_as_code(seeded: str) -> None:
+    hostile = "/nowhere/\x1b[2J[/red]:smile:\n.zip"
+    for result in (run("import", hostile, env=environment(seeded)).stderr, here("import", hostile, url=seeded).stderr):
+        assert result.startswith("error: There is no file /nowhere/\\x1b[2J[/red]:smile: .zip: ")
+        assert len(result.splitlines()) == 1
+    assert "[2J[/red]:smile: .zip" in "".join(run_in_terminal("import", hostile, env=environment(seeded)).lines)
+
+
+# -- Completion
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> dict[str, str]:
+    """Lend the environment of a shell that finds `localidades-api`, and a home of its own."""
+    script = tmp_path / "bin" / "localidades-api"
+    script.parent.mkdir()
+    code = "import sys; sys.argv[0] = 'localidades-api'; from localidades_api.cli import app; app()"
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(code)} "$@"\n')
+    script.chmod(0o755)
+    return environment(PATH=f"{script.parent}{os.pathsep}{os.environ['PATH']}", HOME=str(tmp_path))
+
+
+def in_bash(script: str, env: dict[str, str]) -> str:
+    # A last command of its own, so that bash stays for the shell to be recognized by.
+    result = subprocess.run(
+        ["bash", "-c", f"{script}\ntrue"],  # noqa: S607  # whichever bash there is
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert result.stderr == ""
+    return result.stdout
+
+
+def test_completion_works_in_bash(installed: dict[str, str]) -> None:
+    complete = """eval "$(localidades-api --show-completion)"
+        COMP_WORDS=(localidades-api im); COMP_CWORD=1; _localidades_api_completion localidades-api
+        echo "${COMPREPLY[@]}"
+        COMP_WORDS=(localidades-api import --); COMP_CWORD=2; _localidades_api_completion localidades-api
+        echo "${COMPREPLY[@]}" """
+    commands, options = in_bash(complete, installed).splitlines()
+    assert commands == "import"
+    assert set(options.split()) == {"--release", "--dry-run", "--allow-shrink", "--json", "--help"}
+
+
+def test_completion_is_installed_for_bash(installed: dict[str, str]) -> None:
+    assert "bash completion installed in " in in_bash("localidades-api --install-completion", installed)
+    home = Path(installed["HOME"])
+    assert "_localidades_api_completion" in (home / ".bash_completions" / "localidades-api.sh").read_text()
+    assert "localidades-api.sh" in (home / ".bashrc").read_text()
+
+
+@pytest.mark.parametrize(
+    ("shell", "said", "asking"),
+    [
+        ("bash", "complete -o default -F", {"COMP_WORDS": "localidades-api ver", "COMP_CWORD": "1"}),
+        ("zsh", "#compdef localidades-api", {"_TYPER_COMPLETE_ARGS": "localidades-api ver"}),
+        (
+            "fish",
+            "complete --command localidades-api",
+            {"_TYPER_COMPLETE_ARGS": "localidades-api ver", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+        ),
+    ],
+)
+def test_completion_of_each_shell_is_shown_and_answers(
+    installed: dict[str, str], shell: str, said: str, asking: dict[str, str]
+) -> None:
+    named = installed | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # no need for each shell to be here
+    assert said in in_bash(f"localidades-api --show-completion {shell}", named)
+    asked = installed | asking | {"_LOCALIDADES_API_COMPLETE": f"complete_{shell}"}
+    answer = in_bash("localidades-api", asked)
+    assert "verify" in answer
+    assert "import" not in answer
+
+
+# -- Where what it says goes
+
+
+@pytest.mark.parametrize("arguments", ["openapi", "--version", "--help", "serve --help", "releases", "releases --json"])
+def test_output_that_cannot_be_written_is_a_sentence(seeded: str, arguments: str) -> None:
+    for redirection in ("> /dev/full", ">&-"):
+        result = in_shell(f"{shlex.join(COMMAND)} {arguments} {redirection}", seeded)
+        if redirection == ">&-" and "--help" in arguments:  # there was never anywhere to say it
+            assert (result.returncode, result.stderr) == (0, "")
+            continue
+        assert result.returncode == 74
+        assert re.fullmatch(r"error: The output can't be written \(.+\): send it elsewhere\.\n", result.stderr)
+
+
+@pytest.mark.parametrize("arguments", ["openapi", "--version", "--help", "serve --help", "releases", "releases --json"])
+def test_reader_that_has_gone_is_no_error_worth_a_word(seeded: str, arguments: str) -> None:
+    # The reader closes the pipe before the command begins.
+    gone = f"{{ sleep 0.2; {shlex.join(COMMAND)} {arguments}; echo $? >&3; }} | true"
+    result = in_shell(f"exec 3>&1; {gone}", seeded)
+    assert (result.stdout, result.stderr) == ("141\n", "")
+
+
+def test_reader_that_leaves_early_sees_the_beginning() -> None:
+    result = in_shell(f"{shlex.join(COMMAND)} openapi | head -1", None)
+    assert (result.stdout, result.stderr) == ("{\n", "")
+
+
+def test_import_goes_on_where_its_progress_cannot_be_written(database: str, small_catalogue: Path) -> None:
+    arguments = shlex.join([*COMMAND, "import", str(small_catalogue), "--json"])
+    result = in_shell(f"{arguments} 2> /dev/full", database)
+    assert result.returncode == 0
+    assert json.loads(result.stdout)["published"]
+
+
+def test_import_that_cannot_write_its_report_has_published_all_the_same(database: str, small_catalogue: Path) -> None:
+    arguments = shlex.join([*COMMAND, "import", str(small_catalogue), "--json"])
+    assert in_shell(f"{arguments} > /dev/full", database).returncode == 74
+    assert "2020-01" in here("releases", url=database).stdout
+
+
+def test_locale_without_a_letter_breaks_nothing(seeded: str) -> None:
+    env = environment(seeded, PYTHONIOENCODING="ascii")
+    json.loads(run("openapi", env=env).stdout)
+    assert_sentence(run("import", "/nowhere/año.zip", env=env), r"/nowhere/a\xf1o.zip")
+
+
+def in_shell(script: str, url: str | None) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["/bin/sh", "-c", script],
+        env=environment(url),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_fault_of_our_own_is_a_sentence_without_what_it_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as caught, errors_as_sentences():
+        int("s3cr3t")
+    assert caught.value.exit_code == 1
+    said = capsys.readouterr().err
+    assert re.fullmatch(
+        r"error: This is a fault of localidades-api, ValueError in test_cli\.py:[0-9]+: please report it\.\n", said
+    )
 
 
 # -- Settings
@@ -105,7 +311,16 @@ def test_usage_error_ends_with_2(arguments: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["mysql://u:s3cr3t@h/d", "sqlite:///s3cr3t", "u:s3cr3t@h/d", "http://u:s3cr3t@h/", "postgresqlx://u:s3cr3t@h/d"],
+    [
+        "mysql://u:s3cr3t@h/d",
+        "sqlite:///s3cr3t",
+        "u:s3cr3t@h/d",
+        "http://u:s3cr3t@h/",
+        "postgresqlx://u:s3cr3t@h/d",
+        "postgresql://u:s3cr3t@h:x/d",
+        "postgresql://u:s3cr3t@[::1/d",
+        "postgresql://u:s3cr3t@h,/d",
+    ],
 )
 @pytest.mark.parametrize("arguments", [("releases",), ("import", "demo")])
 def test_address_of_no_postgres_is_refused_without_its_password(url: str, arguments: tuple[str, ...]) -> None:
@@ -151,7 +366,9 @@ def test_releases_are_listed_with_a_star_at_the_current_one(seeded: str) -> None
 
 
 def test_releases_of_a_database_out_of_reach_is_a_sentence() -> None:
-    assert_sentence(here("releases", url=NOWHERE), "The database does not answer.")
+    assert_sentence(
+        here("releases", url=NOWHERE), "The database does not answer: see that it runs and that DATABASE_URL is right."
+    )
 
 
 def test_releases_of_a_database_without_tables_is_a_sentence(empty_database: str) -> None:
@@ -168,7 +385,10 @@ def test_import_of_a_file_that_is_not_there_is_a_sentence(database: str, argumen
 
 
 def test_import_into_a_database_out_of_reach_is_a_sentence(small_catalogue: Path) -> None:
-    assert_sentence(here("import", str(small_catalogue), url=NOWHERE), "The database does not answer.")
+    assert_sentence(
+        here("import", str(small_catalogue), url=NOWHERE),
+        "The database does not answer: see that it runs and that DATABASE_URL is right.",
+    )
 
 
 def test_import_as_dry_run_reports_and_changes_nothing(seeded_database: str, tmp_path: Path) -> None:
@@ -192,6 +412,110 @@ def test_import_publishes_and_says_so(database: str, small_catalogue: Path) -> N
     assert "2020-02" in here("releases", url=database).stdout
 
 
+def test_import_as_json_is_one_document(seeded_database: str, tmp_path: Path) -> None:
+    places = [*many(130), replace(TRAPS[1], cvegeo="010010999", ambito="X")]
+    source = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places)
+    expected = {
+        "release": "2021-01",
+        "published": False,
+        "totals": {
+            "estados": len({place.cvegeo[:2] for place in many(130)}),
+            "municipios": len({place.cvegeo[:5] for place in many(130)}),
+            "localidades": 130,
+        },
+        "compared_with": "2020-01",
+        "changes": {"added": 0, "removed": 2, "renamed": 0, "relocated": 0},
+        "withdrawn": 0,
+        "rejected": [{"line": 132, "reason": "AMBITO is neither U nor R"}],
+    }
+    for options in (["--dry-run"], []):
+        result = run("import", str(source), "--json", *options, env=environment(seeded_database))
+        assert result.returncode == 0, result.stderr
+        report = json.loads(result.stdout)
+        assert report.pop("seconds") > 0
+        assert report == expected | {"published": not options}
+        assert "publish release" not in result.stderr
+
+
+def test_import_without_a_release_before_has_nothing_to_compare(database: str, small_catalogue: Path) -> None:
+    report = json.loads(here("import", str(small_catalogue), "--json", url=database).stdout)
+    assert (report["compared_with"], report["changes"]) == (None, None)
+
+
+def test_refused_import_as_json_has_no_document(seeded: str) -> None:
+    assert_sentence(here("import", "/nowhere.zip", "--json", url=seeded), "There is no file")
+
+
+def test_releases_as_json_are_those_of_the_service(live_server: str, seeded: str) -> None:
+    listed = json.loads(here("releases", "--json", url=seeded).stdout)
+    assert list(listed) == ["releases"]
+    assert listed["releases"] == json.loads(ask(live_server, "/api/census/releases/").body)["results"]
+
+
+@pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1"}, {"TTY_COMPATIBLE": "1", "TTY_INTERACTIVE": "1"}])
+def test_progress_in_a_pipe_is_lines(database: str, small_catalogue: Path, variables: dict[str, str]) -> None:
+    result = run("import", str(small_catalogue), "--dry-run", env=environment(database, **variables))
+    assert result.returncode == 0
+    assert re.fullmatch(r"[ -~\n]+", result.stderr)
+    first, second, third, *_ = result.stderr.splitlines()
+    assert (first, third) == ("reading rows", "copying rows")
+    assert re.fullmatch(r"  132 rows \([0-9,]+/s\)", second)
+
+
+def test_progress_on_a_terminal_moves_and_leaves_the_report(database: str, small_catalogue: Path) -> None:
+    shown = run_in_terminal("import", str(small_catalogue), env=environment(database))
+    assert shown.returncode == 0
+    assert any("publishing" in line and "━" in line for line in shown.lines)
+    assert "\x1b[2K" in shown.sent
+    assert any(line.startswith("published release 2020-01 in ") for line in shown.lines)
+
+
+def test_progress_on_a_dumb_terminal_is_lines(database: str, small_catalogue: Path) -> None:
+    shown = run_in_terminal("import", str(small_catalogue), env=environment(database), term="dumb")
+    assert shown.lines[0] == "reading rows"
+    assert "\x1b" not in shown.sent
+
+
+class Watching:
+    """An observer that keeps what was expected and what came, by step."""
+
+    def __init__(self) -> None:
+        self.expected: dict[Step, list[int]] = {}
+        self.amounts: dict[Step, int] = {}
+        self._step = Step.FETCH
+
+    def begin(self, step: Step) -> None:
+        """Keep the step."""
+        self._step = step
+
+    def expect(self, amount: int) -> None:
+        """Keep the amount."""
+        self.expected.setdefault(self._step, []).append(amount)
+
+    def advance(self, amount: int) -> None:
+        """Add the amount up."""
+        self.amounts[self._step] = self.amounts.get(self._step, 0) + amount
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_import_tells_how_much_there_will_be(database: str, tmp_path: Path, packed: bool) -> None:  # noqa: FBT001  # a case
+    source = write_catalogue(tmp_path / "x.csv", many(9_900))
+    if packed:
+        with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(source, "x.csv")
+        source = tmp_path / "x.zip"
+    watching, pool = Watching(), Database.for_writing(database)
+    try:
+        await import_catalogue(pool, str(source), watching, release="2020-01", dry_run=True)
+    finally:
+        await pool.dispose()
+    estimate, last = watching.expected[Step.READ]
+    assert abs(estimate - 9_900) < 600  # rows are not all of one length
+    assert last in {9_900, 10_000}
+    assert watching.expected[Step.COPY] == [9_900]
+    assert watching.amounts == {Step.READ: 9_900, Step.COPY: 9_900}
+
+
 # -- serve
 
 
@@ -202,7 +526,7 @@ def test_serve_on_a_taken_port_says_so(seeded: str) -> None:
 
 
 def test_serve_on_an_address_that_is_not_ours_says_so(seeded: str) -> None:
-    assert_sentence(run("serve", "--host", "192.0.2.1", env=environment(seeded)), "192.0.2.1")
+    assert_sentence(run("serve", "--host", "192.0.2.1", env=environment(seeded)), "192.0.2.1", "--host")
 
 
 def test_serve_prints_where_to_look_and_ends_at_sigterm(seeded_database: str) -> None:

@@ -198,7 +198,7 @@ class Cost:
         Cost(LOCALIDADES, 1),
         Cost(f"{LOCALIDADES}?page=3", 1),
         Cost(f"{LOCALIDADES}?page=2&release=2020-01", 1),
-        Cost(f"{LOCALIDADES}?format=api", 1),
+        Cost(f"{LOCALIDADES}?format=api", 3),  # names of the municipios, choices of the form
         Cost(LOCALIDADES, 1, method="HEAD"),
         Cost(INDEX, 0),
         Cost(f"{INDEX}?format=api", 0),

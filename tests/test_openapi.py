@@ -45,7 +45,17 @@ def test_document_names_its_operations_as_a_client_would(document: Document) -> 
     assert document["openapi"].startswith("3.1")
     assert {name: operation["operationId"] for name, operation in operations(document)} == {
         "GET /api/census/": "get_index",
+        "GET /api/census/estados/": "list_states",
+        "GET /api/census/estados/{id}/": "get_state",
+        "GET /api/census/municipios/": "list_municipalities",
+        "GET /api/census/municipios/{id}/": "get_municipality",
         "GET /api/census/localidades/": "list_localities",
+        "GET /api/census/localidades/{id}/": "get_locality",
+        "GET /api/census/localidades/suggest/": "suggest_localities",
+        "GET /api/census/localidades/nearest/": "list_nearest_localities",
+        "GET /api/census/localidades/download/": "download_localities",
+        "GET /api/census/releases/": "list_releases",
+        "GET /api/census/releases/{name}/changes/": "list_changes",
         "GET /livez": "get_liveness",
         "GET /readyz": "get_readiness",
     }
@@ -71,7 +81,7 @@ def test_document_describes_every_operation_parameter_and_answer(document: Docum
         assert len(operation["description"]) > 20, name
         assert operation["tags"], name
         for parameter in operation.get("parameters", []):
-            assert parameter["in"] == "query"
+            assert parameter["in"] in {"query", "path"}
             assert len(parameter["description"]) > 20, (name, parameter)
             assert parameter["schema"].get("examples") or "example" in parameter, (name, parameter)
         for status, answer in operation["responses"].items():
@@ -86,9 +96,12 @@ def test_document_parameters_are_those_that_the_service_takes(document: Document
     def named(path: str) -> dict[str, Document]:
         return {one["name"]: one["schema"] for one in document["paths"][path]["get"]["parameters"]}
 
-    assert sorted(named(INDEX)) == ["format", "release"]
+    assert sorted(named(INDEX)) == ["format", "lang", "release"]
     parameters = named(LOCALIDADES)
-    assert sorted(parameters) == ["format", "page", "release"]
+    assert sorted(parameters) == [
+        "ambito", "clave", "cvegeo", "estado_id", "format", "lang", "municipio_id", "page", "page_size", "release",
+        "search",
+    ]  # fmt: skip
     assert parameters["page"]["type"] == "integer"
     assert (parameters["page"]["minimum"], parameters["page"]["default"]) == (1, 1)
     assert "json" in json.dumps(parameters["format"])
@@ -125,6 +138,14 @@ def test_document_examples_keep_to_their_schemas(document: Document) -> None:
                 jsonschema_rs.validate(parameter["schema"], example)
                 checked += 1
     assert checked > 10
+
+
+def test_document_shows_a_problem_of_its_own_for_each_status(document: Document) -> None:
+    for name, operation in operations(document):
+        for status in (status for status in operation["responses"] if status >= "400"):
+            content = operation["responses"][status]["content"]["application/problem+json"]
+            jsonschema_rs.validate({**content["schema"], "components": document["components"]}, content["example"])
+            assert content["example"]["status"] == int(status), (name, status)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def pages_of(app: FastAPI) -> PageCache:
 
 
 def fast_client_of(app: FastAPI) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=httpx.ASGITransport(FastPath(app)), base_url="http://test")
+    return client_of_path(FastPath(app))
 
 
 def held_by(app: FastAPI) -> list[int]:
@@ -68,9 +68,12 @@ async def warm(server: str, seeded: str) -> AsyncIterator[FastAPI]:
 
 PARTS = [
     "page=1", "page=3", "page=003", "page=0", "page=4", "page=+1", "page=", "format=json", "format=api",
-    "format=xml", "release=2020-01", "release=2019-01", "release=", "x=1", "", "page=99999999999999999999"]  # fmt: skip
+    "lang=es", "lang=en", "lang=fr", "lang=", "format=xml", "release=2020-01",
+    "release=2019-01", "release=", "x=1", "", "page=99999999999999999999"]  # fmt: skip
 ACCEPTS = ["*/*", "application/json", "text/html", "text/html;q=0.5, */*;q=0.4", "garbage", "", "application/xml",
-           "application/json;q=0", "text/html, application/json;q=0.9"]  # fmt: skip
+           "application/json;q=0", "text/html, application/json;q=0.9", "text/html"]  # fmt: skip
+LANGUAGES = ["es", "en", "es-MX,es;q=0.9,en;q=0.8", "fr", "*", "", "en;q=0.1, es;q=0.2", f"{'x' * 7}, " * 30 + "es",
+             "e" * 2000]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -83,22 +86,35 @@ async def cold(server: str, seeded: str) -> AsyncIterator[FastAPI]:
 
 
 @pytest.mark.parametrize("kind", ["warm", "cold"])
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parts=st.lists(st.sampled_from(PARTS), max_size=4),
     accept=st.none() | st.lists(st.sampled_from(ACCEPTS), max_size=2),
-    if_none_match=st.sampled_from(["none", "same", "weak", "other", "any", "list"]),
+    languages=st.lists(st.sampled_from(LANGUAGES), max_size=2),
+    if_none_match=st.sampled_from(["none", "none", "same", "html", "weak", "other", "any", "list"]),
     method=st.sampled_from(["GET", "GET", "GET", "HEAD", "OPTIONS", "POST"]),
 )
 async def test_any_request_is_answered_alike_by_fast_path_and_routing(
-    warm: FastAPI, cold: FastAPI, kind: str, parts: list[str], accept: list[str] | None, if_none_match: str, method: str
+    *,
+    warm: FastAPI,
+    cold: FastAPI,
+    kind: str,
+    parts: list[str],
+    accept: list[str] | None,
+    languages: list[str],
+    if_none_match: str,
+    method: str,
 ) -> None:
-    """Byte for byte: status, every header in its order, and body."""
+    """Byte for byte: status, every header in its order, and body; and so is what is ready once it has been asked."""
     app = {"warm": warm, "cold": cold}[kind]
-    async with client_of(app) as routing, fast_client_of(app) as fast:
+    fast_path = fast_path_of(app)
+    async with client_of(app) as routing, client_of_path(fast_path) as fast:
         etag = (await routing.get(LOCALIDADES)).headers["etag"]
+        of_html = (await routing.get(f"{LOCALIDADES}?format=api")).headers["etag"]
         conditions = {"same": etag, "weak": f"W/{etag}", "other": '"x"', "any": "*", "list": f'"x", {etag}'}
+        conditions["html"] = of_html
         headers = [("accept", value) for value in accept or ()]
+        headers += [("accept-language", value) for value in languages]
         if if_none_match in conditions:
             headers.append(("if-none-match", conditions[if_none_match]))
         target = f"{LOCALIDADES}?{'&'.join(parts)}" if parts else LOCALIDADES
@@ -107,16 +123,134 @@ async def test_any_request_is_answered_alike_by_fast_path_and_routing(
             for request in requests:
                 del request.headers["accept"]  # httpx adds one of its own
         by_routing, by_fast = await routing.send(requests[0]), await fast.send(requests[1])
-        assert by_fast.status_code == by_routing.status_code
-        assert by_fast.headers.raw == by_routing.headers.raw
-        assert by_fast.content == by_routing.content
+    assert by_fast.status_code == by_routing.status_code
+    assert by_fast.headers.raw == by_routing.headers.raw
+    assert by_fast.content == by_routing.content
+    if ready := fast_path.ready(scope_of(requests[1])):
+        lines = b"".join(b"%b: %b\r\n" % header for header in by_routing.headers.raw)
+        assert ready == (by_routing.status_code, lines, by_routing.content)
+
+
+_fast_paths: dict[int, FastPath] = {}
+
+
+def fast_path_of(app: FastAPI) -> FastPath:
+    """Return an application's only fast path: what one request left there must not show in another's answer."""
+    return _fast_paths.setdefault(id(app), FastPath(app))
+
+
+def client_of_path(fast_path: FastPath) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(fast_path), base_url="http://test")
+
+
+def scope_of(request: httpx.Request) -> dict[str, object]:
+    """Return what the protocol hands to the fast path."""
+    return {
+        "type": "http",
+        "method": request.method,
+        "path": request.url.path,
+        "query_string": request.url.query,
+        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+    }
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    parts=st.lists(st.sampled_from(PARTS), max_size=3),
+    if_none_match=st.sampled_from(["same", "other"]),
+)
+async def test_ready_bytes_are_what_routing_would_send(warm: FastAPI, parts: list[str], if_none_match: str) -> None:
+    async with client_of(warm) as client:
+        etag = (await client.get(LOCALIDADES)).headers["etag"]
+        headers = {"if-none-match": etag if if_none_match == "same" else '"x"'}
+        request = client.build_request("GET", f"{LOCALIDADES}?{'&'.join(parts)}", headers=headers)
+        answer = await client.send(request)
+    ready = FastPath(warm).ready(scope_of(request))
+    if ready is None:
+        assert parts  # at the least the list's plain address is answered
+    else:
+        lines = b"".join(b"%b: %b\r\n" % header for header in answer.headers.raw)
+        assert ready == (answer.status_code, lines, answer.content)
+
+
+FOR_PEOPLE = [
+    ("", {"accept": "text/html", "accept-language": "es"}),
+    ("?format=api", {}),
+    ("?format=api&page=2", {}),
+    ("?page=2&format=api", {"accept-language": "es-MX"}),
+    ("?lang=es&page=2&format=api", {}),
+    ("?page=2&lang=es", {"accept": "text/html,*/*;q=0.8", "accept-language": "en"}),
+]
+
+
+@pytest.mark.parametrize(("query", "headers"), FOR_PEOPLE)
+async def test_page_for_people_is_at_hand_once_it_was_asked_for(
+    warm: FastAPI, query: str, headers: dict[str, str]
+) -> None:
+    fast_path = FastPath(warm)
+    async with client_of_path(fast_path) as client:
+        request = client.build_request("GET", LOCALIDADES + query, headers=headers)
+        assert fast_path.ready(scope_of(request)) is None
+        answer = await client.send(request)
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        with recorded_statements(warm) as statements:
+            ready = fast_path.ready(scope_of(request))
+        assert statements == []
+        lines = b"".join(b"%b: %b\r\n" % header for header in answer.headers.raw)
+        assert ready == (200, lines, answer.content)
+
+
+async def test_pages_for_people_of_a_release_are_not_at_hand_under_the_next(
+    seeded_database: str, tmp_path: Path
+) -> None:
+    async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app:
+        await await_warm(app)
+        fast_path = FastPath(app)
+        async with client_of_path(fast_path) as client:
+            request = client.build_request("GET", f"{LOCALIDADES}?format=api")
+            assert "2020-01" in (await client.send(request)).text
+            places = [*many(132), Place("010019999", "Nuevo")]
+            await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
+            await await_release(client, "2021-01")
+            assert fast_path.ready(scope_of(request)) is None
+            assert (await client.send(request)).headers["catalogue-release"] == "2021-01"
+
+
+async def test_pages_for_people_are_kept_in_a_bounded_room(warm: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast_path, "_PAGES_FOR_PEOPLE", 60_000)
+    path = FastPath(warm)
+    async with client_of_path(path) as client:
+        for language in ("en", "es"):
+            for query in ("", "?page=1", "?page=2", "?page=3", "?lang=es", "?lang=en&page=3"):
+                headers = {"accept": "text/html", "accept-language": language}
+                assert (await client.get(LOCALIDADES + query, headers=headers)).status_code == 200
+                assert path._for_people.currsize <= 60_000
+        assert path._for_people
+        before = path._for_people.currsize
+        for query in ("?page=4", "?page=01", "?x=1", "?page=1&ambito=R", f"?search={'x' * 90}", "?release=2020-01"):
+            await client.get(LOCALIDADES + query, headers={"accept": "text/html"})
+        assert path._for_people.currsize == before
+
+
+async def test_page_for_people_that_is_held_is_answered_with_304(warm: FastAPI) -> None:
+    path = FastPath(warm)
+    async with client_of_path(path) as client:
+        for language, other in (("en", "es"), ("es", "en")):
+            headers = {"accept": "text/html", "accept-language": language}
+            answer = await client.get(LOCALIDADES, headers=headers)
+            condition = {"if-none-match": answer.headers["etag"]}
+            again = await client.get(LOCALIDADES, headers={**headers, **condition})
+            assert (again.status_code, again.content) == (304, b"")
+            assert again.headers["vary"] == answer.headers["vary"]
+            headers["accept-language"] = other
+            assert (await client.get(LOCALIDADES, headers={**headers, **condition})).status_code == 200
 
 
 async def test_held_page_makes_no_statement(warm: FastAPI) -> None:
     assert held_by(warm) == [1, 2, 3]
     async with fast_client_of(warm) as client:
         with recorded_statements(warm) as statements:
-            for target in (LOCALIDADES, f"{LOCALIDADES}?page=2", f"{LOCALIDADES}?format=api&page=3"):
+            for target in (LOCALIDADES, f"{LOCALIDADES}?page=2", f"{LOCALIDADES}?format=json&page=3&lang=es"):
                 assert (await client.get(target)).status_code == 200
         assert statements == []
 
@@ -154,11 +288,14 @@ async def test_page_asked_for_by_many_spellings_takes_one_place(warm: FastAPI) -
 async def test_long_queries_and_headers_are_not_remembered(warm: FastAPI) -> None:
     async with fast_client_of(warm) as client:
         await client.get(LOCALIDADES)
-        before = (fast_path._parse.cache_info().currsize, fast_path._prefers_json.cache_info().currsize)
+        memories = (fast_path._parse, fast_path._preferred, fast_path._language)
+        before = [memory.cache_info().currsize for memory in memories]
         for number in range(20):
-            await client.get(f"{LOCALIDADES}?page=1&x={number:0300d}", headers={"accept": f"text/a{number:0300d}"})
-            await client.get(LOCALIDADES, headers={"accept": f"*/*, text/a{number:0300d}"})
-        assert (fast_path._parse.cache_info().currsize, fast_path._prefers_json.cache_info().currsize) == before
+            long = f"{number:0300d}"
+            await client.get(f"{LOCALIDADES}?page=1&x={long}", headers={"accept": f"text/a{long}"})
+            await client.get(LOCALIDADES, headers={"accept": f"*/*, text/a{long}"})
+            await client.get(f"{LOCALIDADES}?format=api", headers={"accept-language": f"es, x-{long}"})
+        assert [memory.cache_info().currsize for memory in memories] == before
 
 
 async def test_cache_with_little_room_holds_what_fits_and_serves_the_rest(seeded_database: str) -> None:

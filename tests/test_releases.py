@@ -71,7 +71,7 @@ def assert_unavailable(answer: httpx.Response, detail: str) -> None:
     assert answer.headers["vary"] == "Accept"
     assert answer.headers["cache-control"] == "no-store"
     assert answer.json() == {
-        "type": "about:blank",
+        "type": "/problems#no-release" if "published" in detail else "/problems#database-unavailable",
         "title": "Service Unavailable",
         "status": 503,
         "detail": detail,
@@ -359,11 +359,11 @@ async def test_database_whose_tables_are_of_another_version_is_500_that_says_not
             answer = await client.get(target)
             assert answer.status_code == 500
             assert answer.headers["allow"] == "GET"
-            assert answer.headers["vary"] == "Accept"
+            assert answer.headers["vary"] == ("Accept, Accept-Language" if "format=api" in target else "Accept")
             for inside in ("c4n4ry", "nombre", "localities", "SELECT", "asyncpg", "Traceback", "Error:"):
                 assert inside not in answer.text.replace("localidades", "")
         assert (await client.get(LOCALIDADES)).json() == {
-            "type": "about:blank",
+            "type": "/problems#internal-error",
             "title": "Internal Server Error",
             "status": 500,
             "detail": "Something went wrong here; it has been written down.",
@@ -380,3 +380,17 @@ async def test_follower_outlives_a_fault_that_is_not_the_databases_absence(
         await execute(seeded_database, "ALTER TABLE releases RENAME COLUMN origin TO source")
         await import_into(seeded_database, next_catalogue)
         await await_release(client, "2021-01", patience=3)
+
+
+async def test_changes_in_hand_are_not_sent_again_in_any_representation(client: httpx.AsyncClient) -> None:
+    target = "/api/census/releases/2020-01/changes/?since=2020-01"
+    tags = set()
+    for format_ in ("json", "api", "ndjson"):
+        answer = await client.get(f"{target}&format={format_}")
+        assert answer.status_code == 200
+        tags.add(answer.headers["etag"].removeprefix("W/"))
+        for other in ("json", "api", "ndjson"):
+            headers = {"If-None-Match": answer.headers["etag"]}
+            again = await client.get(f"{target}&format={other}", headers=headers)
+            assert again.status_code == (304 if other == format_ else 200)
+    assert len(tags) == 3

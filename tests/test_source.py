@@ -22,10 +22,15 @@ class Recorder:
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.amount = 0
+        self.expected = 0
 
     def begin(self, step: Step) -> None:
         """Keep the step."""
         self.steps.append(step)
+
+    def expect(self, amount: int) -> None:
+        """Keep the amount."""
+        self.expected = amount
 
     def advance(self, amount: int) -> None:
         """Add the amount up."""
@@ -98,7 +103,7 @@ def test_address_is_fetched_and_removed_afterwards(root: str) -> None:
         assert source.path is not None
         assert (source.name, source.path.read_bytes(), source.sha256) == ("catun_localidad.zip", CONTENT, DIGEST)
     assert not source.path.exists()
-    assert (recorder.steps, recorder.amount) == ([Step.FETCH], len(CONTENT))
+    assert (recorder.steps, recorder.amount, recorder.expected) == ([Step.FETCH], len(CONTENT), len(CONTENT))
 
 
 @pytest.mark.parametrize(
@@ -118,9 +123,9 @@ def test_address_with_an_upper_case_scheme_is_fetched(root: str) -> None:
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("/nowhere.zip", "The address answers 404."),
-        ("/broken", "The address answers 500."),
-        ("/locked", "The address answers 403."),
+        ("/nowhere.zip", "The address answers 404: see where INEGI has the file now."),
+        ("/broken", "The address answers 500:"),
+        ("/locked", "The address answers 403:"),
         ("/loop", "The address can't be fetched"),
         ("/to-file", "The address can't be fetched"),
         ("/short", "The address can't be fetched"),

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
-from localidades_api import __version__, health, router
+from localidades_api import __version__, health, problem_types, router
 from localidades_api.census import PREFIX, CensusHeaders
 from localidades_api.database import Database
 from localidades_api.errors import ConfigurationError
@@ -22,8 +22,9 @@ from localidades_api.openapi import describe
 from localidades_api.page_cache import PageCache
 from localidades_api.problems import install_handlers
 from localidades_api.releases import ReleaseTracker
-from localidades_api.repository import CatalogueRepository
+from localidades_api.repository import CatalogueRepository, ChangesRepository, RecordsRepository, SearchRepository
 from localidades_api.router import Catalogue
+from localidades_api.selections import Selections
 from localidades_api.settings import Settings
 
 
@@ -39,7 +40,15 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     releases = ReleaseTracker(repository)
     pages = PageCache(repository, releases, settings.page_cache_bytes)
     app.state.database = database
-    app.state.catalogue = Catalogue(releases, pages)
+    app.state.catalogue = Catalogue(
+        releases,
+        pages,
+        Selections(),
+        repository,
+        SearchRepository(database),
+        ChangesRepository(database),
+        RecordsRepository(database),
+    )
     # What has been loaded by now lives as long as the process: no collection needs to go through it again.
     gc.collect()
     gc.freeze()
@@ -64,6 +73,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.include_router(router.router)
     app.include_router(health.router)
+    app.include_router(problem_types.router)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
     app.add_api_route("/", _go_to_index, include_in_schema=False)
     app.add_middleware(CensusHeaders)

@@ -13,9 +13,12 @@ from localidades_api.problems import problem_response
 PREFIX = "/api/census"
 LOCALIDADES = f"{PREFIX}/localidades/"
 
+WITH_BODY = "localidades.with_body"  # in the scope: False for a HEAD, which need not make what is not sent
+
 _CORS = {
     "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "Allow, Catalogue-Release, ETag, Last-Modified, Link, Retry-After",
+    "Access-Control-Expose-Headers": "Allow, Catalogue-Records, Catalogue-Release, Content-Disposition, ETag,"
+    " Last-Modified, Link, Retry-After",
 }
 # Of an answer that varies by nothing but Accept.
 CENSUS_HEADERS = [
@@ -52,7 +55,7 @@ class CensusHeaders:
             await problem_response(request, MethodNotAllowedError())(scope, receive, exchange)
         else:
             try:
-                await self._app({**scope, "method": "GET"}, receive, exchange)
+                await self._app({**scope, "method": "GET", WITH_BODY: method == "GET"}, receive, exchange)
             except Exception as error:
                 if exchange.started:
                     raise

@@ -32,21 +32,22 @@ _FOREIGN_OPTIONS = frozenset(
         "schema",
     }
 )
+_NO_ADDRESS = "DATABASE_URL is no Postgres address; write postgresql://user:password@host:5432/database"
 _TIMEOUT_OPTIONS = frozenset({"connect_timeout", "timeout"})
 
 # SQLSTATE classes (and codes) that say "not now", each with what an operator is told of it.
 _UNAVAILABLE = {
     "08": "The connection to the database was lost.",
     "25006": "The database can only be read: it is a standby, or the role may not write.",
-    "28": "The database refuses this user or password.",
-    "3D": "The database that DATABASE_URL names does not exist.",
+    "28": "The database refuses this user or password: correct DATABASE_URL.",
+    "3D": "The database that DATABASE_URL names does not exist: create it, or correct the address.",
     "40001": "The database gave up on a conflict; try again.",
     "42P01": "The database lacks the service's tables: run `alembic upgrade head`.",
-    "53": "The database has no connection, memory or disk left.",
+    "53": "The database has no connection, memory or disk left: give it more.",
     "55000": "The database does not take connections.",
-    "55P03": "Somebody else holds a lock on the database's tables for too long.",
-    "57": "The database is starting, stopping, or has cancelled the statement.",
-    "58": "The database's system is at fault.",
+    "55P03": "Somebody else holds a lock on the database's tables for too long: try again.",
+    "57": "The database is starting, stopping, or has cancelled the statement: try again.",
+    "58": "The database's system is at fault: see its log.",
 }
 
 
@@ -65,11 +66,12 @@ class Dsn:
         libpq's spelling or SQLAlchemy's (`?host=a:5432&host=b:5432`); options of other drivers are dropped.
         Raises ConfigurationError, without the address: it may hold a password.
         """
-        parts = urlsplit(url.strip())
+        try:
+            parts = urlsplit(url.strip())
+        except ValueError:  # a bracket that is not closed
+            raise ConfigurationError(_NO_ADDRESS) from None
         if parts.scheme.partition("+")[0] not in {"postgres", "postgresql"}:
-            raise ConfigurationError(
-                "DATABASE_URL is no Postgres address; write postgresql://user:password@host:5432/database"
-            )
+            raise ConfigurationError(_NO_ADDRESS)
         options: dict[str, str] = {"application_name": "localidades-api"}
         hosts: list[str] = []
         connect_timeout = None
@@ -93,6 +95,15 @@ def _seconds(name: str, value: str) -> float | None:
         raise ConfigurationError(f"DATABASE_URL: {name} is a number of seconds") from None
 
 
+async def _connect(dsn: Dsn, **options: Any) -> asyncpg.Connection:  # noqa: ANN401  # asyncpg's
+    try:
+        return await asyncpg.connect(dsn.address, **options)
+    except asyncpg.InterfaceError:
+        raise
+    except (ValueError, IndexError):  # of a host or port that asyncpg can't read; it may quote a password
+        raise ConfigurationError(_NO_ADDRESS) from None
+
+
 class Database:
     """A pool of connections to one Postgres (or to one of several hosts)."""
 
@@ -105,8 +116,8 @@ class Database:
         dsn = Dsn.parse(url)
 
         async def connect() -> asyncpg.Connection:
-            return await asyncpg.connect(
-                dsn.address,
+            return await _connect(
+                dsn,
                 timeout=min(dsn.connect_timeout or timeout, timeout),
                 command_timeout=timeout,
                 server_settings={
@@ -131,7 +142,7 @@ class Database:
         dsn = Dsn.parse(url)
 
         async def connect() -> asyncpg.Connection:
-            return await asyncpg.connect(dsn.address, timeout=dsn.connect_timeout or 10)
+            return await _connect(dsn, timeout=dsn.connect_timeout or 10)
 
         return cls(create_async_engine("postgresql+asyncpg://", async_creator=connect, pool_size=1, max_overflow=0))
 

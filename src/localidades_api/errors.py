@@ -1,14 +1,22 @@
 """What can go wrong, as types; `problems` turns them into answers and `cli` into exit codes.
 
+A type that can be answered has a `slug`, by which clients know it and which never changes (RFC 9457 §3.1.1), and says
+in two sentences what it means and what to do.
+
 LocalidadesError                 500
-├── ConfigurationError           a setting that can't be used
-├── EmbeddedPostgresError        the private Postgres can't be found or started
-├── CatalogueError               a file that can't be imported; nothing was changed
-├── ImportRunningError           another import holds the lock
+├── CommandError                 what only a command can meet; no request is answered with it
+│   ├── ConfigurationError       a setting that can't be used
+│   ├── EmbeddedPostgresError    the private Postgres can't be found or started
+│   ├── CatalogueError           a file that can't be imported; nothing was changed
+│   ├── ImportRunningError       another import holds the lock
+│   ├── UncheckableError         a service that can't be compared with a file
+│   └── OutputError              what a command says can't be written
+│       └── ReaderGoneError      nobody reads it any more
 ├── RequestError                 400
 │   ├── InvalidParametersError   422
 │   ├── NotFoundError            404
 │   │   └── InvalidPageError     404, with the number of pages
+│   ├── GoneError                410, with the last release that knew the key
 │   ├── MethodNotAllowedError    405
 │   └── NotAcceptableError       406
 └── UnavailableError             503, with Retry-After
@@ -24,6 +32,9 @@ class LocalidadesError(Exception):
 
     status: ClassVar[int] = 500
     title: ClassVar[str] = "Internal Server Error"
+    slug: ClassVar[str] = "internal-error"
+    meaning: ClassVar[str] = "Something that nobody foresaw went wrong in the service; its log has the cause."
+    remedy: ClassVar[str] = "Ask again later; if it stays, tell whoever runs the service when it happened."
 
     @property
     def detail(self) -> str:
@@ -41,20 +52,36 @@ class LocalidadesError(Exception):
         return {}
 
 
-class ConfigurationError(LocalidadesError):
+class CommandError(LocalidadesError):
+    """What only a command can meet: no request is answered with it, so it has no type of problem."""
+
+
+class ConfigurationError(CommandError):
     """A setting can't be used."""
 
 
-class EmbeddedPostgresError(LocalidadesError):
+class EmbeddedPostgresError(CommandError):
     """The private Postgres can't be found or started."""
 
 
-class CatalogueError(LocalidadesError):
+class CatalogueError(CommandError):
     """A catalogue is refused as a whole; nothing was changed."""
 
 
-class ImportRunningError(LocalidadesError):
+class ImportRunningError(CommandError):
     """Another import is under way on this database."""
+
+
+class UncheckableError(CommandError):
+    """A service gives nothing that could be compared with a file."""
+
+
+class OutputError(CommandError):
+    """What a command has to say can't be written; what it did stands."""
+
+
+class ReaderGoneError(OutputError):
+    """Whoever read what a command says has gone, as `head` goes; there is nobody to be told."""
 
 
 class RequestError(LocalidadesError):
@@ -62,6 +89,9 @@ class RequestError(LocalidadesError):
 
     status = 400
     title = "Bad Request"
+    slug = "bad-request"
+    meaning = "The request is malformed in a way that has no type of its own."
+    remedy = "Compare it with an example of the reference."
 
 
 class InvalidParametersError(RequestError):
@@ -73,6 +103,9 @@ class InvalidParametersError(RequestError):
 
     status = 422
     title = "Unprocessable Content"
+    slug = "invalid-parameters"
+    meaning = "A parameter is unknown here, given twice, not UTF-8, or out of its bounds; nothing is ever ignored."
+    remedy = "Correct what `errors` names: each has the `parameter` and a `message` that says what it takes."
 
     def __init__(self, faults: list[tuple[str, str]]) -> None:
         super().__init__("The query has parameters that can't be used; `errors` says which and why.")
@@ -89,10 +122,17 @@ class NotFoundError(RequestError):
 
     status = 404
     title = "Not Found"
+    slug = "not-found"
+    meaning = "There is nothing at this address: no such path, key or release."
+    remedy = "Check the key; `/api/census/` has the addresses of the lists, `/api/census/releases/` the releases."
 
 
 class InvalidPageError(NotFoundError):
     """A page past the last one."""
+
+    slug = "invalid-page"
+    meaning = "The list has no page of this number."
+    remedy = "Ask for a page from 1 to `total_pages`, or follow the links of the header `Link`."
 
     def __init__(self, total_pages: int) -> None:
         super().__init__("Invalid page.")
@@ -104,11 +144,35 @@ class InvalidPageError(NotFoundError):
         return {"total_pages": self.total_pages}
 
 
+class GoneError(RequestError):
+    """A key that an earlier release had; `successor` is the key of what took its place, if that can be told."""
+
+    status = 410
+    title = "Gone"
+    slug = "gone"
+    meaning = "This release does not have the key, but an earlier one had it: INEGI has withdrawn it."
+    remedy = "Go on to `successor` if it is not null; the record as it was is there with `release=` and `last_release`."
+
+    def __init__(self, last_release: str, successor: int | None) -> None:
+        told = " What took its place is `successor`." if successor is not None else ""
+        super().__init__(f"This release does not have the key; `last_release` is the last that had it.{told}")
+        self.last_release = last_release
+        self.successor = successor
+
+    @property
+    def members(self) -> dict[str, object]:
+        """The last release that knew the key, and its successor."""
+        return {"last_release": self.last_release, "successor": self.successor}
+
+
 class MethodNotAllowedError(RequestError):
     """A method other than GET, HEAD and OPTIONS."""
 
     status = 405
     title = "Method Not Allowed"
+    slug = "method-not-allowed"
+    meaning = "The service can only be read."
+    remedy = "Use GET or HEAD."
 
     def __init__(self) -> None:
         super().__init__("This resource can only be read: use GET.")
@@ -119,9 +183,12 @@ class NotAcceptableError(RequestError):
 
     status = 406
     title = "Not Acceptable"
+    slug = "not-acceptable"
+    meaning = "The header Accept allows no representation that this resource has."
+    remedy = "Accept one of the media types of `available`, or choose with `format`, which wins over the header."
 
-    def __init__(self, media_types: list[str]) -> None:
-        super().__init__(f"The Accept header allows none of: {', '.join(media_types)}.")
+    def __init__(self, media_types: list[str], reason: str | None = None) -> None:
+        super().__init__(reason or f"The Accept header allows none of: {', '.join(media_types)}.")
         self.media_types = media_types
 
     @property
@@ -135,6 +202,9 @@ class UnavailableError(LocalidadesError):
 
     status = 503
     title = "Service Unavailable"
+    slug = "unavailable"
+    meaning = "The service can't answer now, but expects to soon."
+    remedy = "Ask again after the seconds of `Retry-After`."
     retry_after: ClassVar[int] = 5
 
     @property
@@ -146,6 +216,10 @@ class UnavailableError(LocalidadesError):
 class NoReleaseError(UnavailableError):
     """Nothing has been published yet."""
 
+    slug = "no-release"
+    meaning = "Nothing has been published yet: there is no catalogue to read."
+    remedy = "Load one with `localidades-api import` or `alembic upgrade head`; then ask again."
+
     retry_after = 30
 
     def __init__(self) -> None:
@@ -155,7 +229,13 @@ class NoReleaseError(UnavailableError):
 class DatabaseUnavailableError(UnavailableError):
     """The database is out of reach, refuses connections, or is too slow; its text is for the operator."""
 
-    def __init__(self, text: str = "The database does not answer.") -> None:
+    slug = "database-unavailable"
+    meaning = "The database is out of reach, refuses connections, or is too slow."
+    remedy = "Ask again after the seconds of `Retry-After`; what the service holds in memory it goes on answering."
+
+    def __init__(
+        self, text: str = "The database does not answer: see that it runs and that DATABASE_URL is right."
+    ) -> None:
         super().__init__(text)
 
     @property

@@ -14,6 +14,7 @@ from sqlalchemy import (
     ForeignKey,
     ForeignKeyConstraint,
     Identity,
+    Index,
     Integer,
     MetaData,
     PrimaryKeyConstraint,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     func,
+    text,
     true,
 )
 
@@ -81,6 +83,7 @@ municipalities = Table(
     Column("estado_id", Integer, nullable=False),
     Column("clave", Text(collation="C"), nullable=False),
     Column("nombre", Text, nullable=False),
+    Column("localities", Integer, nullable=False, comment="How many it has"),
     ForeignKeyConstraint(["release_id", "estado_id"], ["states.release_id", "states.id"]),
 )
 
@@ -107,8 +110,28 @@ localities = Table(
     Column("poblacion_masculina", Integer),
     Column("poblacion_femenina", Integer),
     Column("viviendas", Integer, comment="Inhabited dwellings"),
+    Column("folded", Text(collation="C"), nullable=False, comment="The name as people type it (folding.py)"),
+    Column("prominence", Integer, nullable=False, comment="Place by population, from 1; unknown ones last"),
     PrimaryKeyConstraint("release_id", "id"),
     UniqueConstraint("release_id", "position"),
     ForeignKeyConstraint(["release_id", "municipio_id"], ["municipalities.release_id", "municipalities.id"]),
+    # A query reads the partition of one release, but asks for the release all the same: an index alone can answer it
+    # only where it has that column too.
+    Index("localities_municipio_id_position_idx", "release_id", "municipio_id", "position"),
+    Index("localities_clave_position_idx", "release_id", "clave", "position"),
+    Index("localities_ambito_position_idx", "release_id", "ambito", "position"),
+    Index("localities_folded_idx", "release_id", "folded", "municipio_id", "prominence", "id"),
+    Index(
+        "localities_words_idx", text("array_to_tsvector(string_to_array(folded, ' '::text))"), postgresql_using="gin"
+    ),
+    Index("localities_point_idx", text("point(longitud, latitud)"), postgresql_using="gist"),
     postgresql_partition_by="LIST (release_id)",
+)
+
+words = Table(
+    "words",
+    metadata,
+    Column("word", Text(collation="C"), primary_key=True),
+    Index("words_trigrams_idx", "word", postgresql_using="gin", postgresql_ops={"word": "gin_trgm_ops"}),
+    comment="Every word that a folded name of any release has had: what a mistyped one is held against",
 )

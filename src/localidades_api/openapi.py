@@ -1,11 +1,23 @@
 """What FastAPI does not say of itself in the OpenAPI document: headers, problems, and the browsable pages."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI
 
 from localidades_api.census import PREFIX
+from localidades_api.errors import (
+    DatabaseUnavailableError,
+    GoneError,
+    InvalidPageError,
+    InvalidParametersError,
+    LocalidadesError,
+    NotAcceptableError,
+    NotFoundError,
+)
 from localidades_api.freshness import CACHE_CONTROL
+from localidades_api.problems import problem_document
+from localidades_api.renderers import MEDIA_TYPES
 
 _DESCRIPTION = """
 Every locality of Mexico with its official keys, from INEGI's *Catálogo Único de Claves de Áreas Geoestadísticas
@@ -25,6 +37,17 @@ _HEADERS: dict[str, tuple[str, str]] = {
     "ETag": ("Changes when the release does.", '"2018-09.json.0123456789ab"'),
     "Last-Modified": ("When the release was published.", "Fri, 28 Sep 2018 10:12:00 GMT"),
     "Cache-Control": ("How long the answer may be kept.", CACHE_CONTROL),
+}
+_OF_DOWNLOADS: dict[str, tuple[str, str]] = {
+    "Catalogue-Records": ("How many records the file has.", "304363"),
+    "Content-Disposition": ("The name of the file.", 'attachment; filename="localidades-2018-09.csv"'),
+}
+_PROBLEMS: dict[str, LocalidadesError] = {
+    "404": NotFoundError("There is no such release."),
+    "406": NotAcceptableError(MEDIA_TYPES),
+    "410": GoneError("2012-06", 10010002),
+    "422": InvalidParametersError([("page", "A page is a number from 1, written in the digits 0 to 9.")]),
+    "503": DatabaseUnavailableError(),
 }
 _LINK = (
     "The pages `first`, `prev`, `next` and `last` of the release that answered (RFC 8288).",
@@ -50,24 +73,50 @@ def describe(app: FastAPI) -> None:
 
 
 def _describe_operation(operation: dict[str, Any], *, is_census: bool) -> None:
+    for parameter in operation.get("parameters", ()):
+        _describe_parameter(parameter)
     for status, answer in operation["responses"].items():
         content = answer.get("content", {})
         if status >= "400" and "application/json" in content:
-            content["application/problem+json"] = content.pop("application/json")
+            content["application/problem+json"] = _with_example(status, content.pop("application/json"))
         if not is_census:
             continue
-        if content:
-            content["text/html"] = {"schema": {"type": "string"}}
-        answer["headers"] = _headers(status, operation["operationId"])
+        if status >= "400" or "application/json" in content:
+            content["text/html"] = {}
+        # Not `format: binary`, which CSV has from its route: a client would look for bytes in what it decoded.
+        content |= {name: {"schema": {"type": "string"}} for name in content if name.startswith("text/")}
+        answer["headers"] = _headers(status, operation)
 
 
-def _headers(status: str, operation_id: str) -> dict[str, Any]:
+def _with_example(status: str, content: dict[str, Any]) -> dict[str, Any]:
+    of_page = content["schema"].get("$ref", "").endswith("/InvalidPageProblem")
+    return {**content, "example": problem_document(InvalidPageError(6088) if of_page else _PROBLEMS[status])}
+
+
+def _describe_parameter(parameter: dict[str, Any]) -> None:
+    """Say what may be given: a URL holds no null, and a client would name its types after the choice."""
+    match parameter["schema"]:
+        case {"anyOf": [given, {"type": "null"}], **rest}:
+            parameter["schema"] = {**given, **rest}
+    if description := parameter["schema"].get("description"):
+        parameter.setdefault("description", description)
+    if parameter["required"]:
+        # What /docs fills in, so that trying it out takes one click; given one, it fills in what is optional too.
+        parameter["example"] = parameter["schema"]["examples"][0]
+
+
+def _headers(status: str, operation: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = {parameter["name"] for parameter in operation.get("parameters", ())}
     described = dict(_HEADERS)
+    if operation["operationId"] == "download_localities":
+        described |= _OF_DOWNLOADS
     if status >= "400":
         described = {name: described[name] for name in ("Allow", "Vary")}
         if status == "503":
             described["Retry-After"] = ("Seconds to wait before asking again.", "5")
-    elif operation_id.startswith("list_"):
+    elif status == "308":
+        described = {"Location": ("The address with the key's own spelling, relative.", "../10010001/")}
+    elif "page" in parameters:
         described["Link"] = _LINK
     return {
         name: {"description": description, "schema": {"type": "string"}, "example": example}

@@ -1,40 +1,54 @@
-"""Page numbers: how they are written in a query, which positions they hold, and the links between them."""
+"""Pages: how numbers are written in a query, which positions a page holds, and the links between pages."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 from urllib.parse import urlencode
 
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from localidades_api.schemas import PAGE_SIZE
+from localidades_api.schemas import LARGEST_PAGE_SIZE, PAGE_SIZE
 
 _LARGEST = 2**53 - 1  # the largest that a JSON reader keeps exactly
 _MOST_DIGITS = len(str(_LARGEST))
 
 
-def _only_ascii_digits(value: object) -> object:
+def whole_number(sentence: str) -> BeforeValidator:
     """Refuse what Python's int() would take besides digits: signs, spaces, underscores, other scripts."""
-    if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
-        raise PydanticCustomError("page_digits", "A page is a number from 1, written in the digits 0 to 9.")
-    if isinstance(value, str) and len(value) > _MOST_DIGITS:
-        raise PydanticCustomError("page_size", "A page number has 16 digits at most.")
-    return value
+
+    def check(value: object) -> object:
+        if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
+            raise PydanticCustomError("digits", "{sentence}", {"sentence": sentence})
+        if isinstance(value, str) and len(value) > _MOST_DIGITS:
+            raise PydanticCustomError("number_size", "A number has 16 digits at most.")
+        return value
+
+    return BeforeValidator(check)
 
 
 PageNumber = Annotated[
     int,
     Field(ge=1, le=_LARGEST, description="Number of the page, from 1 to `total_pages`.", examples=[1]),
-    BeforeValidator(_only_ascii_digits),
+    whole_number("A page is a number from 1, written in the digits 0 to 9."),
+]
+PageSize = Annotated[
+    int,
+    Field(ge=1, le=LARGEST_PAGE_SIZE, description="How many records a page has at most.", examples=[PAGE_SIZE]),
+    whole_number("The size of a page is a number from 1, written in the digits 0 to 9."),
 ]
 
 
-def positions(page: int) -> tuple[int, int]:
+def positions(page: int, size: int = PAGE_SIZE) -> tuple[int, int]:
     """Return the first and the last position of a page; positions count from 1."""
-    return (page - 1) * PAGE_SIZE + 1, page * PAGE_SIZE
+    return (page - 1) * size + 1, page * size
 
 
-def link_header(path: str, parameters: dict[str, str], page: int, total_pages: int) -> str:
+def count_pages(quantity: int, size: int = PAGE_SIZE) -> int:
+    """Return how many pages hold so many records."""
+    return -(-quantity // size)
+
+
+def link_header(path: str, parameters: Mapping[str, str], page: int, total_pages: int) -> str:
     """Write the Link header of a page (RFC 8288): first, prev, next, last, where there are such.
 
     `parameters` are what the links pin besides the page.

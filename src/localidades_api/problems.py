@@ -13,6 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from localidades_api.errors import (
+    GoneError,
+    InvalidPageError,
     InvalidParametersError,
     LocalidadesError,
     MethodNotAllowedError,
@@ -20,10 +22,12 @@ from localidades_api.errors import (
     NotFoundError,
     RequestError,
 )
+from localidades_api.languages import LANGUAGES, Language, preferred_language
 from localidades_api.renderers import Format, Renderer, View, select_renderer
 
 _log = logging.getLogger(__name__)
 
+PROBLEMS = "/problems"  # below the service's root
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 _UNKNOWN = "There is no such parameter here."
 
@@ -44,18 +48,27 @@ def problem_response(request: Request, error: Exception) -> Response:
     known = _translate(error)
     if known.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _log.error("%s %s: %s", request.method, known.status, known, exc_info=error)
-    content = _document(known)
+    content = problem_document(known, request.scope.get("root_path", ""))
     renderer = _renderer_of(request)
     headers = {"Cache-Control": "no-store", **known.headers}
     if known.status == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = "GET"  # RFC 9110 §15.5.6 wants it of every 405, under the census or not
+    if renderer.format == "api":
+        headers["Vary"] = "Accept-Language"
+    language = _language_of(request)
+    # What is known to be sound; links of the page keep to it.
+    sound = {name: value for name, value in sorted(request.query_params.items()) if name != "format"}
+    if not isinstance(known, InvalidPageError | GoneError):
+        sound = {"lang": language} if sound.get("lang") == language else {}
     view = View(
         "problem.html",
         known.title,
         content,
         known.status,
         root=request.scope.get("root_path", ""),
-        pinned=request.query_params.get("release"),
+        pinned=sound.get("release"),
+        language=language,
+        query=sound,
     )
     return Response(
         renderer.render(view),
@@ -69,6 +82,8 @@ def _translate(error: Exception) -> LocalidadesError:
     if isinstance(error, LocalidadesError):
         return error
     if isinstance(error, RequestValidationError):
+        if any(fault["loc"][0] == "path" for fault in error.errors()):
+            return _translate_routing(HTTPStatus.NOT_FOUND)
         return InvalidParametersError([_fault(fault) for fault in error.errors()])
     if isinstance(error, HTTPException) and error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
         return _translate_routing(error.status_code)
@@ -95,14 +110,27 @@ def plain_name(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else "(a name that is not plain ASCII)"
 
 
-def _document(error: LocalidadesError) -> dict[str, object]:
+def problem_type(error: type[LocalidadesError], root: str = "") -> str:
+    """Return the address of a type of problem, which leads to what is said of it (`problem_types`)."""
+    return f"{root}{PROBLEMS}#{error.slug}"
+
+
+def problem_document(error: LocalidadesError, root: str = "") -> dict[str, object]:
+    """Return an error as an answer shows it."""
     return {
-        "type": "about:blank",
+        "type": problem_type(type(error), root),
         "title": error.title,
         "status": int(error.status),
         "detail": error.detail,
         **error.members,
     }
+
+
+def _language_of(request: Request) -> Language:
+    for language in LANGUAGES:
+        if request.query_params.get("lang") == language:
+            return language
+    return preferred_language(request)
 
 
 def _renderer_of(request: Request) -> Renderer:

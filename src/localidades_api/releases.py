@@ -23,6 +23,11 @@ class ReleaseTracker:
         self.newest: Release | None = None
         self.served: Release | None = None
 
+    @property
+    def every(self) -> list[Release]:
+        """The releases there are, oldest first."""
+        return list(self._by_name.values())
+
     async def current(self) -> Release:
         """Return the release that is served; raise NoReleaseError before the first publication."""
         if self.served is None:

@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic_core import to_json
 from starlette.requests import Request
 
+from localidades_api.languages import Language, lenient_translator, translator
 from localidades_api.negotiation import accept_header, choose_media_type
 from localidades_api.schemas import Release
 
@@ -28,7 +29,8 @@ class View:
     """An answer, and what a page for people says around it.
 
     `target` and `headers` are those of the exchange that gives the content as JSON; `root` is the path below which the
-    service stands; `pinned` the release that was asked for by name; `context` what the template needs besides.
+    service stands; `query` what was asked besides the format; `pinned` the release that was asked for by name;
+    `context` what the template needs besides.
     """
 
     template: str
@@ -40,6 +42,8 @@ class View:
     headers: Mapping[str, str] = field(default_factory=dict)
     release: Release | None = None
     pinned: str | None = None
+    language: Language = "en"
+    query: Mapping[str, str] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -77,8 +81,8 @@ class BrowsableRenderer:
     problem_type = "text/html; charset=utf-8"
     headers: Mapping[str, str] = {
         "Content-Type": problem_type,
-        "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:;"
-        " form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
+        " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
     }
@@ -88,7 +92,10 @@ class BrowsableRenderer:
         template = _templates.get_template(view.template)
         return template.render(
             view=view,
-            body=to_json(view.content).decode(),
+            query=view.query,
+            body=to_json(view.content, indent=2).decode(),
+            _=translator(view.language),
+            said=lenient_translator(view.language),
             **view.context,
         ).encode()
 

@@ -1,5 +1,6 @@
 """The HTTP server: one listening socket, and the processes that answer on it."""
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -14,9 +15,14 @@ from uvicorn.supervisors import Multiprocess
 from localidades_api.app import create_app
 from localidades_api.errors import ConfigurationError
 from localidades_api.fast_path import FastPath
+from localidades_api.protocol import ReadyBytesProtocol
 from localidades_api.settings import read_settings
 
 _BACKLOG = 2048
+_LISTENING_REMEDIES = {
+    errno.EADDRINUSE: "another server runs there, so choose another --port",
+    errno.EACCES: "choose a --port above 1023",
+}
 
 
 @contextmanager
@@ -29,10 +35,11 @@ def listen(host: str, port: int) -> Iterator[socket.socket]:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        raise ConfigurationError(
-            f"Can't listen on {host} port {port}: {str(error.strerror).partition(' (')[0]}."
-            " Another server may run there: choose another --port."
-        ) from error
+        remedy = _LISTENING_REMEDIES.get(error.errno or 0, "choose a --host that is an address of this machine")
+        reason = str(error.strerror).partition(" (")[0]
+        raise ConfigurationError(f"Can't listen on {host} port {port} ({reason}): {remedy}.") from error
+    except UnicodeError as error:
+        raise ConfigurationError("Can't listen: --host is no name of a host.") from error
     with listener:
         yield listener
 
@@ -42,6 +49,7 @@ def run_server(listener: socket.socket, workers: int) -> None:
     config = uvicorn.Config(
         "localidades_api.server:create_worker_app",
         factory=True,
+        http=ReadyBytesProtocol,
         workers=workers,
         server_header=False,
         access_log=False,  # a line a request costs more than the request

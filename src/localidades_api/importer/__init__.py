@@ -10,9 +10,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.database import Database
 from localidades_api.errors import CatalogueError
-from localidades_api.importer.demo import DEMO_RELEASE, generate_demo
-from localidades_api.importer.extract import Table, open_table, read_table
-from localidades_api.importer.load import Comparison, begin_import, load_release, publish, refuse_published
+from localidades_api.importer.demo import DEMO_LOCALITIES, DEMO_RELEASE, generate_demo
+from localidades_api.importer.extract import Table, open_table, read_table, watch_reading
+from localidades_api.importer.load import Comparison, begin_import, load_release, publish, refuse_published, settle
 from localidades_api.importer.progress import Progress, Step
 from localidades_api.importer.source import RELEASE_NAME, Source, open_source, suggest_release_name
 from localidades_api.importer.transform import Catalogue, Rejected, transform
@@ -62,6 +62,8 @@ async def import_catalogue(
                 _refuse_shrinking(comparison, len(catalogue.localities))
             await publish(connection, release_id, progress)
             await (connection.rollback() if dry_run else connection.commit())
+            if not dry_run:
+                await settle(connection, release_id)
     if not dry_run:
         progress.begin(Step.DONE)
     return ImportReport(
@@ -86,13 +88,13 @@ async def _read(
             raise CatalogueError("The file's name doesn't tell its date: name the release with --release, as 2018-09.")
         _check_name(name, file)
         await refuse_published(connection, name, file.sha256)
-        return name, transform(table, progress.advance)
+        return name, transform(table, watch_reading(table, progress))
 
 
 @contextmanager
 def _open(file: Source) -> Iterator[Table]:
     if file.path is None:
-        yield read_table(file.name, generate_demo())
+        yield read_table(file.name, generate_demo(), rows=DEMO_LOCALITIES)
     else:
         with open_table(file.path) as table:
             yield table

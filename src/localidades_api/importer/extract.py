@@ -10,13 +10,14 @@ import io
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from localidades_api.errors import CatalogueError
+from localidades_api.importer.progress import Counting
 
 MAX_TEXT_BYTES = 2 * 1024**3  # 3 million rows are 0.6 GB
 _SAMPLE_BYTES = 256 * 1024
@@ -69,7 +70,8 @@ class Layout:
         missing = [name.upper() for name in REQUIRED if name not in indexes]
         if missing:
             raise CatalogueError(
-                f"This is no catalogue of localities: its first line does not name {', '.join(missing)}."
+                f"This is no catalogue of localities: its first line does not name {', '.join(missing)};"
+                " take INEGI's AGEEML file."
             )
         return cls(separator, len(names), indexes)
 
@@ -103,11 +105,16 @@ def _fold(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The text of a catalogue: its layout and its lines after the header, each with its line end."""
+    """The text of a catalogue: its layout and its lines after the header, each with its line end.
+
+    `rows` is their number where it is known, `share` how much of the text has been read, from 0 to 1.
+    """
 
     member: str
     layout: Layout
     lines: Iterable[str]
+    rows: int | None = None
+    share: Callable[[], float] | None = None
 
 
 @contextmanager
@@ -115,10 +122,26 @@ def open_table(path: Path) -> Iterator[Table]:
     """Open a zip, csv or txt; raise CatalogueError for what is no catalogue, here or while its lines are read."""
     with ExitStack() as stack:
         with _refusing_damage():
-            member, file = _open_text(path, stack)
+            member, file, size = _open_text(path, stack)
             text = stack.enter_context(io.TextIOWrapper(file, encoding=_detect_encoding(file)))
-            table = read_table(member, _read_lines(text))
+            table = read_table(member, _read_lines(text), share=lambda: min(file.tell() / max(size, 1), 1.0))
         yield table
+
+
+def watch_reading(table: Table, counting: Counting) -> Callable[[int], None]:
+    """Return what tells an observer of rows that are read, and how many to expect by the bytes that they took."""
+    read = 0
+    if table.rows is not None:
+        counting.expect(table.rows)
+
+    def advance(rows: int) -> None:
+        nonlocal read
+        read += rows
+        if table.share is not None and (share := table.share()):
+            counting.expect(max(read, round(read / share / 1000) * 1000))
+        counting.advance(rows)
+
+    return advance
 
 
 @contextmanager
@@ -127,21 +150,23 @@ def _refusing_damage() -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError as error:
-        raise CatalogueError(f"The text is neither UTF-8 nor windows-1252 throughout ({error.reason}).") from error
+        raise CatalogueError(
+            f"The text is neither UTF-8 nor windows-1252 throughout ({error.reason}): save it as UTF-8."
+        ) from error
     except _DAMAGE as error:
-        raise CatalogueError(f"The file is damaged, cut short or locked: {error}.") from error
+        raise CatalogueError(f"The file is damaged, cut short or locked ({error}): fetch it again.") from error
 
 
-def _open_text(path: Path, stack: ExitStack) -> tuple[str, IO[bytes]]:
-    """Open the file, or the member of a zip that holds the table; return the name too."""
+def _open_text(path: Path, stack: ExitStack) -> tuple[str, IO[bytes], int]:
+    """Open the file, or the member of a zip that holds the table; return the name and the size in bytes too."""
     file = stack.enter_context(path.open("rb"))
     # A zip that is cut short has lost its directory, but not its beginning.
     if not zipfile.is_zipfile(file) and not _begins_as_zip(file):
         file.seek(0)
-        return path.name, file
+        return path.name, file, path.stat().st_size
     archive = stack.enter_context(zipfile.ZipFile(file))
     member = _choose_member(archive)
-    return member.filename, stack.enter_context(archive.open(member))
+    return member.filename, stack.enter_context(archive.open(member)), member.file_size
 
 
 def _begins_as_zip(file: IO[bytes]) -> bool:
@@ -149,10 +174,12 @@ def _begins_as_zip(file: IO[bytes]) -> bool:
     return file.read(4) == b"PK\x03\x04"
 
 
-def read_table(member: str, lines: Iterable[str]) -> Table:
+def read_table(
+    member: str, lines: Iterable[str], *, rows: int | None = None, share: Callable[[], float] | None = None
+) -> Table:
     """Take lines that are text already; the first is the header."""
     remaining = iter(lines)
-    return Table(member, Layout.parse(next(remaining, "").rstrip("\r\n")), remaining)
+    return Table(member, Layout.parse(next(remaining, "").rstrip("\r\n")), remaining, rows, share)
 
 
 def _choose_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
@@ -160,7 +187,7 @@ def _choose_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     tables = [info for info in archive.infolist() if info.filename.lower().endswith((".csv", ".txt"))]
     tables.sort(key=lambda info: ("_utf" not in info.filename.lower(), -info.file_size))
     if not tables:
-        raise CatalogueError("The zip holds no csv or txt.")
+        raise CatalogueError("The zip holds no csv or txt: take INEGI's own.")
     if tables[0].file_size > MAX_TEXT_BYTES:
         raise CatalogueError(f"The zip unpacks to more than {MAX_TEXT_BYTES // 1024**3} GB: it is no catalogue.")
     if tables[0].compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:

@@ -4,7 +4,8 @@ The release's partition is a table of its own until the last moment, so readers 
 for a lock; and since all of it is one transaction, an import that is killed at any step leaves nothing (decision 0003).
 """
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,12 +14,13 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.errors import CatalogueError, ConfigurationError, ImportRunningError
+from localidades_api.folding import fold
 from localidades_api.importer.progress import Progress, Step
 from localidades_api.importer.transform import Catalogue, Locality, Municipality, State
 
 _LOCK = 6_088_304_400  # any number will do, as long as nothing else in the database takes it
 _CHUNK = 5000
-_COLUMNS = ("release_id", "position", *Locality._fields)
+_COLUMNS = ("release_id", "position", *Locality._fields, "folded", "prominence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,9 @@ async def begin_import(connection: AsyncConnection) -> None:
     await connection.execute(text("SET LOCAL statement_timeout = '15min'"))
     await connection.execute(text("SET LOCAL lock_timeout = '10s'"))
     await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '15min'"))
+    # One processor is enough for it; the others are for requests.
+    await connection.execute(text("SET LOCAL max_parallel_maintenance_workers = 0"))
+    await connection.execute(text("SET LOCAL max_parallel_workers_per_gather = 0"))
     # A killed importer's locks go as soon as the server notices, in the middle of a statement too.
     await connection.execute(text("SET LOCAL client_connection_check_interval = '1s'"))
     if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _LOCK}):
@@ -55,7 +60,7 @@ async def refuse_published(connection: AsyncConnection, name: str, sha256: str) 
     if taken == name:
         raise CatalogueError(f"Release {name} is already published; give another name with --release.")
     if taken is not None:
-        raise CatalogueError(f"This very file is already published, as release {taken}.")
+        raise CatalogueError(f"This very file is already published, as release {taken}; there is nothing to do.")
 
 
 async def load_release(
@@ -69,12 +74,15 @@ async def load_release(
 ) -> tuple[int, Comparison]:
     """Load a catalogue beside the published ones; return the release's id and how it differs from the current one."""
     progress.begin(Step.COPY)
+    progress.expect(len(catalogue.localities))
     release_id = await _insert_release(connection, catalogue, name, source, sha256)
     partition = _partition_of(release_id)
     # The columns alone: indexes and constraints are cheaper to make once the rows are there.
     await connection.execute(text(f"CREATE TABLE {partition} (LIKE localities INCLUDING DEFAULTS INCLUDING COMMENTS)"))
     await _copy(connection, "states", State._fields, catalogue.states.values(), release_id)
-    await _copy(connection, "municipalities", Municipality._fields, catalogue.municipalities.values(), release_id)
+    counts = Counter(locality.municipio_id for locality in catalogue.localities)
+    municipalities = ((*municipality, counts[municipality.id]) for municipality in catalogue.municipalities.values())
+    await _copy(connection, "municipalities", (*Municipality._fields, "localities"), municipalities, release_id)
     await _copy_localities(connection, partition, release_id, catalogue, progress)
     progress.begin(Step.INDEX)
     await _constrain(connection, partition, release_id)
@@ -90,6 +98,15 @@ async def publish(connection: AsyncConnection, release_id: int, progress: Progre
     await connection.execute(text(f"ALTER TABLE localities ATTACH PARTITION {partition} FOR VALUES IN ({release_id})"))
     # The partition's bounds say it from now on.
     await connection.execute(text(f"ALTER TABLE {partition} DROP CONSTRAINT {partition}_release_id_check"))
+    await connection.execute(
+        text(
+            f"INSERT INTO words SELECT DISTINCT unnest(string_to_array(folded, ' ')) FROM {partition}"
+            " ON CONFLICT DO NOTHING"
+        )
+    )
+    # What it is searched and joined by: all columns would take twice the time.
+    columns = "release_id, position, id, municipio_id, clave, ambito, folded, prominence"
+    await connection.execute(text(f"ANALYZE {partition} ({columns})"))
     progress.begin(Step.PUBLISH)
     await connection.execute(
         text(
@@ -100,6 +117,16 @@ async def publish(connection: AsyncConnection, release_id: int, progress: Progre
     )
     await connection.execute(
         text("UPDATE releases SET published_at = clock_timestamp() WHERE id = :id"), {"id": release_id}
+    )
+
+
+async def settle(connection: AsyncConnection, release_id: int) -> None:
+    """Mark the rows of a published release as seen by all, so that searches need not look each one up.
+
+    Autovacuum would do it some minutes later.
+    """
+    await (await connection.execution_options(isolation_level="AUTOCOMMIT")).execute(
+        text(f"VACUUM {_partition_of(release_id)}")
     )
 
 
@@ -146,18 +173,30 @@ async def _copy(
 async def _copy_localities(
     connection: AsyncConnection, partition: str, release_id: int, catalogue: Catalogue, progress: Progress
 ) -> None:
+    prominences = _rank(catalogue.localities)
+
     def records() -> Iterator[tuple[object, ...]]:
-        for position, locality in enumerate(catalogue.localities, 1):
-            yield (release_id, position, *locality)
+        for position, (locality, prominence) in enumerate(zip(catalogue.localities, prominences, strict=True), 1):
+            yield (release_id, position, *locality, fold(locality.nombre), prominence)
             if position % _CHUNK == 0:
                 progress.advance(_CHUNK)
+        progress.advance(len(catalogue.localities) % _CHUNK)
 
     driver = await _driver(connection)
     await driver.copy_records_to_table(partition, columns=_COLUMNS, records=records())
 
 
+def _rank(localities: Sequence[Locality]) -> list[int]:
+    """Return each locality's place by population, the largest first, unknown ones last in the list's order."""
+    populations = [-1 if locality.poblacion is None else locality.poblacion for locality in localities]
+    prominences = [0] * len(localities)
+    for place, index in enumerate(sorted(range(len(localities)), key=populations.__getitem__, reverse=True), 1):
+        prominences[index] = place
+    return prominences
+
+
 async def _constrain(connection: AsyncConnection, partition: str, release_id: int) -> None:
-    """Give the partition what the parent has, so that attaching it scans and builds nothing."""
+    """Give the partition the keys that the parent has; the other indexes are built when it is attached."""
     statements = (
         f"ADD CONSTRAINT {partition}_pkey PRIMARY KEY (release_id, id)",
         f"ADD CONSTRAINT {partition}_release_id_position_key UNIQUE (release_id, position)",
@@ -167,8 +206,7 @@ async def _constrain(connection: AsyncConnection, partition: str, release_id: in
     )
     for statement in statements:
         await connection.execute(text(f"ALTER TABLE {partition} {statement}"))
-    # Of the partition, what it is searched and joined by: all columns would take more than twice the time.
-    for table in (f"{partition} (release_id, position, id, municipio_id)", "municipalities", "states"):
+    for table in (f"{partition} (id)", "municipalities", "states"):
         await connection.execute(text(f"ANALYZE {table}"))
 
 
@@ -179,7 +217,7 @@ async def _check_loaded(connection: AsyncConnection, partition: str, catalogue: 
     ).one()
     expected = len(catalogue.localities)
     if (count, first, last) != (expected, 1, expected):
-        raise CatalogueError(f"The database holds {count} of {expected} localities; nothing was changed.")
+        raise CatalogueError(f"The database holds {count} of {expected} localities; nothing was changed, try again.")
 
 
 async def _compare(connection: AsyncConnection, partition: str) -> Comparison:

@@ -4,8 +4,17 @@ from enum import StrEnum
 from typing import Protocol
 
 
-class Step(StrEnum):
-    """The steps of an import, in order; each has a sentence for people."""
+class Stage(StrEnum):
+    """A part of something that takes a while; its value is a sentence for people."""
+
+    @property
+    def unit(self) -> str:
+        """What its amounts are amounts of."""
+        return "rows"
+
+
+class Step(Stage):
+    """The steps of an import, in order."""
 
     FETCH = "fetching the file"
     READ = "reading rows"
@@ -16,21 +25,36 @@ class Step(StrEnum):
     PUBLISH = "publishing"
     DONE = "published"
 
+    @property
+    def unit(self) -> str:
+        """What its amounts are amounts of."""
+        return "bytes" if self is Step.FETCH else "rows"
 
-class Progress(Protocol):
+
+class Counting(Protocol):
+    """An observer of one step."""
+
+    def expect(self, amount: int) -> None:
+        """Take note of how much there will be of the present step, all told; a better estimate may follow."""
+
+    def advance(self, amount: int) -> None:
+        """Take note of so much more of the present step, in its unit."""
+
+
+class Progress(Counting, Protocol):
     """An observer of one import."""
 
     def begin(self, step: Step) -> None:
         """Take note that `step` begins, and that the one before it is done."""
-
-    def advance(self, amount: int) -> None:
-        """Take note of so many further rows (bytes, while fetching) of the present step."""
 
 
 class Silent:
     """The observer of an import that nobody watches."""
 
     def begin(self, step: Step) -> None:
+        """Ignore it."""
+
+    def expect(self, amount: int) -> None:
         """Ignore it."""
 
     def advance(self, amount: int) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.demo import DEMO_RELEASE, DEMO_SHA256
-from localidades_api.importer.progress import Progress, Step
+from localidades_api.importer.progress import Counting, Progress, Step
 
 MAX_FILE_BYTES = 512 * 1024**2  # INEGI's zip is 20 MB, its widest text 60 MB
 FETCH_SECONDS = 60.0  # of silence; the size bounds the whole
@@ -42,7 +42,7 @@ def open_source(source: str, progress: Progress) -> Iterator[Source]:
             progress.begin(Step.FETCH)
             path = Path(file.name)
             with _refusing_faults(), path.open("wb") as out:
-                for chunk in _fetch(source):
+                for chunk in _fetch(source, progress):
                     out.write(chunk)
                     progress.advance(len(chunk))
             yield Source(unquote(Path(urlsplit(source).path).name) or "catalogue", path, _digest(path))
@@ -50,7 +50,9 @@ def open_source(source: str, progress: Progress) -> Iterator[Source]:
         path = Path(source)
         with _refusing_faults():
             if not path.is_file():
-                raise CatalogueError(f"There is no file {source}.")
+                raise CatalogueError(
+                    f"There is no file {source}: give the path or http(s) address of a zip, csv or txt."
+                )
             if path.stat().st_size > MAX_FILE_BYTES:
                 raise CatalogueError(f"The file is larger than {MAX_FILE_BYTES // 1024**2} MB: it is no catalogue.")
             digest = _digest(path)
@@ -66,7 +68,7 @@ def _refusing_faults() -> Iterator[None]:
         raise CatalogueError(f"The file can't be read or kept: {error.strerror}.") from error
 
 
-def _fetch(address: str) -> Iterator[bytes]:
+def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
     if not re.match("(?i)https?://", address):
         raise CatalogueError("A catalogue is fetched from an http or https address.")
     import httpx  # noqa: PLC0415  # it takes a while to load, and most catalogues lie on this machine
@@ -75,15 +77,22 @@ def _fetch(address: str) -> Iterator[bytes]:
     try:
         with httpx.stream("GET", address, follow_redirects=True, timeout=FETCH_SECONDS) as response:
             response.raise_for_status()
+            # The length is that of the bytes on the wire, which may be compressed.
+            if "content-encoding" not in response.headers and (length := response.headers.get("content-length", "")):
+                counting.expect(int(length))
             for chunk in response.iter_bytes():
                 size += len(chunk)
                 if size > MAX_FILE_BYTES:
                     raise CatalogueError(f"The address gives more than {MAX_FILE_BYTES // 1024**2} MB.")
                 yield chunk
     except httpx.HTTPStatusError as error:
-        raise CatalogueError(f"The address answers {error.response.status_code}.") from error
+        raise CatalogueError(
+            f"The address answers {error.response.status_code}: see where INEGI has the file now."
+        ) from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise CatalogueError(f"The address can't be fetched: {error}.") from error
+        raise CatalogueError(
+            f"The address can't be fetched ({error}): fetch the file by other means, and give its path."
+        ) from error
 
 
 def _digest(path: Path) -> str:

@@ -106,6 +106,8 @@ def transform(table: Table, advance: Callable[[int], None]) -> Catalogue:
         line, number = batch[-1], number + len(batch)
         if (number - 1) % _CHUNK == 0:
             advance(_CHUNK)
+    if rest := (number - 1) % _CHUNK:
+        advance(rest)
     _check_whole(line, number, table.layout)
     _check_yield(catalogue)
     catalogue.localities.sort(key=itemgetter(0))
@@ -121,7 +123,9 @@ def _check_whole(last_line: str, number: int, layout: Layout) -> None:
         return
     whole = last_line.endswith('"') and len(split_line(last_line, layout.separator)) == layout.width
     if not whole:
-        raise CatalogueError(f"The file is cut short: line {number}, the last one, stops in the middle of a row.")
+        raise CatalogueError(
+            f"The file is cut short: line {number}, the last one, stops in the middle of a row; fetch it again."
+        )
 
 
 def _check_yield(catalogue: Catalogue) -> None:

@@ -1,0 +1,155 @@
+"""What the commands do with a database."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import SecretStr
+from rich.table import Table
+
+from localidades_api import __version__
+from localidades_api.console import console, watch_import
+from localidades_api.database import Database
+from localidades_api.embedded import provide_database
+from localidades_api.errors import ConfigurationError, UnavailableError
+from localidades_api.importer import ImportReport, import_catalogue
+from localidades_api.repository import CatalogueRepository
+from localidades_api.schemas import PublishedRelease, Release, Totals
+from localidades_api.settings import Settings, read_settings
+
+
+@contextmanager
+def ready_database(settings: Settings, *, seed: bool = True) -> Iterator[str]:
+    """Lend the address of the database; an embedded one is brought to today's schema, and seeded if need be.
+
+    A database of the user's is never migrated unasked.
+    """
+    with provide_database(settings) as url:
+        if settings.database_url is None:
+            _migrate(settings.model_copy(update={"database_url": SecretStr(url)}), seed=seed)
+        yield url
+
+
+def _migrate(settings: Settings, *, seed: bool) -> None:
+    from alembic import command  # noqa: PLC0415  # a database of the user's needs none of it
+    from alembic.config import Config  # noqa: PLC0415  # as above
+    from alembic.util import CommandError  # noqa: PLC0415  # as above
+
+    package = Path(__file__).parents[1]
+    inside, beside = package / "migrations", package.parents[1] / "migrations"
+    config = Config(attributes={"settings": settings, "seed": seed})
+    config.set_main_option("script_location", str(inside if inside.is_dir() else beside).replace("%", "%%"))
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        if "locate revision" not in str(error):
+            raise ConfigurationError(str(error)) from error
+        raise ConfigurationError(
+            f"A newer version of localidades-api made the database in {settings.data_dir}:"
+            " install that one, or set LOCALIDADES_DATA_DIR to another folder."
+        ) from error
+
+
+def run_import(source: str, *, release: str | None, dry_run: bool, allow_shrink: bool) -> ImportReport:
+    """Import a catalogue into the database of the settings, and show how it goes."""
+
+    async def run(url: str) -> ImportReport:
+        database = Database.for_writing(url)
+        try:
+            with watch_import() as progress:
+                return await import_catalogue(
+                    database, source, progress, release=release, dry_run=dry_run, allow_shrink=allow_shrink
+                )
+        finally:
+            await database.dispose()
+
+    with ready_database(read_settings(), seed=False) as url:
+        return asyncio.run(run(url))
+
+
+def report_as_object(report: ImportReport, *, dry_run: bool) -> dict[str, object]:
+    """Return the whole report of an import, every rejected row in it, as what JSON can hold."""
+    comparison = report.comparison
+    changes = {name: getattr(comparison, name) for name in ("added", "removed", "renamed", "relocated")}
+    return {
+        "release": report.release,
+        "published": not dry_run,
+        "seconds": round(report.seconds, 3),
+        "totals": {
+            "estados": report.states,
+            "municipios": report.municipalities,
+            "localidades": report.localities,
+        },
+        "compared_with": comparison.previous,
+        "changes": None if comparison.previous is None else changes,
+        "withdrawn": report.withdrawn,
+        "rejected": [{"line": line, "reason": reason} for line, reason in report.rejected],
+    }
+
+
+def run_releases() -> tuple[list[Release], Release | None]:
+    """Return the releases of the database of the settings, oldest first, and the current one."""
+    settings = read_settings()
+    with ready_database(settings, seed=False) as url:
+        return asyncio.run(_read_releases(url, settings))
+
+
+async def _read_releases(url: str, settings: Settings) -> tuple[list[Release], Release | None]:
+    database = Database.for_reading(url, pool_size=1, timeout=settings.database_timeout)
+    try:
+        return await CatalogueRepository(database).list_releases()
+    finally:
+        await database.dispose()
+
+
+def releases_as_object(releases: list[Release], current: Release | None) -> dict[str, object]:
+    """Return releases as what JSON can hold, each as the service's own list shows it."""
+    shown = [
+        PublishedRelease(
+            release=release.name,
+            current=release == current,
+            published_at=release.published_at,
+            source=release.source,
+            sha256=release.sha256,
+            totals=Totals.of(release),
+        )
+        for release in releases
+    ]
+    return {"releases": [release.model_dump(mode="json") for release in shown]}
+
+
+def tabulate(releases: list[Release], current: Release | None) -> Table:
+    """Return releases as a table; the current one has a star."""
+    table = Table("", "release", "published", "localities", "municipios", "source", box=None, pad_edge=False)
+    for release in releases:
+        table.add_row(
+            "*" if release == current else "",
+            release.name,
+            f"{release.published_at:%Y-%m-%d %H:%M} UTC",
+            f"{release.localities:,}",
+            f"{release.municipalities:,}",
+            "generated" if release.is_demo else release.source,
+        )
+    return table
+
+
+def print_where_to_look(url: str, settings: Settings, address: tuple[str, int]) -> None:
+    """Print the release that is served, and the addresses to begin with."""
+    try:
+        _, current = asyncio.run(_read_releases(url, settings))
+        shown = current.name if current else "none: import a catalogue, or run `alembic upgrade head`"
+        if current and current.is_demo:
+            shown = "demo: its municipios and localities are invented; load INEGI's file with `localidades-api import`"
+    except UnavailableError as error:
+        shown = f"unknown: {error}"
+    host = f"[{address[0]}]" if ":" in address[0] else address[0]
+    root = f"http://{host}:{address[1]}"
+    console.print(
+        f"localidades-api {__version__}\n"
+        f"  release  {shown}\n"
+        f"  list     {root}/api/census/localidades/\n"
+        f"  browse   {root}/api/census/localidades/?format=api\n"
+        f"  docs     {root}/docs",
+        markup=False,
+    )

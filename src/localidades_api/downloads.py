@@ -1,0 +1,115 @@
+"""Files of a release or a part of it: written in chunks, so that memory stays small and no connection is held.
+
+Each chunk is a statement of its own over rows that never change: a reader may take as long as it likes, and what was
+sent is of one release. A chunk that can't be had, or is not whole, ends the transfer before its last byte, which every
+HTTP client notices.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+from starlette_compress import CompressMiddleware, add_compress_type
+
+from localidades_api.census import WITH_BODY
+from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.repository import RecordsRepository
+from localidades_api.repository.records import COLUMNS, LineFormat
+from localidades_api.schemas import Release
+
+_CHUNK = 4000  # records: a statement of some 20 ms, a megabyte
+
+
+class FileType(NamedTuple):
+    """What a format is called on the wire and on a disk."""
+
+    media_type: str
+    extension: str
+
+
+FILE_TYPES: Mapping[str, FileType] = {
+    "csv": FileType("text/csv; charset=utf-8; header=present", "csv"),
+    "excel": FileType("text/csv; charset=utf-8; header=present", "csv"),
+    "ndjson": FileType("application/x-ndjson", "ndjson"),
+    "geojson": FileType("application/geo+json", "geojson"),
+    "parquet": FileType("application/vnd.apache.parquet", "parquet"),
+}
+NDJSON = FILE_TYPES["ndjson"].media_type
+_COMPRESSED = [FILE_TYPES[name].media_type for name in ("csv", "ndjson", "geojson")]
+for _media_type in _COMPRESSED:
+    add_compress_type(_media_type.partition(";")[0])
+
+
+class Download(Response):
+    """A streamed file, compressed as the client takes it (zstd, br, gzip).
+
+    Its ETag is weak: one release gives the same records in every encoding, but not the same bytes.
+    """
+
+    def __init__(self, chunks: AsyncIterator[bytes], headers: Mapping[str, str], file_type: FileType) -> None:
+        super().__init__()
+        self._chunks = chunks
+        # The middleware names Accept-Encoding itself for what it may compress, and would do so twice.
+        vary = {} if file_type.media_type in _COMPRESSED else {"Vary": "Accept-Encoding"}
+        self._file_headers = {
+            **headers,
+            **vary,
+            "Content-Type": file_type.media_type,
+            "X-Content-Type-Options": "nosniff",
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it; for a HEAD no more is read than the first chunk, which is at hand."""
+        chunks = self._chunks if scope.get(WITH_BODY, True) else _first(self._chunks)
+        await CompressMiddleware(StreamingResponse(chunks, headers=self._file_headers))(scope, receive, send)
+
+
+async def _first(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield await anext(chunks, b"")
+
+
+def has_parquet() -> bool:
+    """Tell whether the extra that Parquet needs is installed."""
+    return find_spec("pyarrow") is not None
+
+
+async def begun(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Return the same chunks, the first fetched already: an error in it is still an answer of its own."""
+    first = await anext(chunks, b"")
+
+    async def rest() -> AsyncIterator[bytes]:
+        yield first
+        async for chunk in chunks:
+            yield chunk
+
+    return rest()
+
+
+async def write_lines(
+    records: RecordsRepository, release: Release, places: Sequence[int], format_: LineFormat
+) -> AsyncIterator[bytes]:
+    """Write a text format, record by record; raise DatabaseUnavailableError where a chunk is not whole.
+
+    What stands before the first record goes with it, so that nothing is sent before the database has answered.
+    """
+    head, between, tail = _FRAMES[format_]
+    before = head % len(places) if format_ == "geojson" else head
+    for start in range(0, len(places), _CHUNK):
+        wanted = places[start : start + _CHUNK]
+        count, lines = await records.list_lines(release, wanted, format_)
+        if count != len(wanted):
+            raise DatabaseUnavailableError(f"The database gave {count} of {len(wanted)} records of a download.")
+        yield before + lines
+        before = between
+    yield tail if places else before + tail
+
+
+_HEADER = ",".join(COLUMNS).encode() + b"\r\n"
+_FRAMES: Mapping[LineFormat, tuple[bytes, bytes, bytes]] = {
+    "csv": (_HEADER, b"", b""),
+    "excel": (b"\xef\xbb\xbf" + _HEADER, b"", b""),
+    "ndjson": (b"", b"", b""),
+    "geojson": (b'{"type":"FeatureCollection","numberMatched":%d,"features":[\n', b",\n", b"\n]}\n"),
+}

@@ -1,0 +1,217 @@
+"""Finding places: by what a person types, and by where they are."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row, text
+
+from localidades_api.database import Database
+from localidades_api.filters import municipalities_of, prefixes
+from localidades_api.schemas import Release
+
+_EARTH_RADIUS = 6_371_008.8  # metres, the mean one (IUGG)
+_FINEST = 9  # decimals of a degree, a tenth of a millimetre; the square of much less is an error in Postgres, underflow
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_LONGEST_SHORT = 4  # letters; such a word with a wrong one shares no trigrams to speak of with the right one
+_LIKE_WORDS = 20
+
+_WORDS = "array_to_tsvector(string_to_array(folded, ' '))"
+# Without the index of words: reading the names of one municipio costs less than finding a word in the whole country.
+_WORDS_AS_READ = "array_to_tsvector(string_to_array(folded || '', ' '))"
+# Homonyms of a municipio share their folded name, and two pairs of municipios of Oaxaca share theirs.
+_PLACE = """
+    l.id, l.municipio_id, l.clave, l.nombre, l.poblacion, l.latitud, l.longitud,
+    m.nombre AS municipio, m.clave AS municipio_clave, s.nombre AS estado,
+    EXISTS (SELECT FROM localities AS o WHERE o.release_id = l.release_id AND o.folded = l.folded
+               AND o.municipio_id = l.municipio_id AND o.id <> l.id) AS has_homonym,
+    EXISTS (SELECT FROM municipalities AS o WHERE o.release_id = m.release_id AND o.nombre = m.nombre AND o.id <> m.id
+               AND o.id BETWEEN m.estado_id * 1000 AND m.estado_id * 1000 + 999) AS municipio_has_homonym
+"""
+_PARENTS = """
+    JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
+    JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
+"""
+# Names of these very words in another order come before those that have more (`more`).
+# The second half is only run where the first does not fill the answer: Append stops at the outer LIMIT.
+_SUGGESTIONS = """
+    WITH found AS (
+        (SELECT id, CASE WHEN folded = :folded THEN 0 ELSE 1 END AS rank, 0 AS more, prominence
+           FROM localities
+          WHERE release_id = :release_id AND folded >= :folded AND folded < :beyond {scope}
+          ORDER BY rank, prominence
+          LIMIT :limit)
+        UNION ALL
+        (SELECT id, 2, CASE WHEN length(folded) = length(:folded) THEN 0 ELSE 1 END AS more, prominence
+           FROM localities
+          WHERE release_id = :release_id AND {words} @@ CAST(CAST(:words AS text) AS tsquery)
+            AND NOT (folded >= :folded AND folded < :beyond) {scope}
+          ORDER BY more, prominence
+          LIMIT :limit)
+        LIMIT :limit
+    )
+    SELECT {place}, found.rank
+      FROM found
+      JOIN localities AS l ON l.release_id = :release_id AND l.id = found.id
+      {parents}
+     ORDER BY found.rank, found.more, found.prominence
+"""
+_NEAR_MISSES = """
+    WITH found AS (
+        SELECT id, similarity(folded, :folded) AS likeness, prominence
+          FROM localities
+         WHERE release_id = :release_id AND {words} @@ CAST(CAST(:words AS text) AS tsquery) {scope}
+           AND id <> ALL(:known)
+         ORDER BY likeness DESC, prominence
+         LIMIT :limit
+    )
+    SELECT {place}, 3 AS rank
+      FROM found
+      JOIN localities AS l ON l.release_id = :release_id AND l.id = found.id
+      {parents}
+     ORDER BY found.likeness DESC, found.prominence
+"""
+_LIKE = text(
+    f"""
+    SELECT typed.word AS typed, near.word
+      FROM unnest(CAST(:long AS text[])) AS typed (word)
+     CROSS JOIN LATERAL (SELECT word FROM words
+                          WHERE word % typed.word OR word LIKE '%' || typed.word || '%'
+                          ORDER BY similarity(word, typed.word) DESC, word
+                          LIMIT {_LIKE_WORDS}) AS near
+     UNION ALL
+    SELECT typed.word, near.word
+      FROM unnest(CAST(:typed AS text[]), CAST(:variants AS text[])) AS typed (word, variant)
+      JOIN words AS near ON near.word = typed.variant
+    """  # noqa: S608  # a constant of ours
+)
+
+
+def _haversine(latitude: str, longitude: str) -> str:
+    """Write the great-circle distance in metres between a point and :lat, :lon."""
+    return (
+        f"{2 * _EARTH_RADIUS} * asin(least(1, sqrt(power(sin(radians({latitude} - :lat) / 2), 2)"
+        f" + cos(radians(:lat)) * cos(radians({latitude})) * power(sin(radians({longitude} - :lon) / 2), 2))))"
+    )
+
+
+# The index proposes some places, near in degrees: the nearest are no farther than the last of as many of them. What is
+# within that distance is within a circle of degrees, on both sides of the 180th meridian where the circle crosses it.
+# It reaches as far as the easternmost place does in longitude, and a little farther, since that one lies to the north
+# too: by less than a fifth of the angle's square, found by trying.
+_NEAREST = text(
+    f"""
+    WITH proposed AS (
+        SELECT {_haversine("latitud", "longitud")} / {_EARTH_RADIUS} AS angle
+          FROM (SELECT latitud, longitud FROM localities WHERE release_id = :release_id
+                 ORDER BY point(longitud, latitud) <-> point(:lon, :lat) LIMIT 4 * :limit) AS nearby
+         ORDER BY angle
+         LIMIT :limit
+    ), reach AS (
+        SELECT CASE WHEN abs(:lat) + degrees(max(angle)) > 89.9 THEN 720
+                    ELSE degrees(asin(least(1, sin(max(angle)) / cos(radians(:lat)))))
+                         * (1 + power(max(angle), 2) / 4) + 1e-6
+               END AS radius
+          FROM proposed
+    ), circles AS (
+        SELECT circle(point(:lon + around, :lat), radius) AS circle
+          FROM reach JOIN (VALUES (-360), (0), (360)) AS turns (around) ON around = 0 OR radius < 360
+    ), found AS (
+        SELECT DISTINCT id, {_haversine("latitud", "longitud")} AS distance
+          FROM circles JOIN localities ON point(longitud, latitud) <@ circle
+         WHERE release_id = :release_id
+         ORDER BY distance, id
+         LIMIT :limit
+    )
+    SELECT {_PLACE}, found.distance
+      FROM found
+      JOIN localities AS l ON l.release_id = :release_id AND l.id = found.id
+      {_PARENTS}
+     ORDER BY found.distance, l.id
+    """  # noqa: S608  # constants of ours
+)
+
+
+class Scope(NamedTuple):
+    """Where to look: an estado, a municipio, or everywhere."""
+
+    estado_id: int | None = None
+    municipio_id: int | None = None
+
+
+class SearchRepository:
+    """Finds places; a database that does not answer raises DatabaseUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def suggest(self, release: Release, folded: str, scope: Scope, limit: int) -> list[Row[Any]]:
+        """Return places whose name is, begins with or has these words, then such with words much like them.
+
+        `folded` is what was typed, folded. Among equals the larger place comes first.
+        """
+        if not folded:
+            return []
+        parameters = {"release_id": release.id, "folded": folded, "limit": limit, **_bounds(scope)}
+        found = [
+            *await self._database.fetch(
+                _statement(_SUGGESTIONS, scope),
+                {**parameters, "beyond": folded + "{", "words": prefixes(folded)},  # `{` comes after `z`
+            )
+        ]
+        if len(found) < limit and (words := await self._like(folded)):
+            parameters |= {"limit": limit - len(found), "words": words, "known": [place.id for place in found]}
+            found += await self._database.fetch(_statement(_NEAR_MISSES, scope), parameters)
+        return found
+
+    async def nearest(self, release: Release, lat: float, lon: float, limit: int) -> Sequence[Row[Any]]:
+        """Return the places nearest to a point in degrees, with `distance` in metres."""
+        finest = {"lat": round(lat, _FINEST), "lon": round(lon, _FINEST)}
+        parameters = {"release_id": release.id, "limit": limit, **finest}
+        return await self._database.fetch(_NEAREST, parameters)
+
+    async def _like(self, folded: str) -> str | None:
+        """Write a tsquery for names with words much like these; None where no word is like any."""
+        typed = set(folded.split())
+        variants = [(word, variant) for word in typed for variant in _vary(word)]
+        rows = await self._database.fetch(
+            _LIKE,
+            {
+                "long": [word for word in typed if len(word) > _LONGEST_SHORT],
+                "typed": [word for word, _ in variants],
+                "variants": [variant for _, variant in variants],
+            },
+        )
+        alternatives = {word: [f"'{word}':*"] for word in typed}
+        for row in rows:
+            alternatives[row.typed].append(f"'{row.word}'")
+        known = [" | ".join(words) for words in alternatives.values() if len(words) > 1]
+        return " & ".join(f"({words})" for words in known) or None
+
+
+def _vary(word: str) -> set[str]:
+    """Return what a word may have been meant as: one letter changed, missing or too many, or two swapped."""
+    halves = [(word[:i], word[i:]) for i in range(len(word) + 1)]
+    return {
+        *(left + right[1:] for left, right in halves if right),
+        *(left + right[1] + right[0] + right[2:] for left, right in halves if len(right) > 1),
+        *(left + letter + right[1:] for left, right in halves if right for letter in _LETTERS),
+        *(left + letter + right for left, right in halves for letter in _LETTERS),
+    } - {word, ""}
+
+
+def _statement(statement: str, scope: Scope) -> Any:  # noqa: ANN401  # SQLAlchemy's TextClause is generic nowhere else
+    limited = "AND municipio_id BETWEEN :first AND :last" if _bounds(scope) else ""
+    words = _WORDS if scope.municipio_id is None else _WORDS_AS_READ
+    return text(statement.format(scope=limited, words=words, place=_PLACE, parents=_PARENTS))
+
+
+def _bounds(scope: Scope) -> dict[str, int]:
+    """Return the lowest and the highest municipio that may be; of another estado's municipio, none."""
+    ranges = []
+    if scope.municipio_id is not None:
+        ranges.append((scope.municipio_id, scope.municipio_id))
+    if scope.estado_id is not None:
+        ranges.append(municipalities_of(scope.estado_id))
+    if not ranges:
+        return {}
+    return {"first": max(first for first, _ in ranges), "last": min(last for _, last in ranges)}

@@ -1,0 +1,189 @@
+"""How a request for a resource of a release is answered: representation, freshness, page, page for people."""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, NamedTuple, Self, cast
+from urllib.parse import urlencode
+
+from fastapi import Request
+from pydantic_core import from_json
+from starlette.responses import Response
+
+from localidades_api.errors import InvalidPageError
+from localidades_api.freshness import entity_tag, freshness_headers, is_fresh
+from localidades_api.languages import Language, preferred_language
+from localidades_api.page_cache import PageCache
+from localidades_api.pagination import count_pages, link_header, neighbours, positions
+from localidades_api.releases import ReleaseTracker
+from localidades_api.renderers import JSON, Renderer, View, select_renderer
+from localidades_api.repository import CatalogueRepository, ChangesRepository, RecordsRepository, SearchRepository
+from localidades_api.router.queries import ReleaseQuery
+from localidades_api.schemas import PAGE_SIZE, InvalidParametersProblem, NotAcceptableProblem, Problem, Release
+from localidades_api.selections import Selections
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What the routes read from; the application's lifespan owns it."""
+
+    releases: ReleaseTracker
+    pages: PageCache
+    selections: Selections
+    repository: CatalogueRepository
+    search: SearchRepository
+    changes: ChangesRepository
+    records: RecordsRepository
+
+    @classmethod
+    async def of(cls, request: Request) -> Self:
+        """Return the one of the application that serves this request."""
+        return cast("Self", request.app.state.catalogue)
+
+    async def release(self, name: str | None) -> Release:
+        """Return the release of that name, or the current one."""
+        return await (self.releases.current() if name is None else self.releases.named(name))
+
+    async def compare(self, old: Release, new: Release) -> "array[int]":
+        """Return what changed between two releases: pairs of a kind's number and a key, in this order."""
+        return await self.selections.find((new.id, old.id), lambda: self.changes.find_changes(old, new))
+
+
+class Paging(NamedTuple):
+    """Which page of how many records; `parameters` are what links to others have besides page, size and format."""
+
+    quantity: int
+    page: int
+    page_size: int
+    parameters: Mapping[str, str] = {}
+
+    @property
+    def total_pages(self) -> int:
+        """How many pages there are."""
+        return count_pages(self.quantity, self.page_size)
+
+    def check(self) -> Self:
+        """Raise InvalidPageError for a page past the last; an empty list has one page, and nothing on it."""
+        if self.page > max(self.total_pages, 1):
+            raise InvalidPageError(self.total_pages)
+        return self
+
+    @property
+    def places(self) -> range:
+        """The indexes of its records, from 0."""
+        first, last = positions(self.page, self.page_size)
+        return range(first - 1, min(last, self.quantity))
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request: of which release, in which representation, and what that makes of an answer.
+
+    `pinned` is the release that was asked for by name; `variant` tells answers apart that depend on more than it.
+    """
+
+    request: Request
+    renderer: Renderer
+    release: Release
+    pinned: str | None = None
+    language: Language = "en"
+    variant: str = ""
+
+    @classmethod
+    async def begin(cls, request: Request, query: ReleaseQuery, catalogue: Catalogue) -> Self:
+        """Choose representation and release; raise NotAcceptableError or NotFoundError where there is none."""
+        renderer = select_renderer(query.format, request)
+        language = query.lang or preferred_language(request)
+        return cls(request, renderer, await catalogue.release(query.release), query.release, language)
+
+    @property
+    def for_people(self) -> bool:
+        """Whether a page is wanted rather than data."""
+        return self.renderer is not JSON
+
+    @property
+    def holds(self) -> bool:
+        """Whether the client holds this answer already."""
+        etag = entity_tag(self.release, self._representation(self.renderer.format))
+        return is_fresh(self.request.headers.getlist("if-none-match"), etag)
+
+    def _representation(self, format_: str) -> str:
+        """Name what an answer depends on besides the release."""
+        return f"{format_}{self.variant}" + (f".{self.language}" if format_ == "api" else "")
+
+    def links(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return what the links of a list keep to: the release that answers, and the filters."""
+        return {"release": self.release.name, **(chosen or {})}
+
+    def headers(self, format_: str, paging: Paging | None = None) -> dict[str, str]:
+        """Return what an answer and its 304 share."""
+        headers = dict(freshness_headers(self.release, self._representation(format_)))
+        if format_ == "api":
+            headers["Vary"] = "Accept-Language"
+        if paging:
+            pinned = {"format": format_, **paging.parameters}
+            if paging.page_size != PAGE_SIZE:
+                pinned["page_size"] = str(paging.page_size)
+            headers["Link"] = link_header(self.request.scope["path"], pinned, paging.page, paging.total_pages)
+        return headers
+
+    def not_modified(self, paging: Paging | None = None) -> Response:
+        """Answer 304."""
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=self.headers(self.renderer.format, paging))
+
+    def answer(
+        self,
+        template: str,
+        title: str,
+        content: Mapping[str, Any] | bytes,
+        paging: Paging | None = None,
+        **context: object,
+    ) -> Response:
+        """Answer with a resource; `content` is it, or its JSON."""
+        headers = {**self.headers(self.renderer.format, paging), **self.renderer.headers}
+        if self.renderer is JSON and isinstance(content, bytes):
+            return Response(content, headers=headers)
+        query = {name: value for name, value in sorted(self.request.query_params.items()) if name != "format"}
+        asked = {name: value for name, value in query.items() if name != "lang"}
+        if paging:
+            context = {"page": paging.page, "neighbours": neighbours(paging.page, paging.total_pages), **context}
+        view = View(
+            template,
+            title,
+            from_json(content) if isinstance(content, bytes) else content,
+            root=self.request.scope.get("root_path", ""),
+            target=f"{self.request.scope['path']}?{urlencode({**asked, 'format': 'json'})}",
+            headers=self.headers(JSON.format, paging),
+            release=self.release,
+            pinned=self.pinned,
+            language=self.language,
+            query=query,
+            context=context,
+        )
+        return Response(self.renderer.render(view), headers=headers)
+
+
+def envelope(paging: Paging, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return one page of a list."""
+    return {"quantity": paging.quantity, "total_pages": paging.total_pages, "results": list(results)}
+
+
+def envelope_bytes(paging: Paging, results: str) -> bytes:
+    """Return one page of a list whose results are JSON text already, without the brackets."""
+    return f'{{"quantity":{paging.quantity},"total_pages":{paging.total_pages},"results":[{results}]}}'.encode()
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    304: {"description": "The client holds this very answer already (If-None-Match)."},
+    404: {"model": Problem, "description": "There is no such release."},
+    406: {
+        "model": NotAcceptableProblem,
+        "description": "The Accept header allows no representation there is.",
+    },
+    422: {
+        "model": InvalidParametersProblem,
+        "description": "A parameter is unknown, repeated or out of its bounds.",
+    },
+    503: {"model": Problem, "description": "No catalogue is published yet, or the database does not answer."},
+}

@@ -1,0 +1,78 @@
+"""Downloads: a release, or a part of it, as one file."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from localidades_api.downloads import FILE_TYPES, Download, begun, has_parquet, write_lines
+from localidades_api.errors import NotAcceptableError
+from localidades_api.freshness import entity_tag, freshness_headers, is_fresh
+from localidades_api.negotiation import accept_header, choose_media_type
+from localidades_api.router.answers import Catalogue
+from localidades_api.router.localities import choose
+from localidades_api.router.queries import STRICT, DownloadFormat, DownloadQuery
+from localidades_api.schemas import Problem
+
+router = APIRouter(prefix="/localidades")
+
+_OBJECT = {"schema": {"type": "object"}}
+_FILE = {"schema": {"type": "string", "format": "binary"}}
+_MEDIA_TYPES: dict[str, DownloadFormat] = {
+    "text/csv": "csv",
+    "application/x-ndjson": "ndjson",
+    "application/geo+json": "geojson",
+    "application/vnd.apache.parquet": "parquet",
+}
+
+
+@router.get(
+    "/download/",
+    response_class=Response,
+    dependencies=STRICT,
+    responses={
+        200: {
+            "description": "The file.",
+            "content": {**dict.fromkeys(_MEDIA_TYPES, _FILE), "application/geo+json": _OBJECT},
+        },
+        404: {"model": Problem, "description": "There is no such release."},
+    },
+)
+async def download_localities(
+    request: Request,
+    query: Annotated[DownloadQuery, Query()],
+    catalogue: Annotated[Catalogue, Depends(Catalogue.of)],
+) -> Response:
+    """Download the localities of a release, all or those that filters choose, with every column and their parents.
+
+    `Catalogue-Records` says how many there are; a transfer that ends before its last byte has failed. Compressed with
+    zstd, br or gzip if the client takes it.
+    """
+    format_ = _choose_format(query.format, request)
+    release = await catalogue.release(query.release)
+    etag = entity_tag(release, format_)
+    headers = {**freshness_headers(release, format_), "ETag": f"W/{etag}"}
+    if is_fresh(request.headers.getlist("if-none-match"), etag):
+        return Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
+    places = await choose(release, query, catalogue)
+    name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}.{FILE_TYPES[format_].extension}"
+    headers |= {"Content-Disposition": f'attachment; filename="{name}"', "Catalogue-Records": str(len(places))}
+    if format_ == "parquet":
+        from localidades_api.parquet import write_parquet  # noqa: PLC0415  # needs an extra
+
+        chunks = write_parquet(catalogue.records, release, places)
+    else:
+        chunks = write_lines(catalogue.records, release, places, format_)
+    return Download(await begun(chunks), headers, FILE_TYPES[format_])
+
+
+def _choose_format(wanted: DownloadFormat | None, request: Request) -> DownloadFormat:
+    """Choose by `format`, else by the Accept header, else CSV; raise NotAcceptableError where neither can be had."""
+    offered = [media_type for media_type, name in _MEDIA_TYPES.items() if name != "parquet" or has_parquet()]
+    if wanted == "parquet" and not has_parquet():
+        raise NotAcceptableError(
+            offered, "Parquet is not installed here: its operator needs `pip install localidades-api[parquet]`."
+        )
+    if wanted is None:
+        return _MEDIA_TYPES[choose_media_type(accept_header(request), offered)]
+    return wanted

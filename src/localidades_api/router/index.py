@@ -1,0 +1,48 @@
+"""The index: which release is served, how much it holds, where the lists are, and whom to credit."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from localidades_api.router.answers import Catalogue, Exchange
+from localidades_api.router.queries import STRICT, ReleaseQuery
+from localidades_api.schemas import Index, Release, Resources, Totals
+
+router = APIRouter()
+
+
+@router.get("/", response_model=Index, dependencies=STRICT)
+async def get_index(
+    request: Request,
+    query: Annotated[ReleaseQuery, Query()],
+    catalogue: Annotated[Catalogue, Depends(Catalogue.of)],
+) -> Response:
+    """Tell which release is served, how much it holds, where the lists are, and whom to credit."""
+    exchange = await Exchange.begin(request, query, catalogue)
+    if exchange.holds:
+        return exchange.not_modified()
+    return exchange.answer("index.html", "Census", describe_release(exchange.release).model_dump())
+
+
+def describe_release(release: Release) -> Index:
+    """Return the index of a release, with the credit that INEGI's terms of free use ask for."""
+    if release.is_demo:
+        attribution = "Demo: invented municipios and localities; not data of INEGI."
+    else:
+        attribution = (
+            "Fuente: INEGI, Catálogo Único de Claves de Áreas Geoestadísticas Estatales, Municipales y Localidades"
+            f" ({release.name}). Rearranged by this service, which INEGI does not endorse."
+        )
+    return Index(
+        release=release.name,
+        demo=release.is_demo,
+        published_at=release.published_at,
+        source=release.source,
+        sha256=release.sha256,
+        totals=Totals.of(release),
+        resources=Resources(
+            estados="estados/", municipios="municipios/", localidades="localidades/", releases="releases/"
+        ),
+        attribution=attribution,
+    )

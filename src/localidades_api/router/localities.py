@@ -1,0 +1,187 @@
+"""Localities: the list, filtered or whole; a single one; suggestions; what is near."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from sqlalchemy import Row
+from starlette.responses import Response
+
+from localidades_api.filters import LocalityFilters
+from localidades_api.folding import fold
+from localidades_api.models import localities
+from localidades_api.page_cache import raw_freshness, raw_headers
+from localidades_api.pagination import whole_number
+from localidades_api.renderers import JSON
+from localidades_api.repository.search import Scope
+from localidades_api.router import pages
+from localidades_api.router.answers import Catalogue, Exchange, Paging, envelope_bytes
+from localidades_api.router.keys import NO_KEY, answer_by_key, leave_out_blanks
+from localidades_api.router.queries import STRICT, LocalitiesQuery, NearestQuery, ReleaseQuery, SuggestQuery
+from localidades_api.schemas import (
+    PAGE_SIZE,
+    Found,
+    InvalidPageProblem,
+    Locality,
+    LocalityDetail,
+    NearbyPlace,
+    Page,
+    Release,
+    Suggestion,
+)
+
+router = APIRouter(prefix="/localidades")
+router.add_api_route("/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
+
+_READ_FROM = Annotated[Catalogue, Depends(Catalogue.of)]
+_LOCALITY_ID = Annotated[
+    int,
+    Path(ge=1, le=999_999_999, description="Official key, with or without its zero.", examples=[10010001]),
+    whole_number("The key of a locality is nine digits, as 010010001."),
+]
+_MATCHES = ("exact", "prefix", "contains", "near")
+
+
+@router.get(
+    "/",
+    response_model=Page[Locality],
+    dependencies=STRICT,
+    responses={404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."}},
+)
+async def list_localities(
+    request: Request, query: Annotated[LocalitiesQuery, Query()], catalogue: _READ_FROM
+) -> Response:
+    """List the localities of a release, all or those that filters choose, by clave, then id.
+
+    Follow `Link: rel="next"` to walk one release from end to end, every record once, whatever is published meanwhile.
+    """
+    exchange = await Exchange.begin(request, query, catalogue)
+    if query.chosen or query.page_size != PAGE_SIZE:
+        return await _list_chosen(exchange, query, catalogue)
+    release = exchange.release
+    paging = Paging(release.localities, query.page, PAGE_SIZE, exchange.links()).check()
+    if exchange.holds:
+        return exchange.not_modified(paging)
+    page = await catalogue.pages.page(release, query.page)
+    if exchange.renderer is JSON:
+        answer = Response(page.body)
+        answer.raw_headers = raw_headers(raw_freshness(release), page)
+        return answer
+    context = await pages.of_localities(catalogue, release, query, page.body)
+    return exchange.answer("localities.html", "Localidades", page.body, paging, **context)
+
+
+async def _list_chosen(exchange: Exchange, query: LocalitiesQuery, catalogue: Catalogue) -> Response:
+    """Answer a page of what filters choose, or of another size than most."""
+    if exchange.holds:
+        return exchange.not_modified()
+    positions = await choose(exchange.release, query, catalogue)
+    paging = Paging(len(positions), query.page, query.page_size, exchange.links(query.chosen)).check()
+    places = [positions[index] for index in paging.places]
+    results = await catalogue.repository.list_places(exchange.release, places) if places else ""
+    body = envelope_bytes(paging, results)
+    context = await pages.of_localities(catalogue, exchange.release, query, body) if exchange.for_people else {}
+    return exchange.answer("localities.html", "Localidades", body, paging, **context)
+
+
+async def choose(release: Release, filters: LocalityFilters, catalogue: Catalogue) -> Sequence[int]:
+    """Return the positions of the localities that filters choose, in order."""
+    if not filters.key:
+        return range(1, release.localities + 1)
+    return await catalogue.selections.find(
+        (release.id, filters.key), lambda: catalogue.repository.find_positions(release, filters)
+    )
+
+
+@router.get("/suggest/", response_model=Found[Suggestion], dependencies=STRICT)
+async def suggest_localities(
+    request: Request, query: Annotated[SuggestQuery, Query()], catalogue: _READ_FROM
+) -> Response:
+    """Suggest the localities that are meant by what has been typed so far, the likeliest first.
+
+    First those of this very name, then those whose name begins so, then those that have the words, then such with words
+    much like them; among equals the larger comes first.
+    """
+    exchange = await Exchange.begin(request, query, catalogue)
+    if exchange.holds:
+        return exchange.not_modified()
+    scope = Scope(query.estado_id, query.municipio_id)
+    found = await catalogue.search.suggest(exchange.release, fold(query.q), scope, query.limit)
+    results = [{**_place(row), "match": _MATCHES[row.rank]} for row in found]
+    return exchange.answer("places.html", "Suggestions", {"results": results})
+
+
+@router.get("/nearest/", response_model=Found[NearbyPlace], dependencies=STRICT)
+async def list_nearest_localities(
+    request: Request, query: Annotated[NearestQuery, Query()], catalogue: _READ_FROM
+) -> Response:
+    """List the localities nearest to a point, with their distance along the great circle."""
+    exchange = await Exchange.begin(request, query, catalogue)
+    if exchange.holds:
+        return exchange.not_modified()
+    found = await catalogue.search.nearest(exchange.release, query.lat, query.lon, query.limit)
+    results = [_near(row) for row in found]
+    return exchange.answer("places.html", "Nearest", {"results": results})
+
+
+@router.get(
+    "/{id}/",
+    response_model=LocalityDetail,
+    dependencies=STRICT,
+    responses=NO_KEY,
+)
+async def get_locality(
+    request: Request,
+    id: _LOCALITY_ID,  # noqa: A002  # the parameter's name on the wire
+    query: Annotated[ReleaseQuery, Query()],
+    catalogue: _READ_FROM,
+) -> Response:
+    """Show a locality with every column of the catalogue, its municipio and its estado."""
+
+    async def context(release: Release, content: Mapping[str, Any]) -> dict[str, Any]:
+        return await pages.of_locality(catalogue, release, content, _near)
+
+    get = catalogue.repository.get_locality
+    return await answer_by_key(
+        request, query, catalogue, localities, id, get, _detail, template="locality.html", context=context
+    )
+
+
+def _detail(row: Row[Any]) -> dict[str, Any]:
+    columns = row._asdict()
+    municipio = {
+        "id": row.municipio_id,
+        "estado_id": row.estado_id,
+        "clave": row.municipio_clave,
+        "nombre": row.municipio_nombre,
+        "localidades": row.municipio_localidades,
+    }
+    record = {name: value for name, value in columns.items() if not name.startswith(("municipio_", "estado_"))}
+    state = {
+        "id": row.estado_id,
+        "clave": row.estado_clave,
+        "nombre": row.estado_nombre,
+        "abreviatura": row.estado_abreviatura,
+    }
+    head = {"id": row.id, "municipio_id": row.municipio_id}
+    return {**head, **record, "municipio": municipio, "estado": state}
+
+
+def _near(row: Row[Any]) -> dict[str, Any]:
+    return {**_place(row), "distancia": round(row.distance, 1)}
+
+
+def _place(row: Row[Any]) -> dict[str, Any]:
+    """Return a place with a label that tells it from others of its name."""
+    name = f"{row.nombre} ({row.clave})" if row.has_homonym else row.nombre
+    municipio = f"{row.municipio} ({row.municipio_clave})" if row.municipio_has_homonym else row.municipio
+    return {
+        "id": row.id,
+        "municipio_id": row.municipio_id,
+        "clave": row.clave,
+        "nombre": row.nombre,
+        "label": f"{name}, {municipio}, {row.estado}",
+        "poblacion": row.poblacion,
+        "latitud": row.latitud,
+        "longitud": row.longitud,
+    }

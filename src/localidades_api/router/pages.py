@@ -1,0 +1,70 @@
+"""What pages for people show besides the content: names of parents, choices of a form, neighbours, history."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic_core import from_json
+
+from localidades_api.drawings import draw_map, draw_releases
+from localidades_api.filters import LocalityFilters
+from localidades_api.router.answers import Catalogue
+from localidades_api.schemas import Release
+
+_NEIGHBOURS = 8
+_COMPARED = 12  # releases whose changes are counted; the first look at each takes a second
+STATE_OF = 1000  # a municipio's key is its estado's, then three digits
+
+
+async def of_localities(
+    catalogue: Catalogue, release: Release, filters: LocalityFilters, content: bytes
+) -> dict[str, Any]:
+    """Return the names of the parents that a page of the list shows, and the choices of its form."""
+    ids = {locality["municipio_id"] for locality in from_json(content)["results"]}
+    estado_id = filters.estado_id or (filters.municipio_id // STATE_OF if filters.municipio_id else None)
+    return {
+        "form": {
+            "states": await catalogue.repository.list_states(release),
+            "municipalities": await catalogue.repository.list_municipalities(release, estado_id) if estado_id else [],
+            "names": await catalogue.repository.name_municipalities(release, ids),
+            "estado_id": estado_id,
+            "municipio_id": filters.municipio_id,
+            "is_filtered": bool(filters.chosen),
+            "chosen": filters.chosen,
+        }
+    }
+
+
+async def of_municipalities(catalogue: Catalogue, release: Release, estado_id: int | None) -> dict[str, Any]:
+    """Return the estados: their names, and the choices of the form."""
+    states = await catalogue.repository.list_states(release)
+    return {"states": states, "names": {state.id: state.nombre for state in states}, "estado_id": estado_id}
+
+
+async def of_locality(
+    catalogue: Catalogue,
+    release: Release,
+    locality: Mapping[str, Any],
+    describe: Any,  # noqa: ANN401
+) -> dict[str, Any]:
+    """Return a locality's neighbours, the map of them, and what each release has under its key."""
+    history = await catalogue.repository.list_history(locality["id"])
+    if locality["latitud"] is None:
+        return {"history": history, "nearby": [], "drawing": None}
+    found = await catalogue.search.nearest(release, locality["latitud"], locality["longitud"], _NEIGHBOURS + 1)
+    nearby = [describe(row) for row in found if row.id != locality["id"]]
+    return {"history": history, "nearby": nearby, "drawing": draw_map(locality, nearby)}
+
+
+async def of_releases(
+    catalogue: Catalogue, every: Sequence[Release], shown: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return how many localities each release shown has gained, lost and renamed since the one before, and a chart."""
+    changes: dict[str, dict[str, Any] | None] = {release["release"]: None for release in shown}
+    for old, new in list(itertools.pairwise(every))[-_COMPARED:]:
+        if new.name in changes:
+            found = await catalogue.compare(old, new)
+            kinds = found[0::2]
+            counts = {kind: kinds.count(number) for number, kind in enumerate(("added", "removed", "renamed"))}
+            changes[new.name] = {"since": old.name, **counts}
+    return {"changes": changes, "chart": draw_releases(shown, changes)}

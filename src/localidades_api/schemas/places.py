@@ -1,0 +1,108 @@
+"""Localities, municipios and estados as answers show them."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+
+class Locality(BaseModel):
+    """A locality, as the list shows it."""
+
+    id: Annotated[
+        int,
+        Field(description="The official key (CVEGEO) read as a number; it never changes.", examples=[10010001]),
+    ]
+    municipio_id: Annotated[
+        int,
+        Field(description="The key of its municipio (CVE_ENT, CVE_MUN) read as a number.", examples=[1001]),
+    ]
+    clave: Annotated[
+        str,
+        Field(
+            description="The key within the municipio (CVE_LOC), with its zeros; many localities share one.",
+            pattern="^[0-9]{4}$",
+            examples=["0001"],
+        ),
+    ]
+    nombre: Annotated[str, Field(description="The name, exactly as INEGI publishes it.", examples=["Aguascalientes"])]
+
+
+class State(BaseModel):
+    """An estado."""
+
+    id: Annotated[int, Field(description="The official key (CVE_ENT) read as a number.", examples=[1])]
+    clave: Annotated[str, Field(description="The key, two digits.", pattern="^[0-9]{2}$", examples=["01"])]
+    nombre: Annotated[str, Field(examples=["Aguascalientes"])]
+    abreviatura: Annotated[str | None, Field(description="INEGI's abbreviation.", examples=["Ags."])]
+
+
+class Municipality(BaseModel):
+    """A municipio, as the list shows it."""
+
+    id: Annotated[int, Field(description="The official key (CVE_ENT, CVE_MUN) read as a number.", examples=[1001])]
+    estado_id: Annotated[int, Field(examples=[1])]
+    clave: Annotated[
+        str, Field(description="The key within the estado, three digits.", pattern="^[0-9]{3}$", examples=["001"])
+    ]
+    nombre: Annotated[str, Field(examples=["Aguascalientes"])]
+    localidades: Annotated[int, Field(description="How many localities it has.", ge=0, examples=[616])]
+
+
+class MunicipalityDetail(Municipality):
+    """A municipio and its estado."""
+
+    estado: State
+
+
+class LocalityRecord(Locality):
+    """A locality with every column of the catalogue; null is what INEGI has no figure of."""
+
+    cvegeo: Annotated[
+        str, Field(description="The official key, with its zeros.", pattern="^[0-9]{9}$", examples=["010010001"])
+    ]
+    ambito: Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).")]
+    latitud: Annotated[float | None, Field(description="Degrees north.", examples=[21.879823])]
+    longitud: Annotated[float | None, Field(description="Degrees east: negative in Mexico.", examples=[-102.296047])]
+    altitud: Annotated[int | None, Field(description="Metres above sea level.", examples=[1878])]
+    carta: Annotated[str | None, Field(description="Key of the topographic map 1:50 000.", examples=["F13D19"])]
+    poblacion: Annotated[int | None, Field(ge=0, examples=[863893])]
+    poblacion_masculina: Annotated[int | None, Field(ge=0, examples=[419168])]
+    poblacion_femenina: Annotated[int | None, Field(ge=0, examples=[444725])]
+    viviendas: Annotated[int | None, Field(description="Inhabited dwellings.", ge=0, examples=[246259])]
+
+
+class LocalityDetail(LocalityRecord):
+    """A locality with its municipio and its estado."""
+
+    municipio: Municipality
+    estado: State
+
+
+class Place(Locality):
+    """A locality with what tells it from others of its name."""
+
+    label: Annotated[
+        str,
+        Field(
+            description="Name, municipio, estado; with the clave where the municipio has another of this name.",
+            examples=["San José, Tonalá, Jalisco"],
+        ),
+    ]
+    poblacion: Annotated[int | None, Field(ge=0)]
+    latitud: float | None
+    longitud: float | None
+
+
+class Suggestion(Place):
+    """A place that may be meant."""
+
+    match: Annotated[
+        Literal["exact", "prefix", "contains", "near"],
+        Field(description="How it fits: the whole name, its beginning, its words, or words much like them."),
+    ]
+
+
+class NearbyPlace(Place):
+    """A place, and how far it is."""
+
+    distancia: Annotated[float, Field(description="Metres along the great circle.", ge=0, examples=[1204.7])]

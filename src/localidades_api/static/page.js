@@ -1,0 +1,157 @@
+// What a page does besides: everything here only adds to what works without it.
+import { draw } from "./map.js";
+
+const system = matchMedia("(prefers-color-scheme: dark)");
+
+function followTheme() {
+  const button = document.getElementById("theme");
+  const root = document.documentElement;
+  const isDark = () => (root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
+  const show = () => button.setAttribute("aria-pressed", String(isDark()));
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    try {
+      localStorage.setItem("theme", root.dataset.theme);
+    } catch {
+      // It holds for this page then.
+    }
+    show();
+    document.dispatchEvent(new Event("themechange"));
+  });
+  system.addEventListener("change", show);
+  show();
+}
+
+function offerCopies() {
+  const command = document.getElementById("curl");
+  if (command) command.textContent = command.textContent.replace("http://127.0.0.1:8000", location.origin);
+  for (const button of document.querySelectorAll("button.copy")) {
+    const label = button.textContent;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+      button.textContent = button.dataset.done;
+      setTimeout(() => (button.textContent = label), 2000);
+    });
+  }
+}
+
+// A combobox with a list (WAI-ARIA): arrows choose, Enter goes to the place, Escape closes.
+class Suggestions {
+  constructor(input) {
+    this.input = input;
+    this.places = [];
+    this.chosen = -1;
+    this.list = document.createElement("ul");
+    this.list.id = `${input.id}-suggestions`;
+    this.list.className = "suggestions";
+    this.list.setAttribute("role", "listbox");
+    this.list.setAttribute("aria-label", document.querySelector(`label[for="${input.id}"]`).textContent);
+    this.list.hidden = true;
+    input.after(this.list);
+    for (const [name, value] of [["role", "combobox"], ["aria-autocomplete", "list"], ["aria-expanded", "false"],
+                                 ["aria-controls", this.list.id]]) input.setAttribute(name, value);
+    input.addEventListener("input", () => this.ask());
+    input.addEventListener("keydown", (event) => this.press(event));
+    input.addEventListener("blur", () => setTimeout(() => this.close(), 150));
+  }
+
+  parameters() {
+    const given = new URLSearchParams(location.search);
+    const form = new FormData(this.input.form);
+    const kept = new URLSearchParams();
+    for (const name of ["release", "lang"]) if (given.get(name)) kept.set(name, given.get(name));
+    const place = new URLSearchParams(kept);
+    place.delete("lang");
+    for (const name of ["estado_id", "municipio_id"]) if (form.get(name)) place.set(name, form.get(name));
+    return { kept, place };
+  }
+
+  async ask() {
+    const typed = this.input.value.trim();
+    this.asked?.abort();
+    if (!typed) return this.close();
+    this.asked = new AbortController();
+    const { place } = this.parameters();
+    place.set("q", typed.slice(0, 100));
+    place.set("limit", "8");
+    place.set("format", "json");
+    try {
+      const answer = await fetch(`${this.input.dataset.suggest}suggest/?${place}`, { signal: this.asked.signal });
+      if (answer.ok) this.show((await answer.json()).results);
+    } catch (error) {
+      if (error.name !== "AbortError") this.close();
+    }
+  }
+
+  show(places) {
+    this.places = places;
+    this.chosen = -1;
+    this.input.removeAttribute("aria-activedescendant");
+    this.list.replaceChildren(...places.map((place, index) => {
+      const option = document.createElement("li");
+      option.id = `${this.list.id}-${index}`;
+      option.setAttribute("role", "option");
+      option.setAttribute("aria-selected", "false");
+      option.textContent = place.label;
+      option.addEventListener("mousedown", () => this.go(place));
+      return option;
+    }));
+    this.list.hidden = places.length === 0;
+    this.input.setAttribute("aria-expanded", String(places.length > 0));
+  }
+
+  close() {
+    this.show([]);
+  }
+
+  press(event) {
+    if (event.key === "Escape" && !this.list.hidden) {
+      event.preventDefault(); // a search field would lose what was typed
+      this.close();
+    }
+    if (event.key === "Enter" && this.chosen >= 0) {
+      event.preventDefault();
+      this.go(this.places[this.chosen]);
+    }
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step || !this.places.length) return;
+    event.preventDefault();
+    this.chosen = (this.chosen + step + this.places.length) % this.places.length;
+    for (const [index, option] of [...this.list.children].entries()) {
+      option.setAttribute("aria-selected", String(index === this.chosen));
+    }
+    this.input.setAttribute("aria-activedescendant", this.list.children[this.chosen].id);
+  }
+
+  go(place) {
+    const { kept } = this.parameters();
+    kept.set("format", "api");
+    location.href = `${this.input.dataset.suggest}${place.id}/?${kept}`;
+  }
+}
+
+// A cascading select: the municipios of the estado that was chosen, all of them.
+function cascade(select) {
+  const parent = document.getElementById(select.dataset.of);
+  parent.addEventListener("change", async () => {
+    const all = select.options[0];
+    select.replaceChildren(all);
+    if (!parent.value) return;
+    const wanted = new URLSearchParams({ estado_id: parent.value, page_size: "1000", format: "json" });
+    const release = new URLSearchParams(location.search).get("release");
+    if (release) wanted.set("release", release);
+    const answer = await fetch(`${select.dataset.from}?${wanted}`);
+    if (!answer.ok) return;
+    all.textContent = parent.options[0].textContent;
+    for (const { id, nombre } of (await answer.json()).results) select.add(new Option(nombre, id));
+  });
+}
+
+followTheme();
+offerCopies();
+for (const input of document.querySelectorAll("input[data-suggest]")) new Suggestions(input);
+for (const select of document.querySelectorAll("select[data-of]")) cascade(select);
+const map = document.getElementById("map");
+if (map) draw(map);

@@ -1,0 +1,92 @@
+"""Whether a running service lists what a file of INEGI holds: `walk` reads the one, `compare` holds it to the other.
+
+Nothing here touches a database: it checks any service with the contract of the list, ours or another.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from localidades_api.importer.demo import DEMO_LOCALITIES, generate_demo
+from localidades_api.importer.extract import open_table, read_table, watch_reading
+from localidades_api.importer.progress import Counting, Stage
+from localidades_api.importer.progress import Step as ImportStep
+from localidades_api.importer.source import Source, open_source
+from localidades_api.importer.transform import Catalogue, transform
+from localidades_api.verification.compare import Comparison, Record, compare
+from localidades_api.verification.walk import Service, Walk, walk_list
+
+__all__ = ["Progress", "Step", "Verification", "verify_service"]
+
+
+class Step(Stage):
+    """The steps after the reading of the file."""
+
+    WALK = "walking the service's pages"
+    COMPARE = "comparing"
+
+    @property
+    def unit(self) -> str:
+        """What its amounts are amounts of."""
+        return "pages" if self is Step.WALK else "rows"
+
+
+class Progress(Counting, Protocol):
+    """An observer of one check; it observes the reading of the file too."""
+
+    def begin(self, step: Stage) -> None:
+        """Take note that `step` begins, and that the one before it is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a check found; `municipalities` are the file's names by key."""
+
+    service: str
+    source: str
+    sha256: str
+    localities: int
+    rejected: int
+    municipalities: dict[int, str]
+    walk: Walk
+    comparison: Comparison
+
+    @property
+    def agrees(self) -> bool:
+        """Whether there is nothing to complain of.
+
+        Another numbering, and the order of ties under one, are a service's own affair: the contract is silent there.
+        """
+        ordered = self.comparison.ties_by_id or not self.comparison.official
+        return ordered and not self.comparison.differences and not self.walk.faults
+
+
+def verify_service(source: str, url: str, progress: Progress, *, release: str | None = None) -> Verification:
+    """Hold the list of the service at `url` to a catalogue: `demo`, a path or an http(s) address.
+
+    Raises CatalogueError for the file and UncheckableError for the service, where there is nothing to compare.
+    """
+    service = Service.parse(url, release)
+    with open_source(source, progress) as file:
+        progress.begin(ImportStep.READ)
+        catalogue = _read(file, progress)
+    progress.begin(Step.WALK)
+    walk = walk_list(service, progress)
+    progress.begin(Step.COMPARE)
+    return Verification(
+        service=service.root,
+        source=file.name,
+        sha256=file.sha256,
+        localities=len(catalogue.localities),
+        rejected=len(catalogue.rejected),
+        municipalities={key: municipality.nombre for key, municipality in catalogue.municipalities.items()},
+        walk=walk,
+        comparison=compare([Record(*locality[:4]) for locality in catalogue.localities], walk.records),
+    )
+
+
+def _read(file: Source, counting: Counting) -> Catalogue:
+    if file.path is None:
+        table = read_table(file.name, generate_demo(), rows=DEMO_LOCALITIES)
+        return transform(table, watch_reading(table, counting))
+    with open_table(file.path) as table:
+        return transform(table, watch_reading(table, counting))

@@ -1,0 +1,136 @@
+"""What a service lists, held to what the file holds: by key, or by clave and name where the ids are no keys."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from localidades_api.verification.order import judge_order
+
+
+class Record(NamedTuple):
+    """A locality as the list shows it."""
+
+    id: int
+    municipio_id: int
+    clave: str
+    nombre: str
+
+
+class Kind(StrEnum):
+    """What can be wrong with a record."""
+
+    MISSING = "missing"
+    DOUBLED = "doubled"
+    DIFFERENT = "different"
+    UNKNOWN = "unknown"
+    OUT_OF_ORDER = "out of order"
+
+
+class Difference(NamedTuple):
+    """One record that is wrong.
+
+    `municipio_id` is the file's where the file has the record, else the service's; None where several municipios may
+    be meant. `position` is that of `found` in the walk, from 0.
+    """
+
+    kind: Kind
+    municipio_id: int | None
+    expected: Record | None
+    found: Record | None = None
+    position: int | None = None
+
+    @property
+    def fields(self) -> list[str]:
+        """Names of the fields in which the service differs from the file."""
+        if self.expected is None or self.found is None:
+            return []
+        values = zip(Record._fields, self.expected, self.found, strict=True)
+        return [field for field, expected, found in values if expected != found]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All that is wrong.
+
+    `official` tells whether the ids are keys of the file (one is enough); under another numbering a record is known by
+    its clave and name only, and one that was renamed counts as missing and unknown. `ties_by_id` is false where
+    records of one clave come in no fixed order throughout; then they are not told one by one.
+    """
+
+    differences: list[Difference]
+    official: bool
+    ties_by_id: bool
+
+    def counts(self) -> Counter[Kind]:
+        """Count the differences of each kind."""
+        return Counter(difference.kind for difference in self.differences)
+
+
+def compare(expected: Sequence[Record], found: Sequence[Record]) -> Comparison:
+    """Find what is wrong with a list; a record that is there twice is wrong wherever it stands, so only doubled."""
+    keys = {record.id: record for record in expected}
+    official = not found or any(record.id in keys for record in found)
+    differences = list(_compare_by_key(keys, found) if official else _compare_by_name(expected, found))
+    doubled = {difference.found for difference in differences if difference.kind is Kind.DOUBLED}
+    doubled_ids = {record.id for record in doubled if record is not None}
+    positions = [position for position, record in enumerate(found) if record.id not in doubled_ids]
+    astray, ties_by_id = judge_order([(found[at].clave, found[at].id) for at in positions], official=official)
+    homes = _Homes(expected)
+    for at in (positions[index] for index in astray):
+        wanted = keys.get(found[at].id)
+        home = (wanted or found[at]).municipio_id if official else homes.of(found[at])
+        differences.append(Difference(Kind.OUT_OF_ORDER, home, wanted, found[at], at))
+    return Comparison(differences, official, ties_by_id)
+
+
+def _compare_by_key(keys: dict[int, Record], found: Sequence[Record]) -> Iterator[Difference]:
+    seen: set[int] = set()
+    for position, record in enumerate(found):
+        wanted = keys.get(record.id)
+        home = (wanted or record).municipio_id
+        if record.id in seen:
+            yield Difference(Kind.DOUBLED, home, wanted, record, position)
+        elif wanted is None:
+            yield Difference(Kind.UNKNOWN, home, None, record, position)
+        elif wanted != record:
+            yield Difference(Kind.DIFFERENT, home, wanted, record, position)
+        seen.add(record.id)
+    for key, record in keys.items():
+        if key not in seen:
+            yield Difference(Kind.MISSING, record.municipio_id, record)
+
+
+def _compare_by_name(expected: Sequence[Record], found: Sequence[Record]) -> Iterator[Difference]:
+    """Compare as multisets of clave and name: homonyms are many, and which of them is missing can't be told."""
+    homes = _Homes(expected)
+    left = {names: len(records) for names, records in homes.items()}
+    seen: set[int] = set()
+    for position, record in enumerate(found):
+        names = record[2:]
+        if record.id in seen:
+            yield Difference(Kind.DOUBLED, homes.of(record), None, record, position)
+        elif left.get(names, 0):
+            left[names] -= 1
+        else:
+            yield Difference(Kind.UNKNOWN, None, None, record, position)
+        seen.add(record.id)
+    for names, count in left.items():
+        for record in homes[names][:count]:
+            told = count == len(homes[names])
+            yield Difference(Kind.MISSING, record.municipio_id if told else None, record)
+
+
+class _Homes(defaultdict[tuple[str, str], list[Record]]):
+    """The file's records by clave and name."""
+
+    def __init__(self, expected: Sequence[Record]) -> None:
+        super().__init__(list)
+        for record in expected:
+            self[record[2:]].append(record)
+
+    def of(self, record: Record) -> int | None:
+        """Return the municipio of the only record of that clave and name."""
+        namesakes = self.get(record[2:], [])
+        return namesakes[0].municipio_id if len(namesakes) == 1 else None

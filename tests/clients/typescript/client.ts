@@ -1,0 +1,48 @@
+// Reads a service with types that were generated from its document, and prints what it found.
+
+import createClient from "openapi-fetch";
+import type { components, operations, paths } from "./schema.js";
+
+declare const process: { argv: string[] };
+
+// Every answer has a page for people too; the second type says that this client takes JSON.
+const client = createClient<paths, `application/${string}json`>({ baseUrl: process.argv[2] ?? "" });
+
+function held<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error("The service does not answer as its document says.");
+  return value;
+}
+
+const list = "/api/census/localidades/";
+const page = held((await client.GET(list)).data);
+const first: components["schemas"]["Locality"] = held(page.results[0]);
+const chosen = held((await client.GET(list, { params: { query: { municipio_id: first.municipio_id } } })).data);
+const detail = held((await client.GET("/api/census/localidades/{id}/", { params: { path: { id: first.id } } })).data);
+const found = held((await client.GET("/api/census/localidades/suggest/", { params: { query: { q: "aguas" } } })).data);
+const suggestion = held(found.results[0]);
+const match: "exact" | "prefix" | "contains" | "near" = suggestion.match;
+const problem = held((await client.GET(list, { params: { query: { page: page.total_pages + 1 } } })).error);
+
+// The compiler knows what is not there: none of the types above is `any`.
+// @ts-expect-error
+void first.name;
+// @ts-expect-error
+void ({ municipality: 1001 } satisfies operations["list_localities"]["parameters"]["query"]);
+// @ts-expect-error
+void (detail.latitud satisfies number);
+// @ts-expect-error
+void problem.titulo;
+
+console.log(
+  JSON.stringify({
+    quantity: page.quantity,
+    first: first.nombre,
+    chosen: chosen.results.map((locality) => locality.nombre),
+    cvegeo: detail.cvegeo,
+    municipio: detail.municipio.nombre,
+    poblacion: detail.poblacion,
+    suggestion: suggestion.label,
+    match,
+    problem: problem.title,
+  }),
+);

@@ -1,0 +1,88 @@
+"""Types of problems: each has an address that stays, and the address leads to what is said of it."""
+
+import re
+from urllib.parse import urldefrag, urljoin
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from localidades_api.problem_types import answerable
+from tests.conftest import LOCALIDADES, client_of
+
+HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+_SECTION = re.compile(r"<section.*?</section>", re.DOTALL)
+# What clients have been told: a slug is never renamed, and one that is no longer used stays.
+SLUGS = {
+    "bad-request", "database-unavailable", "gone", "internal-error", "invalid-page", "invalid-parameters",
+    "method-not-allowed", "no-release", "not-acceptable", "not-found", "unavailable",
+}  # fmt: skip
+
+
+def test_type_of_error_has_a_slug_and_words_of_its_own() -> None:
+    assert {error.slug for error in answerable()} == SLUGS
+    for error in answerable():
+        assert {"slug", "meaning", "remedy"} <= set(vars(error)), error
+        assert error.meaning.endswith(".")
+        assert error.remedy.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("target", "slug"),
+    [
+        (f"{LOCALIDADES}?page=4", "invalid-page"),
+        (f"{LOCALIDADES}?page=x", "invalid-parameters"),
+        (f"{LOCALIDADES}10010099/", "not-found"),
+        ("/nothing", "not-found"),
+    ],
+)
+async def test_type_of_a_problem_leads_to_what_is_said_of_it(client: httpx.AsyncClient, target: str, slug: str) -> None:
+    problem = (await client.get(target)).json()
+    assert problem["type"] == f"/problems#{slug}"
+    address, fragment = urldefrag(urljoin(f"http://test{target}", problem["type"]))
+    page = await client.get(address, headers=HTML)
+    assert page.status_code == 200
+    assert f'<section id="{fragment}">' in page.text
+    told = (await client.get(address)).json()["results"]
+    assert [one["status"] for one in told if one["type"] == problem["type"]] == [problem["status"]]
+
+
+async def test_type_of_a_problem_keeps_to_the_path_below_which_the_service_stands(app: FastAPI) -> None:
+    transport = httpx.ASGITransport(app, root_path="/claves")
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        problem = (await client.get("/claves/nothing")).json()
+        assert problem["type"] == "/claves/problems#not-found"
+        page = await client.get("/claves/problems", headers=HTML)
+        assert 'href="/claves/static/style.css"' in page.text
+
+
+async def test_page_of_problems_is_as_strict_as_every_page(client: httpx.AsyncClient) -> None:
+    page = await client.get("/problems", headers=HTML)
+    listed = await client.get(LOCALIDADES, headers=HTML)
+    assert page.headers["content-security-policy"] == listed.headers["content-security-policy"]
+    assert page.headers["vary"] == "Accept, Accept-Language"
+    assert not re.findall(r"(?:src|href)=\"(?!/|#|\?)", page.text)
+    assert (await client.get("/problems?x=1")).status_code == 422
+
+
+async def test_page_of_problems_is_in_spanish_where_the_browser_prefers_it(client: httpx.AsyncClient) -> None:
+    english = "".join(_SECTION.findall((await client.get("/problems?format=api")).text))
+    page = await client.get("/problems", headers={**HTML, "Accept-Language": "es-MX,es;q=0.9"})
+    spanish = "".join(_SECTION.findall(page.text))
+    assert '<html lang="es">' in page.text
+    assert "<h1>Problemas</h1>" in page.text
+    for error in answerable():
+        for sentence in (error.meaning, error.remedy):
+            written = re.sub("`([^`]*)`", r"<code>\1</code>", sentence.replace("'", "&#39;"))
+            assert written in english
+            assert written not in spanish, "it is not translated"
+
+
+async def test_root_leads_a_browser_to_the_index_page_and_a_program_to_json(app: FastAPI) -> None:
+    async with client_of(app) as client:
+        page = await client.get("/", headers=HTML, follow_redirects=True)
+        assert page.url.path == "/api/census/"
+        assert page.headers["content-type"] == "text/html; charset=utf-8"
+        assert "<h1>" in page.text
+        data = await client.get("/", follow_redirects=True)
+        assert data.json()["release"] == "2020-01"

@@ -1,0 +1,77 @@
+"""Ready answers on the wire: pipelines, old clients, slow readers, and what comes after them on the connection."""
+
+import re
+import socket
+import time
+from urllib.parse import urlsplit
+
+from tests.conftest import LOCALIDADES
+from tests.wire import ask, parse, send
+
+PAGE = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()
+BROWSABLE = f"GET {LOCALIDADES}?page=2&format=api HTTP/1.1\r\nHost: test\r\n\r\n".encode()
+LAST = f"GET {LOCALIDADES}?page=3 HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode()
+
+
+def statuses(received: bytes) -> list[bytes]:
+    return re.findall(rb"HTTP/1\.1 (\d+) ", received)
+
+
+def connect(base: str) -> socket.socket:
+    address = urlsplit(base)
+    return socket.create_connection((address.hostname, address.port), timeout=20)
+
+
+def test_pipeline_is_answered_in_its_order(live_server: str) -> None:
+    received = send(live_server, PAGE + BROWSABLE + PAGE + PAGE + LAST)
+    assert statuses(received) == [b"200"] * 5
+    types = re.findall(rb"^content-type: ([a-z/]+)", received, re.MULTILINE)
+    assert types == [b"application/json", b"text/html", *[b"application/json"] * 3]
+
+
+def test_long_pipeline_behind_a_slow_answer_is_answered_whole(live_server: str) -> None:
+    """Answers that start each other must not go down the stack."""
+    assert len(statuses(send(live_server, BROWSABLE + PAGE * 3000 + LAST))) == 3002
+
+
+def test_client_that_asks_and_does_not_read_is_not_read_from_either(live_server: str) -> None:
+    with connect(live_server) as connection:
+        connection.settimeout(1)
+        sent = 0
+        try:
+            for _ in range(2000):
+                connection.sendall(PAGE * 100)
+                sent += 100
+        except TimeoutError:
+            pass
+        assert sent < 200_000, "the server took everything and keeps the answers in memory"
+    assert ask(live_server, LOCALIDADES).status == 200
+
+
+def test_body_of_a_request_that_was_answered_is_passed_over(live_server: str) -> None:
+    with_body = PAGE.replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n")
+    with connect(live_server) as connection:
+        connection.sendall(with_body + b"ab")
+        time.sleep(0.2)
+        connection.sendall(b"cde" + LAST)
+        received = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert statuses(received) == [b"200", b"200"]
+
+
+def test_old_client_gets_its_answer_and_the_end_of_the_connection(live_server: str) -> None:
+    answer = parse(send(live_server, f"GET {LOCALIDADES} HTTP/1.0\r\n\r\n".encode()))
+    assert answer.status == 200
+    assert answer.one("connection") == "close"
+    assert int(answer.one("content-length")) == len(answer.body)
+
+
+def test_idle_connection_is_closed_and_a_busy_one_is_not(live_server: str) -> None:
+    """The keep-alive timer that a ready answer starts is taken back by what comes next."""
+    with connect(live_server) as connection:
+        began = time.monotonic()
+        for _ in range(3):
+            connection.sendall(PAGE)
+            assert b"200" in connection.recv(65536)
+            time.sleep(2)
+        assert b"".join(iter(lambda: connection.recv(65536), b"")) == b""
+        assert 4 + 4 < time.monotonic() - began < 4 + 9

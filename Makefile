@@ -4,10 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := benchmarks/.venv
+DOCS := build/docs/.venv
+PYTHON_CLIENT := tests/clients/python/.venv
+TYPESCRIPT_CLIENT := tests/clients/typescript/node_modules
+BROWSER := tests/browser/node_modules
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench requirements clean
+.PHONY: help run test lint format docs bench requirements clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -15,7 +19,7 @@ help: ## List the commands
 run: $(VENV)/run.stamp ## Start a database, load a catalogue, serve it on http://127.0.0.1:8000
 	@exec "$(BIN)/localidades-api" serve $(ARGS)
 
-test: $(VENV)/dev.stamp ## Run every test against a real Postgres of its own
+test: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run every test against a real Postgres of its own
 	"$(BIN)/python" -m pytest $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style, types and the floors of the house
@@ -30,6 +34,9 @@ format: $(VENV)/dev.stamp ## Format the code
 	"$(BIN)/ruff" check --fix .
 	"$(BIN)/ruff" format .
 
+docs: $(DOCS)/docs.stamp ## Build the site of docs/ into build/site; a link that leads nowhere is an error
+	"$(DOCS)/bin/zensical" build --strict --clean
+
 bench: $(VENV)/run.stamp $(PEERS)/bench.stamp benchmarks/peers/fastify/node_modules ## Measure the service beside other stacks; ARGS="--quick"
 	@exec "$(BIN)/python" -m benchmarks $(ARGS)
 
@@ -42,9 +49,13 @@ requirements: $(VENV)/dev.stamp ## Pin the newest dependencies, with hashes
 	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/serve.txt
 	$(COMPILE:pyproject.toml=) --constraint requirements/dev.txt --group build --output-file requirements/build.txt
 	$(COMPILE:pyproject.toml=) --constraint requirements/dev.txt --group bench --output-file benchmarks/requirements.txt
+	$(COMPILE:pyproject.toml=) --upgrade --group docs --output-file requirements/docs.txt
+	$(COMPILE:pyproject.toml=) --upgrade --group clients --output-file tests/clients/python/requirements.txt
 
 clean: ## Remove the virtual environment and caches; the database stays
-	rm -rf "$(VENV)" "$(PEERS)" benchmarks/peers/fastify/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf "$(VENV)" "$(PEERS)" "$(DOCS)" "$(PYTHON_CLIENT)" "$(TYPESCRIPT_CLIENT)" "$(BROWSER)"
+	rm -rf benchmarks/peers/fastify/node_modules
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # Each stamp stands for an environment that holds exactly what its file pins.
 $(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/python
@@ -60,6 +71,21 @@ $(PEERS)/bench.stamp: benchmarks/requirements.txt | $(VENV)/bin/python
 	"$(BIN)/python" -m venv "$(PEERS)"
 	"$(PEERS)/bin/python" -m pip install --quiet --require-hashes -r benchmarks/requirements.txt
 	@touch "$@"
+
+$(DOCS)/docs.stamp: requirements/docs.txt | $(VENV)/bin/python
+	"$(BIN)/python" -m venv "$(DOCS)"
+	"$(DOCS)/bin/python" -m pip install --quiet --require-hashes -r requirements/docs.txt
+	@touch "$@"
+
+$(PYTHON_CLIENT)/test.stamp: tests/clients/python/requirements.txt | $(VENV)/bin/python
+	"$(BIN)/python" -m venv "$(PYTHON_CLIENT)"
+	"$(PYTHON_CLIENT)/bin/python" -m pip install --quiet --require-hashes -r tests/clients/python/requirements.txt
+	@touch "$@"
+
+# Whoever has no Node tests without it; CI has it.
+$(TYPESCRIPT_CLIENT) $(BROWSER): %/node_modules: %/package-lock.json
+	@if command -v npm > /dev/null; then npm ci --prefix "$(@D)" --no-audit --no-fund --loglevel=error && touch "$@"; \
+	elif [ -n "$$CI" ]; then echo "CI needs Node.js 20 or newer, with npm."; exit 1; fi
 
 benchmarks/peers/fastify/node_modules: benchmarks/peers/fastify/package-lock.json
 	@command -v npm > /dev/null || { echo "make bench needs Node.js 20 or newer, with npm."; exit 1; }

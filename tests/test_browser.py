@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, ViewportSize, async_playwright, expect
+from playwright.async_api import Browser, ConsoleMessage, Page, Request, Route, ViewportSize, async_playwright, expect
 
 from tests.catalogue import TRAPS, Place, write_catalogue
 from tests.conftest import ROOT, import_into, in_thread, new_database
@@ -165,6 +165,33 @@ async def test_suggestions_close_and_leave_enter_to_the_form(page: Page) -> None
     await search.press("Enter")
     await expect(page).to_have_url(re.compile(r"/localidades/\?format=api&search=penon$"))
     await expect(page.locator("p.amount")).to_contain_text("page 1 of ")
+
+
+@pytest.mark.parametrize("key", ["ArrowDown", "Escape"])
+async def test_suggestions_that_come_late_undo_nothing(page: Page, key: str) -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def be_late(route: Route) -> None:
+        asked.set()
+        await answer.wait()
+        await route.continue_()
+
+    await page.route("**/suggest/?q=penon+nandu&**", be_late)
+    await page.goto(INDEX)
+    search = page.get_by_role("combobox", name="Find a place")
+    await search.press_sequentially("penon nand")
+    options = page.locator(".suggestions").get_by_role("option")
+    await expect(options).to_have_count(1)
+    await search.press("u")
+    await asked.wait()
+    await search.press(key)
+    answer.set()
+    await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # as long as a slow answer takes
+    if key == "Escape":
+        await expect(page.get_by_role("listbox")).to_be_hidden()
+    else:
+        await search.press("Enter")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Peñón Ñandú  Doble")
 
 
 async def test_suggestions_are_of_the_estado_that_is_chosen(page: Page) -> None:

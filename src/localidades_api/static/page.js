@@ -70,7 +70,7 @@ class Suggestions {
 
   async ask() {
     const typed = this.input.value.trim();
-    this.asked?.abort();
+    this.stopAsking();
     if (!typed) return this.close();
     this.asked = new AbortController();
     const { place } = this.parameters();
@@ -79,7 +79,8 @@ class Suggestions {
     place.set("format", "json");
     try {
       const answer = await fetch(`${this.input.dataset.suggest}suggest/?${place}`, { signal: this.asked.signal });
-      if (answer.ok) this.show((await answer.json()).results);
+      if (!answer.ok) return this.close();
+      this.show((await answer.json()).results);
     } catch (error) {
       if (error.name !== "AbortError") this.close();
     }
@@ -102,7 +103,13 @@ class Suggestions {
     this.input.setAttribute("aria-expanded", String(places.length > 0));
   }
 
+  // What is still on its way would take back what was chosen, or open what was closed.
+  stopAsking() {
+    this.asked?.abort();
+  }
+
   close() {
+    this.stopAsking();
     this.show([]);
   }
 
@@ -118,6 +125,7 @@ class Suggestions {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step || !this.places.length) return;
     event.preventDefault();
+    this.stopAsking();
     this.chosen = (this.chosen + step + this.places.length) % this.places.length;
     for (const [index, option] of [...this.list.children].entries()) {
       option.setAttribute("aria-selected", String(index === this.chosen));

@@ -47,7 +47,7 @@ class FastPath:
     """Answers a GET of a page of the served release; whatever else is asked is routing's.
 
     What it sends is what routing would: a test holds the two against each other. Pages for people are what routing has
-    answered before. A server that can write ready bytes finds it in the lifespan's state, as `fast_path`.
+    answered before. A server that can write ready bytes finds the outermost layer in the lifespan's state, as `front`.
     """
 
     def __init__(self, app: FastAPI) -> None:
@@ -71,7 +71,7 @@ class FastPath:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on."""
         if scope["type"] == "lifespan":
-            scope["state"]["fast_path"] = self
+            scope["state"].setdefault("front", self)  # unless a layer stands before it
         asked, shelf = self._asked(scope)
         if shelf is None:
             await self._app(scope, receive, send)

@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from localidades_api.fast_path import FastPath
+    from localidades_api.front import Layer
 
 
 class ReadyBytesProtocol(HttpToolsProtocol):
-    """Writes what the fast path has at hand, in the place where uvicorn starts a task for the application.
+    """Writes what is at hand in front of routing, in the place where uvicorn starts a task for the application.
 
     uvicorn checks and copies each header of each answer and starts a task for it; for a page that is held, that was
     more than half of all work (decision 0007).
@@ -22,10 +22,10 @@ class ReadyBytesProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
         """Answer, or have the application do so."""
         self._unset_keepalive_if_required()  # set by an answer before, in the same read
-        fast_path: FastPath = self.app_state["fast_path"]
+        front: Layer = self.app_state["front"]
         # With a pipeline waiting, answers would start each other, each a few frames deeper in the stack.
         idle = not self.pipeline and not self.flow.write_paused and not self.transport.is_closing()
-        if idle and (answer := fast_path.ready(cast("Scope", cycle.scope))):
+        if idle and (answer := front.ready(cast("Scope", cycle.scope))):
             defaults = [b"%b: %b\r\n" % header for header in self.server_state.default_headers]
             end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
             self.transport.write(b"".join((STATUS_LINE[answer.status], *defaults, answer.headers, end, answer.body)))

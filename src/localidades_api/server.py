@@ -14,7 +14,7 @@ from uvicorn.supervisors import Multiprocess
 
 from localidades_api.app import create_app
 from localidades_api.errors import ConfigurationError
-from localidades_api.fast_path import FastPath
+from localidades_api.front import Layer, put_layers_before
 from localidades_api.protocol import ReadyBytesProtocol
 from localidades_api.settings import read_settings
 
@@ -62,11 +62,12 @@ def run_server(listener: socket.socket, workers: int) -> None:
             uvicorn.Server(config).run(sockets=[listener])
 
 
-def create_worker_app() -> FastPath:
-    """Build the application of one process, from the environment, with the fast path in front."""
+def create_worker_app() -> Layer:
+    """Build the application of one process, from the environment, with the layers in front of it."""
     if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_follow, args=(parent,), daemon=True).start()
-    return FastPath(create_app(read_settings()))
+    settings = read_settings()
+    return put_layers_before(create_app(settings), settings)
 
 
 def _follow(parent: multiprocessing.process.BaseProcess) -> None:

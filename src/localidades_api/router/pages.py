@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from localidades_api.drawings import draw_map, draw_releases
+from localidades_api.drawings import CHARTED, draw_map, draw_releases
 from localidades_api.filters import LocalityFilters
 from localidades_api.router.answers import Catalogue
 from localidades_api.schemas import Release
@@ -65,6 +65,6 @@ async def of_releases(
         if new.name in changes:
             found = await catalogue.compare(old, new)
             kinds = found[0::2]
-            counts = {kind: kinds.count(number) for number, kind in enumerate(("added", "removed", "renamed"))}
+            counts: dict[str, int] = {kind: kinds.count(number) for number, kind in enumerate(CHARTED)}
             changes[new.name] = {"since": old.name, **counts}
     return {"changes": changes, "chart": draw_releases(shown, changes)}

@@ -21,13 +21,20 @@ from localidades_api.router import pages
 from localidades_api.router.answers import Catalogue, Exchange, Paging, envelope
 from localidades_api.router.keys import leave_out_blanks
 from localidades_api.router.queries import STRICT, ChangesQuery, ReleaseName, ReleaseQuery, ReleasesQuery
-from localidades_api.schemas import InvalidPageProblem, LocalityChange, Page, PublishedRelease, Release, Totals
+from localidades_api.schemas import (
+    CHANGE_KINDS,
+    InvalidPageProblem,
+    LocalityChange,
+    Page,
+    PublishedRelease,
+    Release,
+    Totals,
+)
 
 router = APIRouter(prefix="/releases")
 router.add_api_route("/{name}/changes/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
 
 _READ_FROM = Annotated[Catalogue, Depends(Catalogue.of)]
-_KINDS = ("added", "removed", "renamed", "relocated", "updated")
 _CHUNK = 2000  # changes that are read at once
 _NO_PAGE: dict[int | str, dict[str, Any]] = {
     404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."}
@@ -112,7 +119,7 @@ def _of_kind(changes: "array[int]", kind: str | None) -> "array[int]":
     """Return the changes of one kind; `changes` are pairs of a kind's number and a key, in that order."""
     if kind is None:
         return changes
-    kinds, number = changes[0::2], _KINDS.index(kind)
+    kinds, number = changes[0::2], CHANGE_KINDS.index(kind)
     return changes[bisect_left(kinds, number) * 2 : bisect_left(kinds, number + 1) * 2]
 
 
@@ -145,7 +152,7 @@ async def _describe(catalogue: Catalogue, old: Release, new: Release, changes: "
         raise DatabaseUnavailableError(f"The database has lost {len(lost)} records of a comparison.")
     return [
         {
-            "change": _KINDS[kind],
+            "change": CHANGE_KINDS[kind],
             "id": id_,
             "before": _record(records.get((old.id, id_))),
             "after": _record(records.get((new.id, id_))),

@@ -1,7 +1,7 @@
 """Releases, what they hold, and what changed between two."""
 
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -61,6 +61,7 @@ class PublishedRelease(BaseModel):
 
 
 ChangeKind = Literal["added", "removed", "renamed", "relocated", "updated"]
+CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)  # a kind's number is its place here
 
 
 class LocalityChange(BaseModel):

@@ -28,7 +28,6 @@ from localidades_api.schemas import (
     Page,
     PublishedRelease,
     Release,
-    Totals,
 )
 
 router = APIRouter(prefix="/releases")
@@ -51,20 +50,9 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     paging = Paging(len(every), query.page, query.page_size).check()
     if exchange.holds:
         return exchange.not_modified(paging)
-    results = [_published(every[index], exchange.release).model_dump() for index in paging.places]
+    results = [PublishedRelease.of(every[index], exchange.release).model_dump() for index in paging.places]
     context = await pages.of_releases(catalogue, every, results) if exchange.for_people else {}
     return exchange.answer("releases.html", "Releases", envelope(paging, results), paging, **context)
-
-
-def _published(release: Release, current: Release) -> PublishedRelease:
-    return PublishedRelease(
-        release=release.name,
-        current=release == current,
-        published_at=release.published_at,
-        source=release.source,
-        sha256=release.sha256,
-        totals=Totals.of(release),
-    )
 
 
 @router.get(

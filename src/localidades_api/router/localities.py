@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from sqlalchemy import Row
 from starlette.responses import Response
 
@@ -15,13 +15,12 @@ from localidades_api.pagination import whole_number
 from localidades_api.renderers import JSON
 from localidades_api.repository.search import Scope
 from localidades_api.router import pages
-from localidades_api.router.answers import Catalogue, Exchange, Paging, envelope_bytes
+from localidades_api.router.answers import NO_PAGE, Catalogue, Exchange, Paging, ReadFrom, envelope_bytes
 from localidades_api.router.keys import NO_KEY, answer_by_key, leave_out_blanks
 from localidades_api.router.queries import STRICT, LocalitiesQuery, NearestQuery, ReleaseQuery, SuggestQuery
 from localidades_api.schemas import (
     PAGE_SIZE,
     Found,
-    InvalidPageProblem,
     Locality,
     LocalityDetail,
     NearbyPlace,
@@ -33,7 +32,6 @@ from localidades_api.schemas import (
 router = APIRouter(prefix="/localidades")
 router.add_api_route("/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
 
-_READ_FROM = Annotated[Catalogue, Depends(Catalogue.of)]
 _LOCALITY_ID = Annotated[
     int,
     Path(ge=1, le=999_999_999, description="Official key, with or without its zero.", examples=[10010001]),
@@ -42,14 +40,9 @@ _LOCALITY_ID = Annotated[
 _MATCHES = ("exact", "prefix", "contains", "near")
 
 
-@router.get(
-    "/",
-    response_model=Page[Locality],
-    dependencies=STRICT,
-    responses={404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."}},
-)
+@router.get("/", response_model=Page[Locality], dependencies=STRICT, responses=NO_PAGE)
 async def list_localities(
-    request: Request, query: Annotated[LocalitiesQuery, Query()], catalogue: _READ_FROM
+    request: Request, query: Annotated[LocalitiesQuery, Query()], catalogue: ReadFrom
 ) -> Response:
     """List the localities of a release, all or those that filters choose, by clave, then id.
 
@@ -95,7 +88,7 @@ async def choose(release: Release, filters: LocalityFilters, catalogue: Catalogu
 
 @router.get("/suggest/", response_model=Found[Suggestion], dependencies=STRICT)
 async def suggest_localities(
-    request: Request, query: Annotated[SuggestQuery, Query()], catalogue: _READ_FROM
+    request: Request, query: Annotated[SuggestQuery, Query()], catalogue: ReadFrom
 ) -> Response:
     """Suggest the localities that are meant by what has been typed so far, the likeliest first.
 
@@ -113,7 +106,7 @@ async def suggest_localities(
 
 @router.get("/nearest/", response_model=Found[NearbyPlace], dependencies=STRICT)
 async def list_nearest_localities(
-    request: Request, query: Annotated[NearestQuery, Query()], catalogue: _READ_FROM
+    request: Request, query: Annotated[NearestQuery, Query()], catalogue: ReadFrom
 ) -> Response:
     """List the localities nearest to a point, with their distance along the great circle."""
     exchange = await Exchange.begin(request, query, catalogue)
@@ -134,7 +127,7 @@ async def get_locality(
     request: Request,
     id: _LOCALITY_ID,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[ReleaseQuery, Query()],
-    catalogue: _READ_FROM,
+    catalogue: ReadFrom,
 ) -> Response:
     """Show a locality with every column of the catalogue, its municipio and its estado."""
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic_core import to_json
 from sqlalchemy import Row
 from starlette.responses import Response
@@ -18,30 +18,19 @@ from localidades_api.freshness import is_fresh
 from localidades_api.negotiation import accept_header, choose_media_type
 from localidades_api.renderers import MEDIA_TYPES, Format
 from localidades_api.router import pages
-from localidades_api.router.answers import Catalogue, Exchange, Paging, envelope
+from localidades_api.router.answers import NO_PAGE, Catalogue, Exchange, Paging, ReadFrom, envelope
 from localidades_api.router.keys import leave_out_blanks
 from localidades_api.router.queries import STRICT, ChangesQuery, ReleaseName, ReleaseQuery, ReleasesQuery
-from localidades_api.schemas import (
-    CHANGE_KINDS,
-    InvalidPageProblem,
-    LocalityChange,
-    Page,
-    PublishedRelease,
-    Release,
-)
+from localidades_api.schemas import CHANGE_KINDS, LocalityChange, Page, PublishedRelease, Release
 
 router = APIRouter(prefix="/releases")
 router.add_api_route("/{name}/changes/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
 
-_READ_FROM = Annotated[Catalogue, Depends(Catalogue.of)]
 _CHUNK = 2000  # changes that are read at once
-_NO_PAGE: dict[int | str, dict[str, Any]] = {
-    404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."}
-}
 
 
-@router.get("/", response_model=Page[PublishedRelease], dependencies=STRICT, responses=_NO_PAGE)
-async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], catalogue: _READ_FROM) -> Response:
+@router.get("/", response_model=Page[PublishedRelease], dependencies=STRICT, responses=NO_PAGE)
+async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], catalogue: ReadFrom) -> Response:
     """List the releases there are, oldest first."""
     exchange = await Exchange.begin(request, ReleaseQuery(format=query.format, lang=query.lang), catalogue)
     every = catalogue.releases.every
@@ -64,11 +53,11 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
             "description": "One page of the changes, or as NDJSON all of them.",
             "content": {NDJSON: {"schema": {"type": "string"}}},
         },
-        **_NO_PAGE,
+        **NO_PAGE,
     },
 )
 async def list_changes(
-    request: Request, name: ReleaseName, query: Annotated[ChangesQuery, Query()], catalogue: _READ_FROM
+    request: Request, name: ReleaseName, query: Annotated[ChangesQuery, Query()], catalogue: ReadFrom
 ) -> Response:
     """List what changed from one release to another, by kind, then id; as NDJSON all of it, or the page asked for.
 

@@ -142,14 +142,13 @@ class CatalogueRepository:
 
     async def get_municipality(self, release: Release, id_: int) -> Row[Any] | None:
         """Return a municipio and its estado, if there is such."""
-        of_state = (states.c.release_id == municipalities.c.release_id) & (states.c.id == municipalities.c.estado_id)
         statement = (
             _MUNICIPALITIES.add_columns(
                 states.c.clave.label("estado_clave"),
                 states.c.nombre.label("estado_nombre"),
                 states.c.abreviatura.label("estado_abreviatura"),
             )
-            .join_from(municipalities, states, of_state)
+            .join_from(municipalities, states)
             .where(municipalities.c.release_id == release.id, municipalities.c.id == id_)
         )
         rows = await self.database.fetch(statement)
@@ -162,7 +161,6 @@ class CatalogueRepository:
 
     async def name_municipalities(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
         """Return the names of some municipios and of their estados, by key."""
-        of_state = (states.c.release_id == municipalities.c.release_id) & (states.c.id == municipalities.c.estado_id)
         statement = (
             select(
                 municipalities.c.id,
@@ -170,7 +168,7 @@ class CatalogueRepository:
                 municipalities.c.estado_id,
                 states.c.nombre.label("estado"),
             )
-            .join_from(municipalities, states, of_state)
+            .join_from(municipalities, states)
             .where(municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids)))
         )
         return {row.id: row for row in await self.database.fetch(statement)}

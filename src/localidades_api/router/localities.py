@@ -17,6 +17,7 @@ from localidades_api.repository.search import Scope
 from localidades_api.router import pages
 from localidades_api.router.answers import NO_PAGE, Catalogue, Exchange, Paging, ReadFrom, envelope_bytes
 from localidades_api.router.keys import NO_KEY, answer_by_key, leave_out_blanks
+from localidades_api.router.parents import describe_state
 from localidades_api.router.queries import STRICT, LocalitiesQuery, NearestQuery, ReleaseQuery, SuggestQuery
 from localidades_api.schemas import (
     PAGE_SIZE,
@@ -141,7 +142,6 @@ async def get_locality(
 
 
 def _detail(row: Row[Any]) -> dict[str, Any]:
-    columns = row._asdict()
     municipio = {
         "id": row.municipio_id,
         "estado_id": row.estado_id,
@@ -149,15 +149,9 @@ def _detail(row: Row[Any]) -> dict[str, Any]:
         "nombre": row.municipio_nombre,
         "localidades": row.municipio_localidades,
     }
-    record = {name: value for name, value in columns.items() if not name.startswith(("municipio_", "estado_"))}
-    state = {
-        "id": row.estado_id,
-        "clave": row.estado_clave,
-        "nombre": row.estado_nombre,
-        "abreviatura": row.estado_abreviatura,
-    }
+    record = {name: value for name, value in row._asdict().items() if not name.startswith(("municipio_", "estado_"))}
     head = {"id": row.id, "municipio_id": row.municipio_id}
-    return {**head, **record, "municipio": municipio, "estado": state}
+    return {**head, **record, "municipio": municipio, "estado": describe_state(row)}
 
 
 def _near(row: Row[Any]) -> dict[str, Any]:

@@ -76,5 +76,9 @@ async def get_municipality(
 
 def _describe(row: Row[Any]) -> dict[str, Any]:
     record = {name: value for name, value in row._asdict().items() if name == "estado_id" or "estado_" not in name}
-    state = {name: getattr(row, f"estado_{name}") for name in ("id", "clave", "nombre", "abreviatura")}
-    return {**record, "estado": state}
+    return {**record, "estado": describe_state(row)}
+
+
+def describe_state(row: Row[Any]) -> dict[str, Any]:
+    """Return the estado of a record's row."""
+    return {name: getattr(row, f"estado_{name}") for name in ("id", "clave", "nombre", "abreviatura")}

@@ -31,21 +31,21 @@ _PAGES = text(
      WHERE release_id = :release_id AND position BETWEEN :first AND :last
      GROUP BY (position - 1) / {PAGE_SIZE}
      ORDER BY (position - 1) / {PAGE_SIZE}
-    """  # noqa: S608  # the size of a page is a constant of ours
+    """
 )
 _PLACES = text(
     f"""
     SELECT coalesce(string_agg({_LOCALITY}, ',' ORDER BY position), '')
       FROM localities
      WHERE release_id = :release_id AND position = ANY(:positions)
-    """  # noqa: S608  # as above
+    """
 )
 _RANGE = text(
     f"""
     SELECT coalesce(string_agg({_LOCALITY}, ',' ORDER BY position), '')
       FROM localities
      WHERE release_id = :release_id AND position BETWEEN :first AND :last
-    """  # noqa: S608  # as above
+    """
 )
 
 _STATES = select(states.c.id, states.c.clave, states.c.nombre, states.c.abreviatura).order_by(states.c.id)

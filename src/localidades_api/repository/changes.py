@@ -31,14 +31,14 @@ _CHANGES = text(
               FULL JOIN (SELECT {_COLUMNS} FROM localities WHERE release_id = :new) AS new USING (id)) AS compared
      CROSS JOIN LATERAL (VALUES {_NUMBERED}) AS kinds (kind, applies)
      WHERE applies
-    """  # noqa: S608  # constants of ours
+    """
 )
 _RECORDS = text(
     f"""
     SELECT release_id, {_COLUMNS}, lpad(id::text, 9, '0') AS cvegeo
       FROM localities
      WHERE release_id IN (:old, :new) AND id = ANY(:ids)
-    """  # noqa: S608  # as above
+    """
 )
 
 

@@ -116,7 +116,7 @@ class RecordsRepository:
                        coalesce(convert_to(string_agg({_escaped(line)}, :between ORDER BY l.position), 'UTF8'), '')
                        AS lines
                 {_FROM} {chosen}
-                """  # constants of ours
+                """
             ),
             {**parameters, "between": between},
         )
@@ -126,7 +126,7 @@ class RecordsRepository:
         """Return the localities at some positions with every column."""
         columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
         chosen, parameters = _choose(release, places)
-        statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"  # as above
+        statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"
         return await self._database.fetch(text(statement), parameters)
 
 

@@ -82,7 +82,7 @@ _LIKE = text(
     SELECT typed.word, near.word
       FROM unnest(CAST(:typed AS text[]), CAST(:variants AS text[])) AS typed (word, variant)
       JOIN words AS near ON near.word = typed.variant
-    """  # noqa: S608  # a constant of ours
+    """
 )
 
 
@@ -127,7 +127,7 @@ _NEAREST = text(
       JOIN localities AS l ON l.release_id = :release_id AND l.id = found.id
       {_PARENTS}
      ORDER BY found.distance, l.id
-    """  # noqa: S608  # constants of ours
+    """
 )
 
 

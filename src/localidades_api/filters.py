@@ -14,7 +14,7 @@ from localidades_api.pagination import whole_number
 
 MOST_KEYS = 500
 LONGEST_TEXT = 100  # characters that a person types; INEGI's longest name has 86
-_LOCALITIES_OF_A_STATE = 1000  # municipio keys are estado, then three digits
+KEYS_OF_A_STATE = 1000  # a municipio's key is its estado's, then three digits
 
 StateId = Annotated[
     int,
@@ -110,7 +110,12 @@ class LocalityFilters(BaseModel):
 
 def municipalities_of(estado_id: int) -> tuple[int, int]:
     """Return the lowest and the highest key that a municipio of an estado may have."""
-    return estado_id * _LOCALITIES_OF_A_STATE, estado_id * _LOCALITIES_OF_A_STATE + _LOCALITIES_OF_A_STATE - 1
+    return estado_id * KEYS_OF_A_STATE, (estado_id + 1) * KEYS_OF_A_STATE - 1
+
+
+def state_of(municipio_id: int) -> int:
+    """Return the key of a municipio's estado."""
+    return municipio_id // KEYS_OF_A_STATE
 
 
 def prefixes(folded: str) -> str:

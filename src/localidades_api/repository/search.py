@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, text
 
 from localidades_api.database import Database
-from localidades_api.filters import municipalities_of, prefixes
+from localidades_api.filters import KEYS_OF_A_STATE, municipalities_of, prefixes
 from localidades_api.schemas import Release
 
 _EARTH_RADIUS = 6_371_008.8  # metres, the mean one (IUGG)
@@ -19,13 +19,14 @@ _WORDS = "array_to_tsvector(string_to_array(folded, ' '))"
 # Without the index of words: reading the names of one municipio costs less than finding a word in the whole country.
 _WORDS_AS_READ = "array_to_tsvector(string_to_array(folded || '', ' '))"
 # Homonyms of a municipio share their folded name, and two pairs of municipios of Oaxaca share theirs.
-_PLACE = """
+_PLACE = f"""
     l.id, l.municipio_id, l.clave, l.nombre, l.poblacion, l.latitud, l.longitud,
     m.nombre AS municipio, m.clave AS municipio_clave, s.nombre AS estado,
     EXISTS (SELECT FROM localities AS o WHERE o.release_id = l.release_id AND o.folded = l.folded
                AND o.municipio_id = l.municipio_id AND o.id <> l.id) AS has_homonym,
     EXISTS (SELECT FROM municipalities AS o WHERE o.release_id = m.release_id AND o.nombre = m.nombre AND o.id <> m.id
-               AND o.id BETWEEN m.estado_id * 1000 AND m.estado_id * 1000 + 999) AS municipio_has_homonym
+               AND o.id >= m.estado_id * {KEYS_OF_A_STATE} AND o.id < (m.estado_id + 1) * {KEYS_OF_A_STATE})
+    AS municipio_has_homonym
 """
 _PARENTS = """
     JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, String, cast, func, literal_column
 from sqlalchemy.dialects.postgresql import TSQUERY
 
 from localidades_api.folding import fold
-from localidades_api.models import localities
+from localidades_api.models import WORDS_OF_NAME, localities
 from localidades_api.pagination import whole_number
 
 MOST_KEYS = 500
@@ -102,7 +102,7 @@ class LocalityFilters(BaseModel):
         if self.cvegeo is not None:
             found.append(columns.id == func.any([int(key) for key in self.cvegeo.split(",")]))
         if self.search is not None:
-            words: ColumnElement[str] = literal_column("array_to_tsvector(string_to_array(localities.folded, ' '))")
+            words: ColumnElement[str] = literal_column(WORDS_OF_NAME)
             wanted = prefixes(fold(self.search))  # without words it matches nothing
             found.append(words.bool_op("@@")(cast(cast(wanted, String), TSQUERY)))
         return found

@@ -7,6 +7,7 @@ from sqlalchemy import Row, text
 
 from localidades_api.database import Database
 from localidades_api.filters import KEYS_OF_A_STATE, municipalities_of, prefixes
+from localidades_api.models import WORDS_OF_NAME
 from localidades_api.schemas import Release
 
 _EARTH_RADIUS = 6_371_008.8  # metres, the mean one (IUGG)
@@ -15,9 +16,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LONGEST_SHORT = 4  # letters; such a word with a wrong one shares no trigrams to speak of with the right one
 _LIKE_WORDS = 20
 
-_WORDS = "array_to_tsvector(string_to_array(folded, ' '))"
 # Without the index of words: reading the names of one municipio costs less than finding a word in the whole country.
-_WORDS_AS_READ = "array_to_tsvector(string_to_array(folded || '', ' '))"
+_WORDS_AS_READ = WORDS_OF_NAME.replace("folded", "folded || ''")
 # Homonyms of a municipio share their folded name, and two pairs of municipios of Oaxaca share theirs.
 _PLACE = f"""
     l.id, l.municipio_id, l.clave, l.nombre, l.poblacion, l.latitud, l.longitud,
@@ -202,7 +202,7 @@ def _vary(word: str) -> set[str]:
 
 def _statement(statement: str, scope: Scope) -> Any:  # noqa: ANN401  # SQLAlchemy's TextClause is generic nowhere else
     limited = "AND municipio_id BETWEEN :first AND :last" if _bounds(scope) else ""
-    words = _WORDS if scope.municipio_id is None else _WORDS_AS_READ
+    words = WORDS_OF_NAME if scope.municipio_id is None else _WORDS_AS_READ
     return text(statement.format(scope=limited, words=words, place=_PLACE, parents=_PARENTS))
 
 

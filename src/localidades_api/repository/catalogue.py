@@ -10,6 +10,7 @@ from localidades_api.database import Database
 from localidades_api.filters import LocalityFilters
 from localidades_api.models import current_release, localities, municipalities, releases, states
 from localidades_api.pagination import positions
+from localidades_api.repository.positions import at_positions
 from localidades_api.schemas import PAGE_SIZE, Release
 
 _RELEASES = (
@@ -33,20 +34,11 @@ _PAGES = text(
      ORDER BY (position - 1) / {PAGE_SIZE}
     """
 )
-_PLACES = text(
-    f"""
+_PLACES = f"""
     SELECT coalesce(string_agg({_LOCALITY}, ',' ORDER BY position), '')
       FROM localities
-     WHERE release_id = :release_id AND position = ANY(:positions)
-    """
-)
-_RANGE = text(
-    f"""
-    SELECT coalesce(string_agg({_LOCALITY}, ',' ORDER BY position), '')
-      FROM localities
-     WHERE release_id = :release_id AND position BETWEEN :first AND :last
-    """
-)
+     WHERE release_id = :release_id AND
+"""
 
 _STATES = select(states.c.id, states.c.clave, states.c.nombre, states.c.abreviatura).order_by(states.c.id)
 _MUNICIPALITIES = select(
@@ -117,11 +109,8 @@ class CatalogueRepository:
 
     async def list_places(self, release: Release, places: Sequence[int]) -> str:
         """Return the localities of some positions as JSON text, without the brackets."""
-        if isinstance(places, range):
-            bounds = {"first": places.start, "last": places.stop - 1}
-            rows = await self.database.fetch(_RANGE, {"release_id": release.id, **bounds})
-        else:
-            rows = await self.database.fetch(_PLACES, {"release_id": release.id, "positions": list(places)})
+        chosen, parameters = at_positions(release, places)
+        rows = await self.database.fetch(text(f"{_PLACES} {chosen}"), parameters)
         return str(rows[0][0])
 
     async def list_states(self, release: Release) -> Sequence[Row[Any]]:

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from localidades_api.census import CENSUS_HEADERS, LOCALIDADES, Exchange
+from localidades_api.census import CENSUS_HEADERS, LOCALIDADES, CensusSender
 from localidades_api.errors import LocalidadesError, NotAcceptableError
 from localidades_api.freshness import is_fresh
 from localidades_api.languages import LANGUAGES, Language, choose_language
@@ -102,7 +102,7 @@ class FastPath:
                 page = shelf.pages[number] or await self._pages.page(shelf.release, number)
                 status, headers, body = 200, raw_headers(shelf.freshness, page), page.body
         except LocalidadesError as error:
-            await problem_response(Request(scope, receive), error)(scope, receive, Exchange(send))
+            await problem_response(Request(scope, receive), error)(scope, receive, CensusSender(send))
             return
         await send({"type": "http.response.start", "status": status, "headers": headers + CENSUS_HEADERS})
         await send({"type": "http.response.body", "body": body})

@@ -16,7 +16,7 @@ from localidades_api.downloads import FILE_TYPES, NDJSON, Download, begun
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.freshness import is_fresh
 from localidades_api.negotiation import accept_header, choose_media_type
-from localidades_api.renderers import MEDIA_TYPES, Format
+from localidades_api.renderers import FORMATS, Format
 from localidades_api.router import pages
 from localidades_api.router.answers import NO_PAGE, Catalogue, Exchange, Paging, ReadFrom, envelope
 from localidades_api.router.keys import leave_out_blanks
@@ -88,7 +88,7 @@ async def list_changes(
 
 def _choose_format(query: ChangesQuery, request: Request) -> str:
     """Choose by `format`, else by the Accept header."""
-    formats = {MEDIA_TYPES[0]: "json", MEDIA_TYPES[1]: "api", NDJSON: "ndjson"}
+    formats = {**FORMATS, NDJSON: "ndjson"}
     return query.format or formats[choose_media_type(accept_header(request), list(formats))]
 
 

@@ -43,6 +43,18 @@ def _split_keys(text: str) -> str:
     return ",".join(str(key) for key in sorted({int(key) for key in keys}))
 
 
+_Keys = Annotated[
+    str,
+    Field(
+        max_length=MOST_KEYS * 10,
+        description=f"Official keys with commas between them, {MOST_KEYS} at most; those not there are left out.",
+        examples=["010010001,010010002"],
+        json_schema_extra={"pattern": f"^[0-9]{{8,9}}(,[0-9]{{8,9}}){{0,{MOST_KEYS - 1}}}$"},
+    ),
+    AfterValidator(_split_keys),
+]
+
+
 class LocalityFilters(BaseModel):
     """The parameters that choose among localities."""
 
@@ -54,16 +66,7 @@ class LocalityFilters(BaseModel):
         str | None, Field(pattern="^[0-9]{4}$", description="Key within the municipio, four digits.", examples=["0001"])
     ] = None
     ambito: Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).", examples=["U"])] = None
-    cvegeo: Annotated[
-        str | None,
-        Field(
-            max_length=MOST_KEYS * 10,
-            description=f"Official keys with commas between them, {MOST_KEYS} at most; those not there are left out.",
-            examples=["010010001,010010002"],
-            json_schema_extra={"pattern": f"^[0-9]{{8,9}}(,[0-9]{{8,9}}){{0,{MOST_KEYS - 1}}}$"},
-        ),
-        AfterValidator(lambda text: None if text is None else _split_keys(text)),
-    ] = None
+    cvegeo: _Keys | None = None
     search: Annotated[
         str | None,
         Field(

@@ -71,18 +71,12 @@ async def list_changes(
     exchange = await Exchange.begin(request, asked, catalogue)
     kind = f".{query.change}" if query.change else ""
     exchange = replace(exchange, variant=f".since.{old.name}.{old.sha256[:12]}{kind}")
-    found = _of_kind(await catalogue.compare(old, new), query.change)
-    chosen = {"since": old.name, **({"change": query.change} if query.change else {})}
-    paging = Paging(len(found) // 2, query.page, query.page_size, chosen)
-    if format_ == "ndjson" and not query.model_fields_set & {"page", "page_size"}:
-        return await _as_ndjson(exchange, catalogue, old, found)
-    paging.check()
-    if exchange.holds:
-        return exchange.not_modified(paging)
-    wanted = found[paging.places.start * 2 : paging.places.stop * 2]
     if format_ == "ndjson":
-        return await _as_ndjson(exchange, catalogue, old, wanted)
-    results = await _describe(catalogue, old, new, wanted)
+        return await _as_ndjson(exchange, catalogue, old, query)
+    if exchange.holds:
+        return exchange.not_modified()
+    found, paging = await _find(catalogue, old, new, query)
+    results = await _describe(catalogue, old, new, _on_page(found, paging))
     return exchange.answer("changes.html", "Changes", envelope(paging, results), paging, since=old.name)
 
 
@@ -90,6 +84,13 @@ def _choose_format(query: ChangesQuery, request: Request) -> str:
     """Choose by `format`, else by the Accept header."""
     formats = {**FORMATS, NDJSON: "ndjson"}
     return query.format or formats[choose_media_type(accept_header(request), list(formats))]
+
+
+async def _find(catalogue: Catalogue, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
+    """Return all changes of the kind asked for, and the page of them; raise InvalidPageError where there is none."""
+    found = _of_kind(await catalogue.compare(old, new), query.change)
+    chosen = {"since": old.name, **({"change": query.change} if query.change else {})}
+    return found, Paging(len(found) // 2, query.page, query.page_size, chosen).check()
 
 
 def _of_kind(changes: "array[int]", kind: str | None) -> "array[int]":
@@ -100,12 +101,20 @@ def _of_kind(changes: "array[int]", kind: str | None) -> "array[int]":
     return changes[bisect_left(kinds, number) * 2 : bisect_left(kinds, number + 1) * 2]
 
 
-async def _as_ndjson(exchange: Exchange, catalogue: Catalogue, old: Release, changes: "array[int]") -> Response:
+def _on_page(changes: "array[int]", paging: Paging) -> "array[int]":
+    return changes[paging.places.start * 2 : paging.places.stop * 2]
+
+
+async def _as_ndjson(exchange: Exchange, catalogue: Catalogue, old: Release, query: ChangesQuery) -> Response:
+    """Answer with all changes, or those of the page that is asked for."""
     headers = exchange.headers("ndjson")
     etag = headers["ETag"]
     headers["ETag"] = f"W/{etag}"
     if is_fresh(exchange.request.headers.getlist("if-none-match"), etag):
         return Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
+    changes, paging = await _find(catalogue, old, exchange.release, query)
+    if query.model_fields_set & {"page", "page_size"}:
+        changes = _on_page(changes, paging)
     name = f"changes-{old.name}-{exchange.release.name}.ndjson"
     headers |= {
         "Content-Disposition": f'attachment; filename="{name}"',

@@ -47,23 +47,23 @@ class CensusHeaders:
             await self._app(scope, receive, send)
             return
         method = scope["method"]
-        exchange = Exchange(send, with_body=method != "HEAD")
+        sender = CensusSender(send, with_body=method != "HEAD")
         request = Request(scope, receive)
         if method == "OPTIONS":
-            await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, exchange)
+            await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, sender)
         elif method not in {"GET", "HEAD"}:
-            await problem_response(request, MethodNotAllowedError())(scope, receive, exchange)
+            await problem_response(request, MethodNotAllowedError())(scope, receive, sender)
         else:
             try:
-                await self._app({**scope, "method": "GET", WITH_BODY: method == "GET"}, receive, exchange)
+                await self._app({**scope, "method": "GET", WITH_BODY: method == "GET"}, receive, sender)
             except Exception as error:
-                if exchange.started:
+                if sender.started:
                     raise
-                await problem_response(request, error)(scope, receive, exchange)
+                await problem_response(request, error)(scope, receive, sender)
 
 
-class Exchange:
-    """The sending side of one request: adds the headers, and drops the body of an answer to HEAD."""
+class CensusSender:
+    """Sends the answer to one request: adds the headers, and drops the body of an answer to HEAD."""
 
     def __init__(self, send: Send, *, with_body: bool = True) -> None:
         self._send = send

@@ -15,7 +15,7 @@ from localidades_api.embedded import provide_database
 from localidades_api.errors import ConfigurationError, UnavailableError
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.repository import CatalogueRepository
-from localidades_api.schemas import PublishedRelease, Release, Totals
+from localidades_api.schemas import PublishedRelease, Release
 from localidades_api.settings import Settings, read_settings
 
 
@@ -105,18 +105,7 @@ async def _read_releases(url: str, settings: Settings) -> tuple[list[Release], R
 
 def releases_as_object(releases: list[Release], current: Release | None) -> dict[str, object]:
     """Return releases as what JSON can hold, each as the service's own list shows it."""
-    shown = [
-        PublishedRelease(
-            release=release.name,
-            current=release == current,
-            published_at=release.published_at,
-            source=release.source,
-            sha256=release.sha256,
-            totals=Totals.of(release),
-        )
-        for release in releases
-    ]
-    return {"releases": [release.model_dump(mode="json") for release in shown]}
+    return {"releases": [PublishedRelease.of(release, current).model_dump(mode="json") for release in releases]}
 
 
 def tabulate(releases: list[Release], current: Release | None) -> Table:

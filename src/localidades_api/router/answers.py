@@ -4,10 +4,10 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, NamedTuple, Self, cast
+from typing import Annotated, Any, NamedTuple, Self, cast
 from urllib.parse import urlencode
 
-from fastapi import Request
+from fastapi import Depends, Request
 from pydantic_core import from_json
 from starlette.responses import Response
 
@@ -20,7 +20,14 @@ from localidades_api.releases import ReleaseTracker
 from localidades_api.renderers import JSON, Renderer, View, select_renderer
 from localidades_api.repository import CatalogueRepository, ChangesRepository, RecordsRepository, SearchRepository
 from localidades_api.router.queries import ReleaseQuery
-from localidades_api.schemas import PAGE_SIZE, InvalidParametersProblem, NotAcceptableProblem, Problem, Release
+from localidades_api.schemas import (
+    PAGE_SIZE,
+    InvalidPageProblem,
+    InvalidParametersProblem,
+    NotAcceptableProblem,
+    Problem,
+    Release,
+)
 from localidades_api.selections import Selections
 
 
@@ -48,6 +55,9 @@ class Catalogue:
     async def compare(self, old: Release, new: Release) -> "array[int]":
         """Return what changed between two releases: pairs of a kind's number and a key, in this order."""
         return await self.selections.find((new.id, old.id), lambda: self.changes.find_changes(old, new))
+
+
+ReadFrom = Annotated[Catalogue, Depends(Catalogue.of)]
 
 
 class Paging(NamedTuple):
@@ -186,4 +196,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         "description": "A parameter is unknown, repeated or out of its bounds.",
     },
     503: {"model": Problem, "description": "No catalogue is published yet, or the database does not answer."},
+}
+NO_PAGE: dict[int | str, dict[str, Any]] = {
+    404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."}
 }

@@ -90,6 +90,22 @@ def of_pydantic() -> set[str]:
     return {*found, " or "}
 
 
+async def test_links_of_a_page_keep_to_the_language_that_was_asked_for(client: httpx.AsyncClient) -> None:
+    for target in ("localidades/", "municipios/", "localidades/?ambito=U"):
+        address = f"/api/census/{target}"
+        asked = await client.get(
+            address, params={"format": "api", "lang": "es", "page_size": "1", **parameters(target)}
+        )
+        assert all(link.endswith("lang=es") for link in re.findall("<([^>]+)>", asked.headers["link"]))
+        left = await client.get(address, params={"format": "api", **parameters(target)})
+        data = await client.get(address, params={"format": "json", "lang": "es", **parameters(target)})
+        assert "lang" not in left.headers["link"] + data.headers["link"]
+
+
+def parameters(target: str) -> dict[str, str]:
+    return dict(part.split("=") for part in target.partition("?")[2].split("&") if part)
+
+
 WRONG = [
     "localidades/?format=x",
     "localidades/?page=0",

@@ -1,5 +1,6 @@
 """Which releases there are and which one is served, known to this process without asking for each request."""
 
+import hashlib
 import logging
 from collections.abc import Mapping
 
@@ -27,6 +28,12 @@ class ReleaseTracker:
     def every(self) -> list[Release]:
         """The releases there are, oldest first."""
         return list(self._by_name.values())
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve hexadecimal digits that are others when there are other releases: of answers that show several."""
+        names = "/".join(self._by_name)
+        return hashlib.blake2b(names.encode(), digest_size=6).hexdigest()
 
     async def current(self) -> Release:
         """Return the release that is served; raise NoReleaseError before the first publication."""

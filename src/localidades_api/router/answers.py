@@ -90,7 +90,8 @@ class Paging(NamedTuple):
 class Exchange:
     """One request: of which release, in which representation, and what that makes of an answer.
 
-    `pinned` is the release that was asked for by name; `variant` tells answers apart that depend on more than it.
+    `pinned` is the release that was asked for by name; `variant` tells answers apart that depend on more than it,
+    `page_variant` pages for people that do.
     """
 
     request: Request
@@ -99,6 +100,7 @@ class Exchange:
     pinned: str | None = None
     language: Language = "en"
     variant: str = ""
+    page_variant: str = ""
 
     @classmethod
     async def begin(cls, request: Request, query: ReleaseQuery, catalogue: Catalogue) -> Self:
@@ -120,7 +122,7 @@ class Exchange:
 
     def _representation(self, format_: str) -> str:
         """Name what an answer depends on besides the release."""
-        return f"{format_}{self.variant}" + (f".{self.language}" if format_ == "api" else "")
+        return f"{format_}{self.variant}" + (f"{self.page_variant}.{self.language}" if format_ == "api" else "")
 
     def links(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return what the links of a list keep to: the release that answers, and the filters."""
@@ -135,6 +137,8 @@ class Exchange:
             pinned = {"format": format_, **paging.parameters}
             if paging.page_size != PAGE_SIZE:
                 pinned["page_size"] = str(paging.page_size)
+            if format_ == "api" and (language := self.request.query_params.get("lang")):
+                pinned["lang"] = language
             headers["Link"] = link_header(self.request.scope["path"], pinned, paging.page, paging.total_pages)
         return headers
 

@@ -1,6 +1,5 @@
 """Releases: which there are, and what changed between two of them."""
 
-import hashlib
 from array import array
 from bisect import bisect_left
 from collections.abc import AsyncIterator
@@ -34,8 +33,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     """List the releases there are, oldest first."""
     exchange = await Exchange.begin(request, ReleaseQuery(format=query.format, lang=query.lang), catalogue)
     every = catalogue.releases.every
-    names = hashlib.blake2b("/".join(release.name for release in every).encode(), digest_size=6).hexdigest()
-    exchange = replace(exchange, variant=f".{names}")
+    exchange = replace(exchange, variant=f".{catalogue.releases.fingerprint}")
     paging = Paging(len(every), query.page, query.page_size).check()
     if exchange.holds:
         return exchange.not_modified(paging)

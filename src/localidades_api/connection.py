@@ -29,7 +29,9 @@ from localidades_api.problems import problem_response
 if TYPE_CHECKING:
     import asyncio
 
+    from uvicorn._types import ASGI3Application
     from uvicorn.config import Config
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
     from uvicorn.server import ServerState
 
 _LONGEST_TARGET = 8 * 1024
@@ -63,6 +65,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._between_looks = min(header_timeout, send_timeout, self.timeout_keep_alive, _LINGER)
         self._since = 0.0  # when the client came to owe what it owes
         self._unsent, self._unsent_since = 0, 0.0
+        self._running: RequestResponseCycle | None = None  # the last that was given to the application
         self._received = 0
         self._whole: object = None  # the scope of the last request that has come to its end
         self._unfinished: object = None  # the scope of one that had not, when last it was read from
@@ -77,8 +80,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._next_look = self.loop.call_later(self._between_looks, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave nothing behind."""
+        """Leave nothing behind: uvicorn tells the last request that came, which may wait behind the one that runs."""
         self._next_look.cancel()
+        if self._running:
+            self._running.disconnected = True
+            self._running.message_event.set()
         super().connection_lost(exc)
 
     # -- What comes in
@@ -123,10 +129,12 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         if self._in_head():
             self._refuse(HeaderFieldsTooLargeError())
-        elif self._is_answering():
-            self.transport.abort()
         else:
-            self._leave()
+            self._leaving = True
+            if self._is_answering():
+                self.transport.abort()
+            else:
+                self._leave()
 
     def on_url(self, url: bytes) -> None:
         """Take a part of the target."""
@@ -141,6 +149,10 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_message_complete()
 
     # -- Turns
+
+    def _start_asgi_task(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
         """Go on to what waits, as uvicorn does, but without a timer of its own for the silence after each answer."""
@@ -218,7 +230,9 @@ class BoundedProtocol(HttpToolsProtocol):
         return self._since + patience, self.transport.close
 
     def _time_out(self) -> None:
+        """Close at once: one who has sent so little is not kept from reading by what it still sends."""
         self._refuse(RequestTimeoutError())
+        self.transport.close()
 
     def _bytes_unsent(self) -> int:
         """Return how much the client has not taken yet.

@@ -18,7 +18,10 @@ LocalidadesError                 500
 │   │   └── InvalidPageError     404, with the number of pages
 │   ├── GoneError                410, with the last release that knew the key
 │   ├── MethodNotAllowedError    405
-│   └── NotAcceptableError       406
+│   ├── NotAcceptableError       406
+│   ├── RequestTimeoutError      408, and the connection ends
+│   ├── UriTooLongError          414, and the connection ends
+│   └── HeaderFieldsTooLargeError 431, and the connection ends
 └── UnavailableError             503, with Retry-After
     ├── NoReleaseError           nothing has been published yet
     └── DatabaseUnavailableError the database does not answer
@@ -39,7 +42,7 @@ class LocalidadesError(Exception):
     @property
     def detail(self) -> str:
         """The sentence for the user, without anything that the user sent."""
-        return str(self)
+        return str(self) or self.meaning
 
     @property
     def members(self) -> dict[str, object]:
@@ -195,6 +198,36 @@ class NotAcceptableError(RequestError):
     def members(self) -> dict[str, object]:
         """The media types there are."""
         return {"available": self.media_types}
+
+
+class RequestTimeoutError(RequestError):
+    """A request that was begun and not finished in its time."""
+
+    status = 408
+    title = "Request Timeout"
+    slug = "request-timeout"
+    meaning = "The request was begun and not finished in its time."
+    remedy = "Send it whole, on a new connection."
+
+
+class UriTooLongError(RequestError):
+    """A target of more bytes than any address of the service has."""
+
+    status = 414
+    title = "URI Too Long"
+    slug = "uri-too-long"
+    meaning = "The address, with its query, is longer than 8 KiB."
+    remedy = "Ask for less at a time: no address of the service needs as much."
+
+
+class HeaderFieldsTooLargeError(RequestError):
+    """A head of more bytes than are read."""
+
+    status = 431
+    title = "Request Header Fields Too Large"
+    slug = "header-fields-too-large"
+    meaning = "The request's first line and headers are larger than 16 KiB."
+    remedy = "Leave out headers that the service does not read, such as cookies."
 
 
 class UnavailableError(LocalidadesError):

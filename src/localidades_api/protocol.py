@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING, cast
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from localidades_api.connection import BoundedProtocol
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from localidades_api.front import Layer
 
 
-class ReadyBytesProtocol(HttpToolsProtocol):
+class ReadyBytesProtocol(BoundedProtocol):
     """Writes what is at hand in front of routing, in the place where uvicorn starts a task for the application.
 
     uvicorn checks and copies each header of each answer and starts a task for it; for a page that is held, that was
@@ -21,7 +23,6 @@ class ReadyBytesProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
         """Answer, or have the application do so."""
-        self._unset_keepalive_if_required()  # set by an answer before, in the same read
         front: Layer = self.app_state["front"]
         # With a pipeline waiting, answers would start each other, each a few frames deeper in the stack.
         idle = not self.pipeline and not self.flow.write_paused and not self.transport.is_closing()

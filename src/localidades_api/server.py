@@ -1,5 +1,6 @@
 """The HTTP server: one listening socket, and the processes that answer on it."""
 
+import asyncio
 import errno
 import multiprocessing
 import os
@@ -8,6 +9,8 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
+from typing import cast
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
@@ -16,7 +19,7 @@ from localidades_api.app import create_app
 from localidades_api.errors import ConfigurationError
 from localidades_api.front import Layer, put_layers_before
 from localidades_api.protocol import ReadyBytesProtocol
-from localidades_api.settings import read_settings
+from localidades_api.settings import Settings, read_settings
 
 _BACKLOG = 2048
 _LISTENING_REMEDIES = {
@@ -44,12 +47,14 @@ def listen(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-def run_server(listener: socket.socket, workers: int) -> None:
+def run_server(listener: socket.socket, workers: int, settings: Settings) -> None:
     """Answer requests until SIGINT or SIGTERM."""
+    protocol = partial(ReadyBytesProtocol, header_timeout=settings.header_timeout, send_timeout=settings.send_timeout)
     config = uvicorn.Config(
         "localidades_api.server:create_worker_app",
         factory=True,
-        http=ReadyBytesProtocol,
+        http=cast("type[asyncio.Protocol]", protocol),  # it is called to make one
+        ws="none",  # whatever is installed beside the service
         workers=workers,
         server_header=False,
         access_log=False,  # a line a request costs more than the request

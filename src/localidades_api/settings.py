@@ -66,6 +66,14 @@ class Settings(BaseSettings):
         int, Field(ge=0, description="Memory of each worker for pages; the default holds a whole release, 0 none.")
     ] = 64 * 1024**2
 
+    header_timeout: Annotated[
+        float,
+        Field(gt=0, le=3600, description="Seconds that a client has to send a request that it began, or to begin one."),
+    ] = 10.0
+    send_timeout: Annotated[
+        float, Field(gt=0, le=3600, description="Seconds that a client may take nothing of its answer.")
+    ] = 60.0
+
     @model_validator(mode="after")
     def _refuse_unknown_variables(self) -> Self:
         known = {PREFIX + name.upper() for name in type(self).model_fields}

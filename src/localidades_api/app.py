@@ -18,6 +18,7 @@ from localidades_api import __version__, health, problem_types, router
 from localidades_api.census import PREFIX, CensusHeaders
 from localidades_api.database import Database
 from localidades_api.errors import ConfigurationError
+from localidades_api.gauges import Gauges
 from localidades_api.openapi import describe
 from localidades_api.page_cache import PageCache
 from localidades_api.problems import install_handlers
@@ -52,12 +53,16 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     # What has been loaded by now lives as long as the process: no collection needs to go through it again.
     gc.collect()
     gc.freeze()
-    following = asyncio.create_task(pages.follow(settings.release_poll))
+    following = [
+        asyncio.create_task(pages.follow(settings.release_poll)),
+        asyncio.create_task(Gauges(database, pages, releases).follow()),
+    ]
     try:
         yield
     finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
         await database.dispose()
 
 

@@ -8,10 +8,11 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from localidades_api.census import CENSUS_HEADERS, LOCALIDADES, Exchange
+from localidades_api.census import CENSUS_HEADERS, LOCALIDADES, OPERATION, Exchange
 from localidades_api.errors import LocalidadesError, NotAcceptableError
 from localidades_api.freshness import is_fresh
 from localidades_api.languages import LANGUAGES, Language, choose_language
+from localidades_api.metrics import TALLY
 from localidades_api.negotiation import choose_media_type
 from localidades_api.page_cache import PageCache, RawHeaders, Shelf, on_wire, raw_headers
 from localidades_api.problems import problem_response
@@ -65,6 +66,7 @@ class FastPath:
         if _holds(scope, shelf):
             return ReadyAnswer(304, shelf.not_modified_on_wire(asked.number), b"")
         if page := shelf.pages[asked.number]:
+            TALLY.page_hits += 1
             return ReadyAnswer(200, shelf.page_headers_on_wire(page), page.body)
         return None
 
@@ -94,12 +96,13 @@ class FastPath:
 
     async def _answer(self, shelf: Shelf, number: int, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a page that there is, as JSON."""
+        scope[OPERATION] = "list_localities"
         headers: RawHeaders
         try:
             if _holds(scope, shelf):
                 status, headers, body = 304, shelf.not_modified(number), b""
             else:
-                page = shelf.pages[number] or await self._pages.page(shelf.release, number)
+                page = await self._pages.page(shelf.release, number)
                 status, headers, body = 200, raw_headers(shelf.freshness, page), page.body
         except LocalidadesError as error:
             await problem_response(Request(scope, receive), error)(scope, receive, Exchange(send))

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.census import CENSUS_HEADERS, LOCALIDADES, OPERATION, Exchange
-from localidades_api.errors import LocalidadesError, NotAcceptableError
+from localidades_api.errors import NotAcceptableError
 from localidades_api.freshness import is_fresh
 from localidades_api.languages import LANGUAGES, Language, choose_language
 from localidades_api.metrics import TALLY
@@ -104,7 +104,7 @@ class FastPath:
             else:
                 page = await self._pages.page(shelf.release, number)
                 status, headers, body = 200, raw_headers(shelf.freshness, page), page.body
-        except LocalidadesError as error:
+        except Exception as error:  # noqa: BLE001  # nothing has been sent yet: whatever it is becomes an answer
             await problem_response(Request(scope, receive), error)(scope, receive, Exchange(send))
             return
         await send({"type": "http.response.start", "status": status, "headers": headers + CENSUS_HEADERS})

@@ -47,7 +47,7 @@ class JsonFormatter(logging.Formatter):
             fields["id"] = id_
         if record.exc_info:
             fields["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(fields, ensure_ascii=False)
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
 class ConsoleFormatter(logging.Formatter):

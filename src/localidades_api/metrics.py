@@ -7,9 +7,10 @@ much beside a page that is held: what each request counts stays in plain Python 
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.metrics_core import Metric
@@ -81,6 +82,10 @@ RELEASE_CHECKED.set_to_current_time()  # a worker that starts has not been faili
 EVENT_LOOP_LAG = _gauge(
     "event_loop_lag_seconds", "The longest that the event loop was late within the last minute.", "livemax"
 )
+for _reason in ("overloaded", "rate_limit"):
+    REQUESTS_REFUSED.labels(_reason)  # a series that begins with its first event hides it from `rate`
+for _kind in ("connection", "timeout"):
+    DATABASE_ERRORS.labels(_kind)
 
 
 class Tally:
@@ -123,13 +128,25 @@ TALLY = Tally()
 class _OfAllWorkers(Collector):
     def collect(self) -> Iterator[Metric]:
         folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
-        if folder:
-            _forget_the_dead(Path(folder))
-        for metric in MultiProcessCollector(None).collect() if folder else _registry.collect():  # type: ignore[no-untyped-call]  # the library's
+        for metric in _merge(Path(folder)) if folder else _registry.collect():
             if metric.name == "localidades_release_info":
                 # A value can be set but not taken back: releases that were served before stay, as 0.
                 metric.samples = [sample for sample in metric.samples if sample.value]
             yield metric
+
+
+def _merge(folder: Path) -> Iterable[Metric]:
+    _forget_the_dead(folder)
+    files = [str(path) for path in folder.glob("*.db") if _has_values(path)]
+    return cast("Iterable[Metric]", MultiProcessCollector.merge(files))  # type: ignore[no-untyped-call]  # the library's
+
+
+def _has_values(path: Path) -> bool:
+    """Tell whether a file can be read: that of a worker which is just starting has no length yet."""
+    try:
+        return path.stat().st_size > 0
+    except FileNotFoundError:  # as another worker is asked at the same time
+        return False
 
 
 def _forget_the_dead(folder: Path) -> None:

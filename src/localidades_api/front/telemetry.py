@@ -124,7 +124,9 @@ class _Watch:
 
 
 def _operation(scope: MutableMapping[str, Any]) -> str:
-    """Return the name of the function that answered; what leads to none is not told apart."""
+    """Return the name of the function that answered, or `static`; what leads nowhere is not told apart."""
     if name := scope.get(OPERATION):
         return str(name)
-    return getattr(scope.get("route"), "name", None) or "none"
+    if "route" in scope:
+        return str(scope["route"].name)
+    return "static" if "endpoint" in scope else "none"

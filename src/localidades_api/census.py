@@ -14,6 +14,7 @@ PREFIX = "/api/census"
 LOCALIDADES = f"{PREFIX}/localidades/"
 
 WITH_BODY = "localidades.with_body"  # in the scope: False for a HEAD, which need not make what is not sent
+OPERATION = "localidades.operation"  # in the scope, once it is known: the name of the function that answers
 
 _CORS = {
     "Access-Control-Allow-Origin": "*",
@@ -54,12 +55,16 @@ class CensusHeaders:
         elif method not in {"GET", "HEAD"}:
             await problem_response(request, MethodNotAllowedError())(scope, receive, sender)
         else:
+            inner = {**scope, "method": "GET", WITH_BODY: method == "GET"}
             try:
-                await self._app({**scope, "method": "GET", WITH_BODY: method == "GET"}, receive, sender)
+                await self._app(inner, receive, sender)
             except Exception as error:
                 if sender.started:
                     raise
                 await problem_response(request, error)(scope, receive, sender)
+            finally:
+                if "route" in inner:
+                    scope[OPERATION] = inner["route"].name
 
 
 class CensusSender:

@@ -27,6 +27,7 @@ LocalidadesError                 500
     └── DatabaseUnavailableError the database does not answer
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 
@@ -267,9 +268,17 @@ class DatabaseUnavailableError(UnavailableError):
     remedy = "Ask again after the seconds of `Retry-After`; what the service holds in memory it goes on answering."
 
     def __init__(
-        self, text: str = "The database does not answer: see that it runs and that DATABASE_URL is right."
+        self,
+        text: str = "The database does not answer: see that it runs and that DATABASE_URL is right.",
+        served: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(text)
+        self.served = served or {}
+
+    @property
+    def members(self) -> dict[str, object]:
+        """For a probe: what goes on being served from memory."""
+        return dict(self.served)
 
     @property
     def detail(self) -> str:

@@ -10,10 +10,11 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from localidades_api.census import CENSUS_HEADERS, LOCALIDADES, CensusSender
-from localidades_api.errors import LocalidadesError, NotAcceptableError
+from localidades_api.census import CENSUS_HEADERS, LOCALIDADES, OPERATION, CensusSender
+from localidades_api.errors import NotAcceptableError
 from localidades_api.freshness import is_fresh
 from localidades_api.languages import LANGUAGES, Language, choose_language
+from localidades_api.metrics import TALLY
 from localidades_api.negotiation import choose_media_type
 from localidades_api.page_cache import PageCache, RawHeaders, Shelf, on_wire, raw_headers
 from localidades_api.problems import problem_response
@@ -71,6 +72,7 @@ class FastPath:
         if _holds(scope, shelf):
             return ReadyAnswer(304, shelf.not_modified_on_wire(asked.number), b"")
         if page := shelf.pages[asked.number]:
+            TALLY.page_hits += 1
             return ReadyAnswer(200, shelf.page_headers_on_wire(page), page.body)
         return None
 
@@ -100,14 +102,15 @@ class FastPath:
 
     async def _answer(self, shelf: Shelf, number: int, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a page that there is, as JSON."""
+        scope[OPERATION] = "list_localities"
         headers: RawHeaders
         try:
             if _holds(scope, shelf):
                 status, headers, body = 304, shelf.not_modified(number), b""
             else:
-                page = shelf.pages[number] or await self._pages.page(shelf.release, number)
+                page = await self._pages.page(shelf.release, number)
                 status, headers, body = 200, raw_headers(shelf.freshness, page), page.body
-        except LocalidadesError as error:
+        except Exception as error:  # noqa: BLE001  # nothing has been sent yet: whatever it is becomes an answer
             await problem_response(Request(scope, receive), error)(scope, receive, CensusSender(send))
             return
         await send({"type": "http.response.start", "status": status, "headers": headers + CENSUS_HEADERS})

@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import platformdirs
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
@@ -73,6 +73,19 @@ class Settings(BaseSettings):
     send_timeout: Annotated[
         float, Field(gt=0, le=3600, description="Seconds that a client may take nothing of its answer.")
     ] = 60.0
+    operations_port: Annotated[
+        int | None,
+        Field(ge=1, le=65535, description="A port of their own for probes and figures; unset, they are on --port."),
+    ] = None
+    access_log: Annotated[
+        bool, Field(description="Whether each request is a line of log; one that fails here (5xx) always is.")
+    ] = False
+    log_format: Annotated[
+        Literal["console", "json"], Field(description="Log for people, or JSON, an object a line.")
+    ] = "console"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Field(description="What is logged of the service's own doings.")
+    ] = "info"
 
     @model_validator(mode="after")
     def _refuse_unknown_variables(self) -> Self:

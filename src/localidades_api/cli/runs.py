@@ -134,11 +134,13 @@ def print_where_to_look(url: str, settings: Settings, address: tuple[str, int]) 
         shown = f"unknown: {error}"
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     root = f"http://{host}:{address[1]}"
+    port = settings.operations_port
+    probes = f"\n  probes   http://{host}:{port}/readyz" if port else ""
     console.print(
         f"localidades-api {__version__}\n"
         f"  release  {shown}\n"
         f"  list     {root}/api/census/localidades/\n"
         f"  browse   {root}/api/census/localidades/?format=api\n"
-        f"  docs     {root}/docs",
+        f"  docs     {root}/docs{probes}",
         markup=False,
     )

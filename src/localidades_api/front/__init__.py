@@ -8,12 +8,17 @@ from fastapi import FastAPI
 
 from localidades_api.fast_path import FastPath
 from localidades_api.front.layers import Layer
+from localidades_api.front.operations import OperationsPort
+from localidades_api.front.telemetry import Telemetry
 from localidades_api.settings import Settings
 
 
-def put_layers_before(app: FastAPI, settings: Settings) -> Layer:  # noqa: ARG001  # the layers to come are chosen by them
+def put_layers_before(app: FastAPI, settings: Settings) -> Layer:
     """Return the outermost layer of those that the settings ask for."""
-    return FastPath(app)
+    layer: Layer = FastPath(app)
+    if settings.operations_port is not None:
+        layer = OperationsPort(layer, settings.operations_port)
+    return Telemetry(layer, app, settings)
 
 
 __all__ = ["Layer", "put_layers_before"]

@@ -44,8 +44,8 @@ def listen(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-def run_server(listener: socket.socket, workers: int) -> None:
-    """Answer requests until SIGINT or SIGTERM."""
+def run_server(listener: socket.socket, workers: int, shutdown_timeout: int) -> None:
+    """Answer requests until SIGINT or SIGTERM, and for so many seconds more those that are under way."""
     config = uvicorn.Config(
         "localidades_api.server:create_worker_app",
         factory=True,
@@ -54,6 +54,8 @@ def run_server(listener: socket.socket, workers: int) -> None:
         server_header=False,
         access_log=False,  # a line a request costs more than the request
         backlog=_BACKLOG,
+        proxy_headers=False,  # a layer does it (front.proxies), and believes nobody unless told to
+        timeout_graceful_shutdown=shutdown_timeout,
     )
     with suppress(KeyboardInterrupt):
         if workers > 1:

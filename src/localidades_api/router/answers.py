@@ -11,6 +11,7 @@ from fastapi import Request
 from pydantic_core import from_json
 from starlette.responses import Response
 
+from localidades_api.downloads import Transfers
 from localidades_api.errors import InvalidPageError
 from localidades_api.freshness import entity_tag, freshness_headers, is_fresh
 from localidades_api.languages import Language, preferred_language
@@ -35,6 +36,7 @@ class Catalogue:
     search: SearchRepository
     changes: ChangesRepository
     records: RecordsRepository
+    transfers: Transfers
 
     @classmethod
     async def of(cls, request: Request) -> Self:
@@ -185,5 +187,8 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         "model": InvalidParametersProblem,
         "description": "A parameter is unknown, repeated or out of its bounds.",
     },
-    503: {"model": Problem, "description": "No catalogue is published yet, or the database does not answer."},
+    503: {
+        "model": Problem,
+        "description": "No catalogue is published yet, the database does not answer, or there is too much to do.",
+    },
 }

@@ -15,7 +15,8 @@ _SECTION = re.compile(r"<section.*?</section>", re.DOTALL)
 # What clients have been told: a slug is never renamed, and one that is no longer used stays.
 SLUGS = {
     "bad-request", "database-unavailable", "gone", "internal-error", "invalid-page", "invalid-parameters",
-    "method-not-allowed", "no-release", "not-acceptable", "not-found", "unavailable",
+    "method-not-allowed", "no-release", "not-acceptable", "not-found", "overloaded", "too-many-requests", "unavailable",
+    "untrusted-host",
 }  # fmt: skip
 
 

@@ -55,7 +55,7 @@ class Transfers:
         Raises OverloadedError where enough are being sent.
         """
         if self.under_way >= self._most:
-            raise OverloadedError("As many files are being sent as this service sends at one time.")
+            raise OverloadedError
         self.under_way += 1
         try:
             return Download(await _begun(chunks), headers, file_type, self.end)

@@ -248,8 +248,8 @@ class OverloadedError(UnavailableError):
     remedy = "Ask again after the seconds of `Retry-After`, and later each time; ask for fewer things at one time."
     retry_after = 1
 
-    def __init__(self, text: str = "The service has too much to do at the moment.") -> None:
-        super().__init__(text)
+    def __init__(self) -> None:
+        super().__init__("The service has too much to do at the moment.")
 
 
 class NoReleaseError(UnavailableError):

@@ -16,9 +16,10 @@ from localidades_api.app import create_app
 from localidades_api.errors import ConfigurationError
 from localidades_api.front import Layer, put_layers_before
 from localidades_api.protocol import ReadyBytesProtocol
-from localidades_api.settings import read_settings
+from localidades_api.settings import Settings, read_settings
 
 _BACKLOG = 2048
+_WORKER_PATIENCE = 30  # seconds for a new worker to be ready, or for one to say that it is alive, on a busy machine
 _LISTENING_REMEDIES = {
     errno.EADDRINUSE: "another server runs there, so choose another --port",
     errno.EACCES: "choose a --port above 1023",
@@ -44,8 +45,8 @@ def listen(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-def run_server(listener: socket.socket, workers: int, shutdown_timeout: int) -> None:
-    """Answer requests until SIGINT or SIGTERM, and for so many seconds more those that are under way."""
+def run_server(listener: socket.socket, workers: int, settings: Settings) -> None:
+    """Answer requests until SIGINT or SIGTERM, and for a while longer those that are under way."""
     config = uvicorn.Config(
         "localidades_api.server:create_worker_app",
         factory=True,
@@ -55,7 +56,8 @@ def run_server(listener: socket.socket, workers: int, shutdown_timeout: int) -> 
         access_log=False,  # a line a request costs more than the request
         backlog=_BACKLOG,
         proxy_headers=False,  # a layer does it (front.proxies), and believes nobody unless told to
-        timeout_graceful_shutdown=shutdown_timeout,
+        timeout_worker_healthcheck=_WORKER_PATIENCE,
+        timeout_graceful_shutdown=settings.shutdown_timeout,
     )
     with suppress(KeyboardInterrupt):
         if workers > 1:

@@ -71,7 +71,7 @@ def serve(
             # Worker processes read their settings from the environment, as this one did.
             os.environ["DATABASE_URL"] = url
             print_where_to_look(url, settings, listener.getsockname())
-            run_server(listener, workers, settings.shutdown_timeout)
+            run_server(listener, workers, settings)
 
 
 @app.command("import", epilog=end_of_help("import"))

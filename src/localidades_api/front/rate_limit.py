@@ -4,7 +4,6 @@ The library `limits` was tried: what it holds in memory has no bound, and a thre
 hundredth of a second, which with 100,000 addresses stops the event loop for tens of milliseconds.
 """
 
-import math
 import time
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
@@ -19,6 +18,7 @@ from localidades_api.front.refusals import refuse, send_ready
 from localidades_api.page_cache import on_wire
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+_NANOSECONDS = 1_000_000_000  # in a second
 _MOST_CLIENTS = 65_536  # some 20 MB; of more, those are forgotten that have not asked for longest
 _TAKEN = "localidades.rate_limit"  # in the scope: that the request has been counted, and what it found
 _EXCEEDED = TooManyRequestsError()
@@ -31,7 +31,7 @@ class _Window:
 
     __slots__ = ("ends", "used")
 
-    def __init__(self, ends: float) -> None:
+    def __init__(self, ends: int) -> None:
         self.ends = ends
         self.used = 0
 
@@ -80,12 +80,12 @@ class RateLimit:
 
     def _take(self, scope: Scope) -> _Taken:
         client = _name(scope["client"][0]) if scope["client"] else ""
-        now = time.monotonic()
+        now = time.monotonic_ns()
         window = self._windows.get(client)
         if window is None or window.ends <= now:
-            window = self._windows[client] = _Window(now + self._seconds)
+            window = self._windows[client] = _Window(now + self._seconds * _NANOSECONDS)
         window.used += window.used <= self._quota
-        return self._quota - window.used, math.ceil(window.ends - now)
+        return self._quota - window.used, -((now - window.ends) // _NANOSECONDS)  # rounded up
 
     def _headers(self, taken: _Taken) -> list[tuple[bytes, bytes]]:
         return [self._policy, (b"ratelimit", b'"default";r=%d;t=%d' % (max(taken[0], 0), taken[1])), _EXPOSED]

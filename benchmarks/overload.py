@@ -1,4 +1,6 @@
-"""What a running service does when it is asked for three times what it can: `python -m benchmarks.overload URL`.
+"""What a running service does when it is asked for three times what it can.
+
+`python -m benchmarks.overload URL [TARGET]`; `{}` in the target stands for a number.
 
 Load comes at its own rate, whether answers do or not, as a crowd's does: a client that waits for each answer before it
 asks again would slow down with the service. Capacity is measured in between, for other people use the machine too.
@@ -18,8 +20,8 @@ from urllib.parse import urlsplit
 
 import uvloop
 
-TARGET = "/api/census/localidades/?page={}&page_size=49"  # no page that is held, so each needs the database
-PAGES = 6000
+PAGE = "/api/census/localidades/?page={}&page_size=49"  # no page that is held, so each needs the database
+NUMBERS = 6000
 CONNECTIONS = 1000  # of the crowd
 BUSY = 12  # clients that keep the service busy, and no more than that
 ROUNDS = 2
@@ -32,6 +34,7 @@ class Load:
     """Requests that are sent when they are due, and what becomes of them."""
 
     address: tuple[str, int]
+    target: str
     seconds: float
     rate: float = 0  # a second; 0 is one after the other on each connection
     due: deque[float] = field(default_factory=deque)
@@ -86,7 +89,7 @@ class Connection(asyncio.Protocol):
     def ask(self, due: float) -> None:
         """Send a request."""
         self._due = due
-        target = TARGET.format(self._load.chance.randint(1, PAGES))
+        target = self._load.target.format(self._load.chance.randint(1, NUMBERS))
         self.transport.write(f"GET {target} HTTP/1.1\r\nHost: {self._load.address[0]}\r\n\r\n".encode())
 
     def data_received(self, data: bytes) -> None:
@@ -116,20 +119,20 @@ def describe(name: str, loads: Sequence[Load]) -> float:
     return rate
 
 
-async def main(url: str) -> None:
+async def main(url: str, target: str = PAGE) -> None:
     """Measure capacity and overload by turns, then what is left of it."""
     parts = urlsplit(url)
     address = (parts.hostname or "", parts.port or 80)
     able, over = [], []
     for _ in range(ROUNDS):
-        able.append(await Load(address, ABLE).run(BUSY))
+        able.append(await Load(address, target, ABLE).run(BUSY))
         rate = FACTOR * len(able[-1].answers) / ABLE
-        over.append(await Load(address, CROWDED, rate).run(CONNECTIONS))
-    after = await Load(address, AFTER, rate / FACTOR / 10).run(BUSY)
+        over.append(await Load(address, target, CROWDED, rate).run(CONNECTIONS))
+    after = await Load(address, target, AFTER, rate / FACTOR / 10).run(BUSY)
     capacity = describe("capacity", able)
     print(f"share    {describe(f'×{FACTOR}', over) / capacity:.0%} of the capacity")
     describe("after", [after])
 
 
 if __name__ == "__main__":
-    uvloop.run(main(sys.argv[1]))
+    uvloop.run(main(*sys.argv[1:]))

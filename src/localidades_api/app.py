@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from localidades_api import __version__, health, problem_types, router
 from localidades_api.census import PREFIX, CensusHeaders
 from localidades_api.database import Database
+from localidades_api.downloads import Transfers
 from localidades_api.errors import ConfigurationError
 from localidades_api.gauges import Gauges
 from localidades_api.openapi import describe
@@ -51,6 +52,7 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         SearchRepository(database),
         ChangesRepository(database),
         RecordsRepository(database),
+        Transfers(settings.max_downloads),
     )
     # What has been loaded by now lives as long as the process: no collection needs to go through it again.
     gc.collect()

@@ -32,6 +32,18 @@ _PREFLIGHT = {
 }
 
 
+def is_census(scope: Scope) -> bool:
+    """Tell whether a request is for something of the census."""
+    return f"{scope['path']}/".startswith(f"{PREFIX}/")
+
+
+def complete(headers: MutableHeaders) -> None:
+    """Add to an answer's headers what holds for all of the census."""
+    headers["Allow"] = "GET"
+    headers["Vary"] = ", ".join(["Accept", *headers.getlist("Vary")])
+    headers.update(_CORS)
+
+
 class CensusHeaders:
     """Sets the headers of the census once, in front of routing, where no error escapes it.
 
@@ -44,7 +56,7 @@ class CensusHeaders:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what is no GET, and pass on what is."""
-        if scope["type"] != "http" or not f"{scope['path']}/".startswith(f"{PREFIX}/"):
+        if scope["type"] != "http" or not is_census(scope):
             await self._app(scope, receive, send)
             return
         method = scope["method"]
@@ -79,10 +91,7 @@ class CensusSender:
         """Send a message of the answer."""
         if message["type"] == "http.response.start":
             self.started = True
-            headers = MutableHeaders(scope=message)
-            headers["Allow"] = "GET"
-            headers["Vary"] = ", ".join(["Accept", *headers.getlist("Vary")])
-            headers.update(_CORS)
+            complete(MutableHeaders(scope=message))
         elif message["type"] == "http.response.body" and not self._with_body:
             message = {**message, "body": b""}
         await self._send(message)

@@ -13,6 +13,7 @@ LocalidadesError                 500
 │   └── OutputError              what a command says can't be written
 │       └── ReaderGoneError      nobody reads it any more
 ├── RequestError                 400
+│   ├── UntrustedHostError       400
 │   ├── InvalidParametersError   422
 │   ├── NotFoundError            404
 │   │   └── InvalidPageError     404, with the number of pages
@@ -21,8 +22,10 @@ LocalidadesError                 500
 │   ├── NotAcceptableError       406
 │   ├── RequestTimeoutError      408, and the connection ends
 │   ├── UriTooLongError          414, and the connection ends
+│   ├── TooManyRequestsError     429, with Retry-After
 │   └── HeaderFieldsTooLargeError 431, and the connection ends
 └── UnavailableError             503, with Retry-After
+    ├── OverloadedError          there is more to do than the process takes on
     ├── NoReleaseError           nothing has been published yet
     └── DatabaseUnavailableError the database does not answer
 """
@@ -96,6 +99,17 @@ class RequestError(LocalidadesError):
     slug = "bad-request"
     meaning = "The request is malformed in a way that has no type of its own."
     remedy = "Compare it with an example of the reference."
+
+
+class UntrustedHostError(RequestError):
+    """A Host header that is none of the service's names."""
+
+    slug = "untrusted-host"
+    meaning = "The request names a host that this service does not answer for, or none."
+    remedy = "Ask by one of the names that the service is published under."
+
+    def __init__(self) -> None:
+        super().__init__("This service does not answer for the host that the request names.")
 
 
 class InvalidParametersError(RequestError):
@@ -221,6 +235,19 @@ class UriTooLongError(RequestError):
     remedy = "Ask for less at a time: no address of the service needs as much."
 
 
+class TooManyRequestsError(RequestError):
+    """A client that has asked more often than it may; the layer that counts adds when it may again."""
+
+    status = 429
+    title = "Too Many Requests"
+    slug = "too-many-requests"
+    meaning = "This address has asked more often than the service allows one to."
+    remedy = "Ask again after the seconds of `Retry-After`; the header `RateLimit` says how many requests are left."
+
+    def __init__(self) -> None:
+        super().__init__("This address has used up its requests for now; Retry-After says when there are more.")
+
+
 class HeaderFieldsTooLargeError(RequestError):
     """A head of more bytes than are read."""
 
@@ -245,6 +272,18 @@ class UnavailableError(LocalidadesError):
     def headers(self) -> dict[str, str]:
         """Retry-After in seconds (RFC 9110 §10.2.3)."""
         return {"Retry-After": str(self.retry_after)}
+
+
+class OverloadedError(UnavailableError):
+    """There is more to do than the process takes on at one time."""
+
+    slug = "overloaded"
+    meaning = "The service has as much to do as it takes on at one time; what it holds in memory it goes on answering."
+    remedy = "Ask again after the seconds of `Retry-After`, and later each time; ask for fewer things at one time."
+    retry_after = 1
+
+    def __init__(self) -> None:
+        super().__init__("The service has too much to do at the moment.")
 
 
 class NoReleaseError(UnavailableError):

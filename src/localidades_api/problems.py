@@ -20,6 +20,7 @@ from localidades_api.errors import (
     MethodNotAllowedError,
     NotAcceptableError,
     NotFoundError,
+    OverloadedError,
     RequestError,
 )
 from localidades_api.languages import LANGUAGES, Language, preferred_language
@@ -46,8 +47,14 @@ async def _handle(request: Request, error: Exception) -> Response:
 def problem_response(request: Request, error: Exception) -> Response:
     """Answer an error; of one that was not foreseen the log has the cause and the client only that it happened."""
     known = _translate(error)
-    if known.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    # What is refused for want of room is no fault, and there may be very much of it.
+    if known.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not isinstance(known, OverloadedError):
         _log_fault(known, error)
+    return problem_of(request, known)
+
+
+def problem_of(request: Request, known: LocalidadesError) -> Response:
+    """Answer an error of ours, without a word in the log."""
     content = problem_document(known, request.scope.get("root_path", ""))
     renderer = _renderer_of(request)
     headers = {"Cache-Control": "no-store", **known.headers}

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from localidades_api.front import Layer
 
+_LAST_REQUEST = 1.0  # seconds that a connection has for a request once the process is told to stop
+_ENDING = "localidades.ending"  # in the lifespan's state, which all connections of the process share
+
 
 class ReadyBytesProtocol(BoundedProtocol):
     """Writes what is at hand in front of routing, in the place where uvicorn starts a task for the application.
@@ -21,8 +24,18 @@ class ReadyBytesProtocol(BoundedProtocol):
     more than half of all work (decision 0007).
     """
 
+    def shutdown(self) -> None:
+        """Close after the next answer, which says so, or when none is asked for within a moment.
+
+        A connection that looks idle may have a request on its way, which would be lost if it were closed at once.
+        """
+        self.app_state[_ENDING] = True
+        self.loop.call_later(_LAST_REQUEST, super().shutdown)
+
     def _start_asgi_task(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
         """Answer, or have the application do so."""
+        if _ENDING in self.app_state:
+            cycle.keep_alive = False
         front: Layer = self.app_state["front"]
         # With a pipeline waiting, answers would start each other, each a few frames deeper in the stack.
         idle = not self.pipeline and not self.flow.write_paused and not self.transport.is_closing()

@@ -26,6 +26,7 @@ from localidades_api.settings import Settings, read_settings
 
 _BACKLOG = 2048
 _FIGURES = "PROMETHEUS_MULTIPROC_DIR"  # prometheus-client's
+_WORKER_PATIENCE = 30  # seconds for a new worker to be ready, or for one to say that it is alive, on a busy machine
 _LISTENING_REMEDIES = {
     errno.EADDRINUSE: "another server runs there, so choose another --port",
     errno.EACCES: "choose a --port above 1023",
@@ -52,7 +53,7 @@ def listen(host: str, port: int) -> Iterator[socket.socket]:
 
 
 def run_server(listeners: Sequence[socket.socket], workers: int, settings: Settings) -> None:
-    """Answer requests until SIGINT or SIGTERM."""
+    """Answer requests until SIGINT or SIGTERM, and for a while longer those that are under way."""
     protocol = partial(ReadyBytesProtocol, header_timeout=settings.header_timeout, send_timeout=settings.send_timeout)
     config = uvicorn.Config(
         "localidades_api.server:create_worker_app",
@@ -64,6 +65,9 @@ def run_server(listeners: Sequence[socket.socket], workers: int, settings: Setti
         access_log=False,  # a line a request costs more than the request; see `logs`
         log_config=log_config(settings.log_format, settings.log_level),
         backlog=_BACKLOG,
+        proxy_headers=False,  # a layer does it (front.proxies), and believes nobody unless told to
+        timeout_worker_healthcheck=_WORKER_PATIENCE,
+        timeout_graceful_shutdown=settings.shutdown_timeout,
     )
     with suppress(KeyboardInterrupt):
         if workers > 1:

@@ -6,6 +6,8 @@ from starlette.types import Receive, Scope, Send
 
 from localidades_api.fast_path import ReadyAnswer
 
+_OPERATIONAL = frozenset({"/livez", "/readyz", "/metrics"})
+
 
 class Layer(Protocol):
     """An ASGI application in front of routing."""
@@ -15,3 +17,8 @@ class Layer(Protocol):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on."""
+
+
+def is_operational(scope: Scope) -> bool:
+    """Tell whether a request is a probe's or a collector's: whoever runs the service is never refused."""
+    return scope["path"] in _OPERATIONAL

@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 from pydantic_core import from_json
 from starlette.responses import Response
 
+from localidades_api.downloads import Transfers
 from localidades_api.errors import InvalidPageError
 from localidades_api.freshness import entity_tag, freshness_headers, is_fresh
 from localidades_api.languages import Language, preferred_language
@@ -42,6 +43,7 @@ class Catalogue:
     search: SearchRepository
     changes: ChangesRepository
     records: RecordsRepository
+    transfers: Transfers
 
     @classmethod
     async def of(cls, request: Request) -> Self:
@@ -199,7 +201,10 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         "model": InvalidParametersProblem,
         "description": "A parameter is unknown, repeated or out of its bounds.",
     },
-    503: {"model": Problem, "description": "No catalogue is published yet, or the database does not answer."},
+    503: {
+        "model": Problem,
+        "description": "No catalogue is published yet, the database does not answer, or there is too much to do.",
+    },
 }
 NO_PAGE: dict[int | str, dict[str, Any]] = {
     404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."}

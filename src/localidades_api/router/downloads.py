@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from localidades_api.downloads import FILE_TYPES, Download, begun, has_parquet, write_lines
+from localidades_api.downloads import FILE_TYPES, has_parquet, write_lines
 from localidades_api.errors import NotAcceptableError
 from localidades_api.freshness import entity_tag, freshness_headers, is_fresh
 from localidades_api.negotiation import accept_header, choose_media_type
@@ -61,7 +61,7 @@ async def download_localities(
         chunks = write_parquet(catalogue.records, release, places)
     else:
         chunks = write_lines(catalogue.records, release, places, format_)
-    return Download(await begun(chunks), headers, FILE_TYPES[format_])
+    return await catalogue.transfers.start(chunks, headers, FILE_TYPES[format_])
 
 
 def _choose_format(wanted: DownloadFormat | None, request: Request) -> DownloadFormat:

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from sqlalchemy import Row
 from starlette.responses import Response
 
-from localidades_api.downloads import FILE_TYPES, NDJSON, Download, begun
+from localidades_api.downloads import FILE_TYPES, NDJSON
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.freshness import is_fresh
 from localidades_api.negotiation import accept_header, choose_media_type
@@ -124,7 +124,7 @@ async def _as_ndjson(exchange: Exchange, catalogue: Catalogue, old: Release, que
             described = await _describe(catalogue, old, exchange.release, changes[start : start + _CHUNK * 2])
             yield b"".join(to_json(change) + b"\n" for change in described)
 
-    return Download(await begun(lines()), headers, FILE_TYPES["ndjson"])
+    return await catalogue.transfers.start(lines(), headers, FILE_TYPES["ndjson"])
 
 
 async def _describe(catalogue: Catalogue, old: Release, new: Release, changes: "array[int]") -> list[dict[str, Any]]:

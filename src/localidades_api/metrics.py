@@ -48,7 +48,10 @@ REQUEST_DURATION = Durations(
 )
 REQUESTS_IN_FLIGHT = _gauge("requests_in_flight", "Requests that are being answered.", "livesum")
 REQUESTS_REFUSED = Counter(
-    "localidades_requests_refused_total", "Requests that were refused, by reason.", ["reason"], registry=_registry
+    "localidades_requests_refused_total",
+    "Refused requests, by the problem they got.",
+    ["reason"],
+    registry=_registry,
 )
 DATABASE_CONNECTIONS = _gauge("database_connections", "Connections to the database, by state.", "livesum", ["state"])
 DATABASE_CONNECTIONS_LIMIT = _gauge(
@@ -82,7 +85,7 @@ RELEASE_CHECKED.set_to_current_time()  # a worker that starts has not been faili
 EVENT_LOOP_LAG = _gauge(
     "event_loop_lag_seconds", "The longest that the event loop was late within the last minute.", "livemax"
 )
-for _reason in ("overloaded", "rate_limit"):
+for _reason in ("overloaded", "too-many-requests"):
     REQUESTS_REFUSED.labels(_reason)  # a series that begins with its first event hides it from `rate`
 for _kind in ("connection", "timeout"):
     DATABASE_ERRORS.labels(_kind)

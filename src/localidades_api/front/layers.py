@@ -5,8 +5,7 @@ from typing import Protocol
 from starlette.types import Receive, Scope, Send
 
 from localidades_api.fast_path import ReadyAnswer
-
-_OPERATIONAL = frozenset({"/livez", "/readyz", "/metrics"})
+from localidades_api.health import OPERATIONAL
 
 
 class Layer(Protocol):
@@ -21,4 +20,4 @@ class Layer(Protocol):
 
 def is_operational(scope: Scope) -> bool:
     """Tell whether a request is a probe's or a collector's: whoever runs the service is never refused."""
-    return scope["path"] in _OPERATIONAL
+    return scope["path"] in OPERATIONAL

@@ -5,8 +5,7 @@ from starlette.types import Receive, Scope, Send
 
 from localidades_api.errors import NotFoundError
 from localidades_api.fast_path import ReadyAnswer
-from localidades_api.front.layers import Layer
-from localidades_api.health import OPERATIONAL
+from localidades_api.front.layers import Layer, is_operational
 from localidades_api.problems import problem_response
 
 
@@ -25,7 +24,7 @@ class OperationsPort:
         """Pass on what came to the right port."""
         if scope["type"] == "lifespan":
             scope["state"].setdefault("front", self)
-        if scope["type"] == "http" and (scope["server"][1] == self._port) != (scope["path"] in OPERATIONAL):
+        if scope["type"] == "http" and (scope["server"][1] == self._port) != is_operational(scope):
             error = NotFoundError("There is nothing at this address.")
             await problem_response(Request(scope, receive), error)(scope, receive, send)
             return

@@ -39,16 +39,15 @@ class Telemetry:
             # Only pages of the list and their 304s are at hand; whatever else comes here is a refusal.
             operation = "list_localities" if answer.status < 400 else "none"  # noqa: PLR2004  # HTTP's
             TALLY.count(operation, answer.status, seconds)
-            if self._logs_all or answer.status >= _FAULT:
-                return self._logged(scope, operation, answer, seconds)
+            if self._logs_all:  # a refusal is no fault, and there may be thousands of them
+                self._write_down(scope, operation, answer, seconds)
         return answer
 
-    def _logged(self, scope: Scope, operation: str, answer: ReadyAnswer, seconds: float) -> ReadyAnswer:
-        id_ = self._next_id()
+    def _write_down(self, scope: Scope, operation: str, answer: ReadyAnswer, seconds: float) -> None:
         served = self._app.state.catalogue.releases.served if operation != "none" else None
         self._log.add(
             Line(
-                id_,
+                self._next_id(),
                 scope["method"],
                 operation,
                 answer.status,
@@ -57,9 +56,6 @@ class Telemetry:
                 len(answer.body),
             )
         )
-        if answer.status < _FAULT:
-            return answer
-        return answer._replace(headers=b"%bx-request-id: %b\r\n" % (answer.headers, id_.encode()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, and count and write down what comes of it."""

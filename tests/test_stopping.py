@@ -81,18 +81,22 @@ def test_connections_that_are_idle_do_not_hold_the_server(seeded_database: str, 
 
 
 def test_request_that_comes_just_after_the_end_began_is_answered_and_told_so(seeded_database: str) -> None:
-    with serving(seeded_database) as live, connect(live.base) as held, connect(live.base) as routed:
-        for target, connection in ((HELD, held), (SLOW, routed)):
-            connection.sendall(f"GET {target} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
-            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+    with serving(seeded_database) as live:
+        clients = [http.client.HTTPConnection(urlsplit(live.base).netloc, timeout=30) for _ in range(2)]
+        asked = list(zip(clients, (HELD, SLOW), strict=True))
+        for client, target in asked:
+            client.request("GET", target)
+            assert client.getresponse().read()
         stop(live)
         while "Shutting down" not in live.output.read_text():
             time.sleep(0.01)
-        for target, connection in ((HELD, held), (SLOW, routed)):
-            connection.sendall(f"GET {target} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
-            received = b"".join(iter(lambda: connection.recv(65536), b""))  # noqa: B023  # called in this round
-            assert received.startswith(b"HTTP/1.1 200")
-            assert received.count(b"connection: close\r\n") == 1
+        for client, target in asked:
+            client.request("GET", target)
+        for client in clients:
+            response = client.getresponse()
+            assert response.status == 200
+            assert response.headers.get_all("connection") == ["close"]
+            assert response.read()
         assert live.process.wait(20) == 0
 
 

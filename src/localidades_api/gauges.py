@@ -62,9 +62,11 @@ class Gauges:
 
     def _show_release(self) -> None:
         served = self._releases.served
-        if self._shown is not None:
-            metrics.RELEASE_INFO.labels(self._shown).set(0)
-        self._shown = served.name if served else None
-        if served:
-            metrics.RELEASE_INFO.labels(served.name).set(1)
+        name = served.name if served else None
+        if name != self._shown:  # a scrape, which is another thread's, sees no moment without one
+            if name is not None:
+                metrics.RELEASE_INFO.labels(name).set(1)
+            if self._shown is not None:
+                metrics.RELEASE_INFO.labels(self._shown).set(0)
+            self._shown = name
         metrics.RELEASE_PUBLISHED.set(served.published_at.timestamp() if served else 0)

@@ -42,6 +42,7 @@ _UNAVAILABLE = {
     "28": "The database refuses this user or password: correct DATABASE_URL.",
     "3D": "The database that DATABASE_URL names does not exist: create it, or correct the address.",
     "40001": "The database gave up on a conflict; try again.",
+    "42703": "The database's tables are of another version of the service: run `alembic upgrade head`.",
     "42P01": "The database lacks the service's tables: run `alembic upgrade head`.",
     "53": "The database has no connection, memory or disk left: give it more.",
     "55000": "The database does not take connections.",
@@ -112,7 +113,10 @@ class Database:
 
     @classmethod
     def for_reading(cls, url: str, *, pool_size: int, timeout: float) -> Self:
-        """Open a pool whose sessions can only read, each statement on its own, within `timeout` seconds."""
+        """Open a pool whose sessions can only read, each statement on its own, within `timeout` seconds.
+
+        No lock is waited for longer than half of that, so that the log tells a lock from a slow statement.
+        """
         dsn = Dsn.parse(url)
 
         async def connect() -> asyncpg.Connection:
@@ -123,6 +127,8 @@ class Database:
                 server_settings={
                     "default_transaction_read_only": "on",
                     "statement_timeout": str(int(timeout * 1000)),
+                    "lock_timeout": str(int(timeout * 500)),
+                    "idle_in_transaction_session_timeout": str(int(timeout * 1000)),
                 },
             )
 

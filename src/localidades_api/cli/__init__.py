@@ -14,7 +14,8 @@ import typer
 from localidades_api import __version__
 from localidades_api.cli.endings import USAGE, Commands, errors_as_sentences
 from localidades_api.cli.manual import end_of_help
-from localidades_api.console import print_json, print_report, print_table, print_text, watch_import
+from localidades_api.cli.releases import releases
+from localidades_api.console import print_json, print_report, print_text, watch_import
 
 app = typer.Typer(
     cls=Commands,
@@ -100,17 +101,7 @@ def import_(
             print_report(report, dry_run=dry_run)
 
 
-@app.command(epilog=end_of_help("releases"))
-def releases(*, as_json: _Json = False) -> None:
-    """List the releases, oldest first; the current one has a star."""
-    with errors_as_sentences():
-        from localidades_api.cli.runs import releases_as_object, run_releases, tabulate  # noqa: PLC0415  # see above
-
-        every, current = run_releases()
-        if as_json:
-            print_json(releases_as_object(every, current))
-        else:
-            print_table(tabulate(every, current))
+app.add_typer(releases, name="releases")
 
 
 @app.command(epilog=end_of_help("verify"))

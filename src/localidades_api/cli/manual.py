@@ -26,6 +26,12 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         FAILED: "the database can't be read; the error says why",
         **_EVERYWHERE,
     },
+    "releases retire": {
+        0: "retired, and so is what an interrupted run had left",
+        FAILED: "refused, or not finished; the error says why, and a next run goes on",
+        **_EVERYWHERE,
+        INTERRUPTED: "interrupted (Ctrl-C); a next run goes on",
+    },
     "verify": {
         0: "the service agrees with the file",
         FAILED: "they differ",
@@ -55,6 +61,7 @@ _EXAMPLES: dict[str, tuple[str, ...]] = {
         "localidades-api releases",
         "localidades-api releases --json | jq -r '.releases[].release'",
     ),
+    "releases retire": ("localidades-api releases retire 2018-09",),
     "verify": (
         "localidades-api verify catun_localidad.zip",
         "localidades-api verify catun_localidad.zip --url https://example.org",

@@ -14,9 +14,12 @@ from localidades_api.database import Database
 from localidades_api.embedded import provide_database
 from localidades_api.errors import ConfigurationError, UnavailableError
 from localidades_api.importer import ImportReport, import_catalogue
+from localidades_api.importer.retire import retire_release
 from localidades_api.repository import CatalogueRepository
 from localidades_api.schemas import PublishedRelease, Release, Totals
 from localidades_api.settings import Settings, read_settings
+
+_LONGEST_REQUEST = 10.0  # seconds, of several statements each in their time
 
 
 @contextmanager
@@ -101,6 +104,24 @@ async def _read_releases(url: str, settings: Settings) -> tuple[list[Release], R
         return await CatalogueRepository(database).list_releases()
     finally:
         await database.dispose()
+
+
+def run_retirement(name: str) -> list[str]:
+    """Retire a release of the database of the settings, show how it goes, and return what is gone."""
+    settings = read_settings()
+    # Every process looks for changes of the releases every so often, and ends what it has begun.
+    grace = 2 * settings.release_poll + _LONGEST_REQUEST
+
+    async def run(url: str) -> list[str]:
+        database = Database.for_writing(url)
+        try:
+            with watch_import() as progress:
+                return await retire_release(database, name, progress, grace=grace)
+        finally:
+            await database.dispose()
+
+    with ready_database(settings, seed=False) as url:
+        return asyncio.run(run(url))
 
 
 def releases_as_object(releases: list[Release], current: Release | None) -> dict[str, object]:

@@ -83,6 +83,7 @@ def test_help_of_a_command_tells_its_options(command: str) -> None:
         "serve": ["--host", "--port", "--workers"],
         "import": ["--release", "--dry-run", "--allow-shrink", "--json"],
         "releases": ["--json"],
+        "roles": ["--reader", "--importer"],
         "verify": ["--url", "--release", "--json"],
     }
     for option in options.get(command, []):

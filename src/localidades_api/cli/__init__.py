@@ -104,6 +104,20 @@ def import_(
 app.add_typer(releases, name="releases")
 
 
+@app.command(epilog=end_of_help("roles"))
+def roles(
+    reader: Annotated[str, typer.Option(help="Role that can only read, to serve with.")] = "localidades_reader",
+    importer: Annotated[
+        str, typer.Option(help="Role that owns the tables, to import and migrate with.")
+    ] = "localidades_importer",
+) -> None:
+    """Make the database's two roles, or bring them up to date; DATABASE_URL names who may, and no password is set."""
+    with errors_as_sentences():
+        from localidades_api.cli.runs import describe_roles, run_roles  # noqa: PLC0415  # see above
+
+        print_text(describe_roles(run_roles(reader=reader, importer=importer), reader, importer))
+
+
 @app.command(epilog=end_of_help("verify"))
 def verify(
     source: _Source,

@@ -32,6 +32,11 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         **_EVERYWHERE,
         INTERRUPTED: "interrupted (Ctrl-C); a next run goes on",
     },
+    "roles": {
+        0: "both roles are there, with their rights",
+        FAILED: "refused, and nothing has changed; the error says why",
+        **_EVERYWHERE,
+    },
     "verify": {
         0: "the service agrees with the file",
         FAILED: "they differ",
@@ -62,6 +67,10 @@ _EXAMPLES: dict[str, tuple[str, ...]] = {
         "localidades-api releases --json | jq -r '.releases[].release'",
     ),
     "releases retire": ("localidades-api releases retire 2018-09",),
+    "roles": (
+        "DATABASE_URL=postgresql://postgres@host/name localidades-api roles",
+        "localidades-api roles --reader web --importer loader",
+    ),
     "verify": (
         "localidades-api verify catun_localidad.zip",
         "localidades-api verify catun_localidad.zip --url https://example.org",

@@ -15,6 +15,7 @@ from localidades_api.embedded import provide_database
 from localidades_api.errors import ConfigurationError, UnavailableError
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.importer.retire import retire_release
+from localidades_api.importer.roles import grant_roles
 from localidades_api.repository import CatalogueRepository
 from localidades_api.schemas import PublishedRelease, Release, Totals
 from localidades_api.settings import Settings, read_settings
@@ -122,6 +123,32 @@ def run_retirement(name: str) -> list[str]:
 
     with ready_database(settings, seed=False) as url:
         return asyncio.run(run(url))
+
+
+def run_roles(*, reader: str, importer: str) -> str:
+    """Make the two roles in the database of the settings, and return its name."""
+
+    async def run(url: str) -> str:
+        database = Database.for_writing(url)
+        try:
+            return await grant_roles(database, reader=reader, importer=importer)
+        finally:
+            await database.dispose()
+
+    with ready_database(read_settings(), seed=False) as url:
+        return asyncio.run(run(url))
+
+
+def describe_roles(database: str, reader: str, importer: str) -> str:
+    """Say what the roles are for, and how each gets its password."""
+    return (
+        f"In database {database}\n"
+        f"  {reader} can read the catalogue and nothing else: serve with it\n"
+        f"  {importer} owns the tables: migrate, import and retire with it\n"
+        "This sets no password. Set one for each in psql, which sends only its hash and keeps it out of the history:\n"
+        f"  \\password {reader}\n"
+        f"  \\password {importer}"
+    )
 
 
 def releases_as_object(releases: list[Release], current: Release | None) -> dict[str, object]:

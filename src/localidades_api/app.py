@@ -24,6 +24,7 @@ from localidades_api.gauges import Gauges
 from localidades_api.openapi import describe
 from localidades_api.page_cache import PageCache
 from localidades_api.problems import install_handlers
+from localidades_api.protection import BrowserProtection
 from localidades_api.releases import ReleaseTracker
 from localidades_api.repository import CatalogueRepository, ChangesRepository, RecordsRepository, SearchRepository
 from localidades_api.router import Catalogue
@@ -96,6 +97,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
     app.add_api_route("/", _go_to_index, include_in_schema=False)
     app.add_middleware(CensusHeaders)
+    app.add_middleware(BrowserProtection)
     install_handlers(app)
     describe(app)
     return app

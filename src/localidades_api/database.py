@@ -127,7 +127,10 @@ class Database:
 
     @classmethod
     def for_reading(cls, url: str, *, pool_size: int, timeout: float) -> Self:
-        """Open a pool whose sessions can only read, each statement on its own, within `timeout` seconds."""
+        """Open a pool whose sessions can only read, each statement on its own, within `timeout` seconds.
+
+        No lock is waited for longer than half of that, so that the log tells a lock from a slow statement.
+        """
         dsn = Dsn.parse(url)
 
         async def connect() -> asyncpg.Connection:
@@ -138,6 +141,8 @@ class Database:
                 server_settings={
                     "default_transaction_read_only": "on",
                     "statement_timeout": str(int(timeout * 1000)),
+                    "lock_timeout": str(int(timeout * 500)),
+                    "idle_in_transaction_session_timeout": str(int(timeout * 1000)),
                 },
             )
 

@@ -8,7 +8,9 @@ LocalidadesError                 500
 │   ├── ConfigurationError       a setting that can't be used
 │   ├── EmbeddedPostgresError    the private Postgres can't be found or started
 │   ├── CatalogueError           a file that can't be imported; nothing was changed
-│   ├── ImportRunningError       another import holds the lock
+│   ├── ImportRunningError       another import, or a retirement, holds the lock
+│   ├── RetirementError          a release that can't be retired; nothing was changed
+│   ├── RoleError                a role that can't be given its rights; nothing was changed
 │   ├── UncheckableError         a service that can't be compared with a file
 │   └── OutputError              what a command says can't be written
 │       └── ReaderGoneError      nobody reads it any more
@@ -76,7 +78,20 @@ class CatalogueError(CommandError):
 
 
 class ImportRunningError(CommandError):
-    """Another import is under way on this database."""
+    """Another import, or the retirement of a release, is under way on this database."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another import is running on this database, or a release is being retired; wait for it to end."
+        )
+
+
+class RetirementError(CommandError):
+    """A release can't be retired; nothing was changed."""
+
+
+class RoleError(CommandError):
+    """A role can't be given its rights; nothing was changed."""
 
 
 class UncheckableError(CommandError):

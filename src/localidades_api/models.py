@@ -49,6 +49,11 @@ releases = Table(
     Column("municipalities", Integer, nullable=False),
     Column("localities", Integer, nullable=False),
     Column("published_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column(
+        "retired_at",
+        DateTime(timezone=True),
+        comment="Set while a release is being removed: readers are shown it no more",
+    ),
 )
 
 current_release = Table(

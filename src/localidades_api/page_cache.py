@@ -116,6 +116,8 @@ class PageCache:
 
     async def _fetch(self, release: Release, number: int) -> StoredPage:
         texts = await self._repository.list_pages(release, number, number)
+        if not texts and release.localities:  # retired a moment ago, and this process has yet to be told
+            raise DatabaseUnavailableError(f"The database has no page {number} of release {release.name}.")
         page = _store(release, number, texts[0] if texts else "")  # an empty list has one page
         if shelf := self._shelves.get(release.id):
             shelf.put(number, page)

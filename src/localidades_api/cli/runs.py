@@ -14,9 +14,13 @@ from localidades_api.database import Database
 from localidades_api.embedded import provide_database
 from localidades_api.errors import ConfigurationError, UnavailableError
 from localidades_api.importer import ImportReport, import_catalogue
+from localidades_api.importer.retire import retire_release
+from localidades_api.importer.roles import grant_roles
 from localidades_api.repository import CatalogueRepository
 from localidades_api.schemas import PublishedRelease, Release
 from localidades_api.settings import Settings, read_settings
+
+_LONGEST_REQUEST = 10.0  # seconds, of several statements each in their time
 
 
 @contextmanager
@@ -101,6 +105,50 @@ async def _read_releases(url: str, settings: Settings) -> tuple[list[Release], R
         return await CatalogueRepository(database).list_releases()
     finally:
         await database.dispose()
+
+
+def run_retirement(name: str) -> list[str]:
+    """Retire a release of the database of the settings, show how it goes, and return what is gone."""
+    settings = read_settings()
+    # Every process looks for changes of the releases every so often, and ends what it has begun.
+    grace = 2 * settings.release_poll + _LONGEST_REQUEST
+
+    async def run(url: str) -> list[str]:
+        database = Database.for_writing(url)
+        try:
+            with watch_import() as progress:
+                return await retire_release(database, name, progress, grace=grace)
+        finally:
+            await database.dispose()
+
+    with ready_database(settings, seed=False) as url:
+        return asyncio.run(run(url))
+
+
+def run_roles(*, reader: str, importer: str) -> str:
+    """Make the two roles in the database of the settings, and return its name."""
+
+    async def run(url: str) -> str:
+        database = Database.for_writing(url)
+        try:
+            return await grant_roles(database, reader=reader, importer=importer)
+        finally:
+            await database.dispose()
+
+    with ready_database(read_settings(), seed=False) as url:
+        return asyncio.run(run(url))
+
+
+def describe_roles(database: str, reader: str, importer: str) -> str:
+    """Say what the roles are for, and how each gets its password."""
+    return (
+        f"In database {database}\n"
+        f"  {reader} can read the catalogue and nothing else: serve with it\n"
+        f"  {importer} owns the tables: migrate, import and retire with it\n"
+        "This sets no password. Set one for each in psql, which sends only its hash and keeps it out of the history:\n"
+        f"  \\password {reader}\n"
+        f"  \\password {importer}"
+    )
 
 
 def releases_as_object(releases: list[Release], current: Release | None) -> dict[str, object]:

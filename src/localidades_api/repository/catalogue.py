@@ -16,6 +16,7 @@ from localidades_api.schemas import PAGE_SIZE, Release
 _RELEASES = (
     select(releases, current_release.c.release_id.is_not(None).label("is_current"))
     .outerjoin_from(releases, current_release, current_release.c.release_id == releases.c.id)
+    .where(releases.c.retired_at.is_(None))
     .order_by(releases.c.published_at, releases.c.id)
 )
 
@@ -167,7 +168,7 @@ class CatalogueRepository:
         return await self.database.fetch(
             select(releases.c.name.label("release"), localities.c.nombre, localities.c.poblacion)
             .join_from(releases, localities, localities.c.release_id == releases.c.id)
-            .where(localities.c.id == id_)
+            .where(localities.c.id == id_, releases.c.retired_at.is_(None))
             .order_by(releases.c.published_at, releases.c.id)
         )
 
@@ -176,7 +177,7 @@ class CatalogueRepository:
         rows = await self.database.fetch(
             select(releases)
             .join(table, table.c.release_id == releases.c.id)
-            .where(table.c.id == id_, releases.c.published_at < release.published_at)
+            .where(table.c.id == id_, releases.c.published_at < release.published_at, releases.c.retired_at.is_(None))
             .order_by(releases.c.published_at.desc())
             .limit(1)
         )

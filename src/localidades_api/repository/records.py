@@ -50,12 +50,16 @@ def _csv() -> str:
     )
 
 
+# What a spreadsheet takes for the begin of a formula, after any blanks; in Japan the wide signs too.
+_FORMULA = r"^([\u0001-\u0020\u00a0]*[=+@\uff1d\uff0b\uff0d\uff20-]|[\t\r\n])"
+
+
 def _excel() -> str:
     """Write a line for spreadsheets: keys as formulas of their text, and no other text is taken for a formula."""
     return _joined(
         f'\'"=""\' || {sql} || \'"""\''
         if kind == "key"
-        else f"""coalesce('"' || regexp_replace(replace({sql}, '"', '""'), '^([=+@\\t\\r-])', '''\\1') || '"', '')"""
+        else f"""coalesce('"' || regexp_replace(replace({sql}, '"', '""'), '{_FORMULA}', '''\\1') || '"', '')"""
         if kind == "text"
         else _plain(sql)
         for sql, kind in COLUMNS.values()

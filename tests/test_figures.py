@@ -83,7 +83,8 @@ def two_workers(seeded_database: str, tmp_path: Path) -> Iterator[Live]:
         LOCALIDADES_LOG_FORMAT="json",
         TMPDIR=str(tmp_path),
     ) as live:
-        eventually(live.base, lambda figures: value(figures, "database_connections_limit") == 20)
+        # Pages of both workers, so that both have looked after they were ready.
+        eventually(live.base, lambda figures: value(figures, "page_cache_pages") == 6)
         yield live
     assert list(tmp_path.iterdir()) == []
 

@@ -1,6 +1,7 @@
 """What is looked at rather than counted: connections, held pages, the release, whether the event loop keeps time."""
 
 import asyncio
+import logging
 from collections import deque
 from itertools import count
 from time import perf_counter
@@ -11,6 +12,8 @@ from localidades_api import metrics
 from localidades_api.database import Database
 from localidades_api.page_cache import PageCache
 from localidades_api.releases import ReleaseTracker
+
+_log = logging.getLogger(__name__)
 
 _STEP = 0.05  # seconds of a sleep whose lateness is measured
 _STEPS = 20  # between two looks at everything else
@@ -35,14 +38,20 @@ class Gauges:
         try:
             for step in count():
                 if step % _STEPS == 0:
-                    self.look()
                     metrics.EVENT_LOOP_LAG.set(max(late))
                     late.append(0.0)
+                    self._look_again()
                 began = perf_counter()
                 await asyncio.sleep(_STEP)
                 late[-1] = max(late[-1], perf_counter() - began - _STEP)
         finally:
             metrics.TALLY.flush()
+
+    def _look_again(self) -> None:
+        try:
+            self.look()
+        except Exception:  # noqa: BLE001  # whatever it is, the next look may succeed
+            _log.exception("The gauges can't be set")
 
     def look(self) -> None:
         """Set the gauges to what there is now."""

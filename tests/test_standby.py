@@ -108,11 +108,10 @@ def primary(machine: Machine, port: int) -> Iterator[None]:
         yield
 
 
-async def ask(port: int, statement: str, role: str = "reader", **options: str) -> object:
-    """Run a statement over TCP, with the role's password."""
-    password = quote(PASSWORDS.get(role.upper(), ""))
-    address = f"postgresql://{role}:{password}@127.0.0.1:{port}/localidades"
-    connection = await asyncpg.connect(address, ssl=False, **options)
+async def ask(port: int, statement: str, role: str = "reader", password: str | None = None) -> object:
+    """Run a statement over TCP, with the role's password unless another is given."""
+    known = quote(password or PASSWORDS[role.upper()])
+    connection = await asyncpg.connect(f"postgresql://{role}:{known}@127.0.0.1:{port}/localidades", ssl=False)
     try:
         return await connection.fetchval(statement)
     finally:

@@ -109,7 +109,9 @@ def test_containers_take_their_passwords_from_outside() -> None:
             if "PASSWORD" in variable:
                 assert re.fullmatch(r"\$\{[A-Z_]+:-[a-z]+\}", value), (name, variable)
             if variable == "DATABASE_URL":
-                assert re.match(r"postgresql://[a-z]+:\$\{[A-Z_]+_PASSWORD:-[a-z]+\}@primary:5432,standby:5432/", value)
+                assert re.match(
+                    r"postgresql://[a-z_]+:\$\{[A-Z_]+_PASSWORD:-[a-z]+\}@primary:5432,standby:5432/", value
+                )
 
 
 def test_containers_mount_files_that_there_are() -> None:

@@ -4,9 +4,10 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -17,12 +18,13 @@ import pytest
 from localidades_api.embedded import find_binaries
 from localidades_api.embedded.binaries import Account, clean_environment, make_reachable
 from localidades_api.embedded.cluster import choose_account
-from tests.conftest import needed, reachable_folder
-from tests.wire import ROOT
+from tests.conftest import LOCALIDADES, needed, reachable_folder
+from tests.wire import ROOT, ask, environment, run, serving
 
 SCRIPTS = ROOT / "deploy" / "postgres"
 PATIENCE = 30.0
-PASSWORDS = {name: f"it's the {name.lower()} $1" for name in ("READER", "IMPORTER", "REPLICATOR")}
+READER, IMPORTER = "localidades_reader", "localidades_importer"
+PASSWORDS = {name: f"it's the {name}'s $1" for name in (READER, IMPORTER, "replicator")}
 
 
 @dataclass(frozen=True)
@@ -102,15 +104,15 @@ def primary(machine: Machine, port: int) -> Iterator[None]:
         at = {"PGHOST": str(machine.folder), "PGPORT": str(port)}
         assert machine.run("createdb", "--username=localidades", "localidades", **at) == 0
         container = {"PGDATA": data, "POSTGRES_USER": "localidades", "POSTGRES_DB": "localidades"}
-        passwords = {f"{name}_PASSWORD": password for name, password in PASSWORDS.items()}
+        passwords = {f"{name.split('_')[-1].upper()}_PASSWORD": password for name, password in PASSWORDS.items()}
         assert machine.run(str(machine.folder / "primary.sh"), **at, **container, **passwords) == 0
         assert machine.run("pg_ctl", "reload", "--silent", "-D", data) == 0
         yield
 
 
-async def ask(port: int, statement: str, role: str = "reader", password: str | None = None) -> object:
+async def fetch(port: int, statement: str, role: str = READER, password: str | None = None) -> object:
     """Run a statement over TCP, with the role's password unless another is given."""
-    known = quote(password or PASSWORDS[role.upper()])
+    known = quote(password or PASSWORDS[role])
     connection = await asyncpg.connect(f"postgresql://{role}:{known}@127.0.0.1:{port}/localidades", ssl=False)
     try:
         return await connection.fetchval(statement)
@@ -118,9 +120,9 @@ async def ask(port: int, statement: str, role: str = "reader", password: str | N
         await connection.close()
 
 
-async def await_value(port: int, statement: str, value: object, role: str = "reader") -> None:
+async def await_value(port: int, statement: str, value: object, role: str = READER) -> None:
     deadline = time.monotonic() + PATIENCE
-    while (found := await ask(port, statement, role)) != value:
+    while (found := await fetch(port, statement, role)) != value:
         assert time.monotonic() < deadline, found
 
 
@@ -137,7 +139,7 @@ def settings_of_standby(machine: Machine, port: int) -> dict[str, str]:
         "PGHOST": "127.0.0.1",
         "PGPORT": str(port),
         "PGUSER": "replicator",
-        "PGPASSWORD": PASSWORDS["REPLICATOR"],
+        "PGPASSWORD": PASSWORDS["replicator"],
     }
 
 
@@ -152,13 +154,13 @@ async def test_standby_copies_the_primary_follows_it_and_can_take_its_place(mach
         for path in (half_a_copy.parent, half_a_copy):
             os.chown(path, *machine.account)
     with primary(machine, port):
-        administer(machine, port, "CREATE TABLE told AS SELECT 1 AS value; GRANT SELECT ON told TO reader")
+        administer(machine, port, f"CREATE TABLE told AS SELECT 1 AS value; GRANT SELECT ON told TO {READER}")
         with machine.running(standby_port, *script, **settings):
             assert not half_a_copy.exists()
             await await_value(standby_port, "SELECT max(value) FROM told", 1)
             administer(machine, port, "INSERT INTO told VALUES (2)")
             await await_value(standby_port, "SELECT max(value) FROM told", 2)
-            assert await ask(standby_port, "SELECT pg_is_in_recovery()") is True
+            assert await fetch(standby_port, "SELECT pg_is_in_recovery()") is True
             slots = "SELECT string_agg(slot_name || ' ' || active, ',') FROM pg_replication_slots"
             await await_value(port, slots, "standby true")
         administer(machine, port, "INSERT INTO told VALUES (3)")  # while the standby is away
@@ -168,15 +170,45 @@ async def test_standby_copies_the_primary_follows_it_and_can_take_its_place(mach
             await await_value(standby_port, "SELECT pg_is_in_recovery()", value=False)
 
 
+def set_up(owner: str, importer: str, catalogue: Path) -> None:
+    """Do what compose does, in its order."""
+    granted = run("roles", env=environment(owner))
+    assert granted.returncode == 0, granted.stderr
+    command = (sys.executable, "-m", "alembic", "upgrade", "head")
+    subprocess.run(command, cwd=ROOT, env=environment(importer, LOCALIDADES_CATALOGUE=str(catalogue)), check=True)
+
+
+async def test_service_reads_from_the_standby_and_goes_on_without_the_primary(
+    machine: Machine, small_catalogue: Path
+) -> None:
+    port, standby_port = free_port(), free_port()
+    owner = f"postgresql://localidades@/localidades?host={machine.folder}&port={port}"
+    importer = f"postgresql://{IMPORTER}:{quote(PASSWORDS[IMPORTER])}@127.0.0.1:{port}/localidades"
+    hosts = f"127.0.0.1:{port},127.0.0.1:{standby_port}"
+    reader = f"postgresql://{READER}:{quote(PASSWORDS[READER])}@{hosts}/localidades?target_session_attrs=prefer-standby"
+    script = str(machine.folder / "standby.sh")
+    with ExitStack() as primaries:
+        primaries.enter_context(primary(machine, port))
+        set_up(owner, importer, small_catalogue)
+        with machine.running(standby_port, script, **settings_of_standby(machine, port)), serving(reader) as live:
+            assert ask(live.base, f"{LOCALIDADES}?search=ninguno").status == 200
+            connected = "SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'localidades-api'"
+            assert await fetch(standby_port, connected) is True
+            await await_value(port, connected, value=False)
+            primaries.close()
+            assert ask(live.base, f"{LOCALIDADES}?search=aguascalientes").status == 200
+            assert ask(live.base, "/readyz").status == 200
+
+
 async def test_primary_lets_in_who_has_a_password_and_nobody_else(machine: Machine) -> None:
     port = free_port()
     with primary(machine, port):
-        for role in ("reader", "importer", "replicator"):
-            assert await ask(port, "SELECT current_user", role) == role
+        for role in PASSWORDS:
+            assert await fetch(port, "SELECT current_user", role) == role
         rights = "SELECT string_agg(rolname, ',') FROM pg_roles WHERE rolreplication AND NOT rolsuper"
-        assert await ask(port, rights) == "replicator"
+        assert await fetch(port, rights) == "replicator"
         with pytest.raises(asyncpg.InvalidPasswordError):
-            await ask(port, "SELECT 1", password="another")  # noqa: S106  # a wrong one
+            await fetch(port, "SELECT 1", password="another")  # noqa: S106  # a wrong one
         wrong = settings_of_standby(machine, port) | {"PGPASSWORD": "another"}
         assert machine.run(str(machine.folder / "standby.sh"), **wrong) != 0
         assert "docker" not in os.listdir(machine.folder / "18")  # noqa: PTH208  # a look that does not wait

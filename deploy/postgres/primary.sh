@@ -7,8 +7,8 @@ psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --username="$POSTGRES_USER" --dbn
 \getenv reader READER_PASSWORD
 \getenv importer IMPORTER_PASSWORD
 \getenv replicator REPLICATOR_PASSWORD
-CREATE ROLE reader LOGIN PASSWORD :'reader';
-CREATE ROLE importer LOGIN PASSWORD :'importer';
+CREATE ROLE localidades_reader LOGIN PASSWORD :'reader';
+CREATE ROLE localidades_importer LOGIN PASSWORD :'importer';
 CREATE ROLE replicator LOGIN REPLICATION PASSWORD :'replicator';
 SELECT FROM pg_create_physical_replication_slot('standby');
 SQL

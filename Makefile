@@ -9,6 +9,7 @@ SUPPLY := build/supply/.venv
 PYTHON_CLIENT := tests/clients/python/.venv
 TYPESCRIPT_CLIENT := tests/clients/typescript/node_modules
 BROWSER := tests/browser/node_modules
+MANIFESTS := $(filter-out %kustomization.yaml,$(wildcard deploy/kubernetes/*.yaml deploy/kubernetes/jobs/*.yaml))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
@@ -28,7 +29,9 @@ lint: $(VENV)/dev.stamp ## Check style, types and the floors of the house
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/mypy"
 	"$(BIN)/lint-imports" --no-logo
-	"$(BIN)/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml
+	"$(BIN)/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml deploy/compose.ha.yml
+	"$(BIN)/yamllint" --strict docker-compose.yml deploy
+	"$(BIN)/kubernetes-validate" --strict --quiet $(MANIFESTS)
 	"$(BIN)/hadolint" Dockerfile
 
 format: $(VENV)/dev.stamp ## Format the code

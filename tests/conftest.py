@@ -244,6 +244,13 @@ def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
         event.remove(engine, "before_cursor_execute", record)
 
 
+def needed(what: str | Path | None, missing: str) -> str:
+    """Return what a test needs of this machine; without it CI fails, and others skip."""
+    if what is None or not Path(what).exists():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(missing)
+    return str(what)
+
+
 @pytest.fixture(scope="session")
 def real_catalogues() -> Path:
     """Lend the folder of INEGI's files where it lies beside the project."""

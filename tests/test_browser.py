@@ -14,7 +14,7 @@ import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, Route, ViewportSize, async_playwright, expect
 
 from tests.catalogue import TRAPS, Place, write_catalogue
-from tests.conftest import ROOT, import_into, in_thread, new_database
+from tests.conftest import ROOT, import_into, in_thread, needed, new_database
 from tests.wire import serving
 
 INDEX = "/api/census/"
@@ -68,13 +68,6 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
             in_thread(lambda file=file: asyncio.run(import_into(url, file)))  # type: ignore[misc]
         with serving(url) as live:
             yield live.base
-
-
-def needed(what: str | Path | None, missing: str) -> str:
-    """Return what a test needs of this machine; without it CI fails, and others skip."""
-    if what is None or not Path(what).exists():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(missing)
-    return str(what)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,16 @@
+#!/bin/sh
+# Run once, in the empty cluster of the primary: the roles, who may copy the cluster, and where the standby reads on.
+set -eu
+
+# Whatever the service may do is granted by `localidades-api roles`; here the roles get their passwords.
+psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" <<'SQL'
+\getenv reader READER_PASSWORD
+\getenv importer IMPORTER_PASSWORD
+\getenv replicator REPLICATOR_PASSWORD
+CREATE ROLE localidades_reader LOGIN PASSWORD :'reader';
+CREATE ROLE localidades_importer LOGIN PASSWORD :'importer';
+CREATE ROLE replicator LOGIN REPLICATION PASSWORD :'replicator';
+SELECT FROM pg_create_physical_replication_slot('standby');
+SQL
+
+echo 'host replication replicator samenet scram-sha-256' >> "$PGDATA/pg_hba.conf"

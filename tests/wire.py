@@ -146,7 +146,8 @@ def _await_ready(process: subprocess.Popen[bytes], log: Path) -> str:
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
         if printed := re.search(r"list +(http://[^/]+)/", log.read_text()):
-            with suppress(OSError, http.client.HTTPException), closing(_connection(printed[1])) as connection:
+            probes = re.search(r"probes +(http://[^/]+)/", log.read_text()) or printed
+            with suppress(OSError, http.client.HTTPException), closing(_connection(probes[1])) as connection:
                 connection.request("GET", "/readyz")
                 if connection.getresponse().status == http.HTTPStatus.OK:
                     return printed[1]

@@ -1,7 +1,7 @@
 """Connections to Postgres: DATABASE_URL in any spelling, a bounded pool, driver errors in one place."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
@@ -13,6 +13,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
+from localidades_api.metrics import DATABASE_ERRORS
 
 # What other drivers and hosts put into a query that asyncpg would send to the server as a setting.
 _FOREIGN_OPTIONS = frozenset(
@@ -104,11 +105,25 @@ async def _connect(dsn: Dsn, **options: Any) -> asyncpg.Connection:  # noqa: ANN
         raise ConfigurationError(_NO_ADDRESS) from None
 
 
+def _sqlstate(error: Exception) -> str | None:
+    return getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlstate", None)
+
+
+def _kind(error: Exception) -> str:
+    """Return the class of SQLSTATE, or what has one word for it (`metrics`)."""
+    if sqlstate := _sqlstate(error):
+        return sqlstate[:2]
+    causes = (error, error.orig if isinstance(error, DBAPIError) else None)
+    return "timeout" if any(isinstance(one, TimeoutError | PoolTimeoutError) for one in causes) else "connection"
+
+
 class Database:
     """A pool of connections to one Postgres (or to one of several hosts)."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, timeout: float = 10) -> None:
         self.engine = engine
+        self.timeout = timeout  # seconds within which it should answer
+        self.waiting = 0  # for a connection
 
     @classmethod
     def for_reading(cls, url: str, *, pool_size: int, timeout: float) -> Self:
@@ -138,8 +153,9 @@ class Database:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=timeout,
+            hide_parameters=True,  # what a client sent goes into no log
         )
-        return cls(engine)
+        return cls(engine, timeout)
 
     @classmethod
     def for_writing(cls, url: str) -> Self:
@@ -155,18 +171,27 @@ class Database:
     async def connect(self) -> AsyncIterator[AsyncConnection]:
         """Lend a connection; a database that can't answer now is raised as DatabaseUnavailableError."""
         try:
-            async with self.engine.connect() as connection:
-                yield connection
+            async with AsyncExitStack() as stack:
+                yield await self._lend(stack)
         except (OSError, TimeoutError, PoolTimeoutError, InterfaceError) as error:
+            DATABASE_ERRORS.labels(_kind(error)).inc()
             raise DatabaseUnavailableError from error
         except (DBAPIError, asyncpg.PostgresError) as error:
-            sqlstate = getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlstate", None)
+            DATABASE_ERRORS.labels(_kind(error)).inc()
+            sqlstate = _sqlstate(error)
             if sqlstate is None:
                 raise DatabaseUnavailableError from error
             for beginning, sentence in _UNAVAILABLE.items():
                 if sqlstate.startswith(beginning):
                     raise DatabaseUnavailableError(sentence) from error
             raise
+
+    async def _lend(self, stack: AsyncExitStack) -> AsyncConnection:
+        self.waiting += 1
+        try:
+            return await stack.enter_async_context(self.engine.connect())
+        finally:
+            self.waiting -= 1
 
     async def fetch(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
         """Run a SELECT and return its rows.

@@ -1,6 +1,8 @@
 """Which releases there are and which one is served, known to this process without asking for each request."""
 
+import hashlib
 import logging
+import time
 from collections.abc import Mapping
 
 from localidades_api.errors import NoReleaseError, NotFoundError
@@ -22,11 +24,24 @@ class ReleaseTracker:
         self._by_name: Mapping[str, Release] = {}
         self.newest: Release | None = None
         self.served: Release | None = None
+        self.checked_at: float | None = None  # seconds of the epoch, of the last look that succeeded
+        self._in_step_at = time.time()
+
+    @property
+    def lag(self) -> float:
+        """Seconds since the served release was last seen to be the current one."""
+        return max(0.0, time.time() - self._in_step_at)
 
     @property
     def every(self) -> list[Release]:
         """The releases there are, oldest first."""
         return list(self._by_name.values())
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve hexadecimal digits that are others when there are other releases: of answers that show several."""
+        names = "/".join(self._by_name)
+        return hashlib.blake2b(names.encode(), digest_size=6).hexdigest()
 
     async def current(self) -> Release:
         """Return the release that is served; raise NoReleaseError before the first publication."""
@@ -51,6 +66,9 @@ class ReleaseTracker:
         self._by_name = {release.name: release for release in every}
         if self.served is None or self.newest is None:
             self.serve(self.newest)
+        self.checked_at = time.time()
+        if self.served == self.newest:
+            self._in_step_at = self.checked_at
 
     def serve(self, release: Release | None) -> None:
         """Give this release to every request from now on."""

@@ -6,6 +6,7 @@ What a command works with is loaded when it runs: help and a shell's completion 
 import os
 import signal
 import sys
+from contextlib import ExitStack
 from types import FrameType
 from typing import Annotated, NoReturn
 
@@ -68,11 +69,14 @@ def serve(
         from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
 
         settings = read_settings()
-        with listen(host, port) as listener, ready_database(settings) as url:
+        ports = [port, *filter(None, [settings.operations_port])]
+        with ExitStack() as stack:
+            listeners = [stack.enter_context(listen(host, one)) for one in ports]
+            url = stack.enter_context(ready_database(settings))
             # Worker processes read their settings from the environment, as this one did.
             os.environ["DATABASE_URL"] = url
-            print_where_to_look(url, settings, listener.getsockname())
-            run_server(listener, workers)
+            print_where_to_look(url, settings, listeners[0].getsockname())
+            run_server(listeners, workers, settings)
 
 
 @app.command("import", epilog=end_of_help("import"))

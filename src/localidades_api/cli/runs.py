@@ -17,7 +17,7 @@ from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.importer.retire import retire_release
 from localidades_api.importer.roles import grant_roles
 from localidades_api.repository import CatalogueRepository
-from localidades_api.schemas import PublishedRelease, Release, Totals
+from localidades_api.schemas import PublishedRelease, Release
 from localidades_api.settings import Settings, read_settings
 
 _LONGEST_REQUEST = 10.0  # seconds, of several statements each in their time
@@ -153,18 +153,7 @@ def describe_roles(database: str, reader: str, importer: str) -> str:
 
 def releases_as_object(releases: list[Release], current: Release | None) -> dict[str, object]:
     """Return releases as what JSON can hold, each as the service's own list shows it."""
-    shown = [
-        PublishedRelease(
-            release=release.name,
-            current=release == current,
-            published_at=release.published_at,
-            source=release.source,
-            sha256=release.sha256,
-            totals=Totals.of(release),
-        )
-        for release in releases
-    ]
-    return {"releases": [release.model_dump(mode="json") for release in shown]}
+    return {"releases": [PublishedRelease.of(release, current).model_dump(mode="json") for release in releases]}
 
 
 def tabulate(releases: list[Release], current: Release | None) -> Table:
@@ -193,11 +182,13 @@ def print_where_to_look(url: str, settings: Settings, address: tuple[str, int]) 
         shown = f"unknown: {error}"
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     root = f"http://{host}:{address[1]}"
+    port = settings.operations_port
+    probes = f"\n  probes   http://{host}:{port}/readyz" if port else ""
     console.print(
         f"localidades-api {__version__}\n"
         f"  release  {shown}\n"
         f"  list     {root}/api/census/localidades/\n"
         f"  browse   {root}/api/census/localidades/?format=api\n"
-        f"  docs     {root}/docs",
+        f"  docs     {root}/docs{probes}",
         markup=False,
     )

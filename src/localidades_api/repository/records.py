@@ -6,6 +6,7 @@ from typing import Any, Literal
 from sqlalchemy import Row, text
 
 from localidades_api.database import Database
+from localidades_api.repository.positions import at_positions
 from localidades_api.schemas import Release
 
 LineFormat = Literal["csv", "excel", "ndjson", "geojson"]
@@ -112,7 +113,7 @@ class RecordsRepository:
     async def list_lines(self, release: Release, places: Sequence[int], format_: LineFormat) -> tuple[int, bytes]:
         """Return the number of the localities at some positions, and their lines as UTF-8."""
         line, between = _LINES[format_]
-        chosen, parameters = _choose(release, places)
+        chosen, parameters = at_positions(release, places)
         rows = await self._database.fetch(
             text(
                 f"""
@@ -120,7 +121,7 @@ class RecordsRepository:
                        coalesce(convert_to(string_agg({_escaped(line)}, :between ORDER BY l.position), 'UTF8'), '')
                        AS lines
                 {_FROM} {chosen}
-                """  # constants of ours
+                """
             ),
             {**parameters, "between": between},
         )
@@ -129,18 +130,11 @@ class RecordsRepository:
     async def list_rows(self, release: Release, places: Sequence[int]) -> Sequence[Row[Any]]:
         """Return the localities at some positions with every column."""
         columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
-        chosen, parameters = _choose(release, places)
-        statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"  # as above
+        chosen, parameters = at_positions(release, places)
+        statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"
         return await self._database.fetch(text(statement), parameters)
 
 
 def _escaped(sql: str) -> str:
     """Keep SQLAlchemy from taking `:word` within a literal for a parameter."""
     return sql.replace('":', '"\\:')
-
-
-def _choose(release: Release, places: Sequence[int]) -> tuple[str, dict[str, object]]:
-    if isinstance(places, range):
-        bounds = {"first": places.start, "last": places.stop - 1}
-        return "l.position BETWEEN :first AND :last", {"release_id": release.id, **bounds}
-    return "l.position = ANY(:positions)", {"release_id": release.id, "positions": list(places)}

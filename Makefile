@@ -50,12 +50,12 @@ sbom: $(SUPPLY)/supply.stamp ## List what a deployment is made of: CycloneDX, bu
 
 PINNED = $(wildcard requirements/*.txt) benchmarks/requirements.txt tests/clients/python/requirements.txt
 
-audit: $(SUPPLY)/supply.stamp ## Look every pinned dependency up among known vulnerabilities (needs pypi.org)
+audit: $(SUPPLY)/supply.stamp ## Look every pinned dependency up among known vulnerabilities (needs the network)
 	@rm -f build/audit.json
 	@"$(SUPPLY)/bin/pip-audit" --strict --disable-pip --require-hashes --progress-spinner=off --desc=on \
 		$(PINNED:%=--requirement %) --format json --output build/audit.json || { \
 		if [ -s build/audit.json ]; then echo "error: Dependencies have known vulnerabilities: see build/audit.json."; \
-		else echo "error: Nothing was audited: pypi.org can't be reached, or does not know a dependency."; fi >&2; \
+		else echo "error: Nothing was audited: the advisory service can't be reached, or does not know a dependency."; fi >&2; \
 		exit 1; }
 
 COMPILE = "$(BIN)/uv" pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \

@@ -64,7 +64,7 @@ def test_audit_that_reaches_nobody_fails_and_says_so() -> None:
     nowhere = "http://127.0.0.1:1"
     ended = make("audit", HTTPS_PROXY=nowhere, https_proxy=nowhere, HTTP_PROXY=nowhere, http_proxy=nowhere, NO_PROXY="")
     assert ended.returncode != 0
-    sentence = "error: Nothing was audited: pypi.org can't be reached, or does not know a dependency."
+    sentence = "error: Nothing was audited: the advisory service can't be reached, or does not know a dependency."
     assert [line for line in ended.stderr.splitlines() if line.startswith("error:")] == [sentence]
     assert not (ROOT / "build" / "audit.json").exists()
 

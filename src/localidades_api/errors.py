@@ -234,9 +234,13 @@ class DatabaseUnavailableError(UnavailableError):
     remedy = "Ask again after the seconds of `Retry-After`; what the service holds in memory it goes on answering."
 
     def __init__(
-        self, text: str = "The database does not answer: see that it runs and that DATABASE_URL is right."
+        self,
+        text: str = "The database does not answer: see that it runs and that DATABASE_URL is right.",
+        *,
+        is_passing: bool = False,
     ) -> None:
         super().__init__(text)
+        self.is_passing = is_passing  # it was the connection's fault: another may do
 
     @property
     def detail(self) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from sqlalchemy import Row, text
 
 from localidades_api.database import Database
+from localidades_api.repository.presence import having
 from localidades_api.schemas import Release
 
 LineFormat = Literal["csv", "excel", "ndjson", "geojson"]
@@ -119,6 +120,7 @@ class RecordsRepository:
                 """  # constants of ours
             ),
             {**parameters, "between": between},
+            suits=having(release),
         )
         return rows[0].quantity, bytes(rows[0].lines)
 
@@ -127,7 +129,7 @@ class RecordsRepository:
         columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
         chosen, parameters = _choose(release, places)
         statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"  # as above
-        return await self._database.fetch(text(statement), parameters)
+        return await self._database.fetch(text(statement), parameters, suits=having(release))
 
 
 def _escaped(sql: str) -> str:

@@ -1,0 +1,158 @@
+"""A client that asks at a steady pace, whatever becomes of what it asked before, and judges every answer."""
+
+import asyncio
+import itertools
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import httpx
+
+from tests.conftest import LOCALIDADES
+from tests.faults.truth import Truth
+
+REFUSED_WITHIN = 2.0  # seconds: what the service promises
+MARGIN = 1.0  # seconds: what a busy machine, and this client on it, add
+
+Kind = Literal["answered", "refused", "wrong"]
+
+
+class Question(NamedTuple):
+    """What is asked, and what the body must be for the release that the answer names."""
+
+    target: str
+    expected: Callable[[str], bytes]
+    release: str | None = None  # the one that is asked for by name
+    is_held: bool = False  # by the service, in memory: it needs no database
+
+
+class Outcome(NamedTuple):
+    """What became of a question."""
+
+    question: Question
+    kind: Kind
+    release: str  # that answered
+    note: str
+    sent: float
+    ended: float
+
+
+@dataclass
+class Load:
+    """What became of every question of a test."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def count(self, kind: Kind, since: float = 0) -> int:
+        """Count the outcomes of a kind, of what was sent since a moment."""
+        return sum(outcome.kind == kind and outcome.sent >= since for outcome in self.outcomes)
+
+    def wrong(self) -> Counter[str]:
+        """Return what was wrong, and how often."""
+        return Counter(outcome.note for outcome in self.outcomes if outcome.kind == "wrong")
+
+    def slowest(self, kind: Kind) -> float:
+        """Return the seconds that the slowest of a kind took."""
+        return max((outcome.ended - outcome.sent for outcome in self.outcomes if outcome.kind == kind), default=0)
+
+    def releases(self, since: float = 0) -> set[str]:
+        """Return the releases that answered what did not ask for one by name."""
+        return {
+            outcome.release
+            for outcome in self.outcomes
+            if outcome.kind == "answered" and outcome.sent >= since and not outcome.question.release
+        }
+
+    def changes_of_release(self) -> list[str]:
+        """Return the releases that answered what asked for none by name, one for each time that it was another."""
+        answered = sorted((o.ended, o.release) for o in self.outcomes if o.kind == "answered" and not o.question.release)
+        return [release for release, _ in itertools.groupby(release for _, release in answered)]
+
+
+def pages(truth: Truth, release: str | None = None, *, are_held: bool = False) -> list[Question]:
+    """Return a question for every page that all releases have; of a release by name, or of the current one."""
+    pinned = f"&release={release}" if release else ""
+    count = min(map(truth.count_pages, truth.releases)) - 1
+
+    def ask(number: int) -> Question:
+        return Question(
+            f"{LOCALIDADES}?page={number}{pinned}", lambda name: truth.page(name, number), release, are_held
+        )
+
+    return [ask(number) for number in range(1, count + 1)]
+
+
+def lookups(truth: Truth, release: str | None = None) -> list[Question]:
+    """Return questions for single localities and for the lists of municipios: each is read from the database."""
+    pinned = f"?release={release}" if release else "?"
+
+    def list_of(municipio_id: int) -> Question:
+        target = f"{LOCALIDADES}{pinned}&municipio_id={municipio_id}"
+        return Question(target.replace("?&", "?"), lambda name: truth.page(name, 1, municipio_id), release)
+
+    def detail_of(key: int) -> Question:
+        return Question(f"{LOCALIDADES}{key}/{pinned}", lambda name: truth.locality(name, key), release)
+
+    keys = truth.common_keys()[::9]
+    return [*map(detail_of, keys), *map(list_of, {key // 10_000 for key in keys})]
+
+
+@asynccontextmanager
+async def load(result: Load, base: str, questions: Sequence[Question], rate: float) -> AsyncIterator[None]:
+    """Ask `rate` questions a second for as long as the block runs, then wait for what is still to come."""
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=50)
+    async with (
+        httpx.AsyncClient(base_url=base, timeout=10, limits=limits) as client,
+        asyncio.TaskGroup() as requests,
+    ):
+        pacing = asyncio.create_task(_pace(client, questions, rate, result, requests))
+        try:
+            yield
+        finally:
+            pacing.cancel()
+
+
+async def _pace(
+    client: httpx.AsyncClient, questions: Sequence[Question], rate: float, result: Load, requests: asyncio.TaskGroup
+) -> None:
+    chosen = random.Random(rate)  # noqa: S311  # the same questions in every run
+    due = time.monotonic()
+    while True:
+        requests.create_task(_ask(client, chosen.choice(questions), result))
+        due += 1 / rate
+        await asyncio.sleep(max(0, due - time.monotonic()))
+
+
+async def _ask(client: httpx.AsyncClient, question: Question, result: Load) -> None:
+    sent = time.monotonic()
+    release = ""
+    kind: Kind
+    try:
+        answer = await client.get(question.target)
+    except httpx.HTTPError as error:
+        kind, note = "wrong", f"{error!r} for {question.target}"
+    else:
+        release = answer.headers.get("catalogue-release", "")
+        kind, note = judge(question, answer, time.monotonic() - sent)
+    result.outcomes.append(Outcome(question, kind, release, note, sent, time.monotonic()))
+
+
+def judge(question: Question, answer: httpx.Response, seconds: float) -> tuple[Kind, str]:
+    """Tell whether an answer is right, an honest refusal in time, or wrong and how."""
+    if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+        is_honest = answer.headers.get("retry-after", "").isdigit() and "problem+json" in answer.headers["content-type"]
+        if is_honest and seconds <= REFUSED_WITHIN + MARGIN:
+            return "refused", ""
+        return "wrong", f"503 after {seconds:.1f} s"
+    release = answer.headers.get("catalogue-release", "")
+    if answer.status_code != httpx.codes.OK:
+        return "wrong", f"{answer.status_code} for {question.target}"
+    if question.release not in {None, release}:
+        return "wrong", f"release {release} for {question.target}"
+    if answer.content != question.expected(release):
+        return "wrong", f"not {release}'s: {question.target} gives {answer.text[:200]}"
+    return "answered", ""

@@ -15,7 +15,6 @@ from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.servers import Connection, Dsn, Servers
 
 _TRIES = 3  # of a SELECT, on as many connections
-_LAG = 0.1  # seconds: what a standby is usually behind is less
 _LIFETIME = 600  # seconds of a connection to one of several servers: one that has come back gets its part again
 # The server ends a statement a little before the deadline: its connection stays sound, and is not made anew.
 _OF_DEADLINE = 0.9
@@ -127,7 +126,7 @@ class Database:
         """Run a SELECT on the first connection that suits; those to servers that do not are given up for others."""
         while True:
             async with self.connect() as connection:
-                if suits is None or await _suits_soon(connection, suits):
+                if suits is None or await suits(connection):
                     return (await connection.execute(statement, parameters)).all()
                 driver = (await connection.get_raw_connection()).driver_connection
                 if not self._servers.avoid(cast("Connection", driver).server):
@@ -137,14 +136,6 @@ class Database:
     async def dispose(self) -> None:
         """Close every connection."""
         await self.engine.dispose()
-
-
-async def _suits_soon(connection: AsyncConnection, suits: Suits) -> bool:
-    """Ask twice: what was published a moment ago may be on its way to a standby."""
-    if await suits(connection):
-        return True
-    await asyncio.sleep(_LAG)
-    return await suits(connection)
 
 
 def _translate(error: DBAPIError | asyncpg.PostgresError) -> DatabaseUnavailableError | None:

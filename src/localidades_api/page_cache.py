@@ -23,6 +23,7 @@ _log = logging.getLogger("uvicorn.error")
 
 _BULK = 12  # pages a statement, some 50 kB: the event loop is busy for a third of a millisecond with them
 _OVERHEAD = 600  # bytes that a page takes besides its body: the Link header, objects
+_LAG = 0.1  # seconds: standbys that are no further behind have a new release before it is asked of them
 _PATIENCE = 1.2  # seconds that requests wait for a new release's pages before they see it without
 
 RawHeaders = list[tuple[bytes, bytes]]
@@ -144,6 +145,8 @@ class PageCache:
     async def _take_up(self, release: Release | None) -> None:
         """Fetch a release's pages, and let requests see it once they are at hand or it has taken too long."""
         if release:
+            if release != self._releases.served:
+                await asyncio.sleep(_LAG)
             shelf = self._shelf_of(release)
             if shelf is None:
                 shelf = self._shelves[release.id] = Shelf(release, self._limit)

@@ -1,7 +1,6 @@
 """A client that asks at a steady pace, whatever becomes of what it asked before, and judges every answer."""
 
 import asyncio
-import itertools
 import random
 import time
 from collections import Counter
@@ -67,10 +66,11 @@ class Load:
             if outcome.kind == "answered" and outcome.sent >= since and not outcome.question.release
         }
 
-    def changes_of_release(self) -> list[str]:
-        """Return the releases that answered what asked for none by name, one for each time that it was another."""
-        answered = sorted((o.ended, o.release) for o in self.outcomes if o.kind == "answered" and not o.question.release)
-        return [release for release, _ in itertools.groupby(release for _, release in answered)]
+    def returns_to(self, older: str, newer: str) -> int:
+        """Count the answers of a release that were asked for after an answer of a newer one had come."""
+        current = [outcome for outcome in self.outcomes if outcome.kind == "answered" and not outcome.question.release]
+        since = min((outcome.ended for outcome in current if outcome.release == newer), default=float("inf"))
+        return sum(outcome.release == older and outcome.sent > since for outcome in current)
 
 
 def pages(truth: Truth, release: str | None = None, *, are_held: bool = False) -> list[Question]:
@@ -105,26 +105,25 @@ def lookups(truth: Truth, release: str | None = None) -> list[Question]:
 async def load(result: Load, base: str, questions: Sequence[Question], rate: float) -> AsyncIterator[None]:
     """Ask `rate` questions a second for as long as the block runs, then wait for what is still to come."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=50)
-    async with (
-        httpx.AsyncClient(base_url=base, timeout=10, limits=limits) as client,
-        asyncio.TaskGroup() as requests,
-    ):
-        pacing = asyncio.create_task(_pace(client, questions, rate, result, requests))
+    asking: set[asyncio.Task[None]] = set()
+    async with httpx.AsyncClient(base_url=base, timeout=10, limits=limits) as client:
+
+        async def pace() -> None:
+            chosen = random.Random(rate)  # noqa: S311  # the same questions in every run
+            due = time.monotonic()
+            while True:
+                task = asyncio.create_task(_ask(client, chosen.choice(questions), result))
+                asking.add(task)
+                task.add_done_callback(asking.discard)
+                due += 1 / rate
+                await asyncio.sleep(max(0, due - time.monotonic()))
+
+        pacing = asyncio.create_task(pace())
         try:
             yield
         finally:
             pacing.cancel()
-
-
-async def _pace(
-    client: httpx.AsyncClient, questions: Sequence[Question], rate: float, result: Load, requests: asyncio.TaskGroup
-) -> None:
-    chosen = random.Random(rate)  # noqa: S311  # the same questions in every run
-    due = time.monotonic()
-    while True:
-        requests.create_task(_ask(client, chosen.choice(questions), result))
-        due += 1 / rate
-        await asyncio.sleep(max(0, due - time.monotonic()))
+            await asyncio.gather(*asking)
 
 
 async def _ask(client: httpx.AsyncClient, question: Question, result: Load) -> None:
@@ -133,11 +132,10 @@ async def _ask(client: httpx.AsyncClient, question: Question, result: Load) -> N
     kind: Kind
     try:
         answer = await client.get(question.target)
-    except httpx.HTTPError as error:
-        kind, note = "wrong", f"{error!r} for {question.target}"
-    else:
         release = answer.headers.get("catalogue-release", "")
         kind, note = judge(question, answer, time.monotonic() - sent)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is no answer
+        kind, note = "wrong", f"{error!r} for {question.target}"
     result.outcomes.append(Outcome(question, kind, release, note, sent, time.monotonic()))
 
 

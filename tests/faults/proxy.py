@@ -36,6 +36,11 @@ class Proxy:
         self._passing = asyncio.Event()
         self._passing.set()
 
+    def lead_to(self, port: int) -> None:
+        """Pass new connections on to another server, and end those that there are."""
+        self._upstream = port
+        self.reset()
+
     def reset(self, *, refusing: bool = False) -> None:
         """Send RST to both ends of every connection, and if `refusing`, to every new one."""
         self._refusing = refusing

@@ -1,9 +1,9 @@
 """Connections to Postgres: a bounded pool, a deadline, driver errors in one place."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Self, cast
+from typing import Any, Protocol, Self, cast
 
 import asyncpg
 from sqlalchemy import Executable, Row
@@ -19,7 +19,13 @@ _LIFETIME = 600  # seconds of a connection to one of several servers: one that h
 # The server ends a statement a little before the deadline: its connection stays sound, and is not made anew.
 _OF_DEADLINE = 0.9
 
-Suits = Callable[[AsyncConnection], Awaitable[bool]]
+
+class Suits(Protocol):
+    """The question whether the server of a connection can answer; `anew` asks even one that said yes before."""
+
+    async def __call__(self, connection: AsyncConnection, *, anew: bool = False) -> bool:
+        """Ask it."""
+
 
 _CONFLICT = "40001"  # on a standby: replay went before what was being read
 # SQLSTATE classes (and codes) that say "not now", each with what an operator is told of it.
@@ -127,10 +133,13 @@ class Database:
         while True:
             async with self.connect() as connection:
                 if suits is None or await suits(connection):
-                    return (await connection.execute(statement, parameters)).all()
+                    rows = (await connection.execute(statement, parameters)).all()
+                    # What has been taken away meanwhile looks as if there were nothing.
+                    if suits is None or any(map(any, rows)) or await suits(connection, anew=True):
+                        return rows
                 driver = (await connection.get_raw_connection()).driver_connection
                 if not self._servers.avoid(cast("Connection", driver).server):
-                    raise DatabaseUnavailableError("No server has the release yet.", is_passing=True)
+                    raise DatabaseUnavailableError("The server has not got what is asked for yet.", is_passing=True)
                 await connection.invalidate()
 
     async def dispose(self) -> None:

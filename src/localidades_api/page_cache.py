@@ -84,6 +84,7 @@ class PageCache:
         self._releases = releases
         self._limit = limit
         self._shelves: dict[int, Shelf] = {}
+        self._is_away = False
         self._loading: dict[tuple[Release, int], asyncio.Task[StoredPage]] = {}
 
     def shelf(self) -> Shelf | None:
@@ -132,15 +133,26 @@ class PageCache:
         try:
             while True:
                 try:
-                    await self._releases.refresh()
-                    await self._take_up(self._releases.newest)
-                except DatabaseUnavailableError as error:
-                    _log.warning("The current release can't be read: %s (%r)", error, error.__cause__)
+                    await self._look()
                 except Exception:  # noqa: BLE001  # whatever it is, the next look may succeed
                     _log.exception("The current release can't be read")
                 await asyncio.sleep(poll)
         finally:
             self._drop_all_but(None)
+
+    async def _look(self) -> None:
+        """Read which release is the newest; the log tells when the database goes away and when it is back."""
+        try:
+            await self._releases.refresh()
+        except DatabaseUnavailableError as error:
+            if not self._is_away:
+                _log.warning("The database is away; what is held is served: %s (%r)", error, error.__cause__)
+            self._is_away = True
+            return
+        if self._is_away:
+            _log.warning("The database answers again.")
+        self._is_away = False
+        await self._take_up(self._releases.newest)
 
     async def _take_up(self, release: Release | None) -> None:
         """Fetch a release's pages, and let requests see it once they are at hand or it has taken too long."""

@@ -91,6 +91,8 @@ def _of_each_host(netloc: str, options: dict[str, str]) -> list[tuple[str, dict[
     """Return the network location and the options of each host; the ports of several may be an option of their own."""
     account, at, in_netloc = netloc.rpartition("@")
     hosts = (in_netloc or options.get("host", "")).split(",")
+    if len(hosts) > 1 and "" in hosts:
+        raise ConfigurationError(_NO_ADDRESS)
     ports = options.get("port", "").split(",")
     each = []
     for number, host in enumerate(hosts):

@@ -17,16 +17,17 @@ def having(*wanted: Release) -> Suits:
     """Return the question whether the server of a connection has these releases.
 
     Without it a statement would find nothing there, which is an answer too, and a wrong one. It is asked once of each
-    connection, which remembers it.
+    connection, which remembers it, and again when a statement has found nothing.
     """
 
-    async def suits(connection: AsyncConnection) -> bool:
+    async def suits(connection: AsyncConnection, *, anew: bool = False) -> bool:
         known = connection.info.setdefault("releases", set())
         for release in wanted:
             key = (release.id, release.published_at)
-            if key not in known:
+            if anew or key not in known:
                 parameters = {"release_id": release.id, "moment": release.published_at}
                 if (await connection.execute(_PUBLISHED, parameters)).first() is None:
+                    known.discard(key)
                     return False
                 known.add(key)
         return True

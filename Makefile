@@ -5,13 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PEERS := benchmarks/.venv
 DOCS := build/docs/.venv
+SUPPLY := build/supply/.venv
 PYTHON_CLIENT := tests/clients/python/.venv
 TYPESCRIPT_CLIENT := tests/clients/typescript/node_modules
 BROWSER := tests/browser/node_modules
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test faults lint format docs bench requirements clean
+.PHONY: help run test faults lint format docs bench sbom audit requirements clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -43,6 +44,20 @@ docs: $(DOCS)/docs.stamp ## Build the site of docs/ into build/site; a link that
 bench: $(VENV)/run.stamp $(PEERS)/bench.stamp benchmarks/peers/fastify/node_modules ## Measure the service beside other stacks; ARGS="--quick"
 	@exec "$(BIN)/python" -m benchmarks $(ARGS)
 
+sbom: $(SUPPLY)/supply.stamp ## List what a deployment is made of: CycloneDX, build/sbom.cdx.json
+	PYTHONWARNINGS=ignore "$(SUPPLY)/bin/cyclonedx-py" requirements requirements/serve.txt --pyproject pyproject.toml --mc-type application \
+		--output-reproducible --validate --output-file build/sbom.cdx.json
+
+PINNED = $(wildcard requirements/*.txt) benchmarks/requirements.txt tests/clients/python/requirements.txt
+
+audit: $(SUPPLY)/supply.stamp ## Look every pinned dependency up among known vulnerabilities (needs pypi.org)
+	@rm -f build/audit.json
+	@"$(SUPPLY)/bin/pip-audit" --strict --disable-pip --require-hashes --progress-spinner=off --desc=on \
+		$(PINNED:%=--requirement %) --format json --output build/audit.json || { \
+		if [ -s build/audit.json ]; then echo "error: Dependencies have known vulnerabilities: see build/audit.json."; \
+		else echo "error: Nothing was audited: pypi.org can't be reached, or does not know a dependency."; fi >&2; \
+		exit 1; }
+
 COMPILE = "$(BIN)/uv" pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url --no-emit-find-links
 
@@ -53,10 +68,11 @@ requirements: $(VENV)/dev.stamp ## Pin the newest dependencies, with hashes
 	$(COMPILE:pyproject.toml=) --constraint requirements/dev.txt --group build --output-file requirements/build.txt
 	$(COMPILE:pyproject.toml=) --constraint requirements/dev.txt --group bench --output-file benchmarks/requirements.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group docs --output-file requirements/docs.txt
+	$(COMPILE:pyproject.toml=) --upgrade --group supply --output-file requirements/supply.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group clients --output-file tests/clients/python/requirements.txt
 
 clean: ## Remove the virtual environment and caches; the database stays
-	rm -rf "$(VENV)" "$(PEERS)" "$(DOCS)" "$(PYTHON_CLIENT)" "$(TYPESCRIPT_CLIENT)" "$(BROWSER)"
+	rm -rf "$(VENV)" "$(PEERS)" "$(DOCS)" "$(SUPPLY)" "$(PYTHON_CLIENT)" "$(TYPESCRIPT_CLIENT)" "$(BROWSER)"
 	rm -rf benchmarks/peers/fastify/node_modules
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
@@ -78,6 +94,11 @@ $(PEERS)/bench.stamp: benchmarks/requirements.txt | $(VENV)/bin/python
 $(DOCS)/docs.stamp: requirements/docs.txt | $(VENV)/bin/python
 	"$(BIN)/python" -m venv "$(DOCS)"
 	"$(DOCS)/bin/python" -m pip install --quiet --require-hashes -r requirements/docs.txt
+	@touch "$@"
+
+$(SUPPLY)/supply.stamp: requirements/supply.txt | $(VENV)/bin/python
+	"$(BIN)/python" -m venv "$(SUPPLY)"
+	"$(SUPPLY)/bin/python" -m pip install --quiet --require-hashes -r requirements/supply.txt
 	@touch "$@"
 
 $(PYTHON_CLIENT)/test.stamp: tests/clients/python/requirements.txt | $(VENV)/bin/python

@@ -24,6 +24,7 @@ from sqlalchemy import event
 from localidades_api.app import create_app
 from localidades_api.database import Database
 from localidades_api.embedded import run_embedded
+from localidades_api.front import put_layers_before
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.importer.progress import Silent
 from localidades_api.settings import Settings
@@ -88,6 +89,24 @@ async def _execute(url: str, statement: str) -> None:
         await connection.execute(statement)
     finally:
         await connection.close()
+
+
+def execute(url: str, *statements: str) -> None:
+    """Run statements, each on its own."""
+    for statement in statements:
+        in_thread(lambda: asyncio.run(_execute(url, statement)))  # noqa: B023  # it has ended before the next
+
+
+@contextmanager
+def out_of_reach(server: str, url: str) -> Iterator[None]:
+    """Cut every connection to a database, and let nobody in."""
+    name = url.partition("@/")[2].partition("?")[0]
+    cut = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"  # noqa: S608  # of ours
+    execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false", cut)
+    try:
+        yield
+    finally:
+        execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
 
 
 _numbers = count(1)
@@ -170,6 +189,12 @@ async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # no
 def client_of(app: FastAPI) -> httpx.AsyncClient:
     """Return a client that calls the application without a network."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
+
+
+def client_in_front_of(app: FastAPI, **settings: Any) -> httpx.AsyncClient:  # noqa: ANN401  # passed on
+    """Return a client that calls the layers in front of the application, as the server does, without a network."""
+    transport = httpx.ASGITransport(put_layers_before(app, Settings(**settings)))
+    return httpx.AsyncClient(transport=transport, base_url="http://test")
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -511,6 +511,26 @@ async def test_page_of_any_kind_has_no_fault_that_axe_finds(examined: Page, kind
     await examined.screenshot(path=SCREENSHOTS / f"{kind}-dark.png", full_page=True)
     await examined.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
     assert await faults_of(examined, rules={"color-contrast": {"enabled": False}}) == {}
+
+
+async def test_page_for_a_method_that_is_not_allowed_has_no_fault_that_axe_finds(browser: Browser, base: str) -> None:
+    async with visit(browser, base, errors=True, bypass_csp=True) as page:
+        await page.route("**/localidades/**", lambda route: route.continue_(method="POST"))
+        await page.goto(LIST)
+        await expect(page.get_by_role("heading", level=1)).to_have_text("405 Method Not Allowed")
+        assert await faults_of(page) == {}
+
+
+async def test_page_without_a_database_has_no_fault_that_axe_finds(browser: Browser, server: str, seeded: str) -> None:
+    with ExitStack() as databases:
+        url = databases.enter_context(new_database(server, seeded))
+        with serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live:
+            databases.close()
+            async with visit(browser, live.base, errors=True, bypass_csp=True) as page:
+                await page.goto(in_spanish(LIST))
+                await expect(page.get_by_role("heading", level=1)).to_contain_text("503")
+                await page.screenshot(path=SCREENSHOTS / "error-503.png", full_page=True)
+                assert await faults_of(page) == {}
 
 
 def in_spanish(target: str) -> str:

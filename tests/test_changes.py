@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pydantic_core import from_json
 
 from tests.catalogue import Place, many, write_catalogue
-from tests.conftest import client_of, import_into, new_database, running_app
+from tests.conftest import client_of, import_into, new_database, recorded_statements, running_app
 from tests.records import Record, record_of
 
 RELEASES = "/api/census/releases/"
@@ -56,16 +56,20 @@ def changes_of(old: list[Place], new: list[Place]) -> list[Record]:
 
 
 @pytest.fixture(scope="module")
-async def client(
-    server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a client of a service that holds both releases."""
+async def both(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    """Lend a database that holds both releases."""
     folder = tmp_path_factory.mktemp("changes")
     with new_database(server, migrated) as url:
         for name, places in SOURCES.items():
             await import_into(url, write_catalogue(folder / f"catun_localidad_{name}.csv", places))
-        async with running_app(url) as app, client_of(app) as client:
-            yield client
+        yield url
+
+
+@pytest.fixture(scope="module")
+async def client(both: str) -> AsyncIterator[httpx.AsyncClient]:
+    """Lend a client of a service on it."""
+    async with running_app(both) as app, client_of(app) as client:
+        yield client
 
 
 async def get(client: httpx.AsyncClient, target: str, status: int = 200) -> Any:  # noqa: ANN401  # JSON
@@ -209,6 +213,7 @@ async def test_changes_since_itself_are_none(client: httpx.AsyncClient, name: st
      ("2020-01/", 404, None), ("2020-01/changes/x/?since=2019-01", 404, None),
      ("2020-01/changes/?since=2019-01&since=2019-01", 422, "since"),
      ("2020-01/changes/?since=2019-01&format=ndjson&page=0", 422, "page"),
+     ("2020-01/changes/?since=2019-01&format=ndjson&page=99", 404, None),
      ("2020-01/changes/?since=2019-01&format=ndjson&page_size=0", 422, "page_size")],
 )  # fmt: skip
 async def test_changes_that_cannot_be_told_say_why(
@@ -247,6 +252,26 @@ async def test_changes_have_an_etag_of_their_own_and_a_304(
             assert again.headers[name] == first.headers[name]
         tags.add(first.headers["etag"])
     assert len(tags) == 4
+
+
+@pytest.mark.parametrize(
+    "query", ["", "&page=2&page_size=2", "&change=added", "&format=api", "&format=ndjson", "&page=1&format=ndjson"]
+)
+async def test_changes_that_the_client_holds_are_not_compared(both: str, client: httpx.AsyncClient, query: str) -> None:
+    target = f"{RELEASES}2020-01/changes/?since=2019-01{query}"
+    first = await client.get(target)
+    assert first.status_code == 200
+    async with running_app(both) as app, client_of(app) as fresh:
+        with recorded_statements(app) as statements:
+            again = await fresh.get(target, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content, statements) == (304, b"", [])
+
+
+@pytest.mark.parametrize("query", ["", "&page=1"])
+async def test_changes_as_ndjson_are_sent_to_who_holds_them_as_json(client: httpx.AsyncClient, query: str) -> None:
+    target = f"{RELEASES}2020-01/changes/?since=2019-01{query}"
+    held = {"If-None-Match": (await client.get(target)).headers["etag"]}
+    assert (await client.get(f"{target}&format=ndjson", headers=held)).status_code == 200
 
 
 async def test_changes_as_ndjson_are_all_or_the_page_that_is_asked_for(client: httpx.AsyncClient) -> None:

@@ -72,17 +72,19 @@ def test_help_lists_the_commands() -> None:
     result = here("--help")
     assert result.returncode == 0
     for command in EXIT_CODES:
-        assert re.search(rf"^\W*{command}\s+\w", result.stdout, re.MULTILINE)
+        if " " not in command:
+            assert re.search(rf"^\W*{command}\s+\w", result.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize("command", EXIT_CODES)
 def test_help_of_a_command_tells_its_options(command: str) -> None:
-    result = here(command, "--help")
+    result = here(*command.split(), "--help")
     assert result.returncode == 0
     options = {
         "serve": ["--host", "--port", "--workers"],
         "import": ["--release", "--dry-run", "--allow-shrink", "--json"],
         "releases": ["--json"],
+        "roles": ["--reader", "--importer"],
         "verify": ["--url", "--release", "--json"],
     }
     for option in options.get(command, []):
@@ -109,6 +111,8 @@ def test_version_is_that_of_the_package() -> None:
         ("import",),
         ("import", "a", "b"),
         ("releases", "x"),
+        ("releases", "retire"),
+        ("releases", "retire", "a", "b"),
     ],
 )
 def test_usage_error_ends_with_2(arguments: tuple[str, ...]) -> None:
@@ -117,18 +121,18 @@ def test_usage_error_ends_with_2(arguments: tuple[str, ...]) -> None:
     assert "Traceback" not in result.stderr
     if arguments:
         (line,) = result.stderr.splitlines()
-        assert re.fullmatch(r"error: .+[;?] [sS]ee `\S+( serve| import| releases)? --help`\.", line)
+        assert re.fullmatch(r"error: .+[;?] [sS]ee `\S+( serve| import| releases| releases retire)? --help`\.", line)
     else:
         assert result.stderr.startswith("Usage:")
 
 
 def options_of(command: str) -> set[str]:
-    return set(re.findall(r"--[a-z-]+", here(command, "--help").stdout.partition("Examples:")[0]))
+    return set(re.findall(r"--[a-z-]+", here(*command.split(), "--help").stdout.partition("Examples:")[0]))
 
 
 @pytest.mark.parametrize("command", EXIT_CODES)
 def test_help_in_a_pipe_is_plain_text_of_80_columns_with_examples_and_exit_codes(command: str) -> None:
-    result = run(command, "--help", env=environment(COLUMNS="80", GITHUB_ACTIONS="true"))
+    result = run(*command.split(), "--help", env=environment(COLUMNS="80", GITHUB_ACTIONS="true"))
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.isascii()
     assert re.fullmatch(r"[ -~\n]+", result.stdout)
@@ -137,7 +141,8 @@ def test_help_in_a_pipe_is_plain_text_of_80_columns_with_examples_and_exit_codes
     examples, _, codes = end.partition("\n\n  Exit codes:\n")
     for example in examples.splitlines():
         words = shlex.split(example.partition("|")[0])
-        assert words[words.index("localidades-api") + 1] == command
+        called = words[words.index("localidades-api") + 1 :]
+        assert called[: len(command.split())] == command.split()
         assert {word for word in words if word.startswith("--")} <= options_of(command)
     told = dict(re.findall(r"^ +([0-9]+)  (.+)$", codes, re.MULTILINE))
     assert told == {str(code): meaning for code, meaning in EXIT_CODES[command].items()}

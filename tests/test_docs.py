@@ -281,6 +281,14 @@ def _words(command: Any) -> dict[str, str]:  # noqa: ANN401  # of Typer's own co
     return found
 
 
+def _commands(group: typer.core.TyperGroup) -> Iterator[tuple[str, Any]]:
+    """Return every command with the words that call it."""
+    for name, command in group.commands.items():
+        yield name, command
+        if isinstance(command, typer.core.TyperGroup):
+            yield from ((f"{name} {below}", one) for below, one in _commands(command))
+
+
 def test_reference_has_every_command_and_option_and_no_other() -> None:
     group = typer.main.get_command(command_line)  # get_group knows nothing of completion
     assert isinstance(group, typer.core.TyperGroup)
@@ -288,8 +296,9 @@ def test_reference_has_every_command_and_option_and_no_other() -> None:
     general = {cells[0] for cells in rows(text.partition("\n## ")[0])}
     assert general == {"--help", *_words(group)}
     documented = sections(text)
-    assert set(documented) == set(group.commands)
-    for name, command in group.commands.items():
+    commands = dict(_commands(group))
+    assert set(documented) == set(commands)
+    for name, command in commands.items():
         cells = {cells[0]: cells[1] for cells in rows(documented[name])}
         words = {word: default for word, default in _words(command).items() if word != "--help"}
         assert set(cells) == set(words), name

@@ -294,6 +294,45 @@ async def test_csv_for_excel_keeps_zeros_and_takes_no_text_for_a_formula(files: 
                 assert value_of(name, cell) == value
 
 
+# What has been run by spreadsheets, and what comes close to it; none has a line end, which ends a row of INEGI's file.
+RUN_BY_SPREADSHEETS = [
+    "=1+1", "+1+1", "-1+1", "@SUM(1;1)", "=cmd|' /C calc'!A0", '=HYPERLINK("http://evil.example";"x")', "=DDE(1;2;3)",
+    '=IMPORTXML("http://evil.example")', "\t=1+1", "\x0b=1+1", " =1+1", "   +1", "\xa0-1", "\x01=1", "\t", "\x0b\t@A1",
+    "＝1+1", "＋1", "－1", "＠A1", "-2+3+cmd|' /C calc'!A0", "=", "-", "@", "+", "=\x1f", '="x"',
+]  # fmt: skip
+HARMLESS = [
+    "Ejido 20 de Noviembre",
+    "La Y = X",
+    "a=1",
+    "'=1",
+    '"=1"',
+    "(+)",
+    "[-]",
+    "1+1",
+    "ñ-1",
+    "\u200b=1",
+    ";=1",
+    ",=1",
+]
+
+
+async def test_excel_cell_that_would_be_run_is_text_and_plain_csv_has_the_name_itself(
+    database: str, tmp_path: Path
+) -> None:
+    names = [name for name in (*RUN_BY_SPREADSHEETS, *HARMLESS) if not name.isspace()]
+    places = [Place(f"01001{number:04d}", name, nom_mun="=1+1") for number, name in enumerate(names, 1)]
+    await import_into(database, write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places))
+    async with running_app(database) as app, client_of(app) as client:
+        for format_ in ("excel", "csv"):
+            content = (await client.get(f"{DOWNLOAD}?format={format_}")).content.decode("utf-8-sig")
+            rows = list(csv.DictReader(io.StringIO(content, newline=""), strict=True))
+            runs = format_ == "excel"
+            assert [row["nombre"] for row in rows] == [
+                f"'{name}" if runs and name in RUN_BY_SPREADSHEETS else name for name in names
+            ]
+            assert {row["municipio"] for row in rows} == {"'=1+1" if runs else "=1+1"}
+
+
 async def test_excel_and_plain_csv_are_told_apart_by_their_etag(files: httpx.AsyncClient) -> None:
     queries = ("?format=csv", "?format=excel", "?format=ndjson", "?format=csv&release=2019-01")
     etags = {(await files.get(f"{DOWNLOAD}{query}")).headers["etag"] for query in queries}

@@ -17,6 +17,7 @@ from localidades_api.settings import Settings
 from tests.wire import ask
 
 LIST = "/api/census/localidades/"
+LONGER_THAN_ANY_OPERATION = 414  # the connection's answer, which the document of the operations does not have
 
 schema = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
 
@@ -24,7 +25,11 @@ schema = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
 @schema.parametrize()
 @settings(max_examples=50, suppress_health_check=list(HealthCheck))
 def test_operation_with_any_input_keeps_to_the_document(case: "schemathesis.Case[Any]", live_server: str) -> None:
-    case.call_and_validate(base_url=live_server)
+    answer = case.call(base_url=live_server)
+    if answer.status_code == LONGER_THAN_ANY_OPERATION:
+        assert len(answer.request.path_url) > 8 * 1024
+    else:
+        case.validate_response(answer)
 
 
 # -- Anything under the census

@@ -5,11 +5,13 @@ import re
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from babel.messages.extract import extract
 from babel.messages.pofile import read_po
+from pydantic_core import PydanticKnownError
 
 import localidades_api
 from localidades_api import errors
@@ -66,6 +68,73 @@ def of_errors() -> set[str]:
     return found
 
 
+def of_pydantic() -> set[str]:
+    """Return the sentences of pydantic's own that a query can meet, as the catalogue spells them."""
+    kinds: dict[str, dict[str, Any]] = {
+        "missing": {},
+        "finite_number": {},
+        "float_parsing": {},
+        "greater_than_equal": {"ge": 7},
+        "less_than_equal": {"le": 7},
+        "literal_error": {"expected": "<expected>"},
+        "string_pattern_mismatch": {"pattern": "<pattern>"},
+        "string_too_short": {"min_length": 1},
+        "string_too_long": {"max_length": 7},
+    }
+    found = set()
+    for kind, context in kinds.items():
+        sentence = f"{PydanticKnownError(kind, context).message()}."  # type: ignore[arg-type]  # a name of many
+        for name, value in context.items():
+            sentence = sentence.replace(str(value), f"{{{name}}}")
+        found.add(sentence)
+    return {*found, " or "}
+
+
+async def test_links_of_a_page_keep_to_the_language_that_was_asked_for(client: httpx.AsyncClient) -> None:
+    for target in ("localidades/", "municipios/", "localidades/?ambito=U"):
+        address = f"/api/census/{target}"
+        asked = await client.get(
+            address, params={"format": "api", "lang": "es", "page_size": "1", **parameters(target)}
+        )
+        assert all(link.endswith("lang=es") for link in re.findall("<([^>]+)>", asked.headers["link"]))
+        left = await client.get(address, params={"format": "api", **parameters(target)})
+        data = await client.get(address, params={"format": "json", "lang": "es", **parameters(target)})
+        assert "lang" not in left.headers["link"] + data.headers["link"]
+
+
+def parameters(target: str) -> dict[str, str]:
+    return dict(part.split("=") for part in target.partition("?")[2].split("&") if part)
+
+
+WRONG = [
+    "localidades/?format=x",
+    "localidades/?page=0",
+    "localidades/?page_size=5000",
+    "localidades/?ambito=Z",
+    "localidades/?clave=1",
+    "localidades/?search=",
+    f"localidades/?search={'a' * 101}",
+    "localidades/?release=-",
+    "localidades/?estado_id=33",
+    "localidades/?lang=fr",
+    "localidades/suggest/",
+    "localidades/nearest/?lat=x&lon=nan",
+    "localidades/nearest/?lat=91&lon=-181",
+    "releases/2020-01/changes/?since=2020-01&change=moved",
+]
+
+
+@pytest.mark.parametrize("target", WRONG)
+async def test_fault_is_told_in_spanish_whoever_found_it(client: httpx.AsyncClient, target: str) -> None:
+    answer = await client.get(f"/api/census/{target}", headers={"accept": "text/html", "accept-language": "es"})
+    assert answer.status_code == 422
+    assert not re.search("should|required| or ", " ".join(said_on(Shown.of(answer))))
+    data = (await client.get(f"/api/census/{target}", headers={"accept": "application/json"})).json()
+    for fault in data["errors"]:
+        assert lenient_translator("es")(fault["message"]) != fault["message"]
+        assert lenient_translator("en")(fault["message"]) == fault["message"]
+
+
 def is_text(constant: ast.Constant) -> bool:
     return isinstance(constant.value, str) and bool(re.fullmatch(r"[A-Z][^{}]*\.", constant.value))
 
@@ -73,7 +142,7 @@ def is_text(constant: ast.Constant) -> bool:
 def test_catalogue_of_messages_holds_every_sentence_of_an_error_and_nothing_that_is_not_said() -> None:
     attribution = {"Demo: invented municipios and localities; not data of INEGI."}
     assert len(of_errors()) > 30
-    assert set(in_catalogue()) - in_templates() == (of_errors() | attribution) - in_templates()
+    assert set(in_catalogue()) - in_templates() == (of_errors() | of_pydantic() | attribution) - in_templates()
 
 
 def test_message_keeps_the_names_that_a_program_needs() -> None:

@@ -67,8 +67,8 @@ async def warm(server: str, seeded: str) -> AsyncIterator[FastAPI]:
 
 
 PARTS = [
-    "page=1", "page=3", "page=003", "page=0", "page=4", "page=+1", "page=", "format=json", "format=api",
-    "lang=es", "lang=en", "lang=fr", "lang=", "format=xml", "release=2020-01",
+    "page=1", "page=3", "page=003", "page=0", "page=4", "page=+1", "page=", "page", f"page={3:020d}",
+    "format=json", "format=api", "lang=es", "lang=en", "lang=fr", "lang=", "format=xml", "release=2020-01",
     "release=2019-01", "release=", "x=1", "", "page=99999999999999999999"]  # fmt: skip
 ACCEPTS = ["*/*", "application/json", "text/html", "text/html;q=0.5, */*;q=0.4", "garbage", "", "application/xml",
            "application/json;q=0", "text/html, application/json;q=0.9", "text/html"]  # fmt: skip

@@ -104,8 +104,8 @@ def run(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Com
 
 
 @contextmanager
-def serving(url: str, *arguments: str, await_ready: bool = True, **settings: str) -> Iterator[Live]:
-    """Run `serve` on a free port in a process group of its own, and see that nothing of it is left in the end."""
+def serving(url: str, *arguments: str, probe: str = "/readyz", **settings: str) -> Iterator[Live]:
+    """Run `serve` on a free port in a process group of its own until `probe` says yes; nothing of it is left."""
     with tempfile.NamedTemporaryFile(prefix="localidades-serve-", suffix=".log") as output:
         process = subprocess.Popen(
             [*COMMAND, "serve", "--port", "0", *arguments],
@@ -118,7 +118,7 @@ def serving(url: str, *arguments: str, await_ready: bool = True, **settings: str
         )
         log = Path(output.name)
         try:
-            yield Live(_await_ready(process, log, "/readyz" if await_ready else "/livez"), process, log)
+            yield Live(_await_ready(process, log, probe), process, log)
             if process.poll() is None:
                 process.terminate()
                 assert process.wait(_PATIENCE) == 0, log.read_text()
@@ -146,7 +146,8 @@ def _await_ready(process: subprocess.Popen[bytes], log: Path, probe: str) -> str
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
         if printed := re.search(r"list +(http://[^/]+)/", log.read_text()):
-            with suppress(OSError, http.client.HTTPException), closing(_connection(printed[1])) as connection:
+            probes = re.search(r"probes +(http://[^/]+)/", log.read_text()) or printed
+            with suppress(OSError, http.client.HTTPException), closing(_connection(probes[1])) as connection:
                 connection.request("GET", probe)
                 if connection.getresponse().status < http.HTTPStatus.MULTIPLE_CHOICES:
                     return printed[1]

@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -17,15 +18,19 @@ from starlette.staticfiles import StaticFiles
 from localidades_api import __version__, health, problem_types, router
 from localidades_api.census import PREFIX, CensusHeaders
 from localidades_api.database import Database
+from localidades_api.downloads import Transfers
 from localidades_api.errors import ConfigurationError
+from localidades_api.gauges import Gauges
 from localidades_api.openapi import describe
 from localidades_api.page_cache import PageCache
 from localidades_api.problems import install_handlers
+from localidades_api.protection import BrowserProtection
 from localidades_api.releases import ReleaseTracker
 from localidades_api.repository import CatalogueRepository, ChangesRepository, RecordsRepository, SearchRepository
 from localidades_api.router import Catalogue
 from localidades_api.selections import Selections
 from localidades_api.settings import Settings
+from localidades_api.tracing import traced_statements
 
 
 @contextlib.asynccontextmanager
@@ -48,17 +53,30 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         SearchRepository(database),
         ChangesRepository(database),
         RecordsRepository(database),
+        Transfers(settings.max_downloads),
     )
     # What has been loaded by now lives as long as the process: no collection needs to go through it again.
     gc.collect()
     gc.freeze()
-    following = asyncio.create_task(pages.follow(settings.release_poll))
     try:
-        yield
+        async with _running(pages.follow(settings.release_poll), Gauges(database, pages, releases).follow()):
+            yield
     finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
         await database.dispose()
+
+
+@contextlib.asynccontextmanager
+async def _running(*endless: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run what goes on by itself; its statements belong to no request, so to no trace."""
+    with traced_statements() as untraced:
+        with untraced():
+            tasks = [asyncio.create_task(one) for one in endless]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -70,6 +88,8 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=partial(_live, settings=settings),
         redirect_slashes=False,  # Starlette's redirect takes the Host header at its word
         generate_unique_id_function=_operation_id,
+        # Traces where OpenTelemetry's variables ask for them; figures are Prometheus's, and the log is on stderr.
+        telemetry={"auto_configure": True, "metrics": False, "logs": False},
     )
     app.include_router(router.router)
     app.include_router(health.router)
@@ -77,6 +97,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
     app.add_api_route("/", _go_to_index, include_in_schema=False)
     app.add_middleware(CensusHeaders)
+    app.add_middleware(BrowserProtection)
     install_handlers(app)
     describe(app)
     return app

@@ -14,6 +14,7 @@ PREFIX = "/api/census"
 LOCALIDADES = f"{PREFIX}/localidades/"
 
 WITH_BODY = "localidades.with_body"  # in the scope: False for a HEAD, which need not make what is not sent
+OPERATION = "localidades.operation"  # in the scope, once it is known: the name of the function that answers
 
 _CORS = {
     "Access-Control-Allow-Origin": "*",
@@ -31,6 +32,18 @@ _PREFLIGHT = {
 }
 
 
+def is_census(scope: Scope) -> bool:
+    """Tell whether a request is for something of the census."""
+    return f"{scope['path']}/".startswith(f"{PREFIX}/")
+
+
+def complete(headers: MutableHeaders) -> None:
+    """Add to an answer's headers what holds for all of the census."""
+    headers["Allow"] = "GET"
+    headers["Vary"] = ", ".join(["Accept", *headers.getlist("Vary")])
+    headers.update(_CORS)
+
+
 class CensusHeaders:
     """Sets the headers of the census once, in front of routing, where no error escapes it.
 
@@ -43,27 +56,31 @@ class CensusHeaders:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what is no GET, and pass on what is."""
-        if scope["type"] != "http" or not f"{scope['path']}/".startswith(f"{PREFIX}/"):
+        if scope["type"] != "http" or not is_census(scope):
             await self._app(scope, receive, send)
             return
         method = scope["method"]
-        exchange = Exchange(send, with_body=method != "HEAD")
+        sender = CensusSender(send, with_body=method != "HEAD")
         request = Request(scope, receive)
         if method == "OPTIONS":
-            await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, exchange)
+            await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, sender)
         elif method not in {"GET", "HEAD"}:
-            await problem_response(request, MethodNotAllowedError())(scope, receive, exchange)
+            await problem_response(request, MethodNotAllowedError())(scope, receive, sender)
         else:
+            inner = {**scope, "method": "GET", WITH_BODY: method == "GET"}
             try:
-                await self._app({**scope, "method": "GET", WITH_BODY: method == "GET"}, receive, exchange)
+                await self._app(inner, receive, sender)
             except Exception as error:
-                if exchange.started:
+                if sender.started:
                     raise
-                await problem_response(request, error)(scope, receive, exchange)
+                await problem_response(request, error)(scope, receive, sender)
+            finally:
+                if "route" in inner:
+                    scope[OPERATION] = inner["route"].name
 
 
-class Exchange:
-    """The sending side of one request: adds the headers, and drops the body of an answer to HEAD."""
+class CensusSender:
+    """Sends the answer to one request: adds the headers, and drops the body of an answer to HEAD."""
 
     def __init__(self, send: Send, *, with_body: bool = True) -> None:
         self._send = send
@@ -74,10 +91,7 @@ class Exchange:
         """Send a message of the answer."""
         if message["type"] == "http.response.start":
             self.started = True
-            headers = MutableHeaders(scope=message)
-            headers["Allow"] = "GET"
-            headers["Vary"] = ", ".join(["Accept", *headers.getlist("Vary")])
-            headers.update(_CORS)
+            complete(MutableHeaders(scope=message))
         elif message["type"] == "http.response.body" and not self._with_body:
             message = {**message, "body": b""}
         await self._send(message)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol, Self, cast
 
 import asyncpg
@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.metrics import DATABASE_ERRORS
 from localidades_api.servers import Connection, Dsn, Servers
 
 _TRIES = 3  # of a SELECT, on as many connections
@@ -44,17 +45,33 @@ _UNAVAILABLE = {
 }
 
 
+def _sqlstate(error: Exception) -> str | None:
+    return getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlstate", None)
+
+
+def _kind(error: Exception) -> str:
+    """Return the class of SQLSTATE, or what has one word for it (`metrics`)."""
+    if sqlstate := _sqlstate(error):
+        return sqlstate[:2]
+    causes = (error, error.orig if isinstance(error, DBAPIError) else None)
+    return "timeout" if any(isinstance(one, TimeoutError | PoolTimeoutError) for one in causes) else "connection"
+
+
 class Database:
     """A pool of connections to one Postgres, or to several that hold the same."""
 
-    def __init__(self, engine: AsyncEngine, servers: Servers, timeout: float | None = None) -> None:
+    def __init__(self, engine: AsyncEngine, servers: Servers, timeout: float = 10) -> None:
         self.engine = engine
+        self.timeout = timeout  # seconds within which it should answer
+        self.waiting = 0  # for a connection
         self._servers = servers
-        self._timeout = timeout
 
     @classmethod
     def for_reading(cls, url: str, *, pool_size: int, timeout: float) -> Self:
-        """Open a pool whose sessions can only read, each statement on its own, within `timeout` seconds."""
+        """Open a pool whose sessions can only read, each statement on its own, within `timeout` seconds.
+
+        No lock is waited for longer than half of that, so that the log tells a lock from a slow statement.
+        """
         dsn = Dsn.parse(url)
         servers = Servers(dsn)
 
@@ -64,6 +81,8 @@ class Database:
                 server_settings={
                     "default_transaction_read_only": "on",
                     "statement_timeout": str(int(timeout * _OF_DEADLINE * 1000)),
+                    "lock_timeout": str(int(timeout * 500)),
+                    "idle_in_transaction_session_timeout": str(int(timeout * 1000)),
                 },
             )
 
@@ -75,6 +94,7 @@ class Database:
             max_overflow=0,
             pool_timeout=timeout / 2,  # whoever gets a connection at last has time to use it, or to make it anew
             pool_recycle=_LIFETIME if len(dsn.addresses) > 1 else -1,
+            hide_parameters=True,  # what a client sent goes into no log
         )
         return cls(engine, servers, timeout)
 
@@ -95,15 +115,24 @@ class Database:
     async def connect(self) -> AsyncIterator[AsyncConnection]:
         """Lend a connection; a database that can't answer now is raised as DatabaseUnavailableError."""
         try:
-            async with self.engine.connect() as connection:
-                yield connection
+            async with AsyncExitStack() as stack:
+                yield await self._lend(stack)
         except (OSError, TimeoutError, PoolTimeoutError) as error:
+            DATABASE_ERRORS.labels(_kind(error)).inc()
             raise DatabaseUnavailableError from error
         except (DBAPIError, asyncpg.PostgresError) as error:
+            DATABASE_ERRORS.labels(_kind(error)).inc()
             translated = _translate(error)
             if translated is None:
                 raise
             raise translated from error
+
+    async def _lend(self, stack: AsyncExitStack) -> AsyncConnection:
+        self.waiting += 1
+        try:
+            return await stack.enter_async_context(self.engine.connect())
+        finally:
+            self.waiting -= 1
 
     async def fetch(
         self, statement: Executable, parameters: Mapping[str, Any] | None = None, *, suits: Suits | None = None
@@ -115,7 +144,7 @@ class Database:
         server of a connection can be asked; if not, another is.
         """
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self.timeout):
                 for _ in range(_TRIES - 1):
                     try:
                         return await self._fetch_once(statement, parameters, suits)
@@ -124,6 +153,7 @@ class Database:
                             raise
                 return await self._fetch_once(statement, parameters, suits)
         except TimeoutError as error:
+            DATABASE_ERRORS.labels(_kind(error)).inc()
             raise DatabaseUnavailableError from error
 
     async def _fetch_once(
@@ -149,7 +179,7 @@ class Database:
 
 def _translate(error: DBAPIError | asyncpg.PostgresError) -> DatabaseUnavailableError | None:
     """Return what a driver's error says of the database, if it says "not now"."""
-    sqlstate = getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlstate", None)
+    sqlstate = _sqlstate(error)
     is_passing = sqlstate == _CONFLICT or (isinstance(error, DBAPIError) and error.connection_invalidated)
     if sqlstate is None or isinstance(error, InterfaceError):
         return DatabaseUnavailableError(is_passing=is_passing)

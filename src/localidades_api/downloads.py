@@ -5,7 +5,7 @@ sent is of one release. A chunk that can't be had, or is not whole, ends the tra
 HTTP client notices.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from starlette_compress import CompressMiddleware, add_compress_type
 
 from localidades_api.census import WITH_BODY
-from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.errors import DatabaseUnavailableError, OverloadedError
 from localidades_api.repository import RecordsRepository
 from localidades_api.repository.records import COLUMNS, LineFormat
 from localidades_api.schemas import Release
@@ -42,15 +42,44 @@ for _media_type in _COMPRESSED:
     add_compress_type(_media_type.partition(";")[0])
 
 
+class Transfers:
+    """The files that are being sent; there is a bound to them, for a slow client takes as long as it likes."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.under_way = 0
+
+    async def start(self, chunks: AsyncIterator[bytes], headers: Mapping[str, str], file_type: FileType) -> "Download":
+        """Return a file whose first chunk has been fetched: an error in it is still an answer of its own.
+
+        Raises OverloadedError where enough are being sent.
+        """
+        if self.under_way >= self._most:
+            raise OverloadedError
+        self.under_way += 1
+        try:
+            return Download(await _begun(chunks), headers, file_type, self.end)
+        except BaseException:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """Count one less."""
+        self.under_way -= 1
+
+
 class Download(Response):
     """A streamed file, compressed as the client takes it (zstd, br, gzip).
 
     Its ETag is weak: one release gives the same records in every encoding, but not the same bytes.
     """
 
-    def __init__(self, chunks: AsyncIterator[bytes], headers: Mapping[str, str], file_type: FileType) -> None:
+    def __init__(
+        self, chunks: AsyncIterator[bytes], headers: Mapping[str, str], file_type: FileType, ended: Callable[[], None]
+    ) -> None:
         super().__init__()
         self._chunks = chunks
+        self._ended = ended
         # The middleware names Accept-Encoding itself for what it may compress, and would do so twice.
         vary = {} if file_type.media_type in _COMPRESSED else {"Vary": "Accept-Encoding"}
         self._file_headers = {
@@ -63,7 +92,10 @@ class Download(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it; for a HEAD no more is read than the first chunk, which is at hand."""
         chunks = self._chunks if scope.get(WITH_BODY, True) else _first(self._chunks)
-        await CompressMiddleware(StreamingResponse(chunks, headers=self._file_headers))(scope, receive, send)
+        try:
+            await CompressMiddleware(StreamingResponse(chunks, headers=self._file_headers))(scope, receive, send)
+        finally:
+            self._ended()
 
 
 async def _first(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -75,8 +107,8 @@ def has_parquet() -> bool:
     return find_spec("pyarrow") is not None
 
 
-async def begun(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Return the same chunks, the first fetched already: an error in it is still an answer of its own."""
+async def _begun(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Return the same chunks, the first fetched already."""
     first = await anext(chunks, b"")
 
     async def rest() -> AsyncIterator[bytes]:

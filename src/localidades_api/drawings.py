@@ -4,12 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from localidades_api.schemas import CHANGE_KINDS
+
 _MAP = (480.0, 360.0)
 _MARGIN = 48.0
 _CHART_HEIGHT = 260.0
 _CHART_STEP = 120.0  # a release's room
 _METRES_A_DEGREE = 111_195.0
-_CHANGES = ("added", "removed", "renamed")
+CHARTED = CHANGE_KINDS[:3]  # added, removed, renamed
 
 
 class Dot(NamedTuple):
@@ -96,7 +98,7 @@ def draw_releases(releases: Sequence[Mapping[str, Any]], changes: Mapping[str, M
         tall, left = localities / most * room, index * step + step * 0.1
         parts = []
         if change := changes.get(release["release"]):
-            for place, kind in enumerate(_CHANGES):
+            for place, kind in enumerate(CHARTED):
                 size = max(change[kind] / most * room, 1 if change[kind] else 0)
                 parts.append(
                     Part(kind, round(left + step * (0.5 + place * 0.1), 1), round(height - 28 - size, 1),

@@ -8,22 +8,31 @@ LocalidadesError                 500
 │   ├── ConfigurationError       a setting that can't be used
 │   ├── EmbeddedPostgresError    the private Postgres can't be found or started
 │   ├── CatalogueError           a file that can't be imported; nothing was changed
-│   ├── ImportRunningError       another import holds the lock
+│   ├── ImportRunningError       another import, or a retirement, holds the lock
+│   ├── RetirementError          a release that can't be retired; nothing was changed
+│   ├── RoleError                a role that can't be given its rights; nothing was changed
 │   ├── UncheckableError         a service that can't be compared with a file
 │   └── OutputError              what a command says can't be written
 │       └── ReaderGoneError      nobody reads it any more
 ├── RequestError                 400
+│   ├── UntrustedHostError       400
 │   ├── InvalidParametersError   422
 │   ├── NotFoundError            404
 │   │   └── InvalidPageError     404, with the number of pages
 │   ├── GoneError                410, with the last release that knew the key
 │   ├── MethodNotAllowedError    405
-│   └── NotAcceptableError       406
+│   ├── NotAcceptableError       406
+│   ├── RequestTimeoutError      408, and the connection ends
+│   ├── UriTooLongError          414, and the connection ends
+│   ├── TooManyRequestsError     429, with Retry-After
+│   └── HeaderFieldsTooLargeError 431, and the connection ends
 └── UnavailableError             503, with Retry-After
+    ├── OverloadedError          there is more to do than the process takes on
     ├── NoReleaseError           nothing has been published yet
     └── DatabaseUnavailableError the database does not answer
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 
@@ -39,7 +48,7 @@ class LocalidadesError(Exception):
     @property
     def detail(self) -> str:
         """The sentence for the user, without anything that the user sent."""
-        return str(self)
+        return str(self) or self.meaning
 
     @property
     def members(self) -> dict[str, object]:
@@ -69,7 +78,20 @@ class CatalogueError(CommandError):
 
 
 class ImportRunningError(CommandError):
-    """Another import is under way on this database."""
+    """Another import, or the retirement of a release, is under way on this database."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another import is running on this database, or a release is being retired; wait for it to end."
+        )
+
+
+class RetirementError(CommandError):
+    """A release can't be retired; nothing was changed."""
+
+
+class RoleError(CommandError):
+    """A role can't be given its rights; nothing was changed."""
 
 
 class UncheckableError(CommandError):
@@ -92,6 +114,17 @@ class RequestError(LocalidadesError):
     slug = "bad-request"
     meaning = "The request is malformed in a way that has no type of its own."
     remedy = "Compare it with an example of the reference."
+
+
+class UntrustedHostError(RequestError):
+    """A Host header that is none of the service's names."""
+
+    slug = "untrusted-host"
+    meaning = "The request names a host that this service does not answer for, or none."
+    remedy = "Ask by one of the names that the service is published under."
+
+    def __init__(self) -> None:
+        super().__init__("This service does not answer for the host that the request names.")
 
 
 class InvalidParametersError(RequestError):
@@ -197,6 +230,49 @@ class NotAcceptableError(RequestError):
         return {"available": self.media_types}
 
 
+class RequestTimeoutError(RequestError):
+    """A request that was begun and not finished in its time."""
+
+    status = 408
+    title = "Request Timeout"
+    slug = "request-timeout"
+    meaning = "The request was begun and not finished in its time."
+    remedy = "Send it whole, on a new connection."
+
+
+class UriTooLongError(RequestError):
+    """A target of more bytes than any address of the service has."""
+
+    status = 414
+    title = "URI Too Long"
+    slug = "uri-too-long"
+    meaning = "The address, with its query, is longer than 8 KiB."
+    remedy = "Ask for less at a time: no address of the service needs as much."
+
+
+class TooManyRequestsError(RequestError):
+    """A client that has asked more often than it may; the layer that counts adds when it may again."""
+
+    status = 429
+    title = "Too Many Requests"
+    slug = "too-many-requests"
+    meaning = "This address has asked more often than the service allows one to."
+    remedy = "Ask again after the seconds of `Retry-After`; the header `RateLimit` says how many requests are left."
+
+    def __init__(self) -> None:
+        super().__init__("This address has used up its requests for now; Retry-After says when there are more.")
+
+
+class HeaderFieldsTooLargeError(RequestError):
+    """A head of more bytes than are read."""
+
+    status = 431
+    title = "Request Header Fields Too Large"
+    slug = "header-fields-too-large"
+    meaning = "The request's first line and headers are larger than 16 KiB."
+    remedy = "Leave out headers that the service does not read, such as cookies."
+
+
 class UnavailableError(LocalidadesError):
     """The service can't answer now but expects to soon."""
 
@@ -211,6 +287,18 @@ class UnavailableError(LocalidadesError):
     def headers(self) -> dict[str, str]:
         """Retry-After in seconds (RFC 9110 §10.2.3)."""
         return {"Retry-After": str(self.retry_after)}
+
+
+class OverloadedError(UnavailableError):
+    """There is more to do than the process takes on at one time."""
+
+    slug = "overloaded"
+    meaning = "The service has as much to do as it takes on at one time; what it holds in memory it goes on answering."
+    remedy = "Ask again after the seconds of `Retry-After`, and later each time; ask for fewer things at one time."
+    retry_after = 1
+
+    def __init__(self) -> None:
+        super().__init__("The service has too much to do at the moment.")
 
 
 class NoReleaseError(UnavailableError):
@@ -236,11 +324,18 @@ class DatabaseUnavailableError(UnavailableError):
     def __init__(
         self,
         text: str = "The database does not answer: see that it runs and that DATABASE_URL is right.",
+        served: Mapping[str, object] | None = None,
         *,
         is_passing: bool = False,
     ) -> None:
         super().__init__(text)
+        self.served = served or {}
         self.is_passing = is_passing  # it was the connection's fault: another may do
+
+    @property
+    def members(self) -> dict[str, object]:
+        """For a probe: what goes on being served from memory."""
+        return dict(self.served)
 
     @property
     def detail(self) -> str:

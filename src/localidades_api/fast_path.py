@@ -1,25 +1,30 @@
 """Plain requests for a page of the served release, answered in front of routing."""
 
+import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import NamedTuple, get_args
 
 from cachetools import LRUCache
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from localidades_api.census import CENSUS_HEADERS, LOCALIDADES, Exchange
-from localidades_api.errors import LocalidadesError, NotAcceptableError
+from localidades_api.census import CENSUS_HEADERS, LOCALIDADES, OPERATION, CensusSender
+from localidades_api.errors import NotAcceptableError
 from localidades_api.freshness import is_fresh
 from localidades_api.languages import LANGUAGES, Language, choose_language
+from localidades_api.metrics import TALLY
 from localidades_api.negotiation import choose_media_type
 from localidades_api.page_cache import PageCache, RawHeaders, Shelf, on_wire, raw_headers
 from localidades_api.problems import problem_response
-from localidades_api.renderers import JSON, MEDIA_TYPES
+from localidades_api.renderers import FORMATS, Format
 
 _LONGEST_REMEMBERED = 256  # bytes: what a client makes up must not fill the memory of what was read before
-_LONGEST_PAGE = len("page=") + 15  # beyond any page there is; routing says what is wrong with it
+_PAGE = re.compile(rb"[0-9]{1,15}")  # more is beyond any page there is; routing says what is wrong with it
 _PAGES_FOR_PEOPLE = 8 * 1024**2  # bytes of HTML that are kept, some 250 pages; what was asked for least goes
+_FORMATS: Mapping[bytes | None, Format | None] = {None: None, **{one.encode(): one for one in get_args(Format)}}
+_LANGUAGES: Mapping[bytes | None, Language | None] = {None: None, **{one.encode(): one for one in LANGUAGES}}
 
 
 class ReadyAnswer(NamedTuple):
@@ -31,16 +36,17 @@ class ReadyAnswer(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a plain query asks for; page 0 stands for a query that is not plain.
+    """What a plain query asks for.
 
-    `page` is None where it is not written in its one way, `language` where it is left to the browser.
+    `page` is empty where there is none and None where it is not written in its one way; `format` and `language` are
+    None where they are left to headers.
     """
 
     number: int
-    page: str | None = None
-    format: str | None = None
-    language: Language | None = None
-    names_release: bool = False
+    page: str | None
+    format: Format | None
+    language: Language | None
+    names_release: bool
 
 
 class FastPath:
@@ -56,15 +62,17 @@ class FastPath:
 
     def ready(self, scope: Scope) -> ReadyAnswer | None:
         """Return the answer if it is at hand: a page that is held, or a 304."""
-        asked, shelf = self._asked(scope)
-        if shelf is None:
+        plain = self._read(scope)
+        if plain is None:
             return None
-        if not _is_json(asked, scope):
+        shelf, asked, format_ = plain
+        if format_ == "api":
             key = _key_for_people(shelf, asked, scope)
             return self._for_people.get(key) if key else None
         if _holds(scope, shelf):
             return ReadyAnswer(304, shelf.not_modified_on_wire(asked.number), b"")
         if page := shelf.pages[asked.number]:
+            TALLY.page_hits += 1
             return ReadyAnswer(200, shelf.page_headers_on_wire(page), page.body)
         return None
 
@@ -72,37 +80,38 @@ class FastPath:
         """Answer, or pass on."""
         if scope["type"] == "lifespan":
             scope["state"].setdefault("front", self)  # unless a layer stands before it
-        asked, shelf = self._asked(scope)
-        if shelf is None:
-            await self._app(scope, receive, send)
-        elif _is_json(asked, scope):
-            await self._answer(shelf, asked.number, scope, receive, send)
-        elif key := _key_for_people(shelf, asked, scope):
-            await self._app(scope, receive, self._remembering(key, send))
-        else:
-            await self._app(scope, receive, send)
+        if plain := self._read(scope):
+            shelf, asked, format_ = plain
+            if format_ == "json":
+                await self._answer(shelf, asked.number, scope, receive, send)
+                return
+            if key := _key_for_people(shelf, asked, scope):
+                send = self._remembering(key, send)
+        await self._app(scope, receive, send)
 
-    def _asked(self, scope: Scope) -> tuple[Asked, Shelf | None]:
-        """Return what is asked for, and where pages of the release have their place; None where it is not plain."""
+    def _read(self, scope: Scope) -> tuple[Shelf, Asked, Format] | None:
+        """Return where the pages have their place, what is asked for, and as what; None where routing has to look."""
         if scope["type"] == "http" and scope["path"] == LOCALIDADES and scope["method"] == "GET":
             shelf, query = self._pages.shelf(), scope["query_string"]
             if shelf is not None and len(query) <= _LONGEST_REMEMBERED:
                 asked = _parse(query, shelf.name)
-                if 0 < asked.number < len(shelf.pages):
-                    return asked, shelf
-        return _NOTHING, None
+                if asked is not None and 0 < asked.number < len(shelf.pages):
+                    format_ = asked.format or _accepted(scope)
+                    return (shelf, asked, format_) if format_ else None
+        return None
 
     async def _answer(self, shelf: Shelf, number: int, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a page that there is, as JSON."""
+        scope[OPERATION] = "list_localities"
         headers: RawHeaders
         try:
             if _holds(scope, shelf):
                 status, headers, body = 304, shelf.not_modified(number), b""
             else:
-                page = shelf.pages[number] or await self._pages.page(shelf.release, number)
+                page = await self._pages.page(shelf.release, number)
                 status, headers, body = 200, raw_headers(shelf.freshness, page), page.body
-        except LocalidadesError as error:
-            await problem_response(Request(scope, receive), error)(scope, receive, Exchange(send))
+        except Exception as error:  # noqa: BLE001  # nothing has been sent yet: whatever it is becomes an answer
+            await problem_response(Request(scope, receive), error)(scope, receive, CensusSender(send))
             return
         await send({"type": "http.response.start", "status": status, "headers": headers + CENSUS_HEADERS})
         await send({"type": "http.response.body", "body": body})
@@ -123,10 +132,8 @@ class FastPath:
 
     @property
     def _pages(self) -> PageCache:
-        return cast("PageCache", self._app.state.catalogue.pages)
-
-
-_NOTHING = Asked(0)
+        pages: PageCache = self._app.state.catalogue.pages
+        return pages
 
 
 def _size(answer: ReadyAnswer) -> int:
@@ -141,18 +148,17 @@ def _holds(scope: Scope, shelf: Shelf) -> bool:
     return is_fresh([value.decode("latin-1") for value in if_none_match], shelf.etag.decode())
 
 
-def _is_json(asked: Asked, scope: Scope) -> bool:
-    """Tell whether JSON is wanted: by `format`, else by Accept."""
-    if asked.format is None and (accept := b", ".join(_values(scope, b"accept"))):
-        return len(accept) <= _LONGEST_REMEMBERED and _preferred(accept) == JSON.media_type
-    return asked.format != "api"
+def _accepted(scope: Scope) -> Format | None:
+    """Return the format that the Accept header chooses; None where routing has to look."""
+    accept = b", ".join(_values(scope, b"accept"))
+    if not accept:
+        return "json"
+    return _preferred(accept) if len(accept) <= _LONGEST_REMEMBERED else None
 
 
 def _key_for_people(shelf: Shelf, asked: Asked, scope: Scope) -> tuple[object, ...] | None:
     """Return all that a page for people depends on; None where routing has to look."""
-    accept = b", ".join(_values(scope, b"accept"))
-    wanted = asked.format == "api" or (len(accept) <= _LONGEST_REMEMBERED and _preferred(accept) == "text/html")
-    if not wanted or asked.names_release or asked.page is None or _values(scope, b"if-none-match"):
+    if asked.names_release or asked.page is None or _values(scope, b"if-none-match"):
         return None
     accept_language = b", ".join(_values(scope, b"accept-language"))
     if len(accept_language) > _LONGEST_REMEMBERED:
@@ -165,42 +171,30 @@ def _values(scope: Scope, wanted: bytes) -> list[bytes]:
 
 
 @lru_cache(maxsize=8192)
-def _parse(query: bytes, release: bytes) -> Asked:
-    """Read `page`, `format`, `lang` and the served release's name, each once at most.
+def _parse(query: bytes, release: bytes) -> Asked | None:
+    """Read `page`, `format`, `lang` and the served release's name, each once at most; None where there is more.
 
     However a request is spelled, one page is held for it.
     """
-    given: dict[bytes, bytes] = {}
-    for part in query.split(b"&") if query else ():
-        name, _, value = part.partition(b"=")
-        if name in given:
-            return _NOTHING
-        given[name] = value
-    page, format_, language = given.pop(b"page", b""), given.pop(b"format", None), given.pop(b"lang", None)
-    names_release = given.pop(b"release", None)
-    is_plain = not given and format_ in {None, b"json", b"api"} and names_release in {None, release}
-    known = {one.encode(): one for one in LANGUAGES}
-    if not is_plain or (language is not None and language not in known) or len(page) > _LONGEST_PAGE:
-        return _NOTHING
-    if page and not page.isdigit():
-        return _NOTHING
-    if b"page=" in query and not page:
-        return _NOTHING
-    spelled = None if page.startswith(b"0") else page.decode()
-    return Asked(
-        int(page or b"1"),
-        spelled,
-        format_.decode() if format_ else None,
-        known[language] if language else None,
-        names_release is not None,
-    )
+    parts = query.split(b"&") if query else []
+    given = dict(part.partition(b"=")[::2] for part in parts)
+    if len(given) < len(parts) or not given.keys() <= {b"page", b"format", b"lang", b"release"}:
+        return None
+    format_, language = given.get(b"format"), given.get(b"lang")
+    if format_ not in _FORMATS or language not in _LANGUAGES or given.get(b"release", release) != release:
+        return None
+    if not _PAGE.fullmatch(given.get(b"page", b"1")):
+        return None
+    page = given.get(b"page", b"").decode()
+    spelled = None if page.startswith("0") else page
+    return Asked(int(page or 1), spelled, _FORMATS[format_], _LANGUAGES[language], names_release=b"release" in given)
 
 
 @lru_cache(maxsize=256)
-def _preferred(accept: bytes) -> str | None:
-    """Return the media type that an Accept header chooses; clients send a handful of different ones."""
+def _preferred(accept: bytes) -> Format | None:
+    """Return the format that an Accept header chooses; clients send a handful of different ones."""
     try:
-        return choose_media_type(accept.decode("latin-1").strip() or None, MEDIA_TYPES)
+        return FORMATS[choose_media_type(accept.decode("latin-1").strip() or None, list(FORMATS))]
     except NotAcceptableError:
         return None
 

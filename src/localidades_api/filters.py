@@ -9,12 +9,12 @@ from sqlalchemy import ColumnElement, String, cast, func, literal_column
 from sqlalchemy.dialects.postgresql import TSQUERY
 
 from localidades_api.folding import fold
-from localidades_api.models import localities
+from localidades_api.models import WORDS_OF_NAME, localities
 from localidades_api.pagination import whole_number
 
 MOST_KEYS = 500
 LONGEST_TEXT = 100  # characters that a person types; INEGI's longest name has 86
-_LOCALITIES_OF_A_STATE = 1000  # municipio keys are estado, then three digits
+KEYS_OF_A_STATE = 1000  # a municipio's key is its estado's, then three digits
 
 StateId = Annotated[
     int,
@@ -43,6 +43,18 @@ def _split_keys(text: str) -> str:
     return ",".join(str(key) for key in sorted({int(key) for key in keys}))
 
 
+_Keys = Annotated[
+    str,
+    Field(
+        max_length=MOST_KEYS * 10,
+        description=f"Official keys with commas between them, {MOST_KEYS} at most; those not there are left out.",
+        examples=["010010001,010010002"],
+        json_schema_extra={"pattern": f"^[0-9]{{8,9}}(,[0-9]{{8,9}}){{0,{MOST_KEYS - 1}}}$"},
+    ),
+    AfterValidator(_split_keys),
+]
+
+
 class LocalityFilters(BaseModel):
     """The parameters that choose among localities."""
 
@@ -54,16 +66,7 @@ class LocalityFilters(BaseModel):
         str | None, Field(pattern="^[0-9]{4}$", description="Key within the municipio, four digits.", examples=["0001"])
     ] = None
     ambito: Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).", examples=["U"])] = None
-    cvegeo: Annotated[
-        str | None,
-        Field(
-            max_length=MOST_KEYS * 10,
-            description=f"Official keys with commas between them, {MOST_KEYS} at most; those not there are left out.",
-            examples=["010010001,010010002"],
-            json_schema_extra={"pattern": f"^[0-9]{{8,9}}(,[0-9]{{8,9}}){{0,{MOST_KEYS - 1}}}$"},
-        ),
-        AfterValidator(lambda text: None if text is None else _split_keys(text)),
-    ] = None
+    cvegeo: _Keys | None = None
     search: Annotated[
         str | None,
         Field(
@@ -102,7 +105,7 @@ class LocalityFilters(BaseModel):
         if self.cvegeo is not None:
             found.append(columns.id == func.any([int(key) for key in self.cvegeo.split(",")]))
         if self.search is not None:
-            words: ColumnElement[str] = literal_column("array_to_tsvector(string_to_array(localities.folded, ' '))")
+            words: ColumnElement[str] = literal_column(WORDS_OF_NAME)
             wanted = prefixes(fold(self.search))  # without words it matches nothing
             found.append(words.bool_op("@@")(cast(cast(wanted, String), TSQUERY)))
         return found
@@ -110,7 +113,12 @@ class LocalityFilters(BaseModel):
 
 def municipalities_of(estado_id: int) -> tuple[int, int]:
     """Return the lowest and the highest key that a municipio of an estado may have."""
-    return estado_id * _LOCALITIES_OF_A_STATE, estado_id * _LOCALITIES_OF_A_STATE + _LOCALITIES_OF_A_STATE - 1
+    return estado_id * KEYS_OF_A_STATE, (estado_id + 1) * KEYS_OF_A_STATE - 1
+
+
+def state_of(municipio_id: int) -> int:
+    """Return the key of a municipio's estado."""
+    return municipio_id // KEYS_OF_A_STATE
 
 
 def prefixes(folded: str) -> str:

@@ -1,20 +1,47 @@
-"""Probes: whether the process runs, and whether it can serve."""
+"""Probes and figures: whether the process runs, whether it can serve, and how it does."""
 
-from typing import Annotated
+import asyncio
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, cast
 
-from fastapi import APIRouter, Depends, Response
-from pydantic import BaseModel
+from fastapi import APIRouter, Depends, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel, Field
 
+from localidades_api.database import Database
+from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.metrics import TALLY, exposition
+from localidades_api.releases import ReleaseTracker
 from localidades_api.router import Catalogue
 from localidades_api.schemas import Problem
+
+OPERATIONAL = frozenset({"/livez", "/readyz", "/metrics"})  # for operators: no limit refuses them
 
 router = APIRouter(tags=["health"])
 
 
-class Ready(BaseModel):
+class Served(BaseModel):
+    """The release that is served."""
+
+    release: Annotated[str, Field(examples=["2018-09"])]
+    age_seconds: Annotated[float, Field(description="Since it was published.", examples=[86400.0])]
+    lag_seconds: Annotated[
+        float, Field(description="Since it was last seen to be the current one in the database.", examples=[0.0])
+    ]
+
+
+class Ready(Served):
     """The process can answer requests."""
 
-    release: str
+    database: Literal["ok"] = "ok"
+
+
+class NotReadyProblem(Problem):
+    """The database does not answer; where a release is named, its held pages are still served."""
+
+    release: str | None = None
+    age_seconds: float | None = None
+    lag_seconds: float | None = None
 
 
 @router.get("/livez", status_code=204)
@@ -23,9 +50,31 @@ async def get_liveness() -> Response:
     return Response(status_code=204)
 
 
-@router.get("/readyz", responses={503: {"model": Problem, "description": "Not now; `detail` says why."}})
-async def get_readiness(catalogue: Annotated[Catalogue, Depends(Catalogue.of)]) -> Ready:
-    """Tell that the database answers and a release is published."""
-    await catalogue.releases.refresh()
-    release = await catalogue.releases.current()
-    return Ready(release=release.name)
+@router.get("/readyz", responses={503: {"model": NotReadyProblem, "description": "Not now; `detail` says why."}})
+async def get_readiness(request: Request, catalogue: Annotated[Catalogue, Depends(Catalogue.of)]) -> Ready:
+    """Tell that the database answers within its deadline and a release is published."""
+    database = cast("Database", request.app.state.database)
+    releases = catalogue.releases
+    try:
+        async with asyncio.timeout(database.timeout):
+            await releases.refresh()
+    except (DatabaseUnavailableError, TimeoutError) as error:
+        raise DatabaseUnavailableError(str(error) or "The database is too slow.", _served(releases)) from error
+    await releases.current()
+    return Ready(**_served(releases))
+
+
+@router.get("/metrics", include_in_schema=False)
+async def get_metrics() -> Response:
+    """Return the figures of all workers, in Prometheus's text format."""
+    TALLY.flush()
+    return Response(await asyncio.to_thread(exposition), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def _served(releases: ReleaseTracker) -> dict[str, Any]:
+    if (served := releases.served) is None:
+        return {}
+    age = datetime.now(UTC) - served.published_at
+    return Served(
+        release=served.name, age_seconds=round(age.total_seconds(), 3), lag_seconds=round(releases.lag, 3)
+    ).model_dump()

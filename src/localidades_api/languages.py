@@ -38,9 +38,34 @@ def translator(language: Language) -> Callable[[str], str]:
 
 
 def lenient_translator(language: Language) -> Callable[[str], str]:
-    """Return the same for texts that are not all ours, such as a validation's: what is not known stays English."""
-    known = {} if language == LANGUAGES[0] else _messages(language)
-    return lambda text: known.get(text, text)
+    """Return the same for texts that are not all ours, such as a validation's: what is not known stays English.
+
+    A message with names in braces, as pydantic has them, is known with anything in their places.
+    """
+    if language == LANGUAGES[0]:
+        return str
+    known = _messages(language)
+
+    def translate(text: str) -> str:
+        if text in known:
+            return known[text]
+        for pattern, message in _patterns(language):
+            if matched := pattern.fullmatch(text):
+                parts = {name: part.replace(" or ", known[" or "]) for name, part in matched.groupdict().items()}
+                return message.format(**parts)
+        return text
+
+    return translate
+
+
+@lru_cache
+def _patterns(language: Language) -> list[tuple[re.Pattern[str], str]]:
+    """Return the messages with names in braces: what matches them, and what they become."""
+    found = [(re.split(r"\{(\w+)\}", text), message) for text, message in _messages(language).items() if "{" in text]
+    return [
+        (re.compile("".join(f"(?P<{part}>.+)" if i % 2 else re.escape(part) for i, part in enumerate(parts))), message)
+        for parts, message in found
+    ]
 
 
 @lru_cache

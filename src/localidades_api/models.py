@@ -35,6 +35,9 @@ metadata = MetaData(
     }
 )
 
+# Only a condition that has this very expression can use its index.
+WORDS_OF_NAME = "array_to_tsvector(string_to_array(folded, ' '::text))"
+
 releases = Table(
     "releases",
     metadata,
@@ -46,6 +49,11 @@ releases = Table(
     Column("municipalities", Integer, nullable=False),
     Column("localities", Integer, nullable=False),
     Column("published_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column(
+        "retired_at",
+        DateTime(timezone=True),
+        comment="Set while a release is being removed: readers are shown it no more",
+    ),
 )
 
 current_release = Table(
@@ -121,9 +129,7 @@ localities = Table(
     Index("localities_clave_position_idx", "release_id", "clave", "position"),
     Index("localities_ambito_position_idx", "release_id", "ambito", "position"),
     Index("localities_folded_idx", "release_id", "folded", "municipio_id", "prominence", "id"),
-    Index(
-        "localities_words_idx", text("array_to_tsvector(string_to_array(folded, ' '::text))"), postgresql_using="gin"
-    ),
+    Index("localities_words_idx", text(WORDS_OF_NAME), postgresql_using="gin"),
     Index("localities_point_idx", text("point(longitud, latitud)"), postgresql_using="gist"),
     postgresql_partition_by="LIST (release_id)",
 )

@@ -17,7 +17,7 @@ from localidades_api.errors import (
 )
 from localidades_api.freshness import CACHE_CONTROL
 from localidades_api.problems import problem_document
-from localidades_api.renderers import MEDIA_TYPES
+from localidades_api.renderers import FORMATS
 
 _DESCRIPTION = """
 Every locality of Mexico with its official keys, from INEGI's *Catálogo Único de Claves de Áreas Geoestadísticas
@@ -44,7 +44,7 @@ _OF_DOWNLOADS: dict[str, tuple[str, str]] = {
 }
 _PROBLEMS: dict[str, LocalidadesError] = {
     "404": NotFoundError("There is no such release."),
-    "406": NotAcceptableError(MEDIA_TYPES),
+    "406": NotAcceptableError(list(FORMATS)),
     "410": GoneError("2012-06", 10010002),
     "422": InvalidParametersError([("page", "A page is a number from 1, written in the digits 0 to 9.")]),
     "503": DatabaseUnavailableError(),

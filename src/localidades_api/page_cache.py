@@ -13,6 +13,7 @@ from typing import NamedTuple
 from localidades_api.census import CENSUS_HEADERS, LOCALIDADES
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.freshness import freshness_headers
+from localidades_api.metrics import TALLY
 from localidades_api.pagination import link_header
 from localidades_api.releases import ReleaseTracker
 from localidades_api.renderers import JSON, Format
@@ -48,7 +49,9 @@ class Shelf:
         self.pages: list[StoredPage | None] = [None] * (max(release.total_pages, 1) + 1)
         self.is_warm = False
         self.warming: asyncio.Task[None] | None = None
-        self._room = limit
+        self.bytes = 0
+        self.held = 0
+        self._limit = limit
         self._wire_start = on_wire(self.freshness) + b"link: "
 
     def not_modified(self, number: int) -> RawHeaders:
@@ -69,10 +72,11 @@ class Shelf:
         """Keep a page if there is room; nothing is thrown out for it, so nobody can push good pages out."""
         if self.pages[number] is None:
             cost = len(page.body) + _OVERHEAD
-            if cost > self._room:
+            if self.bytes + cost > self._limit:
                 return False
             self.pages[number] = page
-            self._room -= cost
+            self.bytes += cost
+            self.held += 1
         return True
 
 
@@ -98,11 +102,19 @@ class PageCache:
             return shelf
         return None  # a database that was made anew counts from 1 again
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """The bytes and the number of the pages that are held."""
+        shelves = self._shelves.values()
+        return sum(shelf.bytes for shelf in shelves), sum(shelf.held for shelf in shelves)
+
     async def page(self, release: Release, number: int) -> StoredPage:
         """Return a page, held or fetched; all who ask for it at one time share one statement."""
         shelf = self._shelf_of(release)
         if shelf and (held := shelf.pages[number]):
+            TALLY.page_hits += 1
             return held
+        TALLY.page_misses += 1
         key = (release, number)
         loading = self._loading.get(key)
         if loading is None:
@@ -192,8 +204,7 @@ class PageCache:
             _log.warning("The pages of release %s can't be fetched: %s", shelf.release.name, error)
             return
         shelf.is_warm = True
-        held = sum(page is not None for page in shelf.pages)
-        amount = f"all {held}" if held == total else f"{held} of {total}"
+        amount = f"all {total}" if shelf.held == total else f"{shelf.held} of {total}"
         _log.info("The page cache holds %s pages of release %s.", amount, shelf.release.name)
 
 

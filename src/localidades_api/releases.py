@@ -1,5 +1,6 @@
 """Which releases there are and which one is served, known to this process without asking for each request."""
 
+import hashlib
 import logging
 import time
 from collections.abc import Mapping
@@ -28,11 +29,24 @@ class ReleaseTracker:
         self._behind_since: float | None = None
         self.newest: Release | None = None
         self.served: Release | None = None
+        self.checked_at: float | None = None  # seconds of the epoch, of the last look that succeeded
+        self._in_step_at = time.time()
+
+    @property
+    def lag(self) -> float:
+        """Seconds since the served release was last seen to be the current one."""
+        return max(0.0, time.time() - self._in_step_at)
 
     @property
     def every(self) -> list[Release]:
         """The releases there are, oldest first."""
         return list(self._by_name.values())
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve hexadecimal digits that are others when there are other releases: of answers that show several."""
+        names = "/".join(self._by_name)
+        return hashlib.blake2b(names.encode(), digest_size=6).hexdigest()
 
     async def current(self) -> Release:
         """Return the release that is served; raise NoReleaseError before the first publication."""
@@ -71,6 +85,9 @@ class ReleaseTracker:
             self.newest = reading.current
         if self.served is None or self.newest is None:
             self.serve(self.newest)
+        self.checked_at = time.time()
+        if self.served == self.newest:
+            self._in_step_at = self.checked_at
         return reading.is_behind
 
     def _is_older(self, reading: Reading) -> bool:

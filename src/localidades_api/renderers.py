@@ -102,12 +102,9 @@ class BrowsableRenderer:
 
 JSON = JsonRenderer()
 _RENDERERS: Mapping[str, Renderer] = {renderer.format: renderer for renderer in (JSON, BrowsableRenderer())}
-_BY_MEDIA_TYPE = {renderer.media_type: renderer for renderer in _RENDERERS.values()}
-MEDIA_TYPES = list(_BY_MEDIA_TYPE)
+FORMATS: Mapping[str, Format] = {renderer.media_type: renderer.format for renderer in _RENDERERS.values()}
 
 
 def select_renderer(format_: Format | None, request: Request) -> Renderer:
     """Choose by `format`, else by the Accept header; raise NotAcceptableError where neither leaves one."""
-    if format_ is not None:
-        return _RENDERERS[format_]
-    return _BY_MEDIA_TYPE[choose_media_type(accept_header(request), MEDIA_TYPES)]
+    return _RENDERERS[format_ or FORMATS[choose_media_type(accept_header(request), list(FORMATS))]]

@@ -1,13 +1,18 @@
 """The HTTP server: one listening socket, and the processes that answer on it."""
 
+import asyncio
 import errno
 import multiprocessing
 import os
+import shutil
 import signal
 import socket
+import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from typing import cast
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
@@ -15,10 +20,13 @@ from uvicorn.supervisors import Multiprocess
 from localidades_api.app import create_app
 from localidades_api.errors import ConfigurationError
 from localidades_api.front import Layer, put_layers_before
+from localidades_api.logs import log_config
 from localidades_api.protocol import ReadyBytesProtocol
-from localidades_api.settings import read_settings
+from localidades_api.settings import Settings, read_settings
 
 _BACKLOG = 2048
+_FIGURES = "PROMETHEUS_MULTIPROC_DIR"  # prometheus-client's
+_WORKER_PATIENCE = 30  # seconds for a new worker to be ready, or for one to say that it is alive, on a busy machine
 _LISTENING_REMEDIES = {
     errno.EADDRINUSE: "another server runs there, so choose another --port",
     errno.EACCES: "choose a --port above 1023",
@@ -44,22 +52,37 @@ def listen(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-def run_server(listener: socket.socket, workers: int) -> None:
-    """Answer requests until SIGINT or SIGTERM."""
+def run_server(listeners: Sequence[socket.socket], workers: int, settings: Settings) -> None:
+    """Answer requests until SIGINT or SIGTERM, and for a while longer those that are under way."""
+    protocol = partial(ReadyBytesProtocol, header_timeout=settings.header_timeout, send_timeout=settings.send_timeout)
     config = uvicorn.Config(
         "localidades_api.server:create_worker_app",
         factory=True,
-        http=ReadyBytesProtocol,
+        http=cast("type[asyncio.Protocol]", protocol),  # it is called to make one
+        ws="none",  # whatever is installed beside the service
         workers=workers,
         server_header=False,
-        access_log=False,  # a line a request costs more than the request
+        access_log=False,  # a line a request costs more than the request; see `logs`
+        log_config=log_config(settings.log_format, settings.log_level),
         backlog=_BACKLOG,
+        proxy_headers=False,  # a layer does it (front.proxies), and believes nobody unless told to
+        timeout_worker_healthcheck=_WORKER_PATIENCE,
+        timeout_graceful_shutdown=settings.shutdown_timeout,
     )
     with suppress(KeyboardInterrupt):
         if workers > 1:
-            Multiprocess(config, sockets=[listener]).run()
+            with _shared_figures():
+                Multiprocess(config, sockets=list(listeners)).run()
         else:
-            uvicorn.Server(config).run(sockets=[listener])
+            uvicorn.Server(config).run(sockets=list(listeners))
+
+
+@contextmanager
+def _shared_figures() -> Iterator[None]:
+    """Lend the workers a private folder in which prometheus-client keeps the figures of all of them (`metrics`)."""
+    with tempfile.TemporaryDirectory(prefix="localidades-figures-", ignore_cleanup_errors=True) as folder:
+        os.environ[_FIGURES] = folder
+        yield
 
 
 def create_worker_app() -> Layer:
@@ -73,4 +96,5 @@ def create_worker_app() -> Layer:
 def _follow(parent: multiprocessing.process.BaseProcess) -> None:
     """End with the supervisor: a killed one can't tell its workers, and they would hold the port for ever."""
     parent.join()
+    shutil.rmtree(os.environ[_FIGURES], ignore_errors=True)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -2,12 +2,21 @@
 
 import os
 import sys
+from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import platformdirs
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from localidades_api.errors import ConfigurationError
 
@@ -22,6 +31,24 @@ def default_data_dir() -> Path:
     if sys.platform != "win32" and os.geteuid() == 0:
         return Path("/var/lib/localidades-api")
     return platformdirs.user_data_path("localidades-api")
+
+
+def _split(given: object) -> object:
+    """Take a list apart at its commas, as it is written in one variable."""
+    return tuple(part.strip() for part in given.split(",")) if isinstance(given, str) else given
+
+
+def _check_network(given: str) -> str:
+    try:
+        ip_network(given)
+    except ValueError:
+        raise ValueError("addresses and networks, as `10.0.0.7,10.1.0.0/16`, separated by commas") from None
+    return given
+
+
+# A name or an address, without a port; `*.` stands for any name below the rest.
+_Host = Annotated[str, Field(pattern=r"^(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$|^\[[0-9A-Fa-f:.]+\]$")]
+_Network = Annotated[str, AfterValidator(_check_network)]
 
 
 class Settings(BaseSettings):
@@ -65,6 +92,58 @@ class Settings(BaseSettings):
     page_cache_bytes: Annotated[
         int, Field(ge=0, description="Memory of each worker for pages; the default holds a whole release, 0 none.")
     ] = 64 * 1024**2
+    max_in_flight: Annotated[
+        int, Field(ge=1, le=10_000, description="Requests that each worker has in hand at one time, at most.")
+    ] = 16
+    max_waiting: Annotated[
+        int, Field(ge=0, le=10_000, description="Requests that wait for each worker, at most; beyond it is 503.")
+    ] = 64
+    max_downloads: Annotated[
+        int, Field(ge=1, le=10_000, description="Files that each worker sends at one time, at most; beyond it is 503.")
+    ] = 8
+    rate_limit: Annotated[
+        str | None,
+        Field(
+            pattern=r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$",
+            description="What one address may ask of each worker, as `600/minute`; beyond it is 429.",
+        ),
+    ] = None
+    trusted_hosts: Annotated[
+        tuple[_Host, ...] | None,
+        NoDecode,
+        BeforeValidator(_split),
+        Field(description="Names that requests may call the service by, as `api.example.org,*.example.net`."),
+    ] = None
+    trusted_proxies: Annotated[
+        tuple[_Network, ...] | None,
+        NoDecode,
+        BeforeValidator(_split),
+        Field(description="Addresses and networks of the proxies whose `X-Forwarded-For` is believed."),
+    ] = None
+    shutdown_timeout: Annotated[
+        int, Field(ge=1, le=3600, description="Seconds that requests and downloads have to end when a worker stops.")
+    ] = 30
+
+    header_timeout: Annotated[
+        float,
+        Field(gt=0, le=3600, description="Seconds that a client has to send a request that it began, or to begin one."),
+    ] = 10.0
+    send_timeout: Annotated[
+        float, Field(gt=0, le=3600, description="Seconds that a client may take nothing of its answer.")
+    ] = 60.0
+    operations_port: Annotated[
+        int | None,
+        Field(ge=1, le=65535, description="A port of their own for probes and figures; unset, they are on --port."),
+    ] = None
+    access_log: Annotated[
+        bool, Field(description="Whether each request is a line of log; one that fails here (5xx) always is.")
+    ] = False
+    log_format: Annotated[
+        Literal["console", "json"], Field(description="Log for people, or JSON, an object a line.")
+    ] = "console"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Field(description="What is logged of the service's own doings.")
+    ] = "info"
 
     @model_validator(mode="after")
     def _refuse_unknown_variables(self) -> Self:

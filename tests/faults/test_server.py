@@ -62,7 +62,7 @@ async def test_service_that_starts_while_the_server_is_away_serves_once_it_is_th
 ) -> None:
     await primary.stop(FAST)
     async with (
-        service(primary.url(), await_ready=False) as live,
+        service(primary.url(), probe="/livez") as live,
         trial(report, "server away as the service starts", live, lookups(truth), primary) as tried,
     ):
         await asyncio.sleep(2)

@@ -6,6 +6,7 @@ What a command works with is loaded when it runs: help and a shell's completion 
 import os
 import signal
 import sys
+from contextlib import ExitStack
 from types import FrameType
 from typing import Annotated, NoReturn
 
@@ -14,7 +15,8 @@ import typer
 from localidades_api import __version__
 from localidades_api.cli.endings import USAGE, Commands, errors_as_sentences
 from localidades_api.cli.manual import end_of_help
-from localidades_api.console import print_json, print_report, print_table, print_text, watch_import
+from localidades_api.cli.releases import releases
+from localidades_api.console import print_json, print_report, print_text, watch_import
 
 app = typer.Typer(
     cls=Commands,
@@ -67,11 +69,14 @@ def serve(
         from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
 
         settings = read_settings()
-        with listen(host, port) as listener, ready_database(settings) as url:
+        ports = [port, *filter(None, [settings.operations_port])]
+        with ExitStack() as stack:
+            listeners = [stack.enter_context(listen(host, one)) for one in ports]
+            url = stack.enter_context(ready_database(settings))
             # Worker processes read their settings from the environment, as this one did.
             os.environ["DATABASE_URL"] = url
-            print_where_to_look(url, settings, listener.getsockname())
-            run_server(listener, workers)
+            print_where_to_look(url, settings, listeners[0].getsockname())
+            run_server(listeners, workers, settings)
 
 
 @app.command("import", epilog=end_of_help("import"))
@@ -100,17 +105,21 @@ def import_(
             print_report(report, dry_run=dry_run)
 
 
-@app.command(epilog=end_of_help("releases"))
-def releases(*, as_json: _Json = False) -> None:
-    """List the releases, oldest first; the current one has a star."""
-    with errors_as_sentences():
-        from localidades_api.cli.runs import releases_as_object, run_releases, tabulate  # noqa: PLC0415  # see above
+app.add_typer(releases, name="releases")
 
-        every, current = run_releases()
-        if as_json:
-            print_json(releases_as_object(every, current))
-        else:
-            print_table(tabulate(every, current))
+
+@app.command(epilog=end_of_help("roles"))
+def roles(
+    reader: Annotated[str, typer.Option(help="Role that can only read, to serve with.")] = "localidades_reader",
+    importer: Annotated[
+        str, typer.Option(help="Role that owns the tables, to import and migrate with.")
+    ] = "localidades_importer",
+) -> None:
+    """Make the database's two roles, or bring them up to date; DATABASE_URL names who may, and no password is set."""
+    with errors_as_sentences():
+        from localidades_api.cli.runs import describe_roles, run_roles  # noqa: PLC0415  # see above
+
+        print_text(describe_roles(run_roles(reader=reader, importer=importer), reader, importer))
 
 
 @app.command(epilog=end_of_help("verify"))

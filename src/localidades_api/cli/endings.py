@@ -19,6 +19,7 @@ USAGE = 2  # and where `verify` can't compare, for its 1 is taken
 UNWRITTEN = 74  # EX_IOERR of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 READER_GONE = 141  # 128 + SIGPIPE
+_UNKNOWN_COLUMN = "42703"
 
 
 class Commands(TyperGroup):
@@ -80,7 +81,9 @@ def _explain(error: Exception) -> str:
         return str(error)
     root: BaseException = getattr(error, "orig", None) or error
     root = root.__cause__ or root  # SQLAlchemy's error holds its dialect's, which comes from the driver's
-    if sqlstate := getattr(root, "sqlstate", None):
+    if (sqlstate := getattr(root, "sqlstate", None)) == _UNKNOWN_COLUMN:
+        return "The database's tables are of another version of localidades-api: run `alembic upgrade head`."
+    if sqlstate:
         return f"The database refuses ({sqlstate}): {root}; see to the rights of its user, and to its log."
     if isinstance(error, OSError) and error.strerror:
         return f"The system refuses: {error.strerror}{f', {error.filename}' if error.filename else ''}."

@@ -26,6 +26,17 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         FAILED: "the database can't be read; the error says why",
         **_EVERYWHERE,
     },
+    "releases retire": {
+        0: "retired, and so is what an interrupted run had left",
+        FAILED: "refused, or not finished; the error says why, and a next run goes on",
+        **_EVERYWHERE,
+        INTERRUPTED: "interrupted (Ctrl-C); a next run goes on",
+    },
+    "roles": {
+        0: "both roles are there, with their rights",
+        FAILED: "refused, and nothing has changed; the error says why",
+        **_EVERYWHERE,
+    },
     "verify": {
         0: "the service agrees with the file",
         FAILED: "they differ",
@@ -54,6 +65,11 @@ _EXAMPLES: dict[str, tuple[str, ...]] = {
     "releases": (
         "localidades-api releases",
         "localidades-api releases --json | jq -r '.releases[].release'",
+    ),
+    "releases retire": ("localidades-api releases retire 2018-09",),
+    "roles": (
+        "DATABASE_URL=postgresql://postgres@host/name localidades-api roles",
+        "localidades-api roles --reader web --importer loader",
     ),
     "verify": (
         "localidades-api verify catun_localidad.zip",

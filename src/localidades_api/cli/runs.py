@@ -14,9 +14,13 @@ from localidades_api.database import Database
 from localidades_api.embedded import provide_database
 from localidades_api.errors import ConfigurationError, UnavailableError
 from localidades_api.importer import ImportReport, import_catalogue
+from localidades_api.importer.retire import retire_release
+from localidades_api.importer.roles import grant_roles
 from localidades_api.repository import CatalogueRepository
-from localidades_api.schemas import PublishedRelease, Release, Totals
+from localidades_api.schemas import PublishedRelease, Release
 from localidades_api.settings import Settings, read_settings
+
+_LONGEST_REQUEST = 10.0  # seconds, of several statements each in their time
 
 
 @contextmanager
@@ -104,20 +108,53 @@ async def _read_releases(url: str, settings: Settings) -> tuple[list[Release], R
         await database.dispose()
 
 
+def run_retirement(name: str) -> list[str]:
+    """Retire a release of the database of the settings, show how it goes, and return what is gone."""
+    settings = read_settings()
+    # Every process looks for changes of the releases every so often, and ends what it has begun.
+    grace = 2 * settings.release_poll + _LONGEST_REQUEST
+
+    async def run(url: str) -> list[str]:
+        database = Database.for_writing(url)
+        try:
+            with watch_import() as progress:
+                return await retire_release(database, name, progress, grace=grace)
+        finally:
+            await database.dispose()
+
+    with ready_database(settings, seed=False) as url:
+        return asyncio.run(run(url))
+
+
+def run_roles(*, reader: str, importer: str) -> str:
+    """Make the two roles in the database of the settings, and return its name."""
+
+    async def run(url: str) -> str:
+        database = Database.for_writing(url)
+        try:
+            return await grant_roles(database, reader=reader, importer=importer)
+        finally:
+            await database.dispose()
+
+    with ready_database(read_settings(), seed=False) as url:
+        return asyncio.run(run(url))
+
+
+def describe_roles(database: str, reader: str, importer: str) -> str:
+    """Say what the roles are for, and how each gets its password."""
+    return (
+        f"In database {database}\n"
+        f"  {reader} can read the catalogue and nothing else: serve with it\n"
+        f"  {importer} owns the tables: migrate, import and retire with it\n"
+        "This sets no password. Set one for each in psql, which sends only its hash and keeps it out of the history:\n"
+        f"  \\password {reader}\n"
+        f"  \\password {importer}"
+    )
+
+
 def releases_as_object(releases: list[Release], current: Release | None) -> dict[str, object]:
     """Return releases as what JSON can hold, each as the service's own list shows it."""
-    shown = [
-        PublishedRelease(
-            release=release.name,
-            current=release == current,
-            published_at=release.published_at,
-            source=release.source,
-            sha256=release.sha256,
-            totals=Totals.of(release),
-        )
-        for release in releases
-    ]
-    return {"releases": [release.model_dump(mode="json") for release in shown]}
+    return {"releases": [PublishedRelease.of(release, current).model_dump(mode="json") for release in releases]}
 
 
 def tabulate(releases: list[Release], current: Release | None) -> Table:
@@ -146,11 +183,13 @@ def print_where_to_look(url: str, settings: Settings, address: tuple[str, int]) 
         shown = f"unknown: {error}"
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     root = f"http://{host}:{address[1]}"
+    port = settings.operations_port
+    probes = f"\n  probes   http://{host}:{port}/readyz" if port else ""
     console.print(
         f"localidades-api {__version__}\n"
         f"  release  {shown}\n"
         f"  list     {root}/api/census/localidades/\n"
         f"  browse   {root}/api/census/localidades/?format=api\n"
-        f"  docs     {root}/docs",
+        f"  docs     {root}/docs{probes}",
         markup=False,
     )

@@ -7,13 +7,28 @@ without a task of its own (`protocol`, decision 0007).
 from fastapi import FastAPI
 
 from localidades_api.fast_path import FastPath
+from localidades_api.front.admission import Admission
+from localidades_api.front.hosts import TrustedHosts
 from localidades_api.front.layers import Layer
+from localidades_api.front.operations import OperationsPort
+from localidades_api.front.proxies import TrustedProxies
+from localidades_api.front.rate_limit import RateLimit
+from localidades_api.front.telemetry import Telemetry
 from localidades_api.settings import Settings
 
 
-def put_layers_before(app: FastAPI, settings: Settings) -> Layer:  # noqa: ARG001  # the layers to come are chosen by them
+def put_layers_before(app: FastAPI, settings: Settings) -> Layer:
     """Return the outermost layer of those that the settings ask for."""
-    return FastPath(app)
+    layer: Layer = Admission(FastPath(app), max_in_flight=settings.max_in_flight, max_waiting=settings.max_waiting)
+    if settings.rate_limit:
+        layer = RateLimit(layer, settings.rate_limit)
+    if settings.trusted_hosts:
+        layer = TrustedHosts(layer, settings.trusted_hosts)
+    if settings.trusted_proxies:
+        layer = TrustedProxies(layer, settings.trusted_proxies)
+    if settings.operations_port is not None:
+        layer = OperationsPort(layer, settings.operations_port)
+    return Telemetry(layer, app, settings)
 
 
 __all__ = ["Layer", "put_layers_before"]

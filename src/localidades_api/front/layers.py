@@ -5,6 +5,7 @@ from typing import Protocol
 from starlette.types import Receive, Scope, Send
 
 from localidades_api.fast_path import ReadyAnswer
+from localidades_api.health import OPERATIONAL
 
 
 class Layer(Protocol):
@@ -15,3 +16,8 @@ class Layer(Protocol):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on."""
+
+
+def is_operational(scope: Scope) -> bool:
+    """Tell whether a request is a probe's or a collector's: whoever runs the service is never refused."""
+    return scope["path"] in OPERATIONAL

@@ -12,7 +12,8 @@ from localidades_api.database import Database
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.demo import DEMO_LOCALITIES, DEMO_RELEASE, generate_demo
 from localidades_api.importer.extract import Table, open_table, read_table, watch_reading
-from localidades_api.importer.load import Comparison, begin_import, load_release, publish, refuse_published, settle
+from localidades_api.importer.load import Comparison, load_release, publish, settle
+from localidades_api.importer.preconditions import begin_import, refuse_published
 from localidades_api.importer.progress import Progress, Step
 from localidades_api.importer.source import RELEASE_NAME, Source, open_source, suggest_release_name
 from localidades_api.importer.transform import Catalogue, Rejected, transform

@@ -13,13 +13,17 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 from localidades_api.errors import CatalogueError
+from localidades_api.importer.archive import open_text
 from localidades_api.importer.progress import Counting
 
-MAX_TEXT_BYTES = 2 * 1024**3  # 3 million rows are 0.6 GB
+# What a file that is no catalogue can make the importer hold in memory.
+MAX_LINES = 4_000_000
+MAX_LINE = 1024**2  # characters
 _SAMPLE_BYTES = 256 * 1024
 # What zipfile raises for a bad zip (some of it from the depths), and the system for a bad disk.
 _DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
@@ -122,7 +126,7 @@ def open_table(path: Path) -> Iterator[Table]:
     """Open a zip, csv or txt; raise CatalogueError for what is no catalogue, here or while its lines are read."""
     with ExitStack() as stack:
         with _refusing_damage():
-            member, file, size = _open_text(path, stack)
+            member, file, size = open_text(path, stack)
             text = stack.enter_context(io.TextIOWrapper(file, encoding=_detect_encoding(file)))
             table = read_table(member, _read_lines(text), share=lambda: min(file.tell() / max(size, 1), 1.0))
         yield table
@@ -157,23 +161,6 @@ def _refusing_damage() -> Iterator[None]:
         raise CatalogueError(f"The file is damaged, cut short or locked ({error}): fetch it again.") from error
 
 
-def _open_text(path: Path, stack: ExitStack) -> tuple[str, IO[bytes], int]:
-    """Open the file, or the member of a zip that holds the table; return the name and the size in bytes too."""
-    file = stack.enter_context(path.open("rb"))
-    # A zip that is cut short has lost its directory, but not its beginning.
-    if not zipfile.is_zipfile(file) and not _begins_as_zip(file):
-        file.seek(0)
-        return path.name, file, path.stat().st_size
-    archive = stack.enter_context(zipfile.ZipFile(file))
-    member = _choose_member(archive)
-    return member.filename, stack.enter_context(archive.open(member)), member.file_size
-
-
-def _begins_as_zip(file: IO[bytes]) -> bool:
-    file.seek(0)
-    return file.read(4) == b"PK\x03\x04"
-
-
 def read_table(
     member: str, lines: Iterable[str], *, rows: int | None = None, share: Callable[[], float] | None = None
 ) -> Table:
@@ -182,22 +169,14 @@ def read_table(
     return Table(member, Layout.parse(next(remaining, "").rstrip("\r\n")), remaining, rows, share)
 
 
-def _choose_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
-    """Pick the table of localities: the one in UTF-8 where both encodings are there."""
-    tables = [info for info in archive.infolist() if info.filename.lower().endswith((".csv", ".txt"))]
-    tables.sort(key=lambda info: ("_utf" not in info.filename.lower(), -info.file_size))
-    if not tables:
-        raise CatalogueError("The zip holds no csv or txt: take INEGI's own.")
-    if tables[0].file_size > MAX_TEXT_BYTES:
-        raise CatalogueError(f"The zip unpacks to more than {MAX_TEXT_BYTES // 1024**3} GB: it is no catalogue.")
-    if tables[0].compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-        raise CatalogueError("The zip is packed by a method that few programs know: pack it anew.")
-    return tables[0]
-
-
-def _read_lines(text: Iterable[str]) -> Iterator[str]:
+def _read_lines(text: IO[str]) -> Iterator[str]:
     with _refusing_damage():
-        yield from text
+        for number, line in enumerate(iter(partial(text.readline, MAX_LINE), "")):
+            if len(line) == MAX_LINE:
+                raise CatalogueError(f"Line {number + 1} has more than a million characters: this is no catalogue.")
+            if number > MAX_LINES:
+                raise CatalogueError(f"The file has more than {MAX_LINES:,} lines: this is no catalogue.")
+            yield line
 
 
 def _detect_encoding(file: IO[bytes]) -> str:

@@ -13,12 +13,11 @@ import asyncpg
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.errors import CatalogueError, ConfigurationError, ImportRunningError
+from localidades_api.errors import CatalogueError
 from localidades_api.folding import fold
 from localidades_api.importer.progress import Progress, Step
 from localidades_api.importer.transform import Catalogue, Locality, Municipality, State
 
-_LOCK = 6_088_304_400  # any number will do, as long as nothing else in the database takes it
 _CHUNK = 5000
 _COLUMNS = ("release_id", "position", *Locality._fields, "folded", "prominence")
 
@@ -34,35 +33,6 @@ class Comparison:
     relocated: int = 0
 
 
-async def begin_import(connection: AsyncConnection) -> None:
-    """Take the import lock for this transaction; raise ImportRunningError where another import holds it."""
-    await connection.execute(text("SET LOCAL statement_timeout = '15min'"))
-    await connection.execute(text("SET LOCAL lock_timeout = '10s'"))
-    await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '15min'"))
-    # One processor is enough for it; the others are for requests.
-    await connection.execute(text("SET LOCAL max_parallel_maintenance_workers = 0"))
-    await connection.execute(text("SET LOCAL max_parallel_workers_per_gather = 0"))
-    # A killed importer's locks go as soon as the server notices, in the middle of a statement too.
-    await connection.execute(text("SET LOCAL client_connection_check_interval = '1s'"))
-    if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": _LOCK}):
-        raise ImportRunningError("Another import is running on this database; wait for it to end.")
-    if await connection.scalar(text("SELECT to_regclass('current_release')")) is None:
-        raise ConfigurationError("The database has no tables yet: run `alembic upgrade head` first.")
-
-
-async def refuse_published(connection: AsyncConnection, name: str, sha256: str) -> None:
-    """Raise CatalogueError where the name is taken or the file is published already."""
-    published = await connection.execute(
-        text("SELECT name FROM releases WHERE name = :name OR sha256 = :sha256 ORDER BY name = :name DESC LIMIT 1"),
-        {"name": name, "sha256": sha256},
-    )
-    taken = published.scalar()
-    if taken == name:
-        raise CatalogueError(f"Release {name} is already published; give another name with --release.")
-    if taken is not None:
-        raise CatalogueError(f"This very file is already published, as release {taken}; there is nothing to do.")
-
-
 async def load_release(
     connection: AsyncConnection,
     catalogue: Catalogue,
@@ -76,7 +46,7 @@ async def load_release(
     progress.begin(Step.COPY)
     progress.expect(len(catalogue.localities))
     release_id = await _insert_release(connection, catalogue, name, source, sha256)
-    partition = _partition_of(release_id)
+    partition = partition_of(release_id)
     # The columns alone: indexes and constraints are cheaper to make once the rows are there.
     await connection.execute(text(f"CREATE TABLE {partition} (LIKE localities INCLUDING DEFAULTS INCLUDING COMMENTS)"))
     await _copy(connection, "states", State._fields, catalogue.states.values(), release_id)
@@ -94,7 +64,7 @@ async def load_release(
 async def publish(connection: AsyncConnection, release_id: int, progress: Progress) -> None:
     """Attach the release's partition and move the pointer to it; what readers see changes when this commits."""
     progress.begin(Step.ATTACH)
-    partition = _partition_of(release_id)
+    partition = partition_of(release_id)
     await connection.execute(text(f"ALTER TABLE localities ATTACH PARTITION {partition} FOR VALUES IN ({release_id})"))
     # The partition's bounds say it from now on.
     await connection.execute(text(f"ALTER TABLE {partition} DROP CONSTRAINT {partition}_release_id_check"))
@@ -126,11 +96,12 @@ async def settle(connection: AsyncConnection, release_id: int) -> None:
     Autovacuum would do it some minutes later.
     """
     await (await connection.execution_options(isolation_level="AUTOCOMMIT")).execute(
-        text(f"VACUUM {_partition_of(release_id)}")
+        text(f"VACUUM {partition_of(release_id)}")
     )
 
 
-def _partition_of(release_id: int) -> str:
+def partition_of(release_id: int) -> str:
+    """Name the table that holds the localities of a release."""
     return f"localities_r{release_id}"
 
 
@@ -238,7 +209,7 @@ async def _compare(connection: AsyncConnection, partition: str) -> Comparison:
                        count(*) FILTER (WHERE (new.latitud, new.longitud) IS DISTINCT FROM (old.latitud, old.longitud)
                                           AND new.id IS NOT NULL AND old.id IS NOT NULL) AS relocated
                   FROM {partition} AS new
-                  FULL JOIN {_partition_of(current.id)} AS old USING (id)
+                  FULL JOIN {partition_of(current.id)} AS old USING (id)
                 """
             )
         )

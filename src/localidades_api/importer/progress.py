@@ -51,7 +51,7 @@ class Progress(Counting, Protocol):
 class Silent:
     """The observer of an import that nobody watches."""
 
-    def begin(self, step: Step) -> None:
+    def begin(self, step: Stage) -> None:
         """Ignore it."""
 
     def expect(self, amount: int) -> None:

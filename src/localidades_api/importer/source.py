@@ -2,19 +2,28 @@
 
 import hashlib
 import re
+import socket
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
 
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.demo import DEMO_RELEASE, DEMO_SHA256
 from localidades_api.importer.progress import Counting, Progress, Step
 
+if TYPE_CHECKING:
+    import httpx
+
 MAX_FILE_BYTES = 512 * 1024**2  # INEGI's zip is 20 MB, its widest text 60 MB
-FETCH_SECONDS = 60.0  # of silence; the size bounds the whole
+FETCH_SECONDS = 60.0  # of silence
+FETCH_SECONDS_IN_ALL = 3600.0
+
+_ASKED = {"Accept-Encoding": "gzip"}  # one that can't turn a kilobyte into a gigabyte
 
 RELEASE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _DATED = re.compile(r"(?<![0-9])((?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?)(?![0-9])")
@@ -74,9 +83,9 @@ def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
     import httpx  # noqa: PLC0415  # it takes a while to load, and most catalogues lie on this machine
 
     size = 0
+    deadline = _Deadline(FETCH_SECONDS_IN_ALL)
     try:
-        with httpx.stream("GET", address, follow_redirects=True, timeout=FETCH_SECONDS) as response:
-            response.raise_for_status()
+        with deadline, _answer(address, deadline) as response:
             # The length is that of the bytes on the wire, which may be compressed.
             if "content-encoding" not in response.headers and (length := response.headers.get("content-length", "")):
                 counting.expect(int(length))
@@ -85,14 +94,70 @@ def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
                 if size > MAX_FILE_BYTES:
                     raise CatalogueError(f"The address gives more than {MAX_FILE_BYTES // 1024**2} MB.")
                 yield chunk
+        if deadline.passed:  # an answer of unknown length ends where its connection does
+            raise httpx.ReadTimeout("")
     except httpx.HTTPStatusError as error:
         raise CatalogueError(
             f"The address answers {error.response.status_code}: see where INEGI has the file now."
         ) from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
+        reason = f"it takes more than {FETCH_SECONDS_IN_ALL:.0f} s" if deadline.passed else error
         raise CatalogueError(
-            f"The address can't be fetched ({error}): fetch the file by other means, and give its path."
+            f"The address can't be fetched ({reason}): fetch the file by other means, and give its path."
         ) from error
+
+
+@contextmanager
+def _answer(address: str, deadline: "_Deadline") -> "Iterator[httpx.Response]":
+    """Ask for a file, follow where that leads, and lend what comes."""
+    import httpx  # noqa: PLC0415  # as above
+
+    hooks = {"response": [_check_answer]}
+    extensions = {"trace": deadline.watch}
+    with (
+        httpx.Client(follow_redirects=True, timeout=FETCH_SECONDS, event_hooks=hooks) as client,
+        client.stream("GET", address, headers=_ASKED, extensions=extensions) as response,
+    ):
+        yield response.raise_for_status()
+
+
+def _check_answer(response: "httpx.Response") -> None:
+    """Refuse what leads away from TLS, and what could unpack to any size in memory."""
+    leads_to = response.url.join(response.headers["location"]) if response.has_redirect_location else response.url
+    if response.url.scheme == "https" != leads_to.scheme:  # to what is neither, httpx does not follow
+        raise CatalogueError("The address leads from https to another that is not safe: give that one yourself.")
+    if response.headers.get("content-encoding", "identity").lower() not in {"identity", "gzip"}:
+        raise CatalogueError("The address gives the file compressed in a way that was not asked for.")
+
+
+class _Deadline:
+    """Ends the connections of a fetching that takes too long, whatever it waits for: limits of reads have no sum."""
+
+    def __init__(self, seconds: float) -> None:
+        self._timer = Timer(seconds, self._pass)
+        self._timer.daemon = True
+        self._sockets: list[socket.socket] = []
+        self.passed = False
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def watch(self, event: str, info: Mapping[str, Any]) -> None:
+        """Take note of a connection (httpcore's extension `trace`)."""
+        if event in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
+            self._sockets.append(info["return_value"].get_extra_info("socket"))
+            if self.passed:
+                self._pass()
+
+    def _pass(self) -> None:
+        self.passed = True
+        for connection in self._sockets:
+            with suppress(OSError):  # it has ended already
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 def _digest(path: Path) -> str:

@@ -10,6 +10,7 @@ from localidades_api.database import Database
 from localidades_api.filters import LocalityFilters
 from localidades_api.models import current_release, localities, municipalities, releases, states
 from localidades_api.pagination import positions
+from localidades_api.repository.positions import at_positions
 from localidades_api.repository.presence import having
 from localidades_api.schemas import PAGE_SIZE, Release
 
@@ -18,6 +19,7 @@ _IS_BEHIND = text("pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_w
 _RELEASES = (
     select(releases, current_release.c.release_id.is_not(None).label("is_current"), _IS_BEHIND)
     .outerjoin_from(releases, current_release, current_release.c.release_id == releases.c.id)
+    .where(releases.c.retired_at.is_(None))
     .order_by(releases.c.published_at, releases.c.id)
 )
 
@@ -34,22 +36,13 @@ _PAGES = text(
      WHERE release_id = :release_id AND position BETWEEN :first AND :last
      GROUP BY (position - 1) / {PAGE_SIZE}
      ORDER BY (position - 1) / {PAGE_SIZE}
-    """  # noqa: S608  # the size of a page is a constant of ours
+    """
 )
-_PLACES = text(
-    f"""
+_PLACES = f"""
     SELECT coalesce(string_agg({_LOCALITY}, ',' ORDER BY position), '')
       FROM localities
-     WHERE release_id = :release_id AND position = ANY(:positions)
-    """  # noqa: S608  # as above
-)
-_RANGE = text(
-    f"""
-    SELECT coalesce(string_agg({_LOCALITY}, ',' ORDER BY position), '')
-      FROM localities
-     WHERE release_id = :release_id AND position BETWEEN :first AND :last
-    """  # noqa: S608  # as above
-)
+     WHERE release_id = :release_id AND
+"""
 
 _STATES = select(states.c.id, states.c.clave, states.c.nombre, states.c.abreviatura).order_by(states.c.id)
 _MUNICIPALITIES = select(
@@ -130,12 +123,8 @@ class CatalogueRepository:
 
     async def list_places(self, release: Release, places: Sequence[int]) -> str:
         """Return the localities of some positions as JSON text, without the brackets."""
-        if isinstance(places, range):
-            bounds = {"release_id": release.id, "first": places.start, "last": places.stop - 1}
-            rows = await self.database.fetch(_RANGE, bounds, suits=having(release))
-        else:
-            chosen = {"release_id": release.id, "positions": list(places)}
-            rows = await self.database.fetch(_PLACES, chosen, suits=having(release))
+        chosen, parameters = at_positions(release, places)
+        rows = await self.database.fetch(text(f"{_PLACES} {chosen}"), parameters, suits=having(release))
         return str(rows[0][0])
 
     async def list_states(self, release: Release) -> Sequence[Row[Any]]:
@@ -157,14 +146,13 @@ class CatalogueRepository:
 
     async def get_municipality(self, release: Release, id_: int) -> Row[Any] | None:
         """Return a municipio and its estado, if there is such."""
-        of_state = (states.c.release_id == municipalities.c.release_id) & (states.c.id == municipalities.c.estado_id)
         statement = (
             _MUNICIPALITIES.add_columns(
                 states.c.clave.label("estado_clave"),
                 states.c.nombre.label("estado_nombre"),
                 states.c.abreviatura.label("estado_abreviatura"),
             )
-            .join_from(municipalities, states, of_state)
+            .join_from(municipalities, states)
             .where(municipalities.c.release_id == release.id, municipalities.c.id == id_)
         )
         rows = await self.database.fetch(statement, suits=having(release))
@@ -177,7 +165,6 @@ class CatalogueRepository:
 
     async def name_municipalities(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
         """Return the names of some municipios and of their estados, by key."""
-        of_state = (states.c.release_id == municipalities.c.release_id) & (states.c.id == municipalities.c.estado_id)
         statement = (
             select(
                 municipalities.c.id,
@@ -185,7 +172,7 @@ class CatalogueRepository:
                 municipalities.c.estado_id,
                 states.c.nombre.label("estado"),
             )
-            .join_from(municipalities, states, of_state)
+            .join_from(municipalities, states)
             .where(municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids)))
         )
         return {row.id: row for row in await self.database.fetch(statement, suits=having(release))}
@@ -195,7 +182,7 @@ class CatalogueRepository:
         return await self.database.fetch(
             select(releases.c.name.label("release"), localities.c.nombre, localities.c.poblacion)
             .join_from(releases, localities, localities.c.release_id == releases.c.id)
-            .where(localities.c.id == id_)
+            .where(localities.c.id == id_, releases.c.retired_at.is_(None))
             .order_by(releases.c.published_at, releases.c.id),
             suits=having(release),
         )
@@ -205,7 +192,7 @@ class CatalogueRepository:
         rows = await self.database.fetch(
             select(releases)
             .join(table, table.c.release_id == releases.c.id)
-            .where(table.c.id == id_, releases.c.published_at < release.published_at)
+            .where(table.c.id == id_, releases.c.published_at < release.published_at, releases.c.retired_at.is_(None))
             .order_by(releases.c.published_at.desc())
             .limit(1),
             suits=having(release),

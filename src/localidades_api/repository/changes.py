@@ -7,40 +7,39 @@ from sqlalchemy import Row, text
 
 from localidades_api.database import Database
 from localidades_api.repository.presence import having
-from localidades_api.schemas import Release
+from localidades_api.schemas import CHANGE_KINDS, Release
 
 _FIGURES = "ambito, altitud, carta, poblacion, poblacion_masculina, poblacion_femenina, viviendas"
 _COLUMNS = f"id, municipio_id, clave, nombre, latitud, longitud, {_FIGURES}"
+_NUMBERED = ", ".join(f"({number}, {kind})" for number, kind in enumerate(CHANGE_KINDS))
 
 
 def _row(alias: str, columns: str) -> str:
     return "(" + ", ".join(f"{alias}.{name}" for name in columns.split(", ")) + ")"
 
 
-# The number of a kind is its place in the order of the list; a locality may be of several.
+# Each kind is a column of its name: a locality may be of several.
 _CHANGES = text(
     f"""
     SELECT string_agg(int4send(kind) || int4send(id), ''::bytea ORDER BY kind, id)
-      FROM (SELECT id, old.id AS before, new.id AS after,
+      FROM (SELECT id, old.id IS NULL AS added, new.id IS NULL AS removed,
                    new.nombre <> old.nombre AS renamed,
-                   (new.latitud, new.longitud) IS DISTINCT FROM (old.latitud, old.longitud) AS relocated,
-                   {_row("new", _FIGURES)} IS DISTINCT FROM {_row("old", _FIGURES)} AS updated
+                   new.id = old.id
+                   AND (new.latitud, new.longitud) IS DISTINCT FROM (old.latitud, old.longitud) AS relocated,
+                   new.id = old.id
+                   AND {_row("new", _FIGURES)} IS DISTINCT FROM {_row("old", _FIGURES)} AS updated
               FROM (SELECT {_COLUMNS} FROM localities WHERE release_id = :old) AS old
               FULL JOIN (SELECT {_COLUMNS} FROM localities WHERE release_id = :new) AS new USING (id)) AS compared
-     CROSS JOIN LATERAL (VALUES (0, before IS NULL),
-                                (1, after IS NULL),
-                                (2, before IS NOT NULL AND after IS NOT NULL AND renamed),
-                                (3, before IS NOT NULL AND after IS NOT NULL AND relocated),
-                                (4, before IS NOT NULL AND after IS NOT NULL AND updated)) AS kinds (kind, applies)
+     CROSS JOIN LATERAL (VALUES {_NUMBERED}) AS kinds (kind, applies)
      WHERE applies
-    """  # noqa: S608  # constants of ours
+    """
 )
 _RECORDS = text(
     f"""
     SELECT release_id, {_COLUMNS}, lpad(id::text, 9, '0') AS cvegeo
       FROM localities
      WHERE release_id IN (:old, :new) AND id = ANY(:ids)
-    """  # noqa: S608  # as above
+    """
 )
 
 

@@ -8,7 +8,7 @@ from localidades_api.models import releases
 from localidades_api.schemas import Release
 
 # The moment of its publication tells a release from another that has come to its number in a database made anew.
-_PUBLISHED = select(releases.c.id).where(
+_PUBLISHED = select(releases.c.id, releases.c.retired_at).where(
     releases.c.id == bindparam("release_id"), releases.c.published_at == bindparam("moment")
 )
 
@@ -17,7 +17,8 @@ def having(*wanted: Release) -> Suits:
     """Return the question whether the server of a connection has these releases.
 
     Without it a statement would find nothing there, which is an answer too, and a wrong one. It is asked once of each
-    connection, which remembers it, and again when a statement has found nothing.
+    connection, which remembers it, and again when a statement has found nothing: a release that is being retired goes
+    on being read for a moment, and then its rows are gone.
     """
 
     async def suits(connection: AsyncConnection, *, anew: bool = False) -> bool:
@@ -26,7 +27,8 @@ def having(*wanted: Release) -> Suits:
             key = (release.id, release.published_at)
             if anew or key not in known:
                 parameters = {"release_id": release.id, "moment": release.published_at}
-                if (await connection.execute(_PUBLISHED, parameters)).first() is None:
+                found = (await connection.execute(_PUBLISHED, parameters)).first()
+                if found is None or (anew and found.retired_at):
                     known.discard(key)
                     return False
                 known.add(key)

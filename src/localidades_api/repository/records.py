@@ -6,6 +6,7 @@ from typing import Any, Literal
 from sqlalchemy import Row, text
 
 from localidades_api.database import Database
+from localidades_api.repository.positions import at_positions
 from localidades_api.repository.presence import having
 from localidades_api.schemas import Release
 
@@ -50,12 +51,16 @@ def _csv() -> str:
     )
 
 
+# What a spreadsheet takes for the begin of a formula, after any blanks; in Japan the wide signs too.
+_FORMULA = r"^([\u0001-\u0020\u00a0]*[=+@\uff1d\uff0b\uff0d\uff20-]|[\t\r\n])"
+
+
 def _excel() -> str:
     """Write a line for spreadsheets: keys as formulas of their text, and no other text is taken for a formula."""
     return _joined(
         f'\'"=""\' || {sql} || \'"""\''
         if kind == "key"
-        else f"""coalesce('"' || regexp_replace(replace({sql}, '"', '""'), '^([=+@\\t\\r-])', '''\\1') || '"', '')"""
+        else f"""coalesce('"' || regexp_replace(replace({sql}, '"', '""'), '{_FORMULA}', '''\\1') || '"', '')"""
         if kind == "text"
         else _plain(sql)
         for sql, kind in COLUMNS.values()
@@ -109,7 +114,7 @@ class RecordsRepository:
     async def list_lines(self, release: Release, places: Sequence[int], format_: LineFormat) -> tuple[int, bytes]:
         """Return the number of the localities at some positions, and their lines as UTF-8."""
         line, between = _LINES[format_]
-        chosen, parameters = _choose(release, places)
+        chosen, parameters = at_positions(release, places)
         rows = await self._database.fetch(
             text(
                 f"""
@@ -117,7 +122,7 @@ class RecordsRepository:
                        coalesce(convert_to(string_agg({_escaped(line)}, :between ORDER BY l.position), 'UTF8'), '')
                        AS lines
                 {_FROM} {chosen}
-                """  # constants of ours
+                """
             ),
             {**parameters, "between": between},
             suits=having(release),
@@ -127,18 +132,11 @@ class RecordsRepository:
     async def list_rows(self, release: Release, places: Sequence[int]) -> Sequence[Row[Any]]:
         """Return the localities at some positions with every column."""
         columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
-        chosen, parameters = _choose(release, places)
-        statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"  # as above
+        chosen, parameters = at_positions(release, places)
+        statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"
         return await self._database.fetch(text(statement), parameters, suits=having(release))
 
 
 def _escaped(sql: str) -> str:
     """Keep SQLAlchemy from taking `:word` within a literal for a parameter."""
     return sql.replace('":', '"\\:')
-
-
-def _choose(release: Release, places: Sequence[int]) -> tuple[str, dict[str, object]]:
-    if isinstance(places, range):
-        bounds = {"first": places.start, "last": places.stop - 1}
-        return "l.position BETWEEN :first AND :last", {"release_id": release.id, **bounds}
-    return "l.position = ANY(:positions)", {"release_id": release.id, "positions": list(places)}

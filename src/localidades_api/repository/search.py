@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, text
 
 from localidades_api.database import Database
-from localidades_api.filters import municipalities_of, prefixes
+from localidades_api.filters import KEYS_OF_A_STATE, municipalities_of, prefixes
+from localidades_api.models import WORDS_OF_NAME
 from localidades_api.repository.presence import having
 from localidades_api.schemas import Release
 
@@ -16,17 +17,17 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LONGEST_SHORT = 4  # letters; such a word with a wrong one shares no trigrams to speak of with the right one
 _LIKE_WORDS = 20
 
-_WORDS = "array_to_tsvector(string_to_array(folded, ' '))"
 # Without the index of words: reading the names of one municipio costs less than finding a word in the whole country.
-_WORDS_AS_READ = "array_to_tsvector(string_to_array(folded || '', ' '))"
+_WORDS_AS_READ = WORDS_OF_NAME.replace("folded", "folded || ''")
 # Homonyms of a municipio share their folded name, and two pairs of municipios of Oaxaca share theirs.
-_PLACE = """
+_PLACE = f"""
     l.id, l.municipio_id, l.clave, l.nombre, l.poblacion, l.latitud, l.longitud,
     m.nombre AS municipio, m.clave AS municipio_clave, s.nombre AS estado,
     EXISTS (SELECT FROM localities AS o WHERE o.release_id = l.release_id AND o.folded = l.folded
                AND o.municipio_id = l.municipio_id AND o.id <> l.id) AS has_homonym,
     EXISTS (SELECT FROM municipalities AS o WHERE o.release_id = m.release_id AND o.nombre = m.nombre AND o.id <> m.id
-               AND o.id BETWEEN m.estado_id * 1000 AND m.estado_id * 1000 + 999) AS municipio_has_homonym
+               AND o.id >= m.estado_id * {KEYS_OF_A_STATE} AND o.id < (m.estado_id + 1) * {KEYS_OF_A_STATE})
+    AS municipio_has_homonym
 """
 _PARENTS = """
     JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
@@ -83,7 +84,7 @@ _LIKE = text(
     SELECT typed.word, near.word
       FROM unnest(CAST(:typed AS text[]), CAST(:variants AS text[])) AS typed (word, variant)
       JOIN words AS near ON near.word = typed.variant
-    """  # noqa: S608  # a constant of ours
+    """
 )
 
 
@@ -128,7 +129,7 @@ _NEAREST = text(
       JOIN localities AS l ON l.release_id = :release_id AND l.id = found.id
       {_PARENTS}
      ORDER BY found.distance, l.id
-    """  # noqa: S608  # constants of ours
+    """
 )
 
 
@@ -204,7 +205,7 @@ def _vary(word: str) -> set[str]:
 
 def _statement(statement: str, scope: Scope) -> Any:  # noqa: ANN401  # SQLAlchemy's TextClause is generic nowhere else
     limited = "AND municipio_id BETWEEN :first AND :last" if _bounds(scope) else ""
-    words = _WORDS if scope.municipio_id is None else _WORDS_AS_READ
+    words = WORDS_OF_NAME if scope.municipio_id is None else _WORDS_AS_READ
     return text(statement.format(scope=limited, words=words, place=_PLACE, parents=_PARENTS))
 
 

@@ -4,13 +4,14 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, NamedTuple, Self, cast
+from typing import Annotated, Any, NamedTuple, Self, cast
 from urllib.parse import urlencode
 
-from fastapi import Request
+from fastapi import Depends, Request
 from pydantic_core import from_json
 from starlette.responses import Response
 
+from localidades_api.downloads import Transfers
 from localidades_api.errors import InvalidPageError
 from localidades_api.freshness import entity_tag, freshness_headers, is_fresh
 from localidades_api.languages import Language, preferred_language
@@ -20,7 +21,14 @@ from localidades_api.releases import ReleaseTracker
 from localidades_api.renderers import JSON, Renderer, View, select_renderer
 from localidades_api.repository import CatalogueRepository, ChangesRepository, RecordsRepository, SearchRepository
 from localidades_api.router.queries import ReleaseQuery
-from localidades_api.schemas import PAGE_SIZE, InvalidParametersProblem, NotAcceptableProblem, Problem, Release
+from localidades_api.schemas import (
+    PAGE_SIZE,
+    InvalidPageProblem,
+    InvalidParametersProblem,
+    NotAcceptableProblem,
+    Problem,
+    Release,
+)
 from localidades_api.selections import Selections
 
 
@@ -35,6 +43,7 @@ class Catalogue:
     search: SearchRepository
     changes: ChangesRepository
     records: RecordsRepository
+    transfers: Transfers
 
     @classmethod
     async def of(cls, request: Request) -> Self:
@@ -48,6 +57,9 @@ class Catalogue:
     async def compare(self, old: Release, new: Release) -> "array[int]":
         """Return what changed between two releases: pairs of a kind's number and a key, in this order."""
         return await self.selections.find((new, old), lambda: self.changes.find_changes(old, new))
+
+
+ReadFrom = Annotated[Catalogue, Depends(Catalogue.of)]
 
 
 class Paging(NamedTuple):
@@ -80,7 +92,8 @@ class Paging(NamedTuple):
 class Exchange:
     """One request: of which release, in which representation, and what that makes of an answer.
 
-    `pinned` is the release that was asked for by name; `variant` tells answers apart that depend on more than it.
+    `pinned` is the release that was asked for by name; `variant` tells answers apart that depend on more than it,
+    `page_variant` pages for people that do.
     """
 
     request: Request
@@ -89,6 +102,7 @@ class Exchange:
     pinned: str | None = None
     language: Language = "en"
     variant: str = ""
+    page_variant: str = ""
 
     @classmethod
     async def begin(cls, request: Request, query: ReleaseQuery, catalogue: Catalogue) -> Self:
@@ -110,7 +124,7 @@ class Exchange:
 
     def _representation(self, format_: str) -> str:
         """Name what an answer depends on besides the release."""
-        return f"{format_}{self.variant}" + (f".{self.language}" if format_ == "api" else "")
+        return f"{format_}{self.variant}" + (f"{self.page_variant}.{self.language}" if format_ == "api" else "")
 
     def links(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return what the links of a list keep to: the release that answers, and the filters."""
@@ -125,6 +139,8 @@ class Exchange:
             pinned = {"format": format_, **paging.parameters}
             if paging.page_size != PAGE_SIZE:
                 pinned["page_size"] = str(paging.page_size)
+            if format_ == "api" and (language := self.request.query_params.get("lang")):
+                pinned["lang"] = language
             headers["Link"] = link_header(self.request.scope["path"], pinned, paging.page, paging.total_pages)
         return headers
 
@@ -185,5 +201,11 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         "model": InvalidParametersProblem,
         "description": "A parameter is unknown, repeated or out of its bounds.",
     },
-    503: {"model": Problem, "description": "No catalogue is published yet, or the database does not answer."},
+    503: {
+        "model": Problem,
+        "description": "No catalogue is published yet, the database does not answer, or there is too much to do.",
+    },
+}
+NO_PAGE: dict[int | str, dict[str, Any]] = {
+    404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."}
 }

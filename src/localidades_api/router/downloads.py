@@ -2,14 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from localidades_api.downloads import FILE_TYPES, Download, begun, has_parquet, write_lines
+from localidades_api.downloads import FILE_TYPES, has_parquet, write_lines
 from localidades_api.errors import NotAcceptableError
 from localidades_api.freshness import entity_tag, freshness_headers, is_fresh
 from localidades_api.negotiation import accept_header, choose_media_type
-from localidades_api.router.answers import Catalogue
+from localidades_api.router.answers import ReadFrom
 from localidades_api.router.localities import choose
 from localidades_api.router.queries import STRICT, DownloadFormat, DownloadQuery
 from localidades_api.schemas import Problem
@@ -39,9 +39,7 @@ _MEDIA_TYPES: dict[str, DownloadFormat] = {
     },
 )
 async def download_localities(
-    request: Request,
-    query: Annotated[DownloadQuery, Query()],
-    catalogue: Annotated[Catalogue, Depends(Catalogue.of)],
+    request: Request, query: Annotated[DownloadQuery, Query()], catalogue: ReadFrom
 ) -> Response:
     """Download the localities of a release, all or those that filters choose, with every column and their parents.
 
@@ -63,7 +61,7 @@ async def download_localities(
         chunks = write_parquet(catalogue.records, release, places)
     else:
         chunks = write_lines(catalogue.records, release, places, format_)
-    return Download(await begun(chunks), headers, FILE_TYPES[format_])
+    return await catalogue.transfers.start(chunks, headers, FILE_TYPES[format_])
 
 
 def _choose_format(wanted: DownloadFormat | None, request: Request) -> DownloadFormat:

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from localidades_api.router.answers import Catalogue, Exchange
+from localidades_api.router.answers import Exchange, ReadFrom
 from localidades_api.router.queries import STRICT, ReleaseQuery
 from localidades_api.schemas import Index, Release, Resources, Totals
 
@@ -13,11 +13,7 @@ router = APIRouter()
 
 
 @router.get("/", response_model=Index, dependencies=STRICT)
-async def get_index(
-    request: Request,
-    query: Annotated[ReleaseQuery, Query()],
-    catalogue: Annotated[Catalogue, Depends(Catalogue.of)],
-) -> Response:
+async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], catalogue: ReadFrom) -> Response:
     """Tell which release is served, how much it holds, where the lists are, and whom to credit."""
     exchange = await Exchange.begin(request, query, catalogue)
     if exchange.holds:

@@ -1,6 +1,7 @@
 """Addresses by key: one spelling, and what is said of a key that a release does not have."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, NoReturn
 from urllib.parse import quote, urlencode
@@ -39,6 +40,8 @@ async def answer_by_key(
     if request.scope["path"].rstrip("/").rpartition("/")[2] != str(id_):
         return redirect(request, f"../{id_}/")
     exchange = await Exchange.begin(request, query, catalogue)
+    if context:  # it may show what other releases have
+        exchange = replace(exchange, page_variant=f".{catalogue.releases.fingerprint}")
     if exchange.holds:
         return exchange.not_modified()
     row = await get(exchange.release, id_)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from sqlalchemy import Row
 from starlette.responses import Response
 
@@ -15,13 +15,13 @@ from localidades_api.pagination import whole_number
 from localidades_api.renderers import JSON
 from localidades_api.repository.search import Scope
 from localidades_api.router import pages
-from localidades_api.router.answers import Catalogue, Exchange, Paging, envelope_bytes
+from localidades_api.router.answers import NO_PAGE, Catalogue, Exchange, Paging, ReadFrom, envelope_bytes
 from localidades_api.router.keys import NO_KEY, answer_by_key, leave_out_blanks
+from localidades_api.router.parents import describe_state
 from localidades_api.router.queries import STRICT, LocalitiesQuery, NearestQuery, ReleaseQuery, SuggestQuery
 from localidades_api.schemas import (
     PAGE_SIZE,
     Found,
-    InvalidPageProblem,
     Locality,
     LocalityDetail,
     NearbyPlace,
@@ -33,7 +33,6 @@ from localidades_api.schemas import (
 router = APIRouter(prefix="/localidades")
 router.add_api_route("/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
 
-_READ_FROM = Annotated[Catalogue, Depends(Catalogue.of)]
 _LOCALITY_ID = Annotated[
     int,
     Path(ge=1, le=999_999_999, description="Official key, with or without its zero.", examples=[10010001]),
@@ -42,14 +41,9 @@ _LOCALITY_ID = Annotated[
 _MATCHES = ("exact", "prefix", "contains", "near")
 
 
-@router.get(
-    "/",
-    response_model=Page[Locality],
-    dependencies=STRICT,
-    responses={404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."}},
-)
+@router.get("/", response_model=Page[Locality], dependencies=STRICT, responses=NO_PAGE)
 async def list_localities(
-    request: Request, query: Annotated[LocalitiesQuery, Query()], catalogue: _READ_FROM
+    request: Request, query: Annotated[LocalitiesQuery, Query()], catalogue: ReadFrom
 ) -> Response:
     """List the localities of a release, all or those that filters choose, by clave, then id.
 
@@ -95,7 +89,7 @@ async def choose(release: Release, filters: LocalityFilters, catalogue: Catalogu
 
 @router.get("/suggest/", response_model=Found[Suggestion], dependencies=STRICT)
 async def suggest_localities(
-    request: Request, query: Annotated[SuggestQuery, Query()], catalogue: _READ_FROM
+    request: Request, query: Annotated[SuggestQuery, Query()], catalogue: ReadFrom
 ) -> Response:
     """Suggest the localities that are meant by what has been typed so far, the likeliest first.
 
@@ -113,7 +107,7 @@ async def suggest_localities(
 
 @router.get("/nearest/", response_model=Found[NearbyPlace], dependencies=STRICT)
 async def list_nearest_localities(
-    request: Request, query: Annotated[NearestQuery, Query()], catalogue: _READ_FROM
+    request: Request, query: Annotated[NearestQuery, Query()], catalogue: ReadFrom
 ) -> Response:
     """List the localities nearest to a point, with their distance along the great circle."""
     exchange = await Exchange.begin(request, query, catalogue)
@@ -134,7 +128,7 @@ async def get_locality(
     request: Request,
     id: _LOCALITY_ID,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[ReleaseQuery, Query()],
-    catalogue: _READ_FROM,
+    catalogue: ReadFrom,
 ) -> Response:
     """Show a locality with every column of the catalogue, its municipio and its estado."""
 
@@ -148,7 +142,6 @@ async def get_locality(
 
 
 def _detail(row: Row[Any]) -> dict[str, Any]:
-    columns = row._asdict()
     municipio = {
         "id": row.municipio_id,
         "estado_id": row.estado_id,
@@ -156,15 +149,9 @@ def _detail(row: Row[Any]) -> dict[str, Any]:
         "nombre": row.municipio_nombre,
         "localidades": row.municipio_localidades,
     }
-    record = {name: value for name, value in columns.items() if not name.startswith(("municipio_", "estado_"))}
-    state = {
-        "id": row.estado_id,
-        "clave": row.estado_clave,
-        "nombre": row.estado_nombre,
-        "abreviatura": row.estado_abreviatura,
-    }
+    record = {name: value for name, value in row._asdict().items() if not name.startswith(("municipio_", "estado_"))}
     head = {"id": row.id, "municipio_id": row.municipio_id}
-    return {**head, **record, "municipio": municipio, "estado": state}
+    return {**head, **record, "municipio": municipio, "estado": describe_state(row)}
 
 
 def _near(row: Row[Any]) -> dict[str, Any]:

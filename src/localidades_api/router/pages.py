@@ -6,14 +6,13 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from localidades_api.drawings import draw_map, draw_releases
-from localidades_api.filters import LocalityFilters
+from localidades_api.drawings import CHARTED, draw_map, draw_releases
+from localidades_api.filters import LocalityFilters, state_of
 from localidades_api.router.answers import Catalogue
 from localidades_api.schemas import Release
 
 _NEIGHBOURS = 8
 _COMPARED = 12  # releases whose changes are counted; the first look at each takes a second
-STATE_OF = 1000  # a municipio's key is its estado's, then three digits
 
 
 async def of_localities(
@@ -21,7 +20,7 @@ async def of_localities(
 ) -> dict[str, Any]:
     """Return the names of the parents that a page of the list shows, and the choices of its form."""
     ids = {locality["municipio_id"] for locality in from_json(content)["results"]}
-    estado_id = filters.estado_id or (filters.municipio_id // STATE_OF if filters.municipio_id else None)
+    estado_id = filters.estado_id or (state_of(filters.municipio_id) if filters.municipio_id else None)
     return {
         "form": {
             "states": await catalogue.repository.list_states(release),
@@ -65,6 +64,6 @@ async def of_releases(
         if new.name in changes:
             found = await catalogue.compare(old, new)
             kinds = found[0::2]
-            counts = {kind: kinds.count(number) for number, kind in enumerate(("added", "removed", "renamed"))}
+            counts: dict[str, int] = {kind: kinds.count(number) for number, kind in enumerate(CHARTED)}
             changes[new.name] = {"since": old.name, **counts}
     return {"changes": changes, "chart": draw_releases(shown, changes)}

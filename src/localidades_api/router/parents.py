@@ -2,35 +2,24 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.filters import MunicipalityId, StateId
 from localidades_api.models import municipalities, states
 from localidades_api.router import pages
-from localidades_api.router.answers import Catalogue, Exchange, Paging, envelope
+from localidades_api.router.answers import NO_PAGE, Exchange, Paging, ReadFrom, envelope
 from localidades_api.router.keys import NO_KEY, answer_by_key, leave_out_blanks
 from localidades_api.router.queries import STRICT, MunicipalitiesQuery, ReleaseQuery, StatesQuery
-from localidades_api.schemas import (
-    InvalidPageProblem,
-    Municipality,
-    MunicipalityDetail,
-    Page,
-    State,
-)
+from localidades_api.schemas import Municipality, MunicipalityDetail, Page, State
 
 router = APIRouter()
 router.add_api_route("/municipios/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
 
-_READ_FROM = Annotated[Catalogue, Depends(Catalogue.of)]
-_NO_PAGE: dict[int | str, dict[str, Any]] = {
-    404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."}
-}
 
-
-@router.get("/estados/", response_model=Page[State], dependencies=STRICT, responses=_NO_PAGE)
-async def list_states(request: Request, query: Annotated[StatesQuery, Query()], catalogue: _READ_FROM) -> Response:
+@router.get("/estados/", response_model=Page[State], dependencies=STRICT, responses=NO_PAGE)
+async def list_states(request: Request, query: Annotated[StatesQuery, Query()], catalogue: ReadFrom) -> Response:
     """List the estados of a release by id."""
     exchange = await Exchange.begin(request, query, catalogue)
     paging = Paging(exchange.release.states, query.page, query.page_size, exchange.links()).check()
@@ -46,7 +35,7 @@ async def get_state(
     request: Request,
     id: Annotated[StateId, Path()],  # noqa: A002  # the parameter's name on the wire
     query: Annotated[ReleaseQuery, Query()],
-    catalogue: _READ_FROM,
+    catalogue: ReadFrom,
 ) -> Response:
     """Show an estado of a release."""
     get = catalogue.repository.get_state
@@ -55,9 +44,9 @@ async def get_state(
     )
 
 
-@router.get("/municipios/", response_model=Page[Municipality], dependencies=STRICT, responses=_NO_PAGE)
+@router.get("/municipios/", response_model=Page[Municipality], dependencies=STRICT, responses=NO_PAGE)
 async def list_municipalities(
-    request: Request, query: Annotated[MunicipalitiesQuery, Query()], catalogue: _READ_FROM
+    request: Request, query: Annotated[MunicipalitiesQuery, Query()], catalogue: ReadFrom
 ) -> Response:
     """List the municipios of a release, or of one estado, by id; with `page_size=1000` those of any estado at once."""
     exchange = await Exchange.begin(request, query, catalogue)
@@ -76,7 +65,7 @@ async def get_municipality(
     request: Request,
     id: Annotated[MunicipalityId, Path()],  # noqa: A002  # the parameter's name on the wire
     query: Annotated[ReleaseQuery, Query()],
-    catalogue: _READ_FROM,
+    catalogue: ReadFrom,
 ) -> Response:
     """Show a municipio of a release, and its estado."""
     get = catalogue.repository.get_municipality
@@ -87,5 +76,9 @@ async def get_municipality(
 
 def _describe(row: Row[Any]) -> dict[str, Any]:
     record = {name: value for name, value in row._asdict().items() if name == "estado_id" or "estado_" not in name}
-    state = {name: getattr(row, f"estado_{name}") for name in ("id", "clave", "nombre", "abreviatura")}
-    return {**record, "estado": state}
+    return {**record, "estado": describe_state(row)}
+
+
+def describe_state(row: Row[Any]) -> dict[str, Any]:
+    """Return the estado of a record's row."""
+    return {name: getattr(row, f"estado_{name}") for name in ("id", "clave", "nombre", "abreviatura")}

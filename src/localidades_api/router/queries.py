@@ -139,7 +139,8 @@ class ChangesQuery(_Paged):
     format: Annotated[
         Literal["json", "api", "ndjson"] | None,
         Field(
-            description="Representation; wins over the Accept header. `ndjson` gives all changes at once.",
+            description="Representation; wins over the Accept header. `ndjson` gives all changes at once, unless a page"
+            " is asked for.",
             examples=["json"],
         ),
     ] = None

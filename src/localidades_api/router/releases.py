@@ -1,63 +1,45 @@
 """Releases: which there are, and what changed between two of them."""
 
-import hashlib
 from array import array
 from bisect import bisect_left
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic_core import to_json
 from sqlalchemy import Row
 from starlette.responses import Response
 
-from localidades_api.downloads import FILE_TYPES, NDJSON, Download, begun
+from localidades_api.downloads import FILE_TYPES, NDJSON
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.freshness import is_fresh
 from localidades_api.negotiation import accept_header, choose_media_type
-from localidades_api.renderers import MEDIA_TYPES, Format
+from localidades_api.renderers import FORMATS, Format
 from localidades_api.router import pages
-from localidades_api.router.answers import Catalogue, Exchange, Paging, envelope
+from localidades_api.router.answers import NO_PAGE, Catalogue, Exchange, Paging, ReadFrom, envelope
 from localidades_api.router.keys import leave_out_blanks
 from localidades_api.router.queries import STRICT, ChangesQuery, ReleaseName, ReleaseQuery, ReleasesQuery
-from localidades_api.schemas import InvalidPageProblem, LocalityChange, Page, PublishedRelease, Release, Totals
+from localidades_api.schemas import CHANGE_KINDS, LocalityChange, Page, PublishedRelease, Release
 
 router = APIRouter(prefix="/releases")
 router.add_api_route("/{name}/changes/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
 
-_READ_FROM = Annotated[Catalogue, Depends(Catalogue.of)]
-_KINDS = ("added", "removed", "renamed", "relocated", "updated")
 _CHUNK = 2000  # changes that are read at once
-_NO_PAGE: dict[int | str, dict[str, Any]] = {
-    404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."}
-}
 
 
-@router.get("/", response_model=Page[PublishedRelease], dependencies=STRICT, responses=_NO_PAGE)
-async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], catalogue: _READ_FROM) -> Response:
+@router.get("/", response_model=Page[PublishedRelease], dependencies=STRICT, responses=NO_PAGE)
+async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], catalogue: ReadFrom) -> Response:
     """List the releases there are, oldest first."""
     exchange = await Exchange.begin(request, ReleaseQuery(format=query.format, lang=query.lang), catalogue)
     every = catalogue.releases.every
-    names = hashlib.blake2b("/".join(release.name for release in every).encode(), digest_size=6).hexdigest()
-    exchange = replace(exchange, variant=f".{names}")
+    exchange = replace(exchange, variant=f".{catalogue.releases.fingerprint}")
     paging = Paging(len(every), query.page, query.page_size).check()
     if exchange.holds:
         return exchange.not_modified(paging)
-    results = [_published(every[index], exchange.release).model_dump() for index in paging.places]
+    results = [PublishedRelease.of(every[index], exchange.release).model_dump() for index in paging.places]
     context = await pages.of_releases(catalogue, every, results) if exchange.for_people else {}
     return exchange.answer("releases.html", "Releases", envelope(paging, results), paging, **context)
-
-
-def _published(release: Release, current: Release) -> PublishedRelease:
-    return PublishedRelease(
-        release=release.name,
-        current=release == current,
-        published_at=release.published_at,
-        source=release.source,
-        sha256=release.sha256,
-        totals=Totals.of(release),
-    )
 
 
 @router.get(
@@ -69,11 +51,11 @@ def _published(release: Release, current: Release) -> PublishedRelease:
             "description": "One page of the changes, or as NDJSON all of them.",
             "content": {NDJSON: {"schema": {"type": "string"}}},
         },
-        **_NO_PAGE,
+        **NO_PAGE,
     },
 )
 async def list_changes(
-    request: Request, name: ReleaseName, query: Annotated[ChangesQuery, Query()], catalogue: _READ_FROM
+    request: Request, name: ReleaseName, query: Annotated[ChangesQuery, Query()], catalogue: ReadFrom
 ) -> Response:
     """List what changed from one release to another, by kind, then id; as NDJSON all of it, or the page asked for.
 
@@ -87,41 +69,50 @@ async def list_changes(
     exchange = await Exchange.begin(request, asked, catalogue)
     kind = f".{query.change}" if query.change else ""
     exchange = replace(exchange, variant=f".since.{old.name}.{old.sha256[:12]}{kind}")
-    found = _of_kind(await catalogue.compare(old, new), query.change)
-    chosen = {"since": old.name, **({"change": query.change} if query.change else {})}
-    paging = Paging(len(found) // 2, query.page, query.page_size, chosen)
-    if format_ == "ndjson" and not query.model_fields_set & {"page", "page_size"}:
-        return await _as_ndjson(exchange, catalogue, old, found)
-    paging.check()
-    if exchange.holds:
-        return exchange.not_modified(paging)
-    wanted = found[paging.places.start * 2 : paging.places.stop * 2]
     if format_ == "ndjson":
-        return await _as_ndjson(exchange, catalogue, old, wanted)
-    results = await _describe(catalogue, old, new, wanted)
+        return await _as_ndjson(exchange, catalogue, old, query)
+    if exchange.holds:
+        return exchange.not_modified()
+    found, paging = await _find(catalogue, old, new, query)
+    results = await _describe(catalogue, old, new, _on_page(found, paging))
     return exchange.answer("changes.html", "Changes", envelope(paging, results), paging, since=old.name)
 
 
 def _choose_format(query: ChangesQuery, request: Request) -> str:
     """Choose by `format`, else by the Accept header."""
-    formats = {MEDIA_TYPES[0]: "json", MEDIA_TYPES[1]: "api", NDJSON: "ndjson"}
+    formats = {**FORMATS, NDJSON: "ndjson"}
     return query.format or formats[choose_media_type(accept_header(request), list(formats))]
+
+
+async def _find(catalogue: Catalogue, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
+    """Return all changes of the kind asked for, and the page of them; raise InvalidPageError where there is none."""
+    found = _of_kind(await catalogue.compare(old, new), query.change)
+    chosen = {"since": old.name, **({"change": query.change} if query.change else {})}
+    return found, Paging(len(found) // 2, query.page, query.page_size, chosen).check()
 
 
 def _of_kind(changes: "array[int]", kind: str | None) -> "array[int]":
     """Return the changes of one kind; `changes` are pairs of a kind's number and a key, in that order."""
     if kind is None:
         return changes
-    kinds, number = changes[0::2], _KINDS.index(kind)
+    kinds, number = changes[0::2], CHANGE_KINDS.index(kind)
     return changes[bisect_left(kinds, number) * 2 : bisect_left(kinds, number + 1) * 2]
 
 
-async def _as_ndjson(exchange: Exchange, catalogue: Catalogue, old: Release, changes: "array[int]") -> Response:
+def _on_page(changes: "array[int]", paging: Paging) -> "array[int]":
+    return changes[paging.places.start * 2 : paging.places.stop * 2]
+
+
+async def _as_ndjson(exchange: Exchange, catalogue: Catalogue, old: Release, query: ChangesQuery) -> Response:
+    """Answer with all changes, or those of the page that is asked for."""
     headers = exchange.headers("ndjson")
     etag = headers["ETag"]
     headers["ETag"] = f"W/{etag}"
     if is_fresh(exchange.request.headers.getlist("if-none-match"), etag):
         return Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
+    changes, paging = await _find(catalogue, old, exchange.release, query)
+    if query.model_fields_set & {"page", "page_size"}:
+        changes = _on_page(changes, paging)
     name = f"changes-{old.name}-{exchange.release.name}.ndjson"
     headers |= {
         "Content-Disposition": f'attachment; filename="{name}"',
@@ -133,7 +124,7 @@ async def _as_ndjson(exchange: Exchange, catalogue: Catalogue, old: Release, cha
             described = await _describe(catalogue, old, exchange.release, changes[start : start + _CHUNK * 2])
             yield b"".join(to_json(change) + b"\n" for change in described)
 
-    return Download(await begun(lines()), headers, FILE_TYPES["ndjson"])
+    return await catalogue.transfers.start(lines(), headers, FILE_TYPES["ndjson"])
 
 
 async def _describe(catalogue: Catalogue, old: Release, new: Release, changes: "array[int]") -> list[dict[str, Any]]:
@@ -145,7 +136,7 @@ async def _describe(catalogue: Catalogue, old: Release, new: Release, changes: "
         raise DatabaseUnavailableError(f"The database has lost {len(lost)} records of a comparison.")
     return [
         {
-            "change": _KINDS[kind],
+            "change": CHANGE_KINDS[kind],
             "id": id_,
             "before": _record(records.get((old.id, id_))),
             "after": _record(records.get((new.id, id_))),

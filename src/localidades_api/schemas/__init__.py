@@ -21,6 +21,7 @@ from localidades_api.schemas.problems import (
     Problem,
 )
 from localidades_api.schemas.releases import (
+    CHANGE_KINDS,
     ChangeKind,
     Index,
     LocalityChange,
@@ -31,6 +32,7 @@ from localidades_api.schemas.releases import (
 )
 
 __all__ = [
+    "CHANGE_KINDS",
     "LARGEST_PAGE_SIZE",
     "PAGE_SIZE",
     "ChangeKind",

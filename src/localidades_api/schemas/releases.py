@@ -1,7 +1,7 @@
 """Releases, what they hold, and what changed between two."""
 
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -9,6 +9,8 @@ from localidades_api.schemas.envelopes import PAGE_SIZE
 from localidades_api.schemas.places import LocalityRecord
 
 _ReleaseName = Annotated[str, Field(description="Name of a release of the catalogue.", examples=["2018-09"])]
+_Source = Annotated[str, Field(description="Name of the file that was imported.", examples=["catun_localidad.zip"])]
+_Sha256 = Annotated[str, Field(description="Digest of that file, in hexadecimal.")]
 
 
 class Release(BaseModel):
@@ -18,8 +20,8 @@ class Release(BaseModel):
 
     id: int
     name: _ReleaseName
-    source: Annotated[str, Field(description="Name of the file that was imported.")]
-    sha256: Annotated[str, Field(description="Digest of that file.")]
+    source: _Source
+    sha256: _Sha256
     states: int
     municipalities: int
     localities: int
@@ -55,12 +57,25 @@ class PublishedRelease(BaseModel):
     release: _ReleaseName
     current: Annotated[bool, Field(description="Whether it is the one that is served unless another is asked for.")]
     published_at: datetime
-    source: Annotated[str, Field(description="Name of the file that was imported.", examples=["catun_localidad.zip"])]
-    sha256: Annotated[str, Field(description="Digest of that file, in hexadecimal.")]
+    source: _Source
+    sha256: _Sha256
     totals: Totals
+
+    @classmethod
+    def of(cls, release: Release, current: Release | None) -> Self:
+        """Return a release as that list shows it."""
+        return cls(
+            release=release.name,
+            current=release == current,
+            published_at=release.published_at,
+            source=release.source,
+            sha256=release.sha256,
+            totals=Totals.of(release),
+        )
 
 
 ChangeKind = Literal["added", "removed", "renamed", "relocated", "updated"]
+CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)  # a kind's number is its place here
 
 
 class LocalityChange(BaseModel):
@@ -87,8 +102,8 @@ class Index(BaseModel):
     release: _ReleaseName
     demo: Annotated[bool, Field(description="Whether this is the bundled demo, whose places are invented.")]
     published_at: datetime
-    source: Annotated[str, Field(description="Name of the file that was imported.", examples=["catun_localidad.zip"])]
-    sha256: Annotated[str, Field(description="Digest of that file, in hexadecimal.")]
+    source: _Source
+    sha256: _Sha256
     totals: Totals
     resources: Resources
     attribution: Annotated[str, Field(description="The source, to be credited wherever the data are shown.")]

@@ -1,0 +1,232 @@
+"""A soak: half of what the service can answer, for minutes, with a publication every minute.
+
+    .venv/bin/python -m benchmarks.soak --minutes 10
+
+Two workers on a private Postgres answer a mixture of pages, filtered pages, suggestions, places near a point, single
+records, changes and now and then a download. Every minute a catalogue is imported and the release before the last one
+is retired. First the same mixture is asked as fast as it goes: half of that rate is the load. It prints, for every
+minute, requests, failures, latencies and the memory of each worker.
+"""
+
+import argparse
+import asyncio
+import itertools
+import os
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import httpx
+import uvloop
+
+from benchmarks import questions
+from benchmarks.contenders import COMMAND
+from benchmarks.database import count_localities, environment, read_value, seeded_postgres, write_catalogue
+from benchmarks.paced import read_answer
+from benchmarks.processes import PATH, ROOT, BenchmarkError, Server, free_port, serving
+
+_CLIENTS = 16
+_CAPACITY_SECONDS = 8.0
+_PUBLICATION_INTERVAL = 60.0
+_PATIENCE = 30.0
+_DOWNLOAD_INTERVAL = 20.0
+_KEPT = 2  # releases
+
+
+class _Sample(NamedTuple):
+    at: float
+    seconds: float
+    fault: str | None
+
+
+@dataclass(slots=True)
+class _Run:
+    """What was seen, and what ends it."""
+
+    samples: list[_Sample] = field(default_factory=list)
+    downloads: list[_Sample] = field(default_factory=list)
+    memory: list[tuple[float, list[float]]] = field(default_factory=list)
+    published: int = 0
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def _mixture(url: str, seed: int) -> list[str]:
+    """Return targets in random order: half of them pages of the list."""
+    chance = Random(seed)  # noqa: S311  # the same questions in every run
+    places = questions.read_places(url)
+    asked = [target for _, target in itertools.islice(questions.suggestions(places, chance), 400)]
+    asked += [f"{PATH}?{query}" for query in questions.filters(places, chance)]
+    asked += [target for _, target in questions.nearest(places, chance)]
+    asked += [f"{PATH}{place.id}/" for place in chance.sample(places, 400)]
+    pages = int(str(read_value(url, "SELECT localities FROM releases LIMIT 1"))) // 50
+    asked += [f"{PATH}?page={chance.randint(1, pages)}" for _ in range(len(asked))]
+    chance.shuffle(asked)
+    return asked
+
+
+async def _client(base: str, targets: Sequence[str], number: int, rate: float, run: _Run) -> None:
+    """Ask at a steady rate (all clients together), or as fast as it goes where the rate is infinite."""
+    chance = Random(number)  # noqa: S311  # as above
+    address = urlsplit(base)
+    interval = _CLIENTS / rate
+    due = time.time() + interval * number / _CLIENTS
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    while not run.ended.is_set():
+        if (early := due - time.time()) > 0:
+            await asyncio.sleep(early)
+        elif not interval:
+            due = time.time()
+        writer.write(f"GET {chance.choice(targets)} HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
+        try:
+            status, _ = await asyncio.wait_for(read_answer(reader), _PATIENCE)
+            fault = None if status == HTTPStatus.OK else str(status)
+        except (OSError, EOFError) as error:  # a time-out is an OSError
+            fault = type(error).__name__
+            writer.close()
+            reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        run.samples.append(_Sample(due, time.time() - due, fault))
+        due += interval
+    writer.close()
+
+
+async def _download(base: str, rows: int, run: _Run) -> None:
+    """Read the whole catalogue now and then; it has to be whole."""
+    async with httpx.AsyncClient(base_url=base, timeout=_PATIENCE) as client:
+        while not run.ended.is_set():
+            started = time.time()
+            try:
+                lines = (await client.get(f"{PATH}download/?format=csv")).text.count("\r\n")
+                fault = None if lines == rows + 1 else f"{lines} lines"
+            except httpx.HTTPError as error:
+                fault = type(error).__name__
+            run.downloads.append(_Sample(started, time.time() - started, fault))
+            await asyncio.sleep(_DOWNLOAD_INTERVAL)
+
+
+@asynccontextmanager
+async def _load(base: str, targets: Sequence[str], rate: float, run: _Run) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(_CLIENTS):
+            tasks.create_task(_client(base, targets, number, rate, run))
+        yield
+        run.ended.set()
+
+
+async def _capacity(base: str, targets: Sequence[str]) -> float:
+    """Return requests a second of the mixture, as fast as these clients can ask."""
+    run = _Run()
+    async with _load(base, targets, float("inf"), run):
+        await asyncio.sleep(_CAPACITY_SECONDS)
+    if faults := [sample.fault for sample in run.samples if sample.fault]:
+        raise BenchmarkError(f"Before the soak {len(faults)} requests failed: {sorted(set(faults))}")
+    return len(run.samples) / _CAPACITY_SECONDS
+
+
+async def _command(url: str, *arguments: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, *arguments, env=environment(url), cwd=ROOT, stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    _, told = await process.communicate()
+    if process.returncode:
+        raise BenchmarkError(f"{arguments[0]} has failed: {told.decode()[-500:]}")
+
+
+async def _publish(url: str, source: Path, run: _Run) -> None:
+    names: list[str] = []
+    while True:
+        await asyncio.sleep(_PUBLICATION_INTERVAL / 2)
+        names.append(f"soak-{len(names) + 1}")
+        await _command(url, "import", str(source), "--release", names[-1])
+        run.published += 1
+        await asyncio.sleep(_PUBLICATION_INTERVAL / 2)
+        if len(names) > _KEPT:
+            await _command(url, "releases", "retire", names[-1 - _KEPT])
+
+
+async def _watch_memory(server: Server, run: _Run) -> None:
+    while True:
+        run.memory.append((time.time(), [_resident(pid) for pid in _workers(server)]))
+        await asyncio.sleep(5)
+
+
+def _workers(server: Server) -> list[int]:
+    """Return the processes that answer: children of the supervisor, less the helper that Python's spawn starts."""
+    pid = server.process.pid
+    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [child for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def _resident(pid: int) -> float:
+    """Return the resident memory of a process in MB (1,000,000 bytes)."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+async def _soak(server: Server, url: str, source: Path, minutes: float) -> None:
+    targets = await asyncio.to_thread(_mixture, url, 1)
+    capacity = await _capacity(server.base, targets)
+    print(f"The mixture as fast as {_CLIENTS} clients ask: {capacity:,.0f} a second; the load: {capacity / 2:,.0f}")
+    run, started = _Run(), time.time()
+    watching = asyncio.create_task(_watch_memory(server, run))
+    publishing = asyncio.create_task(_publish(url, source, run))
+    rows = await asyncio.to_thread(count_localities, url)
+    downloading = asyncio.create_task(_download(server.base, rows, run))
+    async with _load(server.base, targets, capacity / 2, run):
+        await asyncio.sleep(minutes * 60)
+    for task in (watching, publishing, downloading):
+        if task.done():
+            task.result()
+        task.cancel()
+    await asyncio.gather(watching, publishing, downloading, return_exceptions=True)
+    _print(run, started)
+
+
+def _print(run: _Run, started: float) -> None:
+    print("minute  requests  failed  median ms  p99 ms  longest ms  workers' memory, MB (most)")
+    minutes = itertools.groupby(sorted(run.samples), lambda sample: int((sample.at - started) // 60))
+    for minute, group in minutes:
+        samples = list(group)
+        waits = sorted(sample.seconds * 1000 for sample in samples)
+        failed = sum(sample.fault is not None for sample in samples)
+        memory = [sizes for at, sizes in run.memory if int((at - started) // 60) == minute]
+        most = "  ".join(f"{max(sizes):.0f}" for sizes in zip(*memory, strict=False))
+        print(
+            f"{minute + 1:6} {len(samples):9,} {failed:7} {waits[len(waits) // 2]:10.1f}"
+            f" {waits[len(waits) * 99 // 100]:7.1f} {waits[-1]:11.1f}  {most}",
+            flush=True,
+        )
+    for name, samples in (("requests", run.samples), ("downloads", run.downloads)):
+        faults = [sample.fault for sample in samples if sample.fault]
+        print(f"{len(samples):,} {name}, {len(faults)} failed {sorted(set(faults))}")
+    print(f"{run.published} publications")
+
+
+def main() -> None:
+    """Run the soak and print its figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="localidades-soak-") as temporary:
+        folder = Path(temporary)
+        folder.chmod(0o755)  # as root, Postgres runs as another user
+        with seeded_postgres(folder / "postgres", None) as url:
+            port = free_port()
+            command = [*COMMAND, "serve", "--port", str(port), "--workers", "2"]
+            with serving(command, port, environment(url), folder / "serve.log") as server:
+                server.wait_for("The page cache holds all", 2, 60)
+                uvloop.run(_soak(server, url, write_catalogue(folder / "catalogue.csv"), arguments.minutes))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BenchmarkError as error:
+        sys.exit(f"error: {error}")

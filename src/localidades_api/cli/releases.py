@@ -1,0 +1,60 @@
+"""The commands about releases: list them, and retire one."""
+
+from typing import Annotated
+
+import typer
+
+from localidades_api.cli.endings import errors_as_sentences
+from localidades_api.cli.manual import end_of_help
+from localidades_api.console import print_json, print_table, print_text
+
+releases = typer.Typer()
+
+
+def _complete_name(incomplete: str) -> list[str]:
+    """Return the releases that can be retired; a database that does not answer completes nothing."""
+    from localidades_api.cli.runs import run_releases  # noqa: PLC0415  # completion of all else needs none of it
+    from localidades_api.settings import read_settings  # noqa: PLC0415  # as above
+
+    try:
+        if read_settings().database_url is None:
+            return []  # a key that is pressed starts no private Postgres
+        every, current = run_releases()
+    except Exception:  # noqa: BLE001  # whatever it is, there is nobody to be told
+        return []
+    return [release.name for release in every if release != current and release.name.startswith(incomplete)]
+
+
+@releases.callback(invoke_without_command=True, epilog=end_of_help("releases"))
+def list_(
+    context: typer.Context,
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document, and nothing else, to stdout.")
+    ] = False,
+) -> None:
+    """List the releases, oldest first; the current one has a star."""
+    if context.invoked_subcommand is not None:
+        return
+    with errors_as_sentences():
+        from localidades_api.cli.runs import releases_as_object, run_releases, tabulate  # noqa: PLC0415  # see `cli`
+
+        every, current = run_releases()
+        if as_json:
+            print_json(releases_as_object(every, current))
+        else:
+            print_table(tabulate(every, current))
+
+
+@releases.command(epilog=end_of_help("releases retire"))
+def retire(
+    name: Annotated[
+        str, typer.Argument(help="Name of a release that is not the current one.", autocompletion=_complete_name)
+    ],
+) -> None:
+    """Remove an old release for good, while the others are read; also finish what an interrupted run has left."""
+    with errors_as_sentences():
+        from localidades_api.cli.runs import run_retirement  # noqa: PLC0415  # see `cli`
+
+        for gone in run_retirement(name):
+            print_text(f"Release {gone} is retired.")

@@ -1,0 +1,71 @@
+"""The text of a catalogue within its file: bare, or the member of a zip, which may be a trap."""
+
+import io
+import zipfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO
+
+from localidades_api.errors import CatalogueError
+
+MAX_TEXT_BYTES = 2 * 1024**3  # 3 million rows are 0.6 GB
+MAX_RATIO = 200  # of what is unpacked to what is packed; INEGI's are below 20
+MAX_MEMBERS = 1000  # of a zip; INEGI's have six
+_SMALL = 64 * 1024**2  # bytes that may be unpacked from however little
+_MAX_READ = 1024**2  # bytes at once: the directory of a zip is read in one go
+
+
+def open_text(path: Path, stack: ExitStack) -> tuple[str, IO[bytes], int]:
+    """Open the file, or the member of a zip that holds the table; return the name and the size in bytes too."""
+    file = stack.enter_context(_Frugal(path))
+    # A zip that is cut short has lost its directory, but not its beginning.
+    if not zipfile.is_zipfile(file) and not _begins_as_zip(file):
+        file.seek(0)
+        return path.name, file, path.stat().st_size
+    archive = stack.enter_context(zipfile.ZipFile(file))
+    member = _choose_member(archive, path.stat().st_size)
+    return member.filename, stack.enter_context(archive.open(member)), member.file_size
+
+
+class _Frugal(io.BufferedReader):
+    """A file that gives no more than a megabyte at once.
+
+    `zipfile` reads a directory in one go, as long as the file says it is, and makes an object of each entry.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.open("rb", buffering=0))
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read; raise CatalogueError where that is too much."""
+        everything = size is None or size < 0
+        content = super().read(_MAX_READ + 1 if everything else min(size or 0, _MAX_READ + 1))
+        if len(content) > _MAX_READ:
+            raise CatalogueError("The zip has more in its directory than a catalogue's can have: it is no catalogue.")
+        return content
+
+
+def _begins_as_zip(file: IO[bytes]) -> bool:
+    file.seek(0)
+    return file.read(4) == b"PK\x03\x04"
+
+
+def _choose_member(archive: zipfile.ZipFile, size: int) -> zipfile.ZipInfo:
+    """Pick the table of localities: the one in UTF-8 where both encodings are there.
+
+    It is read where it lies and never written out under its name, which may be any path.
+    """
+    if len(archive.infolist()) > MAX_MEMBERS:
+        raise CatalogueError(f"The zip holds more than {MAX_MEMBERS} files: it is no catalogue.")
+    tables = [info for info in archive.infolist() if info.filename.lower().endswith((".csv", ".txt"))]
+    tables.sort(key=lambda info: ("_utf" not in info.filename.lower(), -info.file_size))
+    if not tables:
+        raise CatalogueError("The zip holds no csv or txt: take INEGI's own.")
+    if tables[0].file_size > MAX_TEXT_BYTES:
+        raise CatalogueError(f"The zip unpacks to more than {MAX_TEXT_BYTES // 1024**3} GB: it is no catalogue.")
+    packed = min(tables[0].compress_size, size)
+    if tables[0].file_size > max(_SMALL, MAX_RATIO * packed):
+        raise CatalogueError(f"The zip unpacks to more than {MAX_RATIO} times its size: it is no catalogue.")
+    if tables[0].compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+        raise CatalogueError("The zip is packed by a method that few programs know: pack it anew.")
+    return tables[0]

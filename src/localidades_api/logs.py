@@ -1,0 +1,139 @@
+"""The log: lines for people or JSON objects, on stderr, from this service and uvicorn alike.
+
+Nothing of what a client sends is in it but the method: paths are named by operation.
+"""
+
+import asyncio
+import json
+import logging
+import sys
+import time
+from contextlib import suppress
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+
+_OURS = ("localidades_api", "uvicorn")  # of libraries, warnings only
+_PIECE = 4096  # bytes that a pipe takes whole, so that lines of several workers never mix (PIPE_BUF)
+_DELAY = 0.2  # seconds that a line of a request waits for others
+
+
+class Line(NamedTuple):
+    """What the log says of a request, in the order of its fields."""
+
+    id: str
+    method: str
+    operation: str
+    status: int
+    milliseconds: float
+    release: str | None
+    bytes: int
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as an object; an error has its traceback."""
+        fields: dict[str, Any] = {
+            "time": timestamp(record.created),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if id_ := request_id.get():
+            fields["id"] = id_
+        if record.exc_info:
+            fields["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+class ConsoleFormatter(logging.Formatter):
+    """One line a record, for people, and the traceback of an error below it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as text."""
+        id_ = request_id.get()
+        end = f" [{id_}]" if id_ else ""
+        text = f"{timestamp(record.created)} {record.levelname.lower():<7} {record.getMessage()}{end}"
+        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+class RequestLog:
+    """Writes lines of requests several at a time: a record of `logging` for each would take 15 µs, this takes 2."""
+
+    def __init__(self, form: Literal["console", "json"]) -> None:
+        self._write = _as_json if form == "json" else _as_text
+        self._lines: list[str] = []
+
+    def add(self, line: Line) -> None:
+        """Write a line soon."""
+        if not self._lines:
+            asyncio.get_running_loop().call_later(_DELAY, self.flush)
+        self._lines.append(self._write(line))
+
+    def flush(self) -> None:
+        """Write what waits."""
+        lines, self._lines = self._lines, []
+        piece: list[str] = []
+        length = 0
+        for line in lines:
+            if length + len(line) > _PIECE:
+                _write(piece)
+                piece, length = [], 0
+            piece.append(line)
+            length += len(line)
+        _write(piece)
+
+
+def _write(lines: list[str]) -> None:
+    with suppress(OSError):  # whoever read it has gone; requests go on
+        sys.stderr.write("".join(lines))
+        sys.stderr.flush()
+
+
+def _as_json(line: Line) -> str:
+    """Write a line as JSON by hand, in a fifth of the time: every text is a name of ours, plain ASCII."""
+    release = f'"{line.release}"' if line.release else "null"
+    return (
+        f'{{"time":"{timestamp(time.time())}","level":"{_level(line)}","id":"{line.id}","method":"{line.method}",'
+        f'"operation":"{line.operation}","status":{line.status},"milliseconds":{line.milliseconds:.3f},'
+        f'"release":{release},"bytes":{line.bytes}}}\n'
+    )
+
+
+def _as_text(line: Line) -> str:
+    return (
+        f"{timestamp(time.time())} {_level(line):<7} {line.method} {line.operation} {line.status}"
+        f" {line.milliseconds:.3f} ms {line.bytes} B {line.release or '-'} [{line.id}]\n"
+    )
+
+
+def _level(line: Line) -> str:
+    return "error" if line.status >= 500 else "info"  # noqa: PLR2004  # HTTP's
+
+
+def timestamp(moment: float) -> str:
+    """Return a moment as RFC 3339 has it, to the millisecond."""
+    second = int(moment)
+    return f"{_written(second)}.{int((moment - second) * 1000):03d}Z"
+
+
+@lru_cache(maxsize=2)
+def _written(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+
+
+def log_config(form: Literal["console", "json"], level: str) -> dict[str, Any]:
+    """Return the configuration for `logging.config.dictConfig`."""
+    formatter = JsonFormatter if form == "json" else ConsoleFormatter
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"default": {"()": formatter}},
+        "handlers": {"default": {"class": "logging.StreamHandler", "formatter": "default"}},
+        "root": {"handlers": ["default"], "level": "WARNING"},
+        "loggers": {name: {"level": level.upper()} for name in _OURS},
+    }

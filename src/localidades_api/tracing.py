@@ -1,0 +1,41 @@
+"""OpenTelemetry's traces, where its standard variables name a place to send them to; else nothing of it is imported.
+
+FastAPI makes a span of each request that is routed and exports what there is; statements are spans within it.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def traced_statements() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Make a span of each statement; lend what keeps those out that belong to no request."""
+    if not _is_wanted():
+        yield nullcontext
+        return
+    try:
+        from opentelemetry.instrumentation.asyncpg import AsyncPGInstrumentor  # noqa: PLC0415  # an extra
+        from opentelemetry.instrumentation.utils import suppress_instrumentation  # noqa: PLC0415  # an extra
+    except ImportError:
+        _log.warning("Traces are configured, but what sends them is not installed: localidades-api[telemetry].")
+        yield nullcontext
+        return
+    instrumentor = AsyncPGInstrumentor()  # type: ignore[no-untyped-call]  # the library's
+    instrumentor.instrument()
+    try:
+        yield suppress_instrumentation
+    finally:
+        instrumentor.uninstrument()
+
+
+def _is_wanted() -> bool:
+    value = os.environ.get
+    return (
+        bool(value("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or value("OTEL_EXPORTER_OTLP_ENDPOINT"))
+        and value("OTEL_TRACES_EXPORTER") != "none"
+        and value("OTEL_SDK_DISABLED", "").lower() != "true"
+    )

@@ -13,7 +13,7 @@ MANIFESTS := $(filter-out %kustomization.yaml,$(wildcard deploy/kubernetes/*.yam
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format docs bench sbom audit requirements clean
+.PHONY: help run test faults lint format docs bench sbom audit requirements clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -23,6 +23,9 @@ run: $(VENV)/run.stamp ## Start a database, load a catalogue, serve it on http:/
 
 test: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run every test against a real Postgres of its own
 	"$(BIN)/python" -m pytest $(ARGS)
+
+faults: $(VENV)/dev.stamp ## Stop, kill, pause and part real servers under load; ARGS="--fault-seconds 60"
+	"$(BIN)/python" -m pytest tests/faults $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style, types and the floors of the house
 	"$(BIN)/ruff" check .

@@ -24,9 +24,10 @@ from localidades_api import __version__
 from localidades_api.cli import app
 from localidades_api.cli.endings import errors_as_sentences
 from localidades_api.cli.manual import EXIT_CODES
-from localidades_api.database import Database, Dsn
+from localidades_api.database import Database
 from localidades_api.errors import ConfigurationError
 from localidades_api.importer import Step, import_catalogue
+from localidades_api.servers import Dsn
 from localidades_api.settings import PREFIX
 from tests.catalogue import TRAPS, many, write_catalogue
 from tests.terminal import run_in_terminal
@@ -731,7 +732,7 @@ async def test_pool_for_reading_cannot_write(seeded: str) -> None:
     database = Database.for_reading(seeded, pool_size=1, timeout=5)
     try:
         async with database.engine.connect() as connection:
-            for setting, value in (("default_transaction_read_only", "on"), ("statement_timeout", "5s")):
+            for setting, value in (("default_transaction_read_only", "on"), ("statement_timeout", "4500ms")):
                 assert (await connection.exec_driver_sql(f"SHOW {setting}")).scalar_one() == value
     finally:
         await database.dispose()

@@ -16,9 +16,9 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
-from localidades_api.database import Dsn
 from localidades_api.embedded import binaries, find_binaries, provide_database, run_embedded
 from localidades_api.errors import EmbeddedPostgresError
+from localidades_api.servers import Dsn
 from localidades_api.settings import Settings
 
 # A user of the server in a process of its own: it says the address, and stays until its input ends.

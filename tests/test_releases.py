@@ -13,6 +13,7 @@ import asyncpg
 import httpx
 import pytest
 
+from localidades_api import releases
 from tests.catalogue import Place, many, write_catalogue
 from tests.conftest import LOCALIDADES, await_release, client_of, import_into, new_database, running_app
 from tests.wire import ask, serving
@@ -329,6 +330,62 @@ async def test_database_dropped_under_the_service_is_503(server: str, seeded: st
             assert_unavailable(await client.get(LOCALIDADES), "The database does not answer.")
             await execute(server, f"CREATE DATABASE {name_of(url)} TEMPLATE {name_of(seeded)}")
             assert (await client.get(LOCALIDADES)).status_code == 200
+
+
+async def test_database_made_anew_under_the_service_leaves_nothing_of_the_old(
+    server: str, seeded: str, migrated: str, next_catalogue: Path
+) -> None:
+    """Its first release has the number that another had: neither pages nor filtered lists may be taken for its own."""
+    filtered = f"{LOCALIDADES}?municipio_id=1001"
+    with new_database(server, seeded) as url:
+        async with running_app(url, page_cache_bytes=2**24) as app, client_of(app) as client:
+            await await_release(client, "2020-01")
+            before = (await client.get(LOCALIDADES)).json(), (await client.get(filtered)).json()
+            await terminate_connections(server, url)
+            await execute(server, f"DROP DATABASE {name_of(url)} WITH (FORCE)")
+            await execute(server, f"CREATE DATABASE {name_of(url)} TEMPLATE {name_of(migrated)}")
+            await import_into(url, next_catalogue)
+            await await_release(client, "2021-01")
+            after = (await client.get(LOCALIDADES)).json(), (await client.get(filtered)).json()
+        expected = records_of(renamed(many(132)))
+        assert after[0]["results"] == expected[:50]
+        assert after[1]["results"] == [record for record in expected if record["municipio_id"] == 1001]
+        assert before[0] != after[0]
+        assert before[1] != after[1]
+
+
+async def test_release_that_no_server_has_any_more_is_given_up_after_a_while(
+    seeded_database: str, next_catalogue: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then it may be one server that is behind."""
+    await import_into(seeded_database, next_catalogue)
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        await await_release(client, "2021-01")
+        await execute(seeded_database, POINT_AT, "2020-01")
+        await await_release(client, "2020-01")  # both are there: the pointer was moved back
+        await execute(seeded_database, POINT_AT, "2021-01")
+        await await_release(client, "2021-01")
+        await execute(
+            seeded_database,
+            "UPDATE current_release SET release_id = 1; DROP TABLE localities_r2;"
+            " DELETE FROM municipalities WHERE release_id = 2; DELETE FROM states WHERE release_id = 2;"
+            " DELETE FROM releases WHERE id = 2",
+        )
+        await asyncio.sleep(0.5)
+        assert_unavailable(await client.get(f"{LOCALIDADES}?page_size=7"), "The database does not answer.")
+        assert (await client.get(LOCALIDADES)).status_code == 503
+        monkeypatch.setattr(releases, "_PATIENCE", 0.3)
+        await await_release(client, "2020-01")
+        assert (await client.get(LOCALIDADES)).json()["results"] == records_of(many(132))[:50]
+        assert (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 404
+
+
+async def test_page_whose_rows_are_gone_is_503_and_not_an_empty_one(seeded_database: str) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        assert (await client.get(f"{LOCALIDADES}?page=2")).status_code == 200
+        await execute(seeded_database, "DELETE FROM localities WHERE position > 50")
+        assert_unavailable(await client.get(f"{LOCALIDADES}?page=2"), "The database does not answer.")
+        assert (await client.get(LOCALIDADES)).status_code == 200
 
 
 async def test_database_that_refuses_the_password_is_503(server: str, seeded_database: str) -> None:

@@ -104,8 +104,8 @@ def run(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Com
 
 
 @contextmanager
-def serving(url: str, *arguments: str, **settings: str) -> Iterator[Live]:
-    """Run `serve` on a free port in a process group of its own, and see that nothing of it is left in the end."""
+def serving(url: str, *arguments: str, probe: str = "/readyz", **settings: str) -> Iterator[Live]:
+    """Run `serve` on a free port in a process group of its own until `probe` says yes; nothing of it is left."""
     with tempfile.NamedTemporaryFile(prefix="localidades-serve-", suffix=".log") as output:
         process = subprocess.Popen(
             [*COMMAND, "serve", "--port", "0", *arguments],
@@ -118,7 +118,7 @@ def serving(url: str, *arguments: str, **settings: str) -> Iterator[Live]:
         )
         log = Path(output.name)
         try:
-            yield Live(_await_ready(process, log), process, log)
+            yield Live(_await_ready(process, log, probe), process, log)
             if process.poll() is None:
                 process.terminate()
                 assert process.wait(_PATIENCE) == 0, log.read_text()
@@ -141,15 +141,15 @@ def await_end_of_group(group: int) -> None:
     raise AssertionError("a process of the server is left")
 
 
-def _await_ready(process: subprocess.Popen[bytes], log: Path) -> str:
-    """Return the address that the server prints, once it is ready."""
+def _await_ready(process: subprocess.Popen[bytes], log: Path, probe: str) -> str:
+    """Return the address that the server prints, once its probe says yes."""
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
         if printed := re.search(r"list +(http://[^/]+)/", log.read_text()):
             probes = re.search(r"probes +(http://[^/]+)/", log.read_text()) or printed
             with suppress(OSError, http.client.HTTPException), closing(_connection(probes[1])) as connection:
-                connection.request("GET", "/readyz")
-                if connection.getresponse().status == http.HTTPStatus.OK:
+                connection.request("GET", probe)
+                if connection.getresponse().status < http.HTTPStatus.MULTIPLE_CHOICES:
                     return printed[1]
         time.sleep(0.05)
     raise AssertionError(f"the server is not ready:\n{log.read_text()}")

@@ -1,10 +1,9 @@
-"""Connections to Postgres: DATABASE_URL in any spelling, a bounded pool, driver errors in one place."""
+"""Connections to Postgres: a bounded pool, a deadline, driver errors in one place."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Self
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from typing import Any, Protocol, Self, cast
 
 import asyncpg
 from sqlalchemy import Executable, Row
@@ -12,30 +11,24 @@ from sqlalchemy.exc import DBAPIError, InterfaceError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
+from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.metrics import DATABASE_ERRORS
+from localidades_api.servers import Connection, Dsn, Servers
 
-# What other drivers and hosts put into a query that asyncpg would send to the server as a setting.
-_FOREIGN_OPTIONS = frozenset(
-    {
-        "channel_binding",
-        "client_encoding",
-        "connection_limit",
-        "gssencmode",
-        "keepalives",
-        "keepalives_count",
-        "keepalives_idle",
-        "keepalives_interval",
-        "load_balance_hosts",
-        "pgbouncer",
-        "pool_timeout",
-        "prepared_statement_cache_size",
-        "schema",
-    }
-)
-_NO_ADDRESS = "DATABASE_URL is no Postgres address; write postgresql://user:password@host:5432/database"
-_TIMEOUT_OPTIONS = frozenset({"connect_timeout", "timeout"})
+_TRIES = 3  # of a SELECT, on as many connections
+_LIFETIME = 600  # seconds of a connection to one of several servers: one that has come back gets its part again
+# The server ends a statement a little before the deadline: its connection stays sound, and is not made anew.
+_OF_DEADLINE = 0.9
 
+
+class Suits(Protocol):
+    """The question whether the server of a connection can answer; `anew` asks even one that said yes before."""
+
+    async def __call__(self, connection: AsyncConnection, *, anew: bool = False) -> bool:
+        """Ask it."""
+
+
+_CONFLICT = "40001"  # on a standby: replay went before what was being read
 # SQLSTATE classes (and codes) that say "not now", each with what an operator is told of it.
 _UNAVAILABLE = {
     "08": "The connection to the database was lost.",
@@ -52,59 +45,6 @@ _UNAVAILABLE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Dsn:
-    """A database address as asyncpg reads it."""
-
-    address: str
-    connect_timeout: float | None
-
-    @classmethod
-    def parse(cls, url: str) -> Self:
-        """Read any common spelling of a Postgres URL.
-
-        Takes the schemes `postgres`, `postgresql` and `postgresql+driver`; `ssl` for `sslmode`; several hosts in
-        libpq's spelling or SQLAlchemy's (`?host=a:5432&host=b:5432`); options of other drivers are dropped.
-        Raises ConfigurationError, without the address: it may hold a password.
-        """
-        try:
-            parts = urlsplit(url.strip())
-        except ValueError:  # a bracket that is not closed
-            raise ConfigurationError(_NO_ADDRESS) from None
-        if parts.scheme.partition("+")[0] not in {"postgres", "postgresql"}:
-            raise ConfigurationError(_NO_ADDRESS)
-        options: dict[str, str] = {"application_name": "localidades-api"}
-        hosts: list[str] = []
-        connect_timeout = None
-        for name, value in parse_qsl(parts.query, keep_blank_values=True):
-            if name == "host":
-                hosts.append(value)
-            elif name in _TIMEOUT_OPTIONS:
-                connect_timeout = _seconds(name, value)
-            elif name not in _FOREIGN_OPTIONS:
-                options["sslmode" if name == "ssl" else name] = value
-        if hosts:
-            options["host"] = ",".join(hosts)
-        query = urlencode(options, quote_via=quote)
-        return cls(urlunsplit(("postgresql", parts.netloc, parts.path, query, "")), connect_timeout)
-
-
-def _seconds(name: str, value: str) -> float | None:
-    try:
-        return float(value) or None  # libpq: 0 waits for ever, and so does None
-    except ValueError:
-        raise ConfigurationError(f"DATABASE_URL: {name} is a number of seconds") from None
-
-
-async def _connect(dsn: Dsn, **options: Any) -> asyncpg.Connection:  # noqa: ANN401  # asyncpg's
-    try:
-        return await asyncpg.connect(dsn.address, **options)
-    except asyncpg.InterfaceError:
-        raise
-    except (ValueError, IndexError):  # of a host or port that asyncpg can't read; it may quote a password
-        raise ConfigurationError(_NO_ADDRESS) from None
-
-
 def _sqlstate(error: Exception) -> str | None:
     return getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlstate", None)
 
@@ -118,12 +58,13 @@ def _kind(error: Exception) -> str:
 
 
 class Database:
-    """A pool of connections to one Postgres (or to one of several hosts)."""
+    """A pool of connections to one Postgres, or to several that hold the same."""
 
-    def __init__(self, engine: AsyncEngine, timeout: float = 10) -> None:
+    def __init__(self, engine: AsyncEngine, servers: Servers, timeout: float = 10) -> None:
         self.engine = engine
         self.timeout = timeout  # seconds within which it should answer
         self.waiting = 0  # for a connection
+        self._servers = servers
 
     @classmethod
     def for_reading(cls, url: str, *, pool_size: int, timeout: float) -> Self:
@@ -132,15 +73,14 @@ class Database:
         No lock is waited for longer than half of that, so that the log tells a lock from a slow statement.
         """
         dsn = Dsn.parse(url)
+        servers = Servers(dsn)
 
         async def connect() -> asyncpg.Connection:
-            return await _connect(
-                dsn,
-                timeout=min(dsn.connect_timeout or timeout, timeout),
-                command_timeout=timeout,
+            return await servers.connect(
+                timeout=timeout,
                 server_settings={
                     "default_transaction_read_only": "on",
-                    "statement_timeout": str(int(timeout * 1000)),
+                    "statement_timeout": str(int(timeout * _OF_DEADLINE * 1000)),
                     "lock_timeout": str(int(timeout * 500)),
                     "idle_in_transaction_session_timeout": str(int(timeout * 1000)),
                 },
@@ -152,20 +92,24 @@ class Database:
             isolation_level="AUTOCOMMIT",  # one statement is one round trip, without BEGIN and COMMIT
             pool_size=pool_size,
             max_overflow=0,
-            pool_timeout=timeout,
+            pool_timeout=timeout / 2,  # whoever gets a connection at last has time to use it, or to make it anew
+            pool_recycle=_LIFETIME if len(dsn.addresses) > 1 else -1,
             hide_parameters=True,  # what a client sent goes into no log
         )
-        return cls(engine, timeout)
+        return cls(engine, servers, timeout)
 
     @classmethod
     def for_writing(cls, url: str) -> Self:
-        """Open a single connection at a time, for migrations and imports."""
+        """Open a single connection at a time, for migrations and imports; of several servers, to the primary."""
         dsn = Dsn.parse(url)
+        servers = Servers(dsn)
+        wishes = {"target_session_attrs": "primary"} if len(dsn.addresses) > 1 else {}
 
         async def connect() -> asyncpg.Connection:
-            return await _connect(dsn, timeout=dsn.connect_timeout or 10)
+            return await servers.connect(timeout=dsn.connect_timeout or 10, **wishes)
 
-        return cls(create_async_engine("postgresql+asyncpg://", async_creator=connect, pool_size=1, max_overflow=0))
+        engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, pool_size=1, max_overflow=0)
+        return cls(engine, servers)
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[AsyncConnection]:
@@ -173,18 +117,15 @@ class Database:
         try:
             async with AsyncExitStack() as stack:
                 yield await self._lend(stack)
-        except (OSError, TimeoutError, PoolTimeoutError, InterfaceError) as error:
+        except (OSError, TimeoutError, PoolTimeoutError) as error:
             DATABASE_ERRORS.labels(_kind(error)).inc()
             raise DatabaseUnavailableError from error
         except (DBAPIError, asyncpg.PostgresError) as error:
             DATABASE_ERRORS.labels(_kind(error)).inc()
-            sqlstate = _sqlstate(error)
-            if sqlstate is None:
-                raise DatabaseUnavailableError from error
-            for beginning, sentence in _UNAVAILABLE.items():
-                if sqlstate.startswith(beginning):
-                    raise DatabaseUnavailableError(sentence) from error
-            raise
+            translated = _translate(error)
+            if translated is None:
+                raise
+            raise translated from error
 
     async def _lend(self, stack: AsyncExitStack) -> AsyncConnection:
         self.waiting += 1
@@ -193,22 +134,56 @@ class Database:
         finally:
             self.waiting -= 1
 
-    async def fetch(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
-        """Run a SELECT and return its rows.
+    async def fetch(
+        self, statement: Executable, parameters: Mapping[str, Any] | None = None, *, suits: Suits | None = None
+    ) -> Sequence[Row[Any]]:
+        """Run a SELECT and return its rows, or raise DatabaseUnavailableError, within the deadline.
 
         A pooled connection may have died since it was last used. Asking it first would double the round trips of
-        every request; instead a SELECT that meets a dead one is run once more, on a new one.
+        every request; instead a SELECT that meets a dead one is run again, on a new one. `suits` tells whether the
+        server of a connection can be asked; if not, another is.
         """
         try:
+            async with asyncio.timeout(self.timeout):
+                for _ in range(_TRIES - 1):
+                    try:
+                        return await self._fetch_once(statement, parameters, suits)
+                    except DatabaseUnavailableError as error:
+                        if not error.is_passing:
+                            raise
+                return await self._fetch_once(statement, parameters, suits)
+        except TimeoutError as error:
+            DATABASE_ERRORS.labels(_kind(error)).inc()
+            raise DatabaseUnavailableError from error
+
+    async def _fetch_once(
+        self, statement: Executable, parameters: Mapping[str, Any] | None, suits: Suits | None
+    ) -> Sequence[Row[Any]]:
+        """Run a SELECT on the first connection that suits; those to servers that do not are given up for others."""
+        while True:
             async with self.connect() as connection:
-                return (await connection.execute(statement, parameters)).all()
-        except DatabaseUnavailableError as error:
-            cause = error.__cause__
-            if not (isinstance(cause, DBAPIError) and cause.connection_invalidated):
-                raise
-        async with self.connect() as connection:
-            return (await connection.execute(statement, parameters)).all()
+                if suits is None or await suits(connection):
+                    rows = (await connection.execute(statement, parameters)).all()
+                    # What has been taken away meanwhile looks as if there were nothing.
+                    if suits is None or any(map(any, rows)) or await suits(connection, anew=True):
+                        return rows
+                driver = (await connection.get_raw_connection()).driver_connection
+                if not self._servers.avoid(cast("Connection", driver).server):
+                    raise DatabaseUnavailableError("The server has not got what is asked for yet.", is_passing=True)
+                await connection.invalidate()
 
     async def dispose(self) -> None:
         """Close every connection."""
         await self.engine.dispose()
+
+
+def _translate(error: DBAPIError | asyncpg.PostgresError) -> DatabaseUnavailableError | None:
+    """Return what a driver's error says of the database, if it says "not now"."""
+    sqlstate = _sqlstate(error)
+    is_passing = sqlstate == _CONFLICT or (isinstance(error, DBAPIError) and error.connection_invalidated)
+    if sqlstate is None or isinstance(error, InterfaceError):
+        return DatabaseUnavailableError(is_passing=is_passing)
+    for beginning, sentence in _UNAVAILABLE.items():
+        if sqlstate.startswith(beginning):
+            return DatabaseUnavailableError(sentence, is_passing=is_passing)
+    return None

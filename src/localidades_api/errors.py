@@ -325,9 +325,12 @@ class DatabaseUnavailableError(UnavailableError):
         self,
         text: str = "The database does not answer: see that it runs and that DATABASE_URL is right.",
         served: Mapping[str, object] | None = None,
+        *,
+        is_passing: bool = False,
     ) -> None:
         super().__init__(text)
         self.served = served or {}
+        self.is_passing = is_passing  # it was the connection's fault: another may do
 
     @property
     def members(self) -> dict[str, object]:

@@ -163,7 +163,7 @@ def _key_for_people(shelf: Shelf, asked: Asked, scope: Scope) -> tuple[object, .
     accept_language = b", ".join(_values(scope, b"accept-language"))
     if len(accept_language) > _LONGEST_REMEMBERED:
         return None
-    return (shelf.release.id, asked.page, asked.language, asked.language or _language(accept_language))
+    return (shelf.etag, asked.page, asked.language, asked.language or _language(accept_language))
 
 
 def _values(scope: Scope, wanted: bytes) -> list[bytes]:

@@ -24,6 +24,7 @@ _log = logging.getLogger("uvicorn.error")
 
 _BULK = 12  # pages a statement, some 50 kB: the event loop is busy for a third of a millisecond with them
 _OVERHEAD = 600  # bytes that a page takes besides its body: the Link header, objects
+_LAG = 0.1  # seconds: standbys that are no further behind have a new release before it is asked of them
 _PATIENCE = 1.2  # seconds that requests wait for a new release's pages before they see it without
 
 RawHeaders = list[tuple[bytes, bytes]]
@@ -87,12 +88,19 @@ class PageCache:
         self._releases = releases
         self._limit = limit
         self._shelves: dict[int, Shelf] = {}
-        self._loading: dict[tuple[int, int], asyncio.Task[StoredPage]] = {}
+        self._is_away = False
+        self._loading: dict[tuple[Release, int], asyncio.Task[StoredPage]] = {}
 
     def shelf(self) -> Shelf | None:
         """Return the shelf of the release that is served, if there is one."""
         served = self._releases.served
-        return self._shelves.get(served.id) if served else None
+        return self._shelf_of(served) if served else None
+
+    def _shelf_of(self, release: Release) -> Shelf | None:
+        shelf = self._shelves.get(release.id)
+        if shelf is None or shelf.release is release or shelf.release == release:
+            return shelf
+        return None  # a database that was made anew counts from 1 again
 
     @property
     def size(self) -> tuple[int, int]:
@@ -102,12 +110,12 @@ class PageCache:
 
     async def page(self, release: Release, number: int) -> StoredPage:
         """Return a page, held or fetched; all who ask for it at one time share one statement."""
-        shelf = self._shelves.get(release.id)
+        shelf = self._shelf_of(release)
         if shelf and (held := shelf.pages[number]):
             TALLY.page_hits += 1
             return held
         TALLY.page_misses += 1
-        key = (release.id, number)
+        key = (release, number)
         loading = self._loading.get(key)
         if loading is None:
             loading = self._loading[key] = asyncio.create_task(self._fetch(release, number))
@@ -115,13 +123,18 @@ class PageCache:
         return await asyncio.shield(loading)  # one who hangs up does not take the page from the others
 
     async def _fetch(self, release: Release, number: int) -> StoredPage:
-        texts = await self._repository.list_pages(release, number, number)
-        if not texts and release.localities:  # retired a moment ago, and this process has yet to be told
-            raise DatabaseUnavailableError(f"The database has no page {number} of release {release.name}.")
-        page = _store(release, number, texts[0] if texts else "")  # an empty list has one page
-        if shelf := self._shelves.get(release.id):
+        (text,) = await self._list_pages(release, number, number) if release.total_pages else [""]
+        page = _store(release, number, text)
+        if shelf := self._shelf_of(release):
             shelf.put(number, page)
         return page
+
+    async def _list_pages(self, release: Release, first: int, last: int) -> list[str]:
+        """Return the results of a range of pages, all of them: what is missing must not pass for an empty page."""
+        texts = await self._repository.list_pages(release, first, last)
+        if len(texts) != last - first + 1:
+            raise DatabaseUnavailableError(f"The database has lost pages of release {release.name}.")
+        return texts
 
     async def follow(self, poll: float) -> None:
         """Keep in step with what is published, for ever, by a look every `poll` seconds.
@@ -132,20 +145,33 @@ class PageCache:
         try:
             while True:
                 try:
-                    await self._releases.refresh()
-                    await self._take_up(self._releases.newest)
-                except DatabaseUnavailableError as error:
-                    _log.warning("The current release can't be read: %s (%r)", error, error.__cause__)
+                    await self._look()
                 except Exception:  # noqa: BLE001  # whatever it is, the next look may succeed
                     _log.exception("The current release can't be read")
                 await asyncio.sleep(poll)
         finally:
             self._drop_all_but(None)
 
+    async def _look(self) -> None:
+        """Read which release is the newest; the log tells when the database goes away and when it is back."""
+        try:
+            await self._releases.refresh()
+        except DatabaseUnavailableError as error:
+            if not self._is_away:
+                _log.warning("The database is away; what is held is served: %s (%r)", error, error.__cause__)
+            self._is_away = True
+            return
+        if self._is_away:
+            _log.warning("The database answers again.")
+        self._is_away = False
+        await self._take_up(self._releases.newest)
+
     async def _take_up(self, release: Release | None) -> None:
         """Fetch a release's pages, and let requests see it once they are at hand or it has taken too long."""
         if release:
-            shelf = self._shelves.get(release.id)
+            if release != self._releases.served:
+                await asyncio.sleep(_LAG)
+            shelf = self._shelf_of(release)
             if shelf is None:
                 shelf = self._shelves[release.id] = Shelf(release, self._limit)
             if self._limit and not shelf.is_warm and (shelf.warming is None or shelf.warming.done()):
@@ -169,7 +195,7 @@ class PageCache:
                 if all(shelf.pages[first : last + 1]):
                     continue
                 began = time.monotonic()
-                texts = await self._repository.list_pages(shelf.release, first, last)
+                texts = await self._list_pages(shelf.release, first, last)
                 pages = [_store(shelf.release, number, text) for number, text in enumerate(texts, first)]
                 if not all(shelf.put(number, page) for number, page in enumerate(pages, first)):
                     break  # the shelf is full

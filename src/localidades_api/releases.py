@@ -5,11 +5,15 @@ import logging
 import time
 from collections.abc import Mapping
 
-from localidades_api.errors import NoReleaseError, NotFoundError
-from localidades_api.repository import CatalogueRepository
+from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, NotFoundError
+from localidades_api.repository import CatalogueRepository, Reading
 from localidades_api.schemas import Release
 
 _log = logging.getLogger("uvicorn.error")
+
+# Seconds for which a server that does not know the newest release is taken for one that is behind. After that no server
+# has it any more: a standby was promoted that never received it, or a backup restored.
+_PATIENCE = 30.0
 
 
 class ReleaseTracker:
@@ -22,6 +26,7 @@ class ReleaseTracker:
     def __init__(self, repository: CatalogueRepository) -> None:
         self._repository = repository
         self._by_name: Mapping[str, Release] = {}
+        self._behind_since: float | None = None
         self.newest: Release | None = None
         self.served: Release | None = None
         self.checked_at: float | None = None  # seconds of the epoch, of the last look that succeeded
@@ -52,26 +57,47 @@ class ReleaseTracker:
         return self.served
 
     async def named(self, name: str) -> Release:
-        """Return the release of that name; raise NotFoundError where there is none."""
-        if name not in self._by_name:
-            await self.refresh()  # it may have been published a moment ago
-        try:
-            return self._by_name[name]
-        except KeyError:
-            raise NotFoundError("There is no such release.") from None
+        """Return the release of that name; raise NotFoundError where there is none.
 
-    async def refresh(self) -> None:
-        """Read the releases and the pointer, in one statement."""
-        every, self.newest = await self._repository.list_releases()
-        self._by_name = {release.name: release for release in every}
+        Of a name that nobody knows here a server that is behind can't say that there is no such release.
+        """
+        is_behind = False
+        if name not in self._by_name:
+            is_behind = await self.refresh()  # it may have been published a moment ago
+        if name in self._by_name:
+            return self._by_name[name]
+        if is_behind:
+            raise DatabaseUnavailableError("The server is behind, and may not show the release that was asked for yet.")
+        raise NotFoundError("There is no such release.")
+
+    async def refresh(self) -> bool:
+        """Read the releases and the pointer, in one statement; tell whether the server is behind.
+
+        What a server shows that is behind what was read before is passed over, lest the pointer move to and fro.
+        """
+        reading = await self._repository.list_releases()
+        if self._is_older(reading):
+            self._behind_since = self._behind_since or time.monotonic()
+            return True
+        self._behind_since = None
+        self._by_name = {release.name: release for release in reading.every}
+        if reading.current != self.newest:
+            self.newest = reading.current
         if self.served is None or self.newest is None:
             self.serve(self.newest)
         self.checked_at = time.time()
         if self.served == self.newest:
             self._in_step_at = self.checked_at
+        return reading.is_behind
+
+    def _is_older(self, reading: Reading) -> bool:
+        """Tell whether the newest release was published after all that is shown; a pointer moved back is no sign."""
+        if self.newest is None or (self._behind_since and time.monotonic() - self._behind_since > _PATIENCE):
+            return False
+        return all(release.published_at < self.newest.published_at for release in reading.every)
 
     def serve(self, release: Release | None) -> None:
         """Give this release to every request from now on."""
         if release != self.served:
             _log.info("Serving release %s.", release.name if release else "none")
-        self.served = release
+            self.served = release

@@ -84,8 +84,8 @@ class Settings(BaseSettings):
     pool_size: Annotated[int, Field(ge=1, le=200, description="Database connections of each worker, at most.")] = 10
     database_timeout: Annotated[
         float,
-        Field(gt=0, le=60, description="Seconds to wait for a connection, and for a statement, of the service."),
-    ] = 2.0
+        Field(gt=0, le=60, description="Seconds to wait for the database: connection, statement and retries together."),
+    ] = 1.9  # so that what can't be answered is refused within two
     release_poll: Annotated[
         float, Field(gt=0, le=60, description="Seconds between two looks at which release is the current one.")
     ] = 0.5

@@ -1,7 +1,7 @@
 """Releases, pages of the list, estados, municipios, and single records."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row, Table, func, select, text
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
@@ -11,10 +11,13 @@ from localidades_api.filters import LocalityFilters
 from localidades_api.models import current_release, localities, municipalities, releases, states
 from localidades_api.pagination import positions
 from localidades_api.repository.positions import at_positions
+from localidades_api.repository.presence import having
 from localidades_api.schemas import PAGE_SIZE, Release
 
+# What a standby has been sent, and does not show yet.
+_IS_BEHIND = text("pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn() AS is_behind")
 _RELEASES = (
-    select(releases, current_release.c.release_id.is_not(None).label("is_current"))
+    select(releases, current_release.c.release_id.is_not(None).label("is_current"), _IS_BEHIND)
     .outerjoin_from(releases, current_release, current_release.c.release_id == releases.c.id)
     .where(releases.c.retired_at.is_(None))
     .order_by(releases.c.published_at, releases.c.id)
@@ -77,18 +80,26 @@ _SUCCESSORS = text(
 )
 
 
+class Reading(NamedTuple):
+    """What a server shows of the releases, oldest first; one that is behind may have received others."""
+
+    every: list[Release]
+    current: Release | None
+    is_behind: bool = False
+
+
 class CatalogueRepository:
     """Reads releases and their records; a database that does not answer raises DatabaseUnavailableError."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    async def list_releases(self) -> tuple[list[Release], Release | None]:
-        """Return every release, oldest first, and the current one."""
+    async def list_releases(self) -> Reading:
+        """Return the releases that the server shows which is asked."""
         rows = await self.database.fetch(_RELEASES)
         every = [Release.model_validate(row) for row in rows]
         current = next((release for release, row in zip(every, rows, strict=True) if row.is_current), None)
-        return every, current
+        return Reading(every, current, any(row.is_behind for row in rows))
 
     async def list_pages(self, release: Release, first: int, last: int) -> list[str]:
         """Return the results of a range of pages, each as the JSON text of its localities, without the brackets.
@@ -96,7 +107,9 @@ class CatalogueRepository:
         A page is a range of positions, so the last one costs what the first does (decision 0003).
         """
         rows = await self.database.fetch(
-            _PAGES, {"release_id": release.id, "first": positions(first)[0], "last": positions(last)[1]}
+            _PAGES,
+            {"release_id": release.id, "first": positions(first)[0], "last": positions(last)[1]},
+            suits=having(release),
         )
         return [row[0] for row in rows]
 
@@ -105,29 +118,30 @@ class CatalogueRepository:
         position = func.int4send(localities.c.position, type_=BYTEA)
         found = func.string_agg(position, aggregate_order_by(text("''::bytea"), localities.c.position), type_=BYTEA)
         statement = select(found).where(localities.c.release_id == release.id, *filters.conditions())
-        rows = await self.database.fetch(statement)
+        rows = await self.database.fetch(statement, suits=having(release))
         return bytes(rows[0][0] or b"")
 
     async def list_places(self, release: Release, places: Sequence[int]) -> str:
         """Return the localities of some positions as JSON text, without the brackets."""
         chosen, parameters = at_positions(release, places)
-        rows = await self.database.fetch(text(f"{_PLACES} {chosen}"), parameters)
+        rows = await self.database.fetch(text(f"{_PLACES} {chosen}"), parameters, suits=having(release))
         return str(rows[0][0])
 
     async def list_states(self, release: Release) -> Sequence[Row[Any]]:
         """Return every estado, by id."""
-        return await self.database.fetch(_STATES.where(states.c.release_id == release.id))
+        return await self.database.fetch(_STATES.where(states.c.release_id == release.id), suits=having(release))
 
     async def list_municipalities(self, release: Release, estado_id: int | None) -> Sequence[Row[Any]]:
         """Return every municipio, or those of one estado, by id."""
         statement = _MUNICIPALITIES.where(municipalities.c.release_id == release.id)
         if estado_id is not None:
             statement = statement.where(municipalities.c.estado_id == estado_id)
-        return await self.database.fetch(statement)
+        return await self.database.fetch(statement, suits=having(release))
 
     async def get_state(self, release: Release, id_: int) -> Row[Any] | None:
         """Return an estado, if there is such."""
-        rows = await self.database.fetch(_STATES.where(states.c.release_id == release.id, states.c.id == id_))
+        statement = _STATES.where(states.c.release_id == release.id, states.c.id == id_)
+        rows = await self.database.fetch(statement, suits=having(release))
         return rows[0] if rows else None
 
     async def get_municipality(self, release: Release, id_: int) -> Row[Any] | None:
@@ -141,12 +155,12 @@ class CatalogueRepository:
             .join_from(municipalities, states)
             .where(municipalities.c.release_id == release.id, municipalities.c.id == id_)
         )
-        rows = await self.database.fetch(statement)
+        rows = await self.database.fetch(statement, suits=having(release))
         return rows[0] if rows else None
 
     async def get_locality(self, release: Release, id_: int) -> Row[Any] | None:
         """Return a locality with its municipio and its estado, if there is such."""
-        rows = await self.database.fetch(_DETAIL, {"release_id": release.id, "id": id_})
+        rows = await self.database.fetch(_DETAIL, {"release_id": release.id, "id": id_}, suits=having(release))
         return rows[0] if rows else None
 
     async def name_municipalities(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
@@ -161,15 +175,16 @@ class CatalogueRepository:
             .join_from(municipalities, states)
             .where(municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids)))
         )
-        return {row.id: row for row in await self.database.fetch(statement)}
+        return {row.id: row for row in await self.database.fetch(statement, suits=having(release))}
 
-    async def list_history(self, id_: int) -> Sequence[Row[Any]]:
-        """Return what each release has under a locality's key, oldest first."""
+    async def list_history(self, release: Release, id_: int) -> Sequence[Row[Any]]:
+        """Return what each release has under a locality's key, oldest first, this release among them."""
         return await self.database.fetch(
             select(releases.c.name.label("release"), localities.c.nombre, localities.c.poblacion)
             .join_from(releases, localities, localities.c.release_id == releases.c.id)
             .where(localities.c.id == id_, releases.c.retired_at.is_(None))
-            .order_by(releases.c.published_at, releases.c.id)
+            .order_by(releases.c.published_at, releases.c.id),
+            suits=having(release),
         )
 
     async def find_last_release(self, table: Table, release: Release, id_: int) -> Row[Any] | None:
@@ -179,11 +194,13 @@ class CatalogueRepository:
             .join(table, table.c.release_id == releases.c.id)
             .where(table.c.id == id_, releases.c.published_at < release.published_at, releases.c.retired_at.is_(None))
             .order_by(releases.c.published_at.desc())
-            .limit(1)
+            .limit(1),
+            suits=having(release),
         )
         return rows[0] if rows else None
 
     async def find_successor(self, release: Release, last_id: int, id_: int) -> int | None:
         """Return the key that a withdrawn locality's place has now, if one and only one has its name at its point."""
-        rows = await self.database.fetch(_SUCCESSORS, {"old": last_id, "id": id_, "new": release.id})
+        parameters = {"old": last_id, "id": id_, "new": release.id}
+        rows = await self.database.fetch(_SUCCESSORS, parameters, suits=having(release))
         return int(rows[0].id) if len(rows) == 1 else None

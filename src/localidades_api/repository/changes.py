@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Row, text
 
 from localidades_api.database import Database
+from localidades_api.repository.presence import having
 from localidades_api.schemas import CHANGE_KINDS, Release
 
 _FIGURES = "ambito, altitud, carta, poblacion, poblacion_masculina, poblacion_femenina, viviendas"
@@ -50,10 +51,11 @@ class ChangesRepository:
 
     async def find_changes(self, old: Release, new: Release) -> bytes:
         """Return every change by kind, then id: four bytes of each, the highest byte first."""
-        rows = await self._database.fetch(_CHANGES, {"old": old.id, "new": new.id})
+        rows = await self._database.fetch(_CHANGES, {"old": old.id, "new": new.id}, suits=having(old, new))
         return bytes(rows[0][0] or b"")
 
     async def list_records(self, old: Release, new: Release, ids: Sequence[int]) -> dict[tuple[int, int], Row[Any]]:
         """Return the localities of some keys in both releases, by release and key."""
-        rows = await self._database.fetch(_RECORDS, {"old": old.id, "new": new.id, "ids": list(ids)})
+        parameters = {"old": old.id, "new": new.id, "ids": list(ids)}
+        rows = await self._database.fetch(_RECORDS, parameters, suits=having(old, new))
         return {(row.release_id, row.id): row for row in rows}

@@ -7,6 +7,7 @@ from sqlalchemy import Row, text
 
 from localidades_api.database import Database
 from localidades_api.repository.positions import at_positions
+from localidades_api.repository.presence import having
 from localidades_api.schemas import Release
 
 LineFormat = Literal["csv", "excel", "ndjson", "geojson"]
@@ -124,6 +125,7 @@ class RecordsRepository:
                 """
             ),
             {**parameters, "between": between},
+            suits=having(release),
         )
         return rows[0].quantity, bytes(rows[0].lines)
 
@@ -132,7 +134,7 @@ class RecordsRepository:
         columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
         chosen, parameters = at_positions(release, places)
         statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"
-        return await self._database.fetch(text(statement), parameters)
+        return await self._database.fetch(text(statement), parameters, suits=having(release))
 
 
 def _escaped(sql: str) -> str:

@@ -8,6 +8,7 @@ from sqlalchemy import Row, text
 from localidades_api.database import Database
 from localidades_api.filters import KEYS_OF_A_STATE, municipalities_of, prefixes
 from localidades_api.models import WORDS_OF_NAME
+from localidades_api.repository.presence import having
 from localidades_api.schemas import Release
 
 _EARTH_RADIUS = 6_371_008.8  # metres, the mean one (IUGG)
@@ -157,20 +158,21 @@ class SearchRepository:
             *await self._database.fetch(
                 _statement(_SUGGESTIONS, scope),
                 {**parameters, "beyond": folded + "{", "words": prefixes(folded)},  # `{` comes after `z`
+                suits=having(release),
             )
         ]
-        if len(found) < limit and (words := await self._like(folded)):
+        if len(found) < limit and (words := await self._like(release, folded)):
             parameters |= {"limit": limit - len(found), "words": words, "known": [place.id for place in found]}
-            found += await self._database.fetch(_statement(_NEAR_MISSES, scope), parameters)
+            found += await self._database.fetch(_statement(_NEAR_MISSES, scope), parameters, suits=having(release))
         return found
 
     async def nearest(self, release: Release, lat: float, lon: float, limit: int) -> Sequence[Row[Any]]:
         """Return the places nearest to a point in degrees, with `distance` in metres."""
         finest = {"lat": round(lat, _FINEST), "lon": round(lon, _FINEST)}
         parameters = {"release_id": release.id, "limit": limit, **finest}
-        return await self._database.fetch(_NEAREST, parameters)
+        return await self._database.fetch(_NEAREST, parameters, suits=having(release))
 
-    async def _like(self, folded: str) -> str | None:
+    async def _like(self, release: Release, folded: str) -> str | None:
         """Write a tsquery for names with words much like these; None where no word is like any."""
         typed = set(folded.split())
         variants = [(word, variant) for word in typed for variant in _vary(word)]
@@ -181,6 +183,7 @@ class SearchRepository:
                 "typed": [word for word, _ in variants],
                 "variants": [variant for _, variant in variants],
             },
+            suits=having(release),
         )
         alternatives = {word: [f"'{word}':*"] for word in typed}
         for row in rows:

@@ -56,7 +56,7 @@ class Catalogue:
 
     async def compare(self, old: Release, new: Release) -> "array[int]":
         """Return what changed between two releases: pairs of a kind's number and a key, in this order."""
-        return await self.selections.find((new.id, old.id), lambda: self.changes.find_changes(old, new))
+        return await self.selections.find((new, old), lambda: self.changes.find_changes(old, new))
 
 
 ReadFrom = Annotated[Catalogue, Depends(Catalogue.of)]

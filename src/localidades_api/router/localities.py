@@ -83,7 +83,7 @@ async def choose(release: Release, filters: LocalityFilters, catalogue: Catalogu
     if not filters.key:
         return range(1, release.localities + 1)
     return await catalogue.selections.find(
-        (release.id, filters.key), lambda: catalogue.repository.find_positions(release, filters)
+        (release, filters.key), lambda: catalogue.repository.find_positions(release, filters)
     )
 
 

@@ -47,7 +47,7 @@ async def of_locality(
     describe: Any,  # noqa: ANN401
 ) -> dict[str, Any]:
     """Return a locality's neighbours, the map of them, and what each release has under its key."""
-    history = await catalogue.repository.list_history(locality["id"])
+    history = await catalogue.repository.list_history(release, locality["id"])
     if locality["latitud"] is None:
         return {"history": history, "nearby": [], "drawing": None}
     found = await catalogue.search.nearest(release, locality["latitud"], locality["longitud"], _NEIGHBOURS + 1)

@@ -1,0 +1,192 @@
+"""The servers of DATABASE_URL, in any spelling, and which of several is connected to."""
+
+import random
+import time
+from dataclasses import dataclass
+from typing import Any, Self
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+
+from localidades_api.errors import ConfigurationError
+
+_AVOIDED_FOR = 3.0  # seconds: within five of a server's return, connections go to it again
+
+# What other drivers and hosts put into a query that asyncpg would send to the server as a setting.
+_FOREIGN_OPTIONS = frozenset(
+    {
+        "channel_binding",
+        "client_encoding",
+        "connection_limit",
+        "gssencmode",
+        "keepalives",
+        "keepalives_count",
+        "keepalives_idle",
+        "keepalives_interval",
+        "load_balance_hosts",
+        "pgbouncer",
+        "pool_timeout",
+        "prepared_statement_cache_size",
+        "schema",
+    }
+)
+_NO_ADDRESS = "DATABASE_URL is no Postgres address; write postgresql://user:password@host:5432/database"
+_TIMEOUT_OPTIONS = frozenset({"connect_timeout", "timeout"})
+
+
+@dataclass(frozen=True, slots=True)
+class Dsn:
+    """A database address as asyncpg reads it; `addresses` has one of each host."""
+
+    address: str
+    addresses: tuple[str, ...]
+    connect_timeout: float | None
+    prefers_standby: bool
+
+    @classmethod
+    def parse(cls, url: str) -> Self:
+        """Read any common spelling of a Postgres URL.
+
+        Takes the schemes `postgres`, `postgresql` and `postgresql+driver`; `ssl` for `sslmode`; several hosts in
+        libpq's spelling or SQLAlchemy's (`?host=a:5432&host=b:5432`); options of other drivers are dropped.
+        Raises ConfigurationError, without the address: it may hold a password.
+        """
+        parts = _split(url)
+        options: dict[str, str] = {"application_name": "localidades-api"}
+        hosts: list[str] = []
+        connect_timeout = None
+        for name, value in parse_qsl(parts.query, keep_blank_values=True):
+            if name == "host":
+                hosts.append(value)
+            elif name in _TIMEOUT_OPTIONS:
+                connect_timeout = _seconds(name, value)
+            elif name not in _FOREIGN_OPTIONS:
+                options["sslmode" if name == "ssl" else name] = value
+        if hosts:
+            options["host"] = ",".join(hosts)
+
+        def written(netloc: str, options: dict[str, str]) -> str:
+            query = urlencode(options, quote_via=quote)
+            return urlunsplit(("postgresql", netloc, parts.path, query, ""))
+
+        return cls(
+            written(parts.netloc, options),
+            tuple(written(*one) for one in _of_each_host(parts.netloc, options)),
+            connect_timeout,
+            options.get("target_session_attrs") == "prefer-standby",
+        )
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:  # a bracket that is not closed
+        raise ConfigurationError(_NO_ADDRESS) from None
+    if parts.scheme.partition("+")[0] not in {"postgres", "postgresql"}:
+        raise ConfigurationError(_NO_ADDRESS)
+    return parts
+
+
+def _of_each_host(netloc: str, options: dict[str, str]) -> list[tuple[str, dict[str, str]]]:
+    """Return the network location and the options of each host; the ports of several may be an option of their own."""
+    account, at, in_netloc = netloc.rpartition("@")
+    hosts = (in_netloc or options.get("host", "")).split(",")
+    if len(hosts) > 1 and "" in hosts:
+        raise ConfigurationError(_NO_ADDRESS)
+    ports = options.get("port", "").split(",")
+    each = []
+    for number, host in enumerate(hosts):
+        own = dict(options)
+        if not in_netloc and host:
+            own["host"] = host
+        if len(ports) == len(hosts) > 1:
+            own["port"] = ports[number]
+        each.append((f"{account}{at}{host}" if in_netloc else netloc, own))
+    return each
+
+
+def _seconds(name: str, value: str) -> float | None:
+    try:
+        return float(value) or None  # libpq: 0 waits for ever, and so does None
+    except ValueError:
+        raise ConfigurationError(f"DATABASE_URL: {name} is a number of seconds") from None
+
+
+class Connection(asyncpg.Connection):
+    """A connection that knows its server, and does not wait for it when it is closed: it may not be there."""
+
+    server = ""
+
+    async def close(self, *, timeout: float | None = None) -> None:  # noqa: ARG002, ASYNC109  # asyncpg's signature
+        """Close the socket."""
+        self.terminate()
+
+
+class Servers:
+    """Connects to any of the servers, so that reads are spread; to one that did not answer or is behind, last.
+
+    asyncpg goes through the hosts in their order, within one deadline for all: reads would all go to the first, and
+    one that swallows packets would leave no time for the others.
+    """
+
+    def __init__(self, dsn: Dsn) -> None:
+        self._dsn = dsn
+        self._avoided: dict[str, float] = {}
+
+    async def connect(self, *, timeout: float, **options: Any) -> Connection:  # noqa: ANN401, ASYNC109  # asyncpg's
+        """Connect within about `timeout` seconds; to a primary only if no standby can be had, where one is preferred.
+
+        Raises what the last server answered.
+        """
+        addresses = random.sample(self._dsn.addresses, len(self._dsn.addresses))
+        addresses.sort(key=self._is_avoided)
+        share = min(self._dsn.connect_timeout or timeout, timeout) / len(addresses)
+        spare: Connection | None = None
+        fault: Exception = ConfigurationError(_NO_ADDRESS)
+        try:
+            for address in addresses:
+                if spare and self._is_avoided(address):
+                    break
+                try:
+                    connection = await _open(address, timeout=share, **options)
+                except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+                    self.avoid(address)
+                    fault = error
+                    continue
+                if not self._dsn.prefers_standby or _is_standby(connection):
+                    return connection
+                if spare:
+                    connection.terminate()
+                else:
+                    spare = connection
+            if spare:
+                connection, spare = spare, None
+                return connection
+        finally:
+            if spare:
+                spare.terminate()
+        raise fault
+
+    def avoid(self, address: str) -> bool:
+        """Ask this server last for a while; tell whether there is another to ask."""
+        self._avoided[address] = time.monotonic() + _AVOIDED_FOR
+        return not all(map(self._is_avoided, self._dsn.addresses))
+
+    def _is_avoided(self, address: str) -> bool:
+        return time.monotonic() < self._avoided.get(address, 0)
+
+
+async def _open(address: str, **options: Any) -> Connection:  # noqa: ANN401  # asyncpg's
+    try:
+        connection: Connection = await asyncpg.connect(address, connection_class=Connection, **options)
+    except asyncpg.InterfaceError:
+        raise
+    except (ValueError, IndexError):  # of a host or port that asyncpg can't read; it may quote a password
+        raise ConfigurationError(_NO_ADDRESS) from None
+    connection.server = address
+    return connection
+
+
+def _is_standby(connection: Connection) -> bool:
+    """Tell what the server has said of itself; a pooler may not pass it on."""
+    return getattr(connection.get_settings(), "in_hot_standby", "off") == "on"

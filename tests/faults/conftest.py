@@ -1,0 +1,144 @@
+"""What every fault needs: a server with two releases, the service on it, a load, and a line in the table."""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from alembic import command
+
+from localidades_api.embedded.binaries import find_binaries, make_reachable
+from localidades_api.embedded.cluster import choose_account, make_cluster
+from tests.catalogue import Place, many, write_catalogue
+from tests.conftest import alembic_config, import_into, reachable_folder
+from tests.faults.servers import Installation, Server, running
+from tests.faults.trial import HEAD, POOL_SIZE, Report
+from tests.faults.truth import Truth
+from tests.wire import Live, serving
+
+OLDER, CURRENT, NEXT = "2020-01", "2021-01", "2022-01"
+_TABLE = pytest.StashKey[list[tuple[str, ...]]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let whoever has the time keep the database away for longer."""
+    parser.addoption("--fault-seconds", type=float, default=8.0, help="how long the database stays away")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin the table of figures."""
+    config.stash[_TABLE] = []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the figures of every fault, as Markdown."""
+    rows = config.stash[_TABLE]
+    if rows:
+        terminalreporter.section("faults")
+        for row in (HEAD, tuple("---" for _ in HEAD), *rows):
+            terminalreporter.write_line("| " + " | ".join(row) + " |")
+
+
+@pytest.fixture
+def report(request: pytest.FixtureRequest) -> Report:
+    """Return what writes a line into the table."""
+    return request.config.stash[_TABLE].append
+
+
+@pytest.fixture
+def away(request: pytest.FixtureRequest) -> float:
+    """Return the seconds that the database stays away."""
+    return float(request.config.getoption("--fault-seconds"))
+
+
+def renamed(release: str, count: int) -> list[Place]:
+    """Return the same places with names that tell the release: no answer can pass for another release's."""
+    return [
+        Place(p.cvegeo, f"{p.nombre} {release}", nom_ent=p.nom_ent, nom_abr=p.nom_abr, nom_mun=p.nom_mun)
+        for p in many(count)
+    ]
+
+
+@pytest.fixture(scope="session")
+def truth() -> Truth:
+    """Return what each release holds; the later ones have fewer places."""
+    return Truth({name: renamed(name, count) for name, count in ((OLDER, 1500), (CURRENT, 1480), (NEXT, 1450))})
+
+
+@pytest.fixture(scope="session")
+def catalogues(truth: Truth, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """Return the file of each release."""
+    folder = tmp_path_factory.mktemp("catalogues")
+    return {name: write_catalogue(folder / f"{name}.csv", places) for name, places in truth.releases.items()}
+
+
+@pytest.fixture(scope="session")
+def folder() -> Iterator[Path]:
+    """Lend a folder that the server's user can reach."""
+    with reachable_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def installation(folder: Path) -> Installation:
+    """Return the Postgres that is found, or the one that LOCALIDADES_POSTGRES_BIN names."""
+    chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
+    account = choose_account(folder)
+    return Installation(make_reachable(find_binaries(Path(chosen) if chosen else None), folder, account), account)
+
+
+@pytest.fixture(scope="session")
+async def template(installation: Installation, folder: Path, catalogues: Mapping[str, Path]) -> Path:
+    """Return a data folder with two releases, whose server has stopped."""
+    server = Server(installation, make_cluster(installation.binaries, folder, installation.account))
+    await server.start()
+    await asyncio.to_thread(command.upgrade, alembic_config(server.url(), seed=False), "head")
+    for name in (OLDER, CURRENT):
+        await publish(server, catalogues, name)
+    await server.stop()
+    return server.cluster
+
+
+_numbers = iter(range(1000))
+
+
+@pytest.fixture
+async def primary(installation: Installation, template: Path, folder: Path) -> AsyncIterator[Server]:
+    """Lend a server of this test's own, with two releases."""
+    cluster = folder / f"primary-{next(_numbers)}"
+    copy = ["cp", "-a", str(template), str(cluster)]  # with its owner
+    await asyncio.to_thread(subprocess.run, copy, check=True)
+    async with running(Server(installation, cluster)) as server:
+        yield server
+
+
+@pytest.fixture
+async def standby(primary: Server) -> AsyncIterator[Server]:
+    """Lend a standby that follows the primary."""
+    async with running(await primary.copy()) as server:
+        yield server
+
+
+async def publish(server: Server, catalogues: Mapping[str, Path], name: str) -> None:
+    """Import a release as the command line does, under a name of its own among the connections."""
+    url = server.url(application_name="importer")
+    await asyncio.to_thread(lambda: asyncio.run(import_into(url, catalogues[name], release=name)))
+
+
+@asynccontextmanager
+async def service(
+    url: str, *, page_cache: bool = False, probe: str = "/readyz", **settings: str
+) -> AsyncIterator[Live]:
+    """Run `localidades-api serve` on a database; a proxy on this event loop goes on meanwhile."""
+    settings = {"LOCALIDADES_POOL_SIZE": str(POOL_SIZE), **settings}
+    if not page_cache:
+        settings["LOCALIDADES_PAGE_CACHE_BYTES"] = "0"
+    with ExitStack() as stack:
+        live = await asyncio.to_thread(stack.enter_context, serving(url, probe=probe, **settings))
+        try:
+            yield live
+        finally:
+            await asyncio.to_thread(stack.close)

@@ -1,0 +1,156 @@
+"""A client that asks at a steady pace, whatever becomes of what it asked before, and judges every answer."""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import httpx
+
+from tests.conftest import LOCALIDADES
+from tests.faults.truth import Truth
+
+REFUSED_WITHIN = 2.0  # seconds: what the service promises
+MARGIN = 1.0  # seconds: what a busy machine, and this client on it, add
+
+Kind = Literal["answered", "refused", "wrong"]
+
+
+class Question(NamedTuple):
+    """What is asked, and what the body must be for the release that the answer names."""
+
+    target: str
+    expected: Callable[[str], bytes]
+    release: str | None = None  # the one that is asked for by name
+    is_held: bool = False  # by the service, in memory: it needs no database
+
+
+class Outcome(NamedTuple):
+    """What became of a question."""
+
+    question: Question
+    kind: Kind
+    release: str  # that answered
+    note: str
+    sent: float
+    ended: float
+
+
+@dataclass
+class Load:
+    """What became of every question of a test."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def count(self, kind: Kind, since: float = 0) -> int:
+        """Count the outcomes of a kind, of what was sent since a moment."""
+        return sum(outcome.kind == kind and outcome.sent >= since for outcome in self.outcomes)
+
+    def wrong(self) -> Counter[str]:
+        """Return what was wrong, and how often."""
+        return Counter(outcome.note for outcome in self.outcomes if outcome.kind == "wrong")
+
+    def slowest(self, kind: Kind) -> float:
+        """Return the seconds that the slowest of a kind took."""
+        return max((outcome.ended - outcome.sent for outcome in self.outcomes if outcome.kind == kind), default=0)
+
+    def releases(self, since: float = 0) -> set[str]:
+        """Return the releases that answered what did not ask for one by name."""
+        return {
+            outcome.release
+            for outcome in self.outcomes
+            if outcome.kind == "answered" and outcome.sent >= since and not outcome.question.release
+        }
+
+    def returns_to(self, older: str, newer: str) -> int:
+        """Count the answers of a release that were asked for after an answer of a newer one had come."""
+        current = [outcome for outcome in self.outcomes if outcome.kind == "answered" and not outcome.question.release]
+        since = min((outcome.ended for outcome in current if outcome.release == newer), default=float("inf"))
+        return sum(outcome.release == older and outcome.sent > since for outcome in current)
+
+
+def pages(truth: Truth, release: str | None = None, *, are_held: bool = False) -> list[Question]:
+    """Return a question for every page that all releases have; of a release by name, or of the current one."""
+    pinned = f"&release={release}" if release else ""
+    count = min(map(truth.count_pages, truth.releases)) - 1
+
+    def ask(number: int) -> Question:
+        return Question(
+            f"{LOCALIDADES}?page={number}{pinned}", lambda name: truth.page(name, number), release, are_held
+        )
+
+    return [ask(number) for number in range(1, count + 1)]
+
+
+def lookups(truth: Truth, release: str | None = None) -> list[Question]:
+    """Return questions for single localities and for the lists of municipios: each is read from the database."""
+    pinned = f"?release={release}" if release else "?"
+
+    def list_of(municipio_id: int) -> Question:
+        target = f"{LOCALIDADES}{pinned}&municipio_id={municipio_id}"
+        return Question(target.replace("?&", "?"), lambda name: truth.page(name, 1, municipio_id), release)
+
+    def detail_of(key: int) -> Question:
+        return Question(f"{LOCALIDADES}{key}/{pinned}", lambda name: truth.locality(name, key), release)
+
+    keys = truth.common_keys()[::9]
+    return [*map(detail_of, keys), *map(list_of, {key // 10_000 for key in keys})]
+
+
+@asynccontextmanager
+async def load(result: Load, base: str, questions: Sequence[Question], rate: float) -> AsyncIterator[None]:
+    """Ask `rate` questions a second for as long as the block runs, then wait for what is still to come."""
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=50)
+    asking: set[asyncio.Task[None]] = set()
+    async with httpx.AsyncClient(base_url=base, timeout=10, limits=limits) as client:
+
+        async def pace() -> None:
+            chosen = random.Random(rate)  # noqa: S311  # the same questions in every run
+            due = time.monotonic()
+            while True:
+                task = asyncio.create_task(_ask(client, chosen.choice(questions), result))
+                asking.add(task)
+                task.add_done_callback(asking.discard)
+                due += 1 / rate
+                await asyncio.sleep(max(0, due - time.monotonic()))
+
+        pacing = asyncio.create_task(pace())
+        try:
+            yield
+        finally:
+            pacing.cancel()
+            await asyncio.gather(*asking)
+
+
+async def _ask(client: httpx.AsyncClient, question: Question, result: Load) -> None:
+    sent = time.monotonic()
+    release = ""
+    kind: Kind
+    try:
+        answer = await client.get(question.target)
+        release = answer.headers.get("catalogue-release", "")
+        kind, note = judge(question, answer, time.monotonic() - sent)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is no answer
+        kind, note = "wrong", f"{error!r} for {question.target}"
+    result.outcomes.append(Outcome(question, kind, release, note, sent, time.monotonic()))
+
+
+def judge(question: Question, answer: httpx.Response, seconds: float) -> tuple[Kind, str]:
+    """Tell whether an answer is right, an honest refusal in time, or wrong and how."""
+    if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+        is_honest = answer.headers.get("retry-after", "").isdigit() and "problem+json" in answer.headers["content-type"]
+        if is_honest and seconds <= REFUSED_WITHIN + MARGIN:
+            return "refused", ""
+        return "wrong", f"503 after {seconds:.1f} s"
+    release = answer.headers.get("catalogue-release", "")
+    if answer.status_code != httpx.codes.OK:
+        return "wrong", f"{answer.status_code} for {question.target}"
+    if question.release not in {None, release}:
+        return "wrong", f"release {release} for {question.target}"
+    if answer.content != question.expected(release):
+        return "wrong", f"not {release}'s: {question.target} gives {answer.text[:200]}"
+    return "answered", ""

@@ -1,0 +1,108 @@
+"""A TCP proxy in front of a server, for what a network does to connections."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+_CLOSE_BY_RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: close(2) sends RST
+
+
+class Proxy:
+    """Passes bytes on, later by `latency` seconds each way; or swallows them; or resets connections."""
+
+    def __init__(self, port: int) -> None:
+        self.port = 0
+        self.latency = 0.0
+        self._upstream = port
+        self._passing = asyncio.Event()
+        self._passing.set()
+        self._refusing = False
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    def swallow(self) -> None:
+        """Let nothing through from now on, and close nothing: new connections are silent too."""
+        self._passing.clear()
+
+    def heal(self) -> None:
+        """Pass bytes on again; those that were swallowed arrive, as TCP would send them again."""
+        self._refusing = False
+        self.latency = 0.0
+        self._passing.set()
+
+    def forget(self) -> None:
+        """Pass on what comes over new connections; those that there are stay silent until their ends close them."""
+        self._passing = asyncio.Event()
+        self._passing.set()
+
+    def lead_to(self, port: int) -> None:
+        """Pass new connections on to another server, and end those that there are."""
+        self._upstream = port
+        self.reset()
+
+    def reset(self, *, refusing: bool = False) -> None:
+        """Send RST to both ends of every connection, and if `refusing`, to every new one."""
+        self._refusing = refusing
+        for writer in list(self._writers):
+            _reset(writer)
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection."""
+        if self._refusing:
+            _reset(writer)
+            return
+        try:
+            others = await asyncio.open_connection("127.0.0.1", self._upstream)
+        except OSError:
+            _reset(writer)
+            return
+        self._writers |= {writer, others[1]}
+        try:
+            async with asyncio.TaskGroup() as pumps:
+                pumps.create_task(self._pump(reader, others[1]))
+                pumps.create_task(self._pump(others[0], writer))
+        finally:
+            self._writers -= {writer, others[1]}
+            for end in (writer, others[1]):
+                end.close()
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        passing = self._passing
+        with suppress(OSError):
+            while chunk := await reader.read(65536):
+                await passing.wait()
+                if self.latency:
+                    await asyncio.sleep(self.latency)
+                writer.write(chunk)
+                await writer.drain()
+        await passing.wait()
+        with suppress(OSError):
+            writer.close()
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _CLOSE_BY_RESET)
+    writer.transport.abort()
+
+
+@asynccontextmanager
+async def proxied(port: int) -> AsyncIterator[Proxy]:
+    """Run a proxy in front of a port."""
+    proxy = Proxy(port)
+    tasks: set[asyncio.Task[None]] = set()
+
+    def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(proxy.handle(reader, writer))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    listener = await asyncio.start_server(serve, "127.0.0.1", 0)
+    proxy.port = listener.sockets[0].getsockname()[1]
+    try:
+        yield proxy
+    finally:
+        listener.close()
+        for task in list(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

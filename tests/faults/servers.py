@@ -1,0 +1,190 @@
+"""Postgres servers that the tests start, stop, kill, pause and copy; each listens on a port of 127.0.0.1."""
+
+import asyncio
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from localidades_api.embedded.binaries import Account, clean_environment, run_as
+from localidades_api.embedded.keeper import _die_with_parent
+
+FAST, IMMEDIATE, KILL = signal.SIGINT, signal.SIGQUIT, signal.SIGKILL
+_PATIENCE = 30.0
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "max_connections": "40",
+    "shared_buffers": "16MB",
+    "fsync": "off",  # processes are killed here, never the machine
+    "wal_level": "replica",
+    "max_wal_senders": "4",
+    "hot_standby": "on",
+    "max_standby_streaming_delay": "0",  # what replay needs goes before what is read
+    "wal_retrieve_retry_interval": "200ms",
+}
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Postgres's programs, and who runs them in root's stead."""
+
+    binaries: Path
+    account: Account | None
+
+    def run(self, program: str, *arguments: str) -> None:
+        """Run one of the programs to its end."""
+        run_as(self.account, [str(self.binaries / program), *arguments])
+
+
+def free_port() -> int:
+    """Choose a port that stays free while its server is down: below those that the system gives to clients."""
+    while True:
+        port = random.randrange(20_000, 30_000)  # noqa: S311  # no secret
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+class Server:
+    """A server on a data folder; what stands in `settings` wins over what all servers have here."""
+
+    def __init__(self, installation: Installation, cluster: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.installation = installation
+        self.cluster = cluster
+        self.settings = {**_SETTINGS, **(settings or {})}
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def url(self, port: int | None = None, **options: str) -> str:
+        """Return the address, or that of a proxy on another port."""
+        given = "".join(f"&{name}={value}" for name, value in options.items())
+        return f"postgresql://postgres@127.0.0.1:{port or self.port}/localidades?sslmode=disable{given}"
+
+    async def start(self) -> None:
+        """Start, and wait until it answers; what a killed one has left may still be ending."""
+        deadline = asyncio.get_running_loop().time() + _PATIENCE
+        while asyncio.get_running_loop().time() < deadline:
+            if self._process is None or self._process.poll() is not None:
+                self._launch()
+            with suppress(OSError, asyncpg.PostgresError):
+                await self.fetch("SELECT 1", timeout=1)
+                return
+            await asyncio.sleep(0.05)
+        raise AssertionError(f"Postgres does not start: {self._log.read_text()[-2000:]}")
+
+    def _launch(self) -> None:
+        """Start the process, from the main thread: it dies with whoever started it."""
+        account = self.installation.account
+        settings = {**self.settings, "port": str(self.port)}
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    str(self.installation.binaries / "postgres"),
+                    *("-D", str(self.cluster)),
+                    *(word for name, value in settings.items() for word in ("-c", f"{name}={value}")),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env=clean_environment(),
+                user=account and account.uid,
+                group=account and account.gid,
+                extra_groups=[] if account else None,
+                preexec_fn=_die_with_parent(),  # noqa: PLW1509  # asyncio has no thread of its own here
+            )
+
+    @property
+    def _log(self) -> Path:
+        return self.cluster.with_suffix(".log")
+
+    async def stop(self, number: signal.Signals = FAST) -> None:
+        """Send the postmaster a signal, and wait for its end."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.send_signal(number)
+            while self._process.poll() is None:  # noqa: ASYNC110  # its end is no event of this loop
+                await asyncio.sleep(0.02)
+            self._process = None
+
+    def pause(self) -> None:
+        """Stop every process of the server where it is; its connections stay open and silent."""
+        self._signal_all(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let them go on."""
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        for pid in (self._process.pid, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    async def fetch(self, statement: str, *values: object, timeout: float = 10) -> list[Any]:  # noqa: ASYNC109
+        """Run a statement over a connection of its own."""
+        async with self.connected(timeout) as connection:
+            return list(await connection.fetch(statement, *values))
+
+    @asynccontextmanager
+    async def connected(self, timeout: float = 10) -> AsyncIterator[asyncpg.Connection]:  # noqa: ASYNC109
+        """Lend a connection that the service knows nothing of."""
+        connection = await asyncpg.connect(self.url(), timeout=timeout, command_timeout=timeout)
+        try:
+            yield connection
+        finally:
+            connection.terminate()
+
+    async def service_connections(self) -> int:
+        """Count the connections that the service has to this server."""
+        rows = await self.fetch("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'localidades-api'")
+        return int(rows[0][0])
+
+    async def copy(self) -> "Server":
+        """Make a standby that follows this server; it is not started yet."""
+        cluster = self.cluster.with_name(f"{self.cluster.name}-standby")
+        make_private(cluster, self.installation.account)
+        options = ["--write-recovery-conf", "--checkpoint=fast", "--wal-method=stream", "--pgdata", str(cluster)]
+        address = f"host=127.0.0.1 port={self.port} user=postgres"
+        await asyncio.to_thread(self.installation.run, "pg_basebackup", *options, "--dbname", address)
+        return Server(self.installation, cluster)
+
+    async def promote(self) -> None:
+        """Make a standby the primary."""
+        await asyncio.to_thread(self.installation.run, "pg_ctl", "promote", "--pgdata", str(self.cluster))
+
+    async def catch_up(self, primary: "Server") -> None:
+        """Wait until this standby has replayed what the primary has written."""
+        ((written,),) = await primary.fetch("SELECT pg_current_wal_lsn()::text")
+        async with asyncio.timeout(_PATIENCE):
+            while not (await self.fetch("SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn", written))[0][0]:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+
+
+def make_private(folder: Path, account: Account | None) -> None:
+    """Make a folder that the server's user owns."""
+    folder.mkdir(mode=0o700)
+    if account:
+        os.chown(folder, *account)
+
+
+@asynccontextmanager
+async def running(server: Server) -> AsyncIterator[Server]:
+    """Start a server, and see that it has ended and its data are gone."""
+    try:
+        await server.start()
+        yield server
+    finally:
+        await server.stop(IMMEDIATE)
+        shutil.rmtree(server.cluster, ignore_errors=True)

@@ -1,0 +1,114 @@
+"""Connections die, wait, or can't be had, on a server that runs."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+import asyncpg
+
+from tests.faults.conftest import NEXT, OLDER, publish, service
+from tests.faults.load import lookups, pages
+from tests.faults.servers import Server
+from tests.faults.trial import Report, trial
+from tests.faults.truth import Truth
+
+KILL_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'localidades-api'"
+KILL_BUSY = f"{KILL_ALL} AND state = 'active'"
+
+
+@asynccontextmanager
+async def killing(server: Server, statement: str, pause: float) -> AsyncIterator[None]:
+    """Kill connections of the service again and again."""
+
+    async def kill() -> None:
+        while True:
+            await server.fetch(statement)
+            await asyncio.sleep(pause)
+
+    killer = asyncio.create_task(kill())
+    try:
+        yield
+    finally:
+        killer.cancel()
+        with suppress(asyncio.CancelledError):
+            await killer
+
+
+async def slow_down(server: Server, seconds: float) -> None:
+    """Make every statement that reads estados take longer."""
+    await server.fetch("ALTER TABLE states RENAME TO states_as_they_are")
+    slept = f"(SELECT pg_sleep({seconds:f}) OFFSET 0) AS slept"
+    await server.fetch(f"CREATE VIEW states AS SELECT s.* FROM {slept}, states_as_they_are AS s")  # noqa: S608
+
+
+async def test_killed_pooled_connections_are_replaced_within_the_request(
+    primary: Server, truth: Truth, report: Report
+) -> None:
+    async with service(primary.url()) as live:
+        async with trial(report, "pooled connections killed, every 0.5 s", live, lookups(truth), primary) as tried:
+            await tried.ordinary()
+            async with killing(primary, KILL_ALL, pause=0.5):
+                await asyncio.sleep(4)
+            await tried.recovered()
+        assert tried.load.count("answered") == len(tried.load.outcomes)
+
+
+async def test_connections_killed_in_mid_query_cost_no_answer(primary: Server, truth: Truth, report: Report) -> None:
+    await slow_down(primary, 0.1)
+    async with service(primary.url()) as live:
+        async with trial(report, "killed in mid query, every 0.5 s", live, lookups(truth), primary, rate=15) as tried:
+            await tried.ordinary()
+            async with killing(primary, KILL_BUSY, pause=0.5):
+                await asyncio.sleep(4)
+            await tried.recovered()
+        assert tried.load.count("answered") == len(tried.load.outcomes)
+
+
+async def test_server_without_a_connection_left_is_503_until_there_is_one(
+    primary: Server, truth: Truth, report: Report
+) -> None:
+    questions = [*pages(truth, are_held=True) * 8, *lookups(truth)]
+    async with service(primary.url(), page_cache=True) as live:
+        async with trial(report, "too many connections (53300), 4 s", live, questions, primary) as tried:
+            await tried.ordinary()
+            async with AsyncExitStack() as others:
+                killer = await others.enter_async_context(primary.connected())
+                for _ in range(2):  # the service may be quicker the first time
+                    await killer.execute(KILL_ALL)
+                    with suppress(asyncpg.TooManyConnectionsError):
+                        while True:
+                            await others.enter_async_context(primary.connected())
+                await asyncio.sleep(4)
+            await tried.recovered()
+        assert tried.load.count("refused") > 0
+
+
+async def test_statement_that_takes_too_long_is_503_and_its_connection_is_free_again(
+    primary: Server, truth: Truth, report: Report, away: float
+) -> None:
+    questions = [*pages(truth, are_held=True) * 8, *lookups(truth)]
+    async with service(primary.url(), page_cache=True) as live:
+        async with trial(report, f"table locked, {away:g} s", live, questions, primary) as tried:
+            await tried.ordinary()
+            async with primary.connected(timeout=60) as locker, locker.transaction():
+                await locker.execute("LOCK TABLE localities IN ACCESS EXCLUSIVE MODE")
+                await asyncio.sleep(away)
+            await tried.recovered()
+        assert tried.load.count("refused") > 0
+
+
+async def test_publication_while_connections_are_killed_is_taken_up_without_a_wrong_answer(
+    primary: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path]
+) -> None:
+    questions = [*pages(truth) * 8, *lookups(truth), *lookups(truth, OLDER)]
+    async with service(primary.url(), page_cache=True) as live:
+        async with trial(report, "publication while connections are killed", live, questions, primary) as tried:
+            await tried.ordinary()
+            async with killing(primary, KILL_ALL, pause=0.2):
+                await publish(primary, catalogues, NEXT)
+                await asyncio.sleep(2)
+            await tried.recovered()
+            assert tried.returned is not None
+            assert tried.load.releases(since=tried.returned) == {NEXT}
+        assert tried.load.count("answered") == len(tried.load.outcomes)

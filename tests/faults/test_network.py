@@ -1,0 +1,93 @@
+"""The network between service and server swallows, resets or delays."""
+
+import asyncio
+
+from tests.faults.conftest import service
+from tests.faults.load import lookups, pages
+from tests.faults.proxy import proxied
+from tests.faults.servers import Server
+from tests.faults.trial import Report, trial
+from tests.faults.truth import Truth
+
+
+async def test_network_that_swallows_packets_is_503_in_time(
+    primary: Server, truth: Truth, report: Report, away: float
+) -> None:
+    questions = [*pages(truth, are_held=True) * 8, *lookups(truth)]
+    async with (
+        proxied(primary.port) as network,
+        service(primary.url(network.port), page_cache=True) as live,
+        trial(report, f"network swallows packets, {away:g} s", live, questions, primary) as tried,
+    ):
+        await tried.ordinary()
+        network.swallow()
+        await asyncio.sleep(away)
+        network.heal()
+        await tried.recovered()
+    assert tried.load.count("refused") > 0
+
+
+async def test_network_that_swallows_packets_leaves_no_older_connection_in_use(
+    primary: Server, truth: Truth, report: Report, away: float
+) -> None:
+    """Without held pages; what was swallowed is lost for good, as behind a firewall that has forgotten connections."""
+    async with (
+        proxied(primary.port) as network,
+        service(primary.url(network.port)) as live,
+        trial(report, f"network forgets connections, {away:g} s", live, lookups(truth), primary) as tried,
+    ):
+        await tried.ordinary()
+        network.swallow()
+        await asyncio.sleep(away)
+        network.forget()
+        await tried.recovered()
+
+
+async def test_connections_that_are_reset_are_replaced_within_the_request(
+    primary: Server, truth: Truth, report: Report
+) -> None:
+    async with (
+        proxied(primary.port) as network,
+        service(primary.url(network.port)) as live,
+        trial(report, "connections reset, every 0.5 s", live, lookups(truth), primary) as tried,
+    ):
+        await tried.ordinary()
+        for _ in range(8):
+            network.reset()
+            await asyncio.sleep(0.5)
+        await tried.recovered()
+    assert tried.load.count("answered") == len(tried.load.outcomes)
+
+
+async def test_network_that_refuses_every_connection_is_503_until_it_takes_them(
+    primary: Server, truth: Truth, report: Report, away: float
+) -> None:
+    questions = [*pages(truth, are_held=True) * 8, *lookups(truth)]
+    async with (
+        proxied(primary.port) as network,
+        service(primary.url(network.port), page_cache=True) as live,
+        trial(report, f"connections reset, old and new, {away:g} s", live, questions, primary) as tried,
+    ):
+        await tried.ordinary()
+        network.reset(refusing=True)
+        await asyncio.sleep(away)
+        network.heal()
+        await tried.recovered()
+    assert tried.load.count("refused") > 0
+
+
+async def test_latency_beyond_the_deadline_is_503_in_time(
+    primary: Server, truth: Truth, report: Report, away: float
+) -> None:
+    questions = [*pages(truth, are_held=True) * 8, *lookups(truth)]
+    async with (
+        proxied(primary.port) as network,
+        service(primary.url(network.port), page_cache=True) as live,
+        trial(report, f"latency of 3 s, for {away:g} s", live, questions, primary) as tried,
+    ):
+        await tried.ordinary()
+        network.latency = 1.5  # each way
+        await asyncio.sleep(away)
+        network.heal()
+        await tried.recovered()
+    assert tried.load.count("refused") > 0

@@ -1,0 +1,71 @@
+"""The server goes away and comes back, or stands still."""
+
+import asyncio
+import signal
+
+import pytest
+
+from tests.faults.conftest import OLDER, service
+from tests.faults.load import lookups, pages
+from tests.faults.servers import FAST, IMMEDIATE, KILL, Server
+from tests.faults.trial import Report, trial
+from tests.faults.truth import Truth
+
+
+@pytest.mark.parametrize(
+    ("fault", "number"),
+    [("server stopped in good order", FAST), ("server stopped at once", IMMEDIATE), ("server killed (kill -9)", KILL)],
+    ids=["fast", "immediate", "kill"],
+)
+async def test_server_that_goes_away_is_503_but_for_held_pages_until_it_is_back(
+    primary: Server, truth: Truth, report: Report, away: float, fault: str, number: signal.Signals
+) -> None:
+    questions = [*pages(truth, are_held=True) * 8, *lookups(truth, OLDER)]
+    async with service(primary.url(), page_cache=True) as live:
+        async with trial(report, f"{fault}, away {away:g} s", live, questions, primary) as tried:
+            await tried.ordinary()
+            await primary.stop(number)
+            await asyncio.sleep(away)
+            await primary.start()
+            await tried.recovered()
+        assert tried.load.count("refused") > 0
+
+
+async def test_server_that_restarts_at_once_is_followed(primary: Server, truth: Truth, report: Report) -> None:
+    async with (
+        service(primary.url()) as live,
+        trial(report, "server restarted three times", live, lookups(truth), primary) as tried,
+    ):
+        await tried.ordinary()
+        for _ in range(3):
+            await primary.stop(FAST)
+            await primary.start()
+            await tried.recovered()
+
+
+async def test_server_that_stands_still_is_503_in_time(
+    primary: Server, truth: Truth, report: Report, away: float
+) -> None:
+    questions = [*pages(truth, are_held=True) * 8, *lookups(truth)]
+    async with service(primary.url(), page_cache=True) as live:
+        async with trial(report, f"server stands still (SIGSTOP), {away:g} s", live, questions, primary) as tried:
+            await tried.ordinary()
+            primary.pause()
+            await asyncio.sleep(away)
+            primary.resume()
+            await tried.recovered()
+        assert tried.load.count("refused") > 0
+
+
+async def test_service_that_starts_while_the_server_is_away_serves_once_it_is_there(
+    primary: Server, truth: Truth, report: Report
+) -> None:
+    await primary.stop(FAST)
+    async with (
+        service(primary.url(), probe="/livez") as live,
+        trial(report, "server away as the service starts", live, lookups(truth), primary) as tried,
+    ):
+        await asyncio.sleep(2)
+        assert tried.load.count("refused") == len(tried.load.outcomes)
+        await primary.start()
+        await tried.recovered()

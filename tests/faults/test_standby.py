@@ -1,0 +1,201 @@
+"""Several servers: a primary and a standby that is promoted, is behind, or cancels what is read."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.conftest import LOCALIDADES, await_release
+from tests.faults.conftest import CURRENT, NEXT, OLDER, publish, service
+from tests.faults.load import lookups, pages
+from tests.faults.proxy import proxied
+from tests.faults.servers import IMMEDIATE, KILL, Server
+from tests.faults.test_connections import KILL_ALL, slow_down
+from tests.faults.trial import Report, trial
+from tests.faults.truth import Truth
+
+
+def address_of(*ports: int, prefer: str = "prefer-standby") -> str:
+    """Return the address of several servers."""
+    hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
+    return f"postgresql://postgres@{hosts}/localidades?sslmode=disable&target_session_attrs={prefer}"
+
+
+async def connect_to_every(base: str, *servers: Server) -> None:
+    """Have the service make connections until it has some to each server."""
+    async with asyncio.timeout(20), httpx.AsyncClient(base_url=base) as client:
+        while 0 in [await server.service_connections() for server in servers]:
+            for server in servers:
+                await server.fetch(KILL_ALL)
+            await asyncio.gather(*(client.get(f"{LOCALIDADES}?page=1&release={OLDER}&lang=es") for _ in range(40)))
+
+
+async def test_reads_go_to_standbys_and_to_the_primary_while_there_is_none(
+    primary: Server, standby: Server, truth: Truth, report: Report
+) -> None:
+    url = address_of(primary.port, standby.port)
+    async with (
+        service(url) as live,
+        trial(report, "standby killed, primary stays", live, lookups(truth), primary, standby) as tried,
+    ):
+        await tried.ordinary()
+        assert await primary.service_connections() == 0
+        assert await standby.service_connections() > 0
+        await standby.stop(KILL)
+        await asyncio.sleep(2)
+        assert await primary.service_connections() > 0
+        await standby.start()
+        await standby.catch_up(primary)
+        await tried.recovered()
+    assert tried.load.count("answered") == len(tried.load.outcomes)
+
+
+@pytest.mark.parametrize("prefer", ["prefer-standby", "any"])
+async def test_primary_that_is_lost_is_replaced_by_the_promoted_standby(
+    primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path], prefer: str
+) -> None:
+    url = address_of(primary.port, standby.port, prefer=prefer)
+    questions = [*pages(truth, OLDER), *lookups(truth)]
+    await standby.catch_up(primary)
+    async with (
+        service(url) as live,
+        trial(report, f"primary lost, standby promoted ({prefer})", live, questions, standby) as tried,
+    ):
+        if prefer == "any":
+            await connect_to_every(live.base, primary, standby)
+        await tried.ordinary()
+        await primary.stop(KILL)
+        await asyncio.sleep(2)
+        await standby.promote()
+        await tried.recovered()
+        await publish(standby, catalogues, NEXT)
+        async with httpx.AsyncClient(base_url=live.base) as client:
+            await await_release(client, NEXT)
+    assert tried.load.count("answered") == len(tried.load.outcomes)
+
+
+async def test_primary_whose_network_swallows_packets_is_left_for_the_standby(
+    primary: Server, standby: Server, truth: Truth, report: Report, away: float
+) -> None:
+    async with (
+        proxied(primary.port) as network,
+        service(address_of(network.port, standby.port, prefer="any")) as live,
+        trial(report, f"one of two swallows packets, {away:g} s", live, lookups(truth), primary, standby) as tried,
+    ):
+        await connect_to_every(live.base, primary, standby)
+        await tried.ordinary()
+        network.swallow()
+        await tried.recovered()
+        await asyncio.sleep(away)
+        network.heal()
+    assert tried.load.count("answered") > tried.load.count("refused")
+
+
+@pytest.mark.parametrize("prefer", ["prefer-standby", "any"])
+async def test_standby_that_is_behind_a_release_gives_no_wrong_answer(
+    primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path], prefer: str
+) -> None:
+    url = address_of(primary.port, standby.port, prefer=prefer)
+    questions = [*pages(truth) * 4, *lookups(truth), *lookups(truth, OLDER)]
+    await standby.catch_up(primary)
+    async with (
+        service(url, page_cache=True) as live,
+        trial(report, f"standby behind a release ({prefer})", live, questions, primary, standby) as tried,
+    ):
+        if prefer == "any":
+            await connect_to_every(live.base, primary, standby)
+        await tried.ordinary()
+        await standby.fetch("SELECT pg_wal_replay_pause()")
+        await publish(primary, catalogues, NEXT)
+        await asyncio.sleep(3)
+        await standby.fetch("SELECT pg_wal_replay_resume()")
+        await standby.catch_up(primary)
+        await tried.recovered()
+        assert tried.returned is not None
+        assert tried.load.releases(tried.returned + 1) == {NEXT}
+    assert tried.load.count("answered") == len(tried.load.outcomes)
+    assert tried.load.returns_to(CURRENT, NEXT) == 0
+
+
+async def test_failover_to_a_standby_that_is_behind_does_not_go_back(
+    primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path]
+) -> None:
+    """One address for both servers, as a load balancer has."""
+    questions = [*pages(truth, are_held=True) * 4, *pages(truth, OLDER) * 4, *lookups(truth)]
+    await standby.catch_up(primary)
+    async with proxied(primary.port) as balancer, service(primary.url(balancer.port), page_cache=True) as live:
+        await standby.fetch("SELECT pg_wal_replay_pause()")
+        await publish(primary, catalogues, NEXT)
+        async with httpx.AsyncClient(base_url=live.base) as client:
+            await await_release(client, NEXT)
+        await asyncio.sleep(1)  # its pages are fetched
+        async with trial(report, "failover to a standby behind", live, questions, primary, standby) as tried:
+            await tried.ordinary()
+            balancer.lead_to(standby.port)
+            await asyncio.sleep(3)
+            await standby.fetch("SELECT pg_wal_replay_resume()")
+            await standby.catch_up(primary)
+            await tried.recovered()
+        assert tried.load.releases() == {NEXT}
+        assert tried.load.count("refused") > 0
+
+
+async def test_walk_by_name_on_a_standby_that_is_behind_is_503_not_404(
+    primary: Server, standby: Server, catalogues: Mapping[str, Path]
+) -> None:
+    await standby.catch_up(primary)
+    async with service(standby.url()) as live, httpx.AsyncClient(base_url=live.base) as client:
+        await standby.fetch("SELECT pg_wal_replay_pause()")
+        await publish(primary, catalogues, NEXT)
+        await asyncio.sleep(0.5)
+        answer = await client.get(f"{LOCALIDADES}?page=2&release={NEXT}")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        await standby.fetch("SELECT pg_wal_replay_resume()")
+        await standby.catch_up(primary)
+        assert (await client.get(f"{LOCALIDADES}?page=2&release={NEXT}")).status_code == 200
+        assert (await client.get(f"{LOCALIDADES}?page=2&release=nothing")).status_code == 404
+
+
+async def test_promoted_standby_that_never_received_a_release_serves_the_one_before(
+    primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path]
+) -> None:
+    """What asynchronous replication may lose: answers stay right, and no request mixes the two."""
+    questions = [*pages(truth, OLDER), *lookups(truth, OLDER)]
+    await standby.catch_up(primary)
+    await standby.stop(IMMEDIATE)
+    await publish(primary, catalogues, NEXT)
+    async with service(address_of(primary.port, standby.port)) as live:
+        async with trial(report, "promoted standby lacks a release", live, questions, standby) as tried:
+            await tried.ordinary()
+            await primary.stop(KILL)
+            await standby.start()
+            await standby.promote()
+            await tried.recovered()
+        async with httpx.AsyncClient(base_url=live.base) as client:
+            answer = await client.get(f"{LOCALIDADES}?page=1")
+            assert answer.status_code == 503
+            assert (await client.get(f"{LOCALIDADES}?page=1&release={CURRENT}")).status_code == 200
+
+
+async def test_read_that_a_standby_cancels_is_run_again(
+    primary: Server, standby: Server, truth: Truth, report: Report
+) -> None:
+    await slow_down(primary, 0.1)
+    await standby.catch_up(primary)
+    async with (
+        service(standby.url()) as live,
+        trial(report, "standby cancels reads (40001)", live, lookups(truth), standby, rate=15) as tried,
+    ):
+        await tried.ordinary()
+        for _ in range(8):
+            async with primary.connected() as connection, connection.transaction():
+                await connection.execute("LOCK TABLE states_as_they_are IN ACCESS EXCLUSIVE MODE")
+            await asyncio.sleep(0.5)
+        await tried.recovered()
+    ((cancelled,),) = await standby.fetch(
+        "SELECT confl_lock FROM pg_stat_database_conflicts WHERE datname = 'localidades'"
+    )
+    assert cancelled > 0
+    assert tried.load.count("answered") == len(tried.load.outcomes)

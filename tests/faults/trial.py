@@ -1,0 +1,95 @@
+"""One fault, and what must hold through it whichever it is."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.faults.load import Load, Question, load
+from tests.faults.servers import Server
+from tests.wire import Live
+
+POOL_SIZE = 6
+RECOVERED_WITHIN = 5.0  # seconds: what the service promises
+HEAD = ("fault", "sent", "answered", "refused (503)", "wrong", "slowest 503 (s)", "seconds to recover")
+_ORDINARY = 1.0  # seconds of traffic before anything happens
+_SETTLED = 1.5  # seconds without a refusal, after which none is expected
+_PATIENCE = 10.0
+
+Report = Callable[[tuple[str, ...]], None]
+
+
+@dataclass
+class Trial:
+    """A service under load while something happens to its database."""
+
+    load: Load
+    returned: float | None = None
+
+    async def ordinary(self) -> None:
+        """Let it run for a while before anything happens; everything is answered."""
+        await asyncio.sleep(_ORDINARY)
+        assert self.load.outcomes
+        assert self.load.count("answered") == len(self.load.outcomes)
+
+    async def recovered(self) -> None:
+        """Take it that the database is back, and wait until everything has been answered for a while."""
+        self.returned = began = time.monotonic()
+        while time.monotonic() - began < RECOVERED_WITHIN + _PATIENCE:
+            await asyncio.sleep(0.05)
+            since = time.monotonic() - _SETTLED
+            ended = [outcome for outcome in self.load.outcomes if outcome.ended >= since]
+            if since > began and all(outcome.kind == "answered" for outcome in ended):
+                return
+
+    @property
+    def recovery(self) -> float:
+        """Return the seconds from the database's return until the last request that was not answered ended."""
+        began = self.returned or float("inf")
+        return max((o.ended - began for o in self.load.outcomes if o.kind != "answered" and o.sent >= began), default=0)
+
+    def figures(self, fault: str) -> tuple[str, ...]:
+        """Return the line of the table."""
+        sent, refused = len(self.load.outcomes), self.load.count("refused")
+        slowest = f"{self.load.slowest('refused'):.2f}" if refused else "-"
+        recovery = f"{self.recovery:.1f}" if self.returned else "-"
+        return (fault, f"{sent}", f"{self.load.count('answered')}", f"{refused}", f"{self.load.count('wrong')}",
+                slowest, recovery)  # fmt: skip
+
+
+@asynccontextmanager
+async def trial(
+    report: Report, fault: str, live: Live, questions: Sequence[Question], *servers: Server, rate: float = 40
+) -> AsyncIterator[Trial]:
+    """Ask questions while the block does something to the database, write a line, and check what always holds."""
+    descriptors = _descriptors(live)
+    tried = Trial(Load())
+    try:
+        async with load(tried.load, live.base, questions, rate):
+            yield tried
+    finally:
+        report(tried.figures(fault))
+    assert tried.load.wrong() == Counter()
+    assert tried.recovery <= RECOVERED_WITHIN
+    assert all(outcome.kind == "answered" for outcome in tried.load.outcomes if outcome.question.is_held)
+    assert live.process.poll() is None
+    await _assert_nothing_leaks(live, servers, descriptors)
+
+
+async def _assert_nothing_leaks(live: Live, servers: Sequence[Server], descriptors: int) -> None:
+    """Wait until the service has no more connections and files than it may; what it gave up ends by itself."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        connections = sum([await server.service_connections() for server in servers])
+        opened = _descriptors(live) - descriptors
+        if connections <= POOL_SIZE and opened <= POOL_SIZE:
+            return
+        assert time.monotonic() < deadline, f"{connections} connections, {opened} more descriptors than before"
+        await asyncio.sleep(0.1)
+
+
+def _descriptors(live: Live) -> int:
+    return len(list(Path(f"/proc/{live.process.pid}/fd").iterdir()))

@@ -1,0 +1,88 @@
+"""What the service must answer, worked out from the files that were imported and from nothing else."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from json import dumps
+from typing import Any
+
+from tests.catalogue import Place
+
+PAGE_SIZE = 50
+
+
+class Truth:
+    """The catalogue of each release."""
+
+    def __init__(self, releases: Mapping[str, Sequence[Place]]) -> None:
+        self.releases = releases
+        self._lists = {name: [record_of(place) for place in ordered(places)] for name, places in releases.items()}
+        self._details = {name: {int(p.cvegeo): p for p in places} for name, places in releases.items()}
+        self._counts = {name: Counter(p.cvegeo[:5] for p in places) for name, places in releases.items()}
+
+    def common_keys(self) -> list[int]:
+        """Return the keys that every release has."""
+        return sorted(set.intersection(*(set(details) for details in self._details.values())))
+
+    def count_pages(self, release: str) -> int:
+        """Return how many pages a release has."""
+        return -(-len(self._lists[release]) // PAGE_SIZE)
+
+    def page(self, release: str, number: int, municipio_id: int | None = None) -> bytes:
+        """Return a page of the list, or of a municipio's part of it, to the byte."""
+        records = [r for r in self._lists[release] if municipio_id in {None, r["municipio_id"]}]
+        results = records[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
+        envelope = {"quantity": len(records), "total_pages": -(-len(records) // PAGE_SIZE), "results": results}
+        return _json(envelope)
+
+    def locality(self, release: str, key: int) -> bytes:
+        """Return a locality with all that is known of it, to the byte."""
+        place = self._details[release][key]
+        estado, municipio = place.cvegeo[:2], place.cvegeo[:5]
+        record = record_of(place)
+        return _json(
+            {
+                **record,
+                "cvegeo": place.cvegeo,
+                "ambito": place.ambito,
+                "latitud": _number(place.latitud, float),
+                "longitud": _number(place.longitud, float),
+                "altitud": _number(place.altitud, int),
+                "carta": None if place.carta == "-" else place.carta,
+                "poblacion": _number(place.poblacion, int),
+                "poblacion_masculina": _number(place.masculina, int),
+                "poblacion_femenina": _number(place.femenina, int),
+                "viviendas": _number(place.viviendas, int),
+                "municipio": {
+                    "id": int(municipio),
+                    "estado_id": int(estado),
+                    "clave": municipio[2:],
+                    "nombre": place.nom_mun or f"Municipio {municipio[2:]}",
+                    "localidades": self._counts[release][municipio],
+                },
+                "estado": {
+                    "id": int(estado),
+                    "clave": estado,
+                    "nombre": place.nom_ent,
+                    "abreviatura": place.nom_abr,
+                },
+            }
+        )
+
+
+def ordered(places: Sequence[Place]) -> list[Place]:
+    """Return places in the list's order: clave, then key."""
+    return sorted(places, key=lambda place: (place.cvegeo[5:], place.cvegeo))
+
+
+def record_of(place: Place) -> dict[str, Any]:
+    """Return a locality as the list shows it."""
+    cvegeo = place.cvegeo
+    return {"id": int(cvegeo), "municipio_id": int(cvegeo[:5]), "clave": cvegeo[5:], "nombre": place.nombre}
+
+
+def _number(text: str, kind: type[int] | type[float]) -> float | None:
+    return None if text in {"-", "*"} else kind(text)
+
+
+def _json(value: object) -> bytes:
+    return dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,136 @@
+"""Which server of DATABASE_URL is connected to, and how long its answer is waited for."""
+
+import asyncio
+import time
+from collections import Counter
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from localidades_api.database import Database
+from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
+from localidades_api.servers import Dsn, Servers
+
+
+@pytest.mark.parametrize(
+    ("url", "hosts"),
+    [
+        ("postgresql://u@h/d", ["u@h"]),
+        ("postgresql:///d", [""]),
+        ("postgresql://u:p%40@a:1,b:2/d", ["u:p%40@a:1", "u:p%40@b:2"]),
+        ("postgresql://u@a,[::1]:5/d", ["u@a", "u@[::1]:5"]),
+        ("postgresql://u@%2Frun:1,b/d", ["u@%2Frun:1", "u@b"]),
+        ("postgresql://u@a,b/d?port=1,2", ["u@a port=1", "u@b port=2"]),
+        ("postgresql://u@a,b/d?port=1", ["u@a port=1", "u@b port=1"]),
+        ("postgresql://u@/d?host=a:1&host=b:2", ["u@ host=a:1", "u@ host=b:2"]),
+        ("postgresql://u@/d?host=/run/a,/run/b&port=1,2", ["u@ host=/run/a port=1", "u@ host=/run/b port=2"]),
+        ("postgresql://u@/d?host=/run/a&port=1", ["u@ host=/run/a port=1"]),
+    ],
+)
+def test_address_of_several_hosts_is_one_of_each(url: str, hosts: list[str]) -> None:
+    found = []
+    for address in Dsn.parse(url).addresses:
+        parts = urlsplit(address)
+        options = parse_qs(parts.query)
+        assert options.pop("application_name") == ["localidades-api"]
+        found.append(" ".join([parts.netloc, *(f"{name}={value}" for name, (value,) in sorted(options.items()))]))
+    assert found == hosts
+
+
+def several(url: str, *, options: str = "") -> str:
+    """Return an address of two hosts that are one server, by two spellings of its folder."""
+    parts = urlsplit(url)
+    query = parse_qs(parts.query)
+    folder, port = query["host"][0], query["port"][0]
+    return f"postgresql://{parts.netloc}{parts.path}?host={folder},{folder}/.&port={port},{port}{options}"
+
+
+async def test_connections_are_spread_over_the_servers(seeded: str) -> None:
+    servers = Servers(Dsn.parse(several(seeded)))
+    used: Counter[str] = Counter()
+    for _ in range(30):
+        connection = await servers.connect(timeout=5)
+        used[connection.server] += 1
+        await connection.close()
+    assert len(used) == 2
+
+
+async def test_server_that_is_avoided_is_left_alone_while_there_is_another(seeded: str) -> None:
+    servers = Servers(Dsn.parse(several(seeded)))
+    first, second = Dsn.parse(several(seeded)).addresses
+    assert servers.avoid(first)
+    for _ in range(10):
+        connection = await servers.connect(timeout=5)
+        assert connection.server == second
+        await connection.close()
+    assert not servers.avoid(second)
+    await (await servers.connect(timeout=5)).close()
+
+
+async def test_primary_serves_where_a_standby_is_preferred_and_there_is_none(seeded: str) -> None:
+    servers = Servers(Dsn.parse(several(seeded, options="&target_session_attrs=prefer-standby")))
+    connection = await servers.connect(timeout=5)
+    assert await connection.fetchval("SELECT 1") == 1
+    await connection.close()
+
+
+async def test_standby_that_is_demanded_and_is_not_there_is_unavailable(seeded: str) -> None:
+    database = Database.for_reading(several(seeded, options="&target_session_attrs=standby"), pool_size=1, timeout=5)
+    with pytest.raises(DatabaseUnavailableError):
+        await database.fetch(text("SELECT 1"))
+    await database.dispose()
+
+
+async def test_port_that_is_no_number_is_refused_without_the_password() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        await Servers(Dsn.parse("postgresql://u:s3cr3t@h:port/d")).connect(timeout=1)
+    assert "s3cr3t" not in str(caught.value)
+
+
+@pytest.mark.parametrize("callers", [1, 6])
+async def test_statement_beyond_the_deadline_is_unavailable_in_time_and_leaves_the_pool_usable(
+    seeded: str, callers: int
+) -> None:
+    database = Database.for_reading(seeded, pool_size=2, timeout=0.6)
+    try:
+        began = time.monotonic()
+        slow = (database.fetch(text("SELECT pg_sleep(20)")) for _ in range(callers))
+        for outcome in await asyncio.gather(*slow, return_exceptions=True):
+            assert isinstance(outcome, DatabaseUnavailableError)
+        assert time.monotonic() - began < 3
+        assert [row[0] for row in await database.fetch(text("SELECT 1"))] == [1]
+    finally:
+        await database.dispose()
+
+
+async def test_server_that_does_not_suit_is_left_for_another(seeded: str) -> None:
+    database = Database.for_reading(several(seeded), pool_size=4, timeout=5)
+    unsuitable = Dsn.parse(several(seeded)).addresses[0]
+    asked: Counter[str] = Counter()
+
+    async def suits(connection: AsyncConnection, *, anew: bool = False) -> bool:  # noqa: ARG001
+        server: str = (await connection.get_raw_connection()).driver_connection.server  # type: ignore[union-attr]
+        asked[server] += 1
+        return server != unsuitable
+
+    try:
+        for _ in range(5):
+            await asyncio.gather(*(database.fetch(text("SELECT 1"), suits=suits) for _ in range(4)))
+        assert asked.total() >= 20
+    finally:
+        await database.dispose()
+
+
+async def test_only_server_that_does_not_suit_is_unavailable(seeded: str) -> None:
+    database = Database.for_reading(seeded, pool_size=2, timeout=5)
+
+    async def suits(connection: AsyncConnection, *, anew: bool = False) -> bool:  # noqa: ARG001
+        return connection.closed
+
+    try:
+        with pytest.raises(DatabaseUnavailableError, match="has not got"):
+            await database.fetch(text("SELECT 1"), suits=suits)
+    finally:
+        await database.dispose()

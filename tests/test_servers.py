@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.database import Database
+from localidades_api.database import Database, already_waited
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from localidades_api.servers import Dsn, Servers
 
@@ -102,6 +102,19 @@ async def test_statement_beyond_the_deadline_is_unavailable_in_time_and_leaves_t
         assert time.monotonic() - began < 3
         assert [row[0] for row in await database.fetch(text("SELECT 1"))] == [1]
     finally:
+        await database.dispose()
+
+
+async def test_time_that_a_request_has_waited_before_is_a_part_of_the_deadline(seeded: str) -> None:
+    database = Database.for_reading(seeded, pool_size=1, timeout=20)
+    before = already_waited.set(19.5)
+    try:
+        began = time.monotonic()
+        with pytest.raises(DatabaseUnavailableError):
+            await database.fetch(text("SELECT pg_sleep(15)"))
+        assert time.monotonic() - began < 10
+    finally:
+        already_waited.reset(before)
         await database.dispose()
 
 

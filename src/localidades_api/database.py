@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol, Self, cast
 
 import asyncpg
@@ -19,6 +20,9 @@ _TRIES = 3  # of a SELECT, on as many connections
 _LIFETIME = 600  # seconds of a connection to one of several servers: one that has come back gets its part again
 # The server ends a statement a little before the deadline: its connection stays sound, and is not made anew.
 _OF_DEADLINE = 0.9
+
+# Seconds that a request has waited for its turn before: they are a part of the deadline.
+already_waited: ContextVar[float] = ContextVar("already_waited", default=0.0)
 
 
 class Suits(Protocol):
@@ -144,7 +148,7 @@ class Database:
         server of a connection can be asked; if not, another is.
         """
         try:
-            async with asyncio.timeout(self.timeout):
+            async with asyncio.timeout(self.timeout - already_waited.get()):
                 for _ in range(_TRIES - 1):
                     try:
                         return await self._fetch_once(statement, parameters, suits)

@@ -11,6 +11,7 @@ from collections import deque
 
 from starlette.types import Message, Receive, Scope, Send
 
+from localidades_api.database import already_waited
 from localidades_api.errors import OverloadedError
 from localidades_api.fast_path import ReadyAnswer
 from localidades_api.front.layers import Layer, is_operational
@@ -103,6 +104,7 @@ class Admission:
     async def _wait(self, receive: Receive) -> bool:
         """Tell whether a place has been given in time, before the client has hung up."""
         place = asyncio.get_running_loop().create_future()
+        began = time.monotonic()
         hanging_up = asyncio.create_task(_hang_up(receive))
         self._waiting.append(place)
         try:
@@ -115,6 +117,7 @@ class Admission:
             hanging_up.cancel()
             if not place.done():
                 self._waiting.remove(place)
+        already_waited.set(time.monotonic() - began)
         return place.done()
 
     def _leave(self) -> None:

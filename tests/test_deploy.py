@@ -23,7 +23,7 @@ DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"
 DASHBOARD = DEPLOY / "grafana" / "localidades-api.json"
-_METRIC = re.compile(r"\blocalidades_[a-z_]+[a-z]")
+_METRIC = re.compile(r"\blocalidades_(?!reader\b|importer\b)[a-z_]+[a-z]")  # two are roles of the database
 
 
 def files() -> list[Path]:

@@ -218,7 +218,7 @@ async def test_event_loop_that_was_blocked_shows_as_lag(seeded_database: str) ->
     async with running_app(seeded_database) as app, client_in_front_of(app) as client:
         await asyncio.sleep(0.1)
         time.sleep(0.7)  # noqa: ASYNC251  # as a fault of ours would
-        assert 0.6 < value(await figures_of(client), "event_loop_lag_seconds") < 30
+        assert value(await figures_of(client), "event_loop_lag_seconds") > 0.6
 
 
 async def test_requests_that_wait_for_a_connection_are_counted(seeded_database: str) -> None:

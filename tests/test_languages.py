@@ -54,8 +54,11 @@ def of_errors() -> set[str]:
     of_module = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     kinds = [kind for kind in of_module if issubclass(kind, errors.LocalidadesError)]
     found = {text for kind in kinds for text in (kind.title, kind.meaning, kind.remedy)}
+    commands = {kind.__name__ for kind in kinds if issubclass(kind, errors.CommandError)}
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        tree = ast.parse(path.read_text())
+        tree.body = [one for one in tree.body if getattr(one, "name", None) not in commands]
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 called = getattr(node.func, "id", getattr(node.func, "attr", ""))
                 if called in _REFUSALS or (path.name == "errors.py" and called == "__init__"):

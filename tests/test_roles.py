@@ -184,7 +184,7 @@ def test_sessions_of_the_service_are_bounded(roles: Roles) -> None:
 
     with serving(roles.url(roles.reader)):
         shown = in_thread(lambda: asyncio.run(settings()))
-    expected = {"statement_timeout": "3s", "lock_timeout": "1500ms", "idle_in_transaction_session_timeout": "3s"}
+    expected = {"statement_timeout": "2700ms", "lock_timeout": "1500ms", "idle_in_transaction_session_timeout": "3s"}
     assert shown == expected
 
 

@@ -113,14 +113,20 @@ def start_user() -> Iterator[StartUser]:
 
 def find_processes(folder: Path) -> dict[str, int]:
     """Find the keeper and the postmaster of the servers below the folder."""
-    listing = subprocess.run(["/bin/ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True)
+    listing = subprocess.run(
+        ["/bin/ps", "-axww", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True
+    )
     found = {}
+    parents = {}
     for line in listing.stdout.splitlines():
-        pid, _, command = line.strip().partition(" ")
+        pid, parent, command = line.split(maxsplit=2)
         if f" {folder}" in command and "keeper.py" in command:
             found["keeper"] = int(pid)
         elif f" -D {folder}" in command:
-            found["postmaster"] = int(pid)
+            parents[int(pid)] = int(parent)
+    for pid, parent_pid in parents.items():
+        if parent_pid not in parents:  # a process that it has just forked has its command line for a moment
+            found["postmaster"] = pid
     return found
 
 

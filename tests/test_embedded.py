@@ -124,9 +124,9 @@ def find_processes(folder: Path) -> dict[str, int]:
             found["keeper"] = int(pid)
         elif f" -D {folder}" in command:
             parents[int(pid)] = int(parent)
-    for pid, parent_pid in parents.items():
-        if parent_pid not in parents:  # a process that it has just forked has its command line for a moment
-            found["postmaster"] = pid
+    for process, its_parent in parents.items():
+        if its_parent not in parents:  # a process that it has just forked has its command line for a moment
+            found["postmaster"] = process
     return found
 
 

@@ -145,11 +145,20 @@ async def _publish(url: str, source: Path, run: _Run) -> None:
     while True:
         await asyncio.sleep(_PUBLICATION_INTERVAL / 2)
         names.append(f"soak-{len(names) + 1}")
-        await _command(url, "import", str(source), "--release", names[-1])
+        await _command(url, "import", str(_variant(source, len(names))), "--release", names[-1])
         run.published += 1
         await asyncio.sleep(_PUBLICATION_INTERVAL / 2)
         if len(names) > _KEPT:
             await _command(url, "releases", "retire", names[-1 - _KEPT])
+
+
+def _variant(source: Path, number: int) -> Path:
+    """Return the same rows as another file: one that is published already is refused."""
+    rows = source.read_bytes().rstrip(b"\r\n")
+    rows = rows.replace(b"\r\n", b"\n") if number % 2 else rows
+    path = source.with_name(f"catalogue-{number}.csv")
+    path.write_bytes(rows + (b"\n" if number % 4 > 1 else b""))
+    return path
 
 
 async def _watch_memory(server: Server, run: _Run) -> None:

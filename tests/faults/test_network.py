@@ -1,26 +1,38 @@
 """The network between service and server swallows, resets or delays."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
+
+import pytest
 
 from tests.faults.conftest import service
 from tests.faults.load import lookups, pages
-from tests.faults.proxy import proxied
+from tests.faults.proxy import Proxy, proxied
 from tests.faults.servers import Server
 from tests.faults.trial import Report, trial
 from tests.faults.truth import Truth
 
 
-async def test_network_that_swallows_packets_is_503_in_time(
-    primary: Server, truth: Truth, report: Report, away: float
+@pytest.mark.parametrize(
+    ("fault", "part"),
+    [
+        ("network swallows packets", Proxy.swallow),
+        ("connections reset, old and new", partial(Proxy.reset, refusing=True)),
+    ],
+    ids=["swallows_packets", "refuses"],
+)
+async def test_network_that_is_parted_is_503_in_time(
+    primary: Server, truth: Truth, report: Report, away: float, fault: str, part: Callable[[Proxy], None]
 ) -> None:
     questions = [*pages(truth, are_held=True) * 8, *lookups(truth)]
     async with (
         proxied(primary.port) as network,
         service(primary.url(network.port), page_cache=True) as live,
-        trial(report, f"network swallows packets, {away:g} s", live, questions, primary) as tried,
+        trial(report, f"{fault}, {away:g} s", live, questions, primary) as tried,
     ):
         await tried.ordinary()
-        network.swallow()
+        part(network)
         await asyncio.sleep(away)
         network.heal()
         await tried.recovered()
@@ -57,23 +69,6 @@ async def test_connections_that_are_reset_are_replaced_within_the_request(
             await asyncio.sleep(0.5)
         await tried.recovered()
     assert tried.load.count("answered") == len(tried.load.outcomes)
-
-
-async def test_network_that_refuses_every_connection_is_503_until_it_takes_them(
-    primary: Server, truth: Truth, report: Report, away: float
-) -> None:
-    questions = [*pages(truth, are_held=True) * 8, *lookups(truth)]
-    async with (
-        proxied(primary.port) as network,
-        service(primary.url(network.port), page_cache=True) as live,
-        trial(report, f"connections reset, old and new, {away:g} s", live, questions, primary) as tried,
-    ):
-        await tried.ordinary()
-        network.reset(refusing=True)
-        await asyncio.sleep(away)
-        network.heal()
-        await tried.recovered()
-    assert tried.load.count("refused") > 0
 
 
 async def test_latency_beyond_the_deadline_is_503_in_time(

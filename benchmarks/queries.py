@@ -15,8 +15,8 @@ from http import HTTPStatus
 from random import Random
 from urllib.parse import urlsplit
 
-from benchmarks.contenders import OURS_COLD
-from benchmarks.lab import Lab
+from benchmarks.contenders import OURS
+from benchmarks.lab import Lab, await_pages_held
 from benchmarks.plans import explain, write_plans
 from benchmarks.processes import PATH, BenchmarkError, Server
 from benchmarks.questions import (
@@ -60,7 +60,8 @@ def measure_queries(lab: Lab) -> dict[str, dict[str, Series]]:
     figures: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     targets = _files()
     for number in range(lab.options.rounds):
-        with lab.start(OURS_COLD, url) as server:
+        with lab.start(OURS, url) as server:
+            await_pages_held(server)
             asked = _ask_everything(server, places, Random(number))  # noqa: S311  # the same in every run
             for group, answers in asked.items():
                 load = _load(lab, server, answers) if group in _WHOLE else {}

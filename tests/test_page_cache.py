@@ -255,6 +255,14 @@ async def test_held_page_makes_no_statement(warm: FastAPI) -> None:
         assert statements == []
 
 
+async def test_what_a_form_begins_with_is_known_once_pages_are_held(warm: FastAPI) -> None:
+    async with client_of(warm) as client:
+        for chosen in ("estado_id=1", "ambito=U", "ambito=R"):
+            with recorded_statements(warm) as statements:
+                assert (await client.get(f"{LOCALIDADES}?{chosen}")).json()["results"]
+            assert len(statements) == 1  # of the page, none of which localities are meant
+
+
 async def test_page_that_is_not_held_makes_one_statement_however_many_ask(seeded_database: str) -> None:
     async with running_app(seeded_database) as app, fast_client_of(app) as client:
         await client.get(f"{LOCALIDADES}?page=9")  # the release is known from here on

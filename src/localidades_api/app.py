@@ -43,15 +43,17 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     )
     repository = CatalogueRepository(database)
     releases = ReleaseTracker(repository)
-    pages = PageCache(repository, releases, settings.page_cache_bytes)
+    changes = ChangesRepository(database)
+    selections = Selections(repository, changes)
+    pages = PageCache(repository, releases, selections, settings.page_cache_bytes)
     app.state.database = database
     app.state.catalogue = Catalogue(
         releases,
         pages,
-        Selections(),
+        selections,
         repository,
         SearchRepository(database),
-        ChangesRepository(database),
+        changes,
         RecordsRepository(database),
         Transfers(settings.max_downloads),
     )

@@ -14,11 +14,14 @@ from localidades_api.pagination import whole_number
 
 MOST_KEYS = 500
 LONGEST_TEXT = 100  # characters that a person types; INEGI's longest name has 86
+EVERY_STATE = range(1, 33)
 KEYS_OF_A_STATE = 1000  # a municipio's key is its estado's, then three digits
 
 StateId = Annotated[
     int,
-    Field(ge=1, le=32, description="Key of an estado, with or without its zero.", examples=[1]),
+    Field(
+        ge=EVERY_STATE[0], le=EVERY_STATE[-1], description="Key of an estado, with or without its zero.", examples=[1]
+    ),
     whole_number("The key of an estado is two digits, 01 to 32."),
 ]
 MunicipalityId = Annotated[
@@ -35,9 +38,9 @@ OfMunicipality = Annotated[
 
 def _split_keys(text: str) -> str:
     """Take keys of nine digits, or eight without the zero, with commas between; return them as numbers, sorted."""
-    keys = text.split(",")
-    if not all(re.fullmatch(r"[0-9]{8,9}", key) for key in keys):
+    if not re.fullmatch(r"[0-9]{8,9}(,[0-9]{8,9})*", text):
         raise PydanticCustomError("cvegeo", "Keys of nine digits, as 010010001, with commas between them.")
+    keys = text.split(",")
     if len(keys) > MOST_KEYS:
         raise PydanticCustomError("cvegeo_count", f"{MOST_KEYS} keys at most.")  # a constant
     return ",".join(str(key) for key in sorted({int(key) for key in keys}))

@@ -1,6 +1,5 @@
 """How a request for a resource of a release is answered: representation, freshness, page, page for people."""
 
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -53,10 +52,6 @@ class Catalogue:
     async def release(self, name: str | None) -> Release:
         """Return the release of that name, or the current one."""
         return await (self.releases.current() if name is None else self.releases.named(name))
-
-    async def compare(self, old: Release, new: Release) -> "array[int]":
-        """Return what changed between two releases: pairs of a kind's number and a key, in this order."""
-        return await self.selections.find((new, old), lambda: self.changes.find_changes(old, new))
 
 
 ReadFrom = Annotated[Catalogue, Depends(Catalogue.of)]

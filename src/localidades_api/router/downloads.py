@@ -10,7 +10,6 @@ from localidades_api.errors import NotAcceptableError
 from localidades_api.freshness import entity_tag, freshness_headers, is_fresh
 from localidades_api.negotiation import accept_header, choose_media_type
 from localidades_api.router.answers import ReadFrom
-from localidades_api.router.localities import choose
 from localidades_api.router.queries import STRICT, DownloadFormat, DownloadQuery
 from localidades_api.schemas import Problem
 
@@ -52,7 +51,7 @@ async def download_localities(
     headers = {**freshness_headers(release, format_), "ETag": f"W/{etag}"}
     if is_fresh(request.headers.getlist("if-none-match"), etag):
         return Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
-    places = await choose(release, query, catalogue)
+    places = await catalogue.selections.choose(release, query)
     name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}.{FILE_TYPES[format_].extension}"
     headers |= {"Content-Disposition": f'attachment; filename="{name}"', "Catalogue-Records": str(len(places))}
     if format_ == "parquet":

@@ -1,13 +1,12 @@
 """Localities: the list, filtered or whole; a single one; suggestions; what is near."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 from sqlalchemy import Row
 from starlette.responses import Response
 
-from localidades_api.filters import LocalityFilters
 from localidades_api.folding import fold
 from localidades_api.models import localities
 from localidades_api.page_cache import raw_freshness, raw_headers
@@ -69,22 +68,13 @@ async def _list_chosen(exchange: Exchange, query: LocalitiesQuery, catalogue: Ca
     """Answer a page of what filters choose, or of another size than most."""
     if exchange.holds:
         return exchange.not_modified()
-    positions = await choose(exchange.release, query, catalogue)
+    positions = await catalogue.selections.choose(exchange.release, query)
     paging = Paging(len(positions), query.page, query.page_size, exchange.links(query.chosen)).check()
     places = [positions[index] for index in paging.places]
     results = await catalogue.repository.list_places(exchange.release, places) if places else ""
     body = envelope_bytes(paging, results)
     context = await pages.of_localities(catalogue, exchange.release, query, body) if exchange.for_people else {}
     return exchange.answer("localities.html", "Localidades", body, paging, **context)
-
-
-async def choose(release: Release, filters: LocalityFilters, catalogue: Catalogue) -> Sequence[int]:
-    """Return the positions of the localities that filters choose, in order."""
-    if not filters.key:
-        return range(1, release.localities + 1)
-    return await catalogue.selections.find(
-        (release, filters.key), lambda: catalogue.repository.find_positions(release, filters)
-    )
 
 
 @router.get("/suggest/", response_model=Found[Suggestion], dependencies=STRICT)

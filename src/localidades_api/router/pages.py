@@ -62,7 +62,7 @@ async def of_releases(
     changes: dict[str, dict[str, Any] | None] = {release["release"]: None for release in shown}
     for old, new in list(itertools.pairwise(every))[-_COMPARED:]:
         if new.name in changes:
-            found = await catalogue.compare(old, new)
+            found = await catalogue.selections.compare(old, new)
             kinds = found[0::2]
             counts: dict[str, int] = {kind: kinds.count(number) for number, kind in enumerate(CHARTED)}
             changes[new.name] = {"since": old.name, **counts}

@@ -86,7 +86,7 @@ def _choose_format(query: ChangesQuery, request: Request) -> str:
 
 async def _find(catalogue: Catalogue, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
     """Return all changes of the kind asked for, and the page of them; raise InvalidPageError where there is none."""
-    found = _of_kind(await catalogue.compare(old, new), query.change)
+    found = _of_kind(await catalogue.selections.compare(old, new), query.change)
     chosen = {"since": old.name, **({"change": query.change} if query.change else {})}
     return found, Paging(len(found) // 2, query.page, query.page_size, chosen).check()
 

@@ -22,7 +22,7 @@ run: $(VENV)/run.stamp ## Start a database, load a catalogue, serve it on http:/
 	@exec "$(BIN)/localidades-api" serve $(ARGS)
 
 test: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run every test against a real Postgres of its own
-	"$(BIN)/python" -m pytest $(ARGS)
+	"$(BIN)/python" -m pytest -n 3 --dist loadfile $(ARGS)
 
 faults: $(VENV)/dev.stamp ## Stop, kill, pause and part real servers under load; ARGS="--fault-seconds 60"
 	"$(BIN)/python" -m pytest tests/faults $(ARGS)

@@ -101,6 +101,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(CensusHeaders)
     app.add_middleware(BrowserProtection)
     install_handlers(app)
+    app.add_exception_handler(router.PageTooLargeError, router.show_smaller_page)
     describe(app)
     return app
 

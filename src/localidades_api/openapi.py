@@ -114,6 +114,9 @@ def _headers(status: str, operation: Mapping[str, Any]) -> dict[str, Any]:
         described = {name: described[name] for name in ("Allow", "Vary")}
         if status == "503":
             described["Retry-After"] = ("Seconds to wait before asking again.", "5")
+    elif status == "307":
+        described = {name: described[name] for name in ("Allow", "Vary")}
+        described["Location"] = ("The page's address, relative.", "?format=api&page_size=100&page=1")
     elif status == "308":
         described = {"Location": ("The address with the key's own spelling, relative.", "../10010001/")}
     elif "page" in parameters:

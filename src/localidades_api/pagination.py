@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from localidades_api.schemas import LARGEST_PAGE_SIZE, PAGE_SIZE
+from localidades_api.schemas import LARGEST_FOR_PEOPLE, LARGEST_PAGE_SIZE, PAGE_SIZE
 
 _LARGEST = 2**53 - 1  # the largest that a JSON reader keeps exactly
 _MOST_DIGITS = len(str(_LARGEST))
@@ -33,7 +33,13 @@ PageNumber = Annotated[
 ]
 PageSize = Annotated[
     int,
-    Field(ge=1, le=LARGEST_PAGE_SIZE, description="How many records a page has at most.", examples=[PAGE_SIZE]),
+    Field(
+        ge=1,
+        le=LARGEST_PAGE_SIZE,
+        description="How many records a page has at most. As a page for people"
+        f" {LARGEST_FOR_PEOPLE}: who asks for more is sent to the one of these that holds the first record asked for.",
+        examples=[PAGE_SIZE],
+    ),
     whole_number("The size of a page is a number from 1, written in the digits 0 to 9."),
 ]
 

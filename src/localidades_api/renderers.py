@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any, Literal, Protocol
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import escape
 from pydantic_core import to_json
 from starlette.requests import Request
 
@@ -14,6 +15,11 @@ from localidades_api.negotiation import accept_header, choose_media_type
 from localidades_api.schemas import Release
 
 Format = Literal["json", "api"]
+
+HEAVIEST = 100_000  # bytes: what a page for people stays below
+_ROOM = 2_000  # bytes that the exchange has at least, where it is shown
+_BODY = "\0"  # stands where the JSON goes; nothing that is shown can hold it
+_CUT = "\n…".encode()
 
 _templates = Environment(
     loader=PackageLoader("localidades_api"),
@@ -88,16 +94,36 @@ class BrowsableRenderer:
     }
 
     def render(self, view: View) -> bytes:
-        """Return the page."""
+        """Return the page, with as much of the JSON as it has room for.
+
+        One that leaves hardly any, as that of 500 keys, which every link has to keep, is drawn again as a lean one:
+        the records, and few links.
+        """
+        page = self._draw(view, lean=False)
+        if len(page) > HEAVIEST - _ROOM:
+            page = self._draw(view, lean=True)
+        before, mark, after = page.partition(_BODY.encode())
+        if not mark:
+            return page
+        return before + _beginning(view.content, HEAVIEST - len(page)) + after
+
+    def _draw(self, view: View, *, lean: bool) -> bytes:
         template = _templates.get_template(view.template)
         return template.render(
             view=view,
             query=view.query,
-            body=to_json(view.content, indent=2).decode(),
+            body=_BODY,
+            lean=lean,
             _=translator(view.language),
             said=lenient_translator(view.language),
             **view.context,
         ).encode()
+
+
+def _beginning(content: Mapping[str, Any], room: int) -> bytes:
+    """Return the JSON of a content as it stands in HTML, or as many lines of it as there is room for."""
+    text = escape(to_json(content, indent=2).decode()).encode()
+    return text if len(text) <= room else text[: room - len(_CUT)].rpartition(b"\n")[0] + _CUT
 
 
 JSON = JsonRenderer()

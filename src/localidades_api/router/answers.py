@@ -21,6 +21,7 @@ from localidades_api.renderers import JSON, Renderer, View, select_renderer
 from localidades_api.repository import CatalogueRepository, ChangesRepository, RecordsRepository, SearchRepository
 from localidades_api.router.queries import ReleaseQuery
 from localidades_api.schemas import (
+    LARGEST_FOR_PEOPLE,
     PAGE_SIZE,
     InvalidPageProblem,
     InvalidParametersProblem,
@@ -101,10 +102,16 @@ class Exchange:
 
     @classmethod
     async def begin(cls, request: Request, query: ReleaseQuery, catalogue: Catalogue) -> Self:
-        """Choose representation and release; raise NotAcceptableError or NotFoundError where there is none."""
+        """Choose representation and release; raise NotAcceptableError or NotFoundError where there is none.
+
+        A page for people that would be too large ends here, whichever the list, with PageTooLargeError.
+        """
         renderer = select_renderer(query.format, request)
         language = query.lang or preferred_language(request)
-        return cls(request, renderer, await catalogue.release(query.release), query.release, language)
+        exchange = cls(request, renderer, await catalogue.release(query.release), query.release, language)
+        if exchange.for_people:
+            _refuse_too_large(request)
+        return exchange
 
     @property
     def for_people(self) -> bool:
@@ -175,6 +182,30 @@ class Exchange:
         return Response(self.renderer.render(view), headers=headers)
 
 
+class PageTooLargeError(Exception):
+    """A page for people of more records than one shows; `smaller` is the query of one that holds the first of them."""
+
+    def __init__(self, smaller: Mapping[str, str]) -> None:
+        super().__init__()
+        self.smaller = smaller
+
+
+def _refuse_too_large(request: Request) -> None:
+    """Raise PageTooLargeError where more records are asked for than a page for people shows."""
+    asked = dict(request.query_params)  # sound by now: numbers are numbers, and nothing is there twice
+    page, size = int(asked.get("page", 1)), int(asked.get("page_size", PAGE_SIZE))
+    if size > LARGEST_FOR_PEOPLE:
+        first, _ = positions(page, size)
+        holding = -(-first // LARGEST_FOR_PEOPLE)
+        raise PageTooLargeError({**asked, "page": str(holding), "page_size": str(LARGEST_FOR_PEOPLE)})
+
+
+async def show_smaller_page(_: Request, error: Exception) -> Response:
+    """Send a browser on, by a relative address; not for good: as JSON the same address is answered."""
+    query = urlencode(cast("PageTooLargeError", error).smaller)
+    return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": f"?{query}"})
+
+
 def envelope(paging: Paging, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return one page of a list."""
     return {"quantity": paging.quantity, "total_pages": paging.total_pages, "results": list(results)}
@@ -201,6 +232,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         "description": "No catalogue is published yet, the database does not answer, or there is too much to do.",
     },
 }
-NO_PAGE: dict[int | str, dict[str, Any]] = {
-    404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."}
+LISTED: dict[int | str, dict[str, Any]] = {
+    307: {"description": f"A page for people has {LARGEST_FOR_PEOPLE} records at most."},
+    404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."},
 }

@@ -14,7 +14,7 @@ from localidades_api.pagination import whole_number
 from localidades_api.renderers import JSON
 from localidades_api.repository.search import Scope
 from localidades_api.router import pages
-from localidades_api.router.answers import NO_PAGE, Catalogue, Exchange, Paging, ReadFrom, envelope_bytes
+from localidades_api.router.answers import LISTED, Catalogue, Exchange, Paging, ReadFrom, envelope_bytes
 from localidades_api.router.keys import NO_KEY, answer_by_key, leave_out_blanks
 from localidades_api.router.parents import describe_state
 from localidades_api.router.queries import STRICT, LocalitiesQuery, NearestQuery, ReleaseQuery, SuggestQuery
@@ -40,7 +40,7 @@ _LOCALITY_ID = Annotated[
 _MATCHES = ("exact", "prefix", "contains", "near")
 
 
-@router.get("/", response_model=Page[Locality], dependencies=STRICT, responses=NO_PAGE)
+@router.get("/", response_model=Page[Locality], dependencies=STRICT, responses=LISTED)
 async def list_localities(
     request: Request, query: Annotated[LocalitiesQuery, Query()], catalogue: ReadFrom
 ) -> Response:

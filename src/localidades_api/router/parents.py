@@ -9,7 +9,7 @@ from starlette.responses import Response
 from localidades_api.filters import MunicipalityId, StateId
 from localidades_api.models import municipalities, states
 from localidades_api.router import pages
-from localidades_api.router.answers import NO_PAGE, Exchange, Paging, ReadFrom, envelope
+from localidades_api.router.answers import LISTED, Exchange, Paging, ReadFrom, envelope
 from localidades_api.router.keys import NO_KEY, answer_by_key, leave_out_blanks
 from localidades_api.router.queries import STRICT, MunicipalitiesQuery, ReleaseQuery, StatesQuery
 from localidades_api.schemas import Municipality, MunicipalityDetail, Page, State
@@ -18,7 +18,7 @@ router = APIRouter()
 router.add_api_route("/municipios/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
 
 
-@router.get("/estados/", response_model=Page[State], dependencies=STRICT, responses=NO_PAGE)
+@router.get("/estados/", response_model=Page[State], dependencies=STRICT, responses=LISTED)
 async def list_states(request: Request, query: Annotated[StatesQuery, Query()], catalogue: ReadFrom) -> Response:
     """List the estados of a release by id."""
     exchange = await Exchange.begin(request, query, catalogue)
@@ -44,7 +44,7 @@ async def get_state(
     )
 
 
-@router.get("/municipios/", response_model=Page[Municipality], dependencies=STRICT, responses=NO_PAGE)
+@router.get("/municipios/", response_model=Page[Municipality], dependencies=STRICT, responses=LISTED)
 async def list_municipalities(
     request: Request, query: Annotated[MunicipalitiesQuery, Query()], catalogue: ReadFrom
 ) -> Response:

@@ -17,7 +17,7 @@ from localidades_api.freshness import is_fresh
 from localidades_api.negotiation import accept_header, choose_media_type
 from localidades_api.renderers import FORMATS, Format
 from localidades_api.router import pages
-from localidades_api.router.answers import NO_PAGE, Catalogue, Exchange, Paging, ReadFrom, envelope
+from localidades_api.router.answers import LISTED, Catalogue, Exchange, Paging, ReadFrom, envelope
 from localidades_api.router.keys import leave_out_blanks
 from localidades_api.router.queries import STRICT, ChangesQuery, ReleaseName, ReleaseQuery, ReleasesQuery
 from localidades_api.schemas import CHANGE_KINDS, LocalityChange, Page, PublishedRelease, Release
@@ -28,7 +28,7 @@ router.add_api_route("/{name}/changes/filter/", leave_out_blanks, dependencies=S
 _CHUNK = 2000  # changes that are read at once
 
 
-@router.get("/", response_model=Page[PublishedRelease], dependencies=STRICT, responses=NO_PAGE)
+@router.get("/", response_model=Page[PublishedRelease], dependencies=STRICT, responses=LISTED)
 async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], catalogue: ReadFrom) -> Response:
     """List the releases there are, oldest first."""
     exchange = await Exchange.begin(request, ReleaseQuery(format=query.format, lang=query.lang), catalogue)
@@ -51,7 +51,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
             "description": "One page of the changes, or as NDJSON all of them.",
             "content": {NDJSON: {"schema": {"type": "string"}}},
         },
-        **NO_PAGE,
+        **LISTED,
     },
 )
 async def list_changes(

@@ -1,6 +1,6 @@
 """The wire: what the answers of the service look like, and what the OpenAPI document says of them."""
 
-from localidades_api.schemas.envelopes import LARGEST_PAGE_SIZE, PAGE_SIZE, Found, Page
+from localidades_api.schemas.envelopes import LARGEST_FOR_PEOPLE, LARGEST_PAGE_SIZE, PAGE_SIZE, Found, Page
 from localidades_api.schemas.places import (
     Locality,
     LocalityDetail,
@@ -33,6 +33,7 @@ from localidades_api.schemas.releases import (
 
 __all__ = [
     "CHANGE_KINDS",
+    "LARGEST_FOR_PEOPLE",
     "LARGEST_PAGE_SIZE",
     "PAGE_SIZE",
     "ChangeKind",

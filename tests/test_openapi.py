@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
@@ -16,10 +17,12 @@ from fastapi import FastAPI
 from localidades_api import __version__
 from localidades_api.app import create_app
 from localidades_api.settings import Settings
-from tests.conftest import LOCALIDADES
+from tests.catalogue import many, write_catalogue
+from tests.conftest import LOCALIDADES, await_release, client_of, execute, import_into, running_app
 from tests.wire import run
 
 INDEX = "/api/census/"
+STATIC = {"release": "2018-09", "name": "2018-09", "since": "2012-06"}  # what names releases, without a service
 Document = dict[str, Any]
 
 
@@ -187,8 +190,46 @@ def test_answer_of_another_shape_does_not_keep_to_the_schema(document: Document)
         assert not jsonschema_rs.is_valid(schema, wrong)
 
 
-async def test_document_served_is_the_one_of_the_code(client: httpx.AsyncClient, document: Document) -> None:
-    assert (await client.get("/openapi.json")).json() == document
+async def test_document_served_is_the_one_of_the_code_but_for_the_releases(
+    client: httpx.AsyncClient, document: Document
+) -> None:
+    served = (await client.get("/openapi.json")).json()
+    assert served != document
+    for _, operation in operations(served):
+        for parameter in operation.get("parameters", []):
+            if parameter["name"] in STATIC:
+                example = STATIC[parameter["name"]]
+                parameter["schema"]["examples"] = [example]
+                parameter.update({"example": example} if "example" in parameter else {})
+    assert served == document
+
+
+async def test_document_names_the_releases_that_there_are_at_the_moment(database: str, tmp_path: Path) -> None:
+    async with running_app(database) as app, client_of(app) as client:
+        assert await named_releases(client) == STATIC
+        published = ["2019-01", "2020-01", "2021-01"]
+        for index, (release, since) in enumerate(zip(published, ["2019-01", *published], strict=False)):
+            await import_into(database, write_catalogue(tmp_path / f"{release}.csv", many(20 + index)))
+            await await_release(client, release)
+            assert await named_releases(client) == {"release": release, "name": release, "since": since}
+            changes = (await client.get(f"{INDEX}releases/{release}/changes/?since={since}")).json()
+            assert changes["quantity"] == (release != since)
+        execute(database, "UPDATE current_release SET release_id = (SELECT id FROM releases WHERE name = '2020-01')")
+        await await_release(client, "2020-01")
+        assert await named_releases(client) == {"release": "2020-01", "name": "2020-01", "since": "2019-01"}
+
+
+async def named_releases(client: httpx.AsyncClient) -> dict[str, str]:
+    """Return what the served document gives as examples of the parameters that name releases."""
+    found: dict[str, str] = {}
+    for _, operation in operations((await client.get("/openapi.json")).json()):
+        for parameter in operation.get("parameters", []):
+            if parameter["name"] in STATIC:
+                [example] = parameter["schema"]["examples"]
+                assert parameter.get("example", example) == example
+                assert parameter["required"] == ("example" in parameter)
+                assert found.setdefault(parameter["name"], example) == example
+    return found
 
 
 def test_document_printed_by_the_command_is_the_one_served(document: Document) -> None:

@@ -77,7 +77,7 @@ class LocalityFilters(BaseModel):
             max_length=LONGEST_TEXT,
             description="Words of the name, in any order, each at least its beginning; case, accents and punctuation"
             " do not matter.",
-            examples=["cartagena fracc"],
+            examples=["jose san"],
         ),
     ] = None
 

@@ -1,6 +1,8 @@
-"""What FastAPI does not say of itself in the OpenAPI document: headers, problems, and the browsable pages."""
+"""What FastAPI does not say of itself in the OpenAPI document: headers, problems, browsable pages, and examples."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from functools import lru_cache
 from typing import Any
 
 from fastapi import FastAPI
@@ -17,7 +19,9 @@ from localidades_api.errors import (
 )
 from localidades_api.freshness import CACHE_CONTROL
 from localidades_api.problems import problem_document
+from localidades_api.releases import ReleaseTracker
 from localidades_api.renderers import FORMATS
+from localidades_api.router import Catalogue
 
 _DESCRIPTION = """
 Every locality of Mexico with its official keys, from INEGI's *Catálogo Único de Claves de Áreas Geoestadísticas
@@ -56,11 +60,11 @@ _LINK = (
 
 
 def describe(app: FastAPI) -> None:
-    """Make `app.openapi()` tell all of it; the document is made once."""
+    """Make `app.openapi()` tell all of it; the document is made once, and once more for the releases that there are."""
     app.description = _DESCRIPTION
     generate = app.openapi
 
-    def openapi() -> dict[str, Any]:
+    def describe_all() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = generate()
             for path, operations in document["paths"].items():
@@ -69,7 +73,41 @@ def describe(app: FastAPI) -> None:
             app.openapi_schema = document
         return app.openapi_schema
 
+    @lru_cache(maxsize=1)
+    def describe_with(current: str, previous: str) -> dict[str, Any]:
+        document = deepcopy(describe_all())
+        for parameter in _parameters(document):
+            _name_release(parameter, current, previous)
+        return document
+
+    def openapi() -> dict[str, Any]:
+        catalogue: Catalogue | None = getattr(app.state, "catalogue", None)  # there while the service runs
+        held = _newest(catalogue.releases) if catalogue else None
+        return describe_with(*held) if held else describe_all()
+
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way of extending it
+
+
+def _newest(releases: ReleaseTracker) -> tuple[str, str] | None:
+    """Return the names of the release that is served and of the one before it, which is itself if it is the first."""
+    if releases.served not in releases.every:
+        return None
+    place = releases.every.index(releases.served)
+    return releases.served.name, releases.every[max(place - 1, 0)].name
+
+
+def _parameters(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            yield from operation.get("parameters", ())
+
+
+def _name_release(parameter: dict[str, Any], current: str, previous: str) -> None:
+    """Give a parameter that names a release one that there is, so that what /docs fills in is answered."""
+    if name := {"release": current, "name": current, "since": previous}.get(parameter["name"]):
+        parameter["schema"]["examples"] = [name]
+        if "example" in parameter:
+            parameter["example"] = name
 
 
 def _describe_operation(operation: dict[str, Any], *, is_census: bool) -> None:

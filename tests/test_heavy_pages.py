@@ -48,6 +48,17 @@ def heavy(word: str) -> Iterator[Place]:
 PLACES = list(heavy("nuevo"))
 KEYS = [place.cvegeo for place in PLACES]
 ESTADO = Place("010010001", "Aguascalientes")
+# A locality that each of the many releases has.
+HISTORY = f"""
+SET session_replication_role = replica;
+DO $$ DECLARE number integer; BEGIN
+  FOR number IN SELECT id FROM releases WHERE name LIKE 'xx%' LOOP
+    EXECUTE format('CREATE TABLE localities_h%1$s PARTITION OF localities FOR VALUES IN (%1$s)', number);
+    INSERT INTO localities SELECT (jsonb_populate_record(l, jsonb_build_object('release_id', number))).*
+      FROM localities l JOIN releases r ON r.id = l.release_id WHERE r.name = '{NEW}' AND l.id = 200010001;
+  END LOOP;
+END $$
+"""  # noqa: S608  # of ours
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +78,9 @@ async def client(
         for name, word in ((OLD, "viejo"), (NEW, "nuevo")):
             places = [ESTADO, *(replace(place, nombre=place.nombre.replace("nuevo", word)) for place in PLACES)]
             await import_into(url, write_catalogue(folder / f"{name[0]}.csv", places), release=name)
+        connection = await asyncpg.connect(url)
+        await connection.execute(HISTORY)
+        await connection.close()
         async with running_app(url) as app, client_of(app) as client:
             yield client
 
@@ -223,6 +237,12 @@ async def test_page_shows_as_much_of_the_json_as_it_has_room_for(client: httpx.A
     assert shown.body.endswith("\n…")
     assert body.startswith(shown.body.removesuffix("…"))
     assert HEAVIEST - 200 < len(answer.content) < HEAVIEST
+
+
+async def test_page_of_a_locality_shows_what_the_newest_hundred_releases_have(client: httpx.AsyncClient) -> None:
+    page = Page.of(await client.get(f"{LOCALIDADES}200010001/?format=api&release={NEW}"))
+    assert len(page.rows()) == 100 < RELEASES
+    assert [row[0] for row in page.rows()[-2:]] == [OLD, NEW]
 
 
 @pytest.mark.parametrize(

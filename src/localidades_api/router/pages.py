@@ -9,7 +9,7 @@ from pydantic_core import from_json
 from localidades_api.drawings import CHARTED, draw_map, draw_releases
 from localidades_api.filters import LocalityFilters, state_of
 from localidades_api.router.answers import Catalogue
-from localidades_api.schemas import Release
+from localidades_api.schemas import LARGEST_FOR_PEOPLE, Release
 
 _NEIGHBOURS = 8
 _COMPARED = 12  # releases whose changes are counted; the first look at each takes a second
@@ -46,8 +46,8 @@ async def of_locality(
     locality: Mapping[str, Any],
     describe: Any,  # noqa: ANN401
 ) -> dict[str, Any]:
-    """Return a locality's neighbours, the map of them, and what each release has under its key."""
-    history = await catalogue.repository.list_history(release, locality["id"])
+    """Return a locality's neighbours, the map of them, and what the newest releases have under its key."""
+    history = (await catalogue.repository.list_history(release, locality["id"]))[-LARGEST_FOR_PEOPLE:]
     if locality["latitud"] is None:
         return {"history": history, "nearby": [], "drawing": None}
     found = await catalogue.search.nearest(release, locality["latitud"], locality["longitud"], _NEIGHBOURS + 1)

@@ -7,7 +7,7 @@ held is fetched once, however many ask for it. A newly published release is fetc
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from localidades_api.census import CENSUS_HEADERS, LOCALIDADES
@@ -23,8 +23,7 @@ from localidades_api.selections import Selections
 
 _log = logging.getLogger("uvicorn.error")
 
-_BULK = 48  # pages a statement, some 200 kB
-_AT_ONCE = 6  # pages that are stored before requests get their turn, in a fifth of a millisecond
+_BULK = 48  # pages a statement, some 200 kB: in smaller ones a release is not all there when requests see it
 _OVERHEAD = 600  # bytes that a page takes besides its body: the Link header, objects
 _LAG = 0.1  # seconds: standbys that are no further behind have a new release before it is asked of them
 _PATIENCE = 1.2  # seconds that requests wait for a new release's pages before they see it without
@@ -199,9 +198,12 @@ class PageCache:
                 last = min(first + _BULK - 1, total)
                 if all(shelf.pages[first : last + 1]):
                     continue
+                began = time.monotonic()
                 texts = await self._list_pages(shelf.release, first, last)
-                if not await _fill(shelf, first, texts):
-                    break
+                pages = [_store(shelf.release, number, text) for number, text in enumerate(texts, first)]
+                if not all(shelf.put(number, page) for number, page in enumerate(pages, first)):
+                    break  # the shelf is full
+                await asyncio.sleep((time.monotonic() - began) / 2)  # a third of the time is for requests alone
             await self._selections.foresee(shelf.release)
         except DatabaseUnavailableError as error:
             _log.warning("The pages of release %s can't be fetched: %s", shelf.release.name, error)
@@ -209,17 +211,6 @@ class PageCache:
         shelf.is_warm = True
         amount = f"all {total}" if shelf.held == total else f"{shelf.held} of {total}"
         _log.info("The page cache holds %s pages of release %s.", amount, shelf.release.name)
-
-
-async def _fill(shelf: Shelf, first: int, texts: Sequence[str]) -> bool:
-    """Store pages, and tell whether there was room for all; half of the time is for requests."""
-    for start in range(0, len(texts), _AT_ONCE):
-        began = time.perf_counter()
-        for number, text in enumerate(texts[start : start + _AT_ONCE], first + start):
-            if not shelf.put(number, _store(shelf.release, number, text)):
-                return False
-        await asyncio.sleep(time.perf_counter() - began)
-    return True
 
 
 def page_headers(release: Release, format_: Format, number: int) -> dict[str, str]:

@@ -38,7 +38,7 @@ class Load:
     seconds: float
     rate: float = 0  # a second; 0 is one after the other on each connection
     due: deque[float] = field(default_factory=deque)
-    idle: list["Connection"] = field(default_factory=list)
+    idle: deque["Connection"] = field(default_factory=deque)  # by turns: a silent one would be closed
     answers: list[tuple[int, float]] = field(default_factory=list)  # status, seconds since it was due
     chance: Random = field(default_factory=lambda: Random(1))  # noqa: S311  # the same pages in every run
 
@@ -48,14 +48,14 @@ class Load:
         opened = [
             (await loop.create_connection(lambda: Connection(self), *self.address))[1] for _ in range(connections)
         ]
-        self.idle = list(opened)
+        self.idle.extend(opened)
         began, sent = time.perf_counter(), 0
         while (now := time.perf_counter() - began) < self.seconds:
             count = int(now * self.rate) if self.rate else sent + len(self.idle)
             self.due.extend(began + number / self.rate if self.rate else began + now for number in range(sent, count))
             sent = count
             while self.due and self.idle:
-                self.idle.pop().ask(self.due.popleft())
+                self.idle.popleft().ask(self.due.popleft())
             await asyncio.sleep(0.001)
         for connection in opened:
             connection.transport.abort()

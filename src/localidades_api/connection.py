@@ -23,7 +23,7 @@ from localidades_api.errors import (
     RequestTimeoutError,
     UriTooLongError,
 )
-from localidades_api.metrics import REQUESTS_REFUSED
+from localidades_api.metrics import TALLY
 from localidades_api.page_cache import on_wire
 from localidades_api.problems import problem_response
 
@@ -181,7 +181,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _refuse(self, error: RequestError) -> None:
         """Say, when it is its turn, why nothing more is read."""
         _log.info("refused a client: %s %s", error.status, error.slug)
-        REQUESTS_REFUSED.labels(error.slug).inc()
+        TALLY.refused[error.slug] += 1
         self._refusal = self._problem(error)
         self._leaving = True
         if not self._is_answering():

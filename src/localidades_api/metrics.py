@@ -7,6 +7,7 @@ much beside a page that is held: what each request counts stays in plain Python 
 
 import os
 from bisect import bisect_left
+from collections import Counter as Counted
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -98,6 +99,7 @@ class Tally:
         self.in_flight = 0
         self.page_hits = 0
         self.page_misses = 0
+        self.refused: Counted[str] = Counted()
         self._durations: dict[tuple[str, int], list[float]] = {_HELD: _empty()}
 
     def count(self, operation: str, status: int, seconds: float) -> None:
@@ -115,6 +117,9 @@ class Tally:
         PAGE_CACHE_REQUESTS.labels("hit").inc(self.page_hits)
         PAGE_CACHE_REQUESTS.labels("miss").inc(self.page_misses)
         self.page_hits = self.page_misses = 0
+        for reason, count in self.refused.items():
+            REQUESTS_REFUSED.labels(reason).inc(count)
+        self.refused.clear()
         durations, self._durations = self._durations, {}
         for (operation, status), (*counts, seconds) in durations.items():
             REQUEST_DURATION.labels(operation, status).add(counts, seconds)

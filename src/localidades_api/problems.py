@@ -24,7 +24,7 @@ from localidades_api.errors import (
     RequestError,
 )
 from localidades_api.languages import LANGUAGES, Language, preferred_language
-from localidades_api.metrics import REQUESTS_REFUSED
+from localidades_api.metrics import TALLY
 from localidades_api.renderers import Format, Renderer, View, select_renderer
 
 _log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ def problem_response(request: Request, error: Exception) -> Response:
     """Answer an error; of one that was not foreseen the log has the cause and the client only that it happened."""
     known = _translate(error)
     if isinstance(known, OverloadedError):  # no fault, and there may be very much of it
-        REQUESTS_REFUSED.labels(known.slug).inc()
+        TALLY.refused[known.slug] += 1
     elif known.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _log_fault(known, error)
     return problem_of(request, known)

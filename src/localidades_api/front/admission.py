@@ -35,7 +35,7 @@ class Admission:
         self._inner = inner
         self._max_in_flight = max_in_flight
         self._max_waiting = max_waiting
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Future[bool]] = deque()
         self._coming = 0
         self._refused = 0
         self._next_line = 0.0
@@ -103,27 +103,35 @@ class Admission:
 
     async def _wait(self, receive: Receive) -> bool:
         """Tell whether a place has been given in time, before the client has hung up."""
-        place = asyncio.get_running_loop().create_future()
-        began = time.monotonic()
+        loop = asyncio.get_running_loop()
+        place: asyncio.Future[bool] = loop.create_future()
+
+        def give_up(_: object = None) -> None:
+            if not place.done():
+                place.set_result(False)
+                self._waiting.remove(place)
+
+        began = loop.time()
+        late = loop.call_later(_LONGEST_WAIT, give_up)
         hanging_up = asyncio.create_task(_hang_up(receive))
+        hanging_up.add_done_callback(give_up)
         self._waiting.append(place)
         try:
-            await asyncio.wait({place, hanging_up}, timeout=_LONGEST_WAIT, return_when=asyncio.FIRST_COMPLETED)
+            return await asyncio.shield(place)
         except asyncio.CancelledError:
-            if place.done():
+            give_up()
+            if place.result():
                 self._leave()
             raise
         finally:
+            late.cancel()
             hanging_up.cancel()
-            if not place.done():
-                self._waiting.remove(place)
-        already_waited.set(time.monotonic() - began)
-        return place.done()
+            already_waited.set(loop.time() - began)
 
     def _leave(self) -> None:
         """Give the place to whoever has waited longest."""
         if self._waiting:
-            self._waiting.popleft().set_result(None)
+            self._waiting.popleft().set_result(True)
         else:
             self.in_flight -= 1
 

@@ -8,7 +8,7 @@ from starlette.types import Scope, Send
 from localidades_api.census import complete, is_census
 from localidades_api.errors import LocalidadesError
 from localidades_api.fast_path import ReadyAnswer
-from localidades_api.metrics import REQUESTS_REFUSED
+from localidades_api.metrics import TALLY
 from localidades_api.page_cache import on_wire
 from localidades_api.problems import problem_of
 
@@ -17,7 +17,7 @@ _CHOOSE = (b"accept", b"accept-language")
 
 def refuse(scope: Scope, error: LocalidadesError) -> ReadyAnswer:
     """Return an error as the problem that routing would make of it; `error` is one that is raised again and again."""
-    REQUESTS_REFUSED.labels(error.slug).inc()
+    TALLY.refused[error.slug] += 1
     wishes = [part for part in scope["query_string"].split(b"&") if part.startswith((b"format=", b"lang="))]
     headers = [header for header in scope["headers"] if header[0] in _CHOOSE]
     root, has_body = scope.get("root_path", ""), scope["method"] != "HEAD"

@@ -142,12 +142,13 @@ async def _command(url: str, *arguments: str) -> None:
 
 async def _publish(url: str, source: Path, run: _Run) -> None:
     names: list[str] = []
+    started = time.monotonic()
     while True:
-        await asyncio.sleep(_PUBLICATION_INTERVAL / 2)
+        due = started + _PUBLICATION_INTERVAL * (len(names) + 0.5)
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
         names.append(f"soak-{len(names) + 1}")
         await _command(url, "import", str(_variant(source, len(names))), "--release", names[-1])
         run.published += 1
-        await asyncio.sleep(_PUBLICATION_INTERVAL / 2)
         if len(names) > _KEPT:
             await _command(url, "releases", "retire", names[-1 - _KEPT])
 

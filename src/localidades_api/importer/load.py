@@ -93,11 +93,11 @@ async def publish(connection: AsyncConnection, release_id: int, progress: Progre
 async def settle(connection: AsyncConnection, release_id: int) -> None:
     """Mark the rows of a published release as seen by all, so that searches need not look each one up.
 
-    Autovacuum would do it some minutes later. It takes its time, as that does: services fetch pages meanwhile.
+    Autovacuum would do it some minutes later.
     """
-    connection = await connection.execution_options(isolation_level="AUTOCOMMIT")
-    await connection.execute(text("SET vacuum_cost_delay = '2ms'"))
-    await connection.execute(text(f"VACUUM {partition_of(release_id)}"))
+    await (await connection.execution_options(isolation_level="AUTOCOMMIT")).execute(
+        text(f"VACUUM {partition_of(release_id)}")
+    )
 
 
 def partition_of(release_id: int) -> str:

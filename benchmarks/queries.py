@@ -1,7 +1,7 @@
 """Suggestions, filtered pages and nearest places: what one client waits, what sixteen get, and the plans of all of it.
 
 One client asks in turn over one kept connection, as somebody who types does. The server of each round is a new one, so
-that no filter has been asked for before, and the questions are others.
+that it knows no filter but those that it foresees, and the questions are others.
 """
 
 import http.client

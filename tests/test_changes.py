@@ -4,6 +4,7 @@ import gc
 import hashlib
 import json
 import re
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -392,13 +393,25 @@ async def real(server: str, migrated: str, real_catalogues: Path) -> AsyncIterat
     with new_database(server, migrated) as url:
         for name in ("2012-06", "2018-09"):
             await import_into(url, real_catalogues / f"catun_localidad_{name}.zip")
-        # However busy the machine is: how long a comparison takes is no matter of these tests.
-        async with running_app(url, database_timeout=20) as app, client_of(app) as client:
+        async with running_app(url) as app, client_of(app) as client:
+            for new, old in (("2018-09", "2012-06"), ("2012-06", "2018-09")):
+                await compare_within_two_seconds(client, f"{RELEASES}{new}/changes/?since={old}")
             yield client
     gc.enable()
 
 
-async def test_changes_of_the_real_catalogues_are_counted(real: httpx.AsyncClient) -> None:
+async def compare_within_two_seconds(client: httpx.AsyncClient, target: str) -> None:
+    """Have a comparison made and kept; a machine that is busy with other tests may need a second try, or a tenth."""
+    for _ in range(10):
+        started = time.perf_counter()
+        answer = await client.get(target)
+        taken = time.perf_counter() - started
+        if answer.status_code == 200 and taken < 2:
+            return
+    pytest.fail(f"{target} was answered with {answer.status_code} after {taken:.1f} s.")
+
+
+async def test_changes_of_the_real_catalogues_are_counted_within_two_seconds(real: httpx.AsyncClient) -> None:
     assert (await real.get(RELEASES)).json()["quantity"] == 2
     first = await real.get(f"{RELEASES}2018-09/changes/?since=2012-06")
     assert first.status_code == 200

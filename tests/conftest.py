@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -95,6 +96,27 @@ def execute(url: str, *statements: str) -> None:
     """Run statements, each on its own."""
     for statement in statements:
         in_thread(lambda: asyncio.run(_execute(url, statement)))  # noqa: B023  # it has ended before the next
+
+
+async def _states(url: str) -> list[str]:
+    connection = await asyncpg.connect(url)
+    try:
+        rows = await connection.fetch(
+            "SELECT state FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name = 'localidades-api'"
+        )
+    finally:
+        await connection.close()
+    return [row["state"] for row in rows]
+
+
+def await_idle_connections(url: str) -> int:
+    """Wait until the service's connections to the database have nothing to do, and count them; fail if one goes on."""
+    deadline = time.monotonic() + 10
+    while set(states := in_thread(lambda: asyncio.run(_states(url)))) - {"idle"}:
+        assert time.monotonic() < deadline, states
+        time.sleep(0.05)
+    return len(states)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import asyncpg
 import pytest
 
 from tests.catalogue import Place, write_catalogue
-from tests.conftest import LOCALIDADES, import_into, in_thread, new_database
+from tests.conftest import LOCALIDADES, await_idle_connections, import_into, in_thread, new_database
 from tests.wire import Answer, Live, ask, parse, send, serving
 
 HEADER_TIMEOUT, SEND_TIMEOUT = 1.0, 1.5
@@ -360,31 +360,6 @@ def await_open_files(live: Live, most: int, patience: float) -> float:
         assert time.monotonic() - began < patience, f"{left} files are open, {most} at most should be"
         time.sleep(0.05)
     return time.monotonic() - began
-
-
-def states_of_connections(url: str) -> set[str]:
-    """Return the states of the service's connections to the database."""
-
-    async def ask_database() -> set[str]:
-        connection = await asyncpg.connect(url)
-        try:
-            rows = await connection.fetch(
-                "SELECT state FROM pg_stat_activity"
-                " WHERE datname = current_database() AND application_name = 'localidades-api'"
-            )
-            return {row["state"] for row in rows}
-        finally:
-            await connection.close()
-
-    return in_thread(lambda: asyncio.run(ask_database()))
-
-
-def await_idle_connections(url: str) -> None:
-    """Wait until the service's connections to the database have nothing to do; fail if one goes on."""
-    deadline = time.monotonic() + 10
-    while states_of_connections(url) - {"idle"}:  # one whose statement was cancelled may be gone
-        assert time.monotonic() < deadline, states_of_connections(url)
-        time.sleep(0.05)
 
 
 def assert_stops_at_once(live: Live) -> None:

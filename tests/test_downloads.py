@@ -25,7 +25,15 @@ from fastapi import FastAPI
 from pyarrow import parquet as pq
 
 from tests.catalogue import Place, many, write_catalogue
-from tests.conftest import client_of, import_into, in_thread, new_database, recorded_statements, running_app
+from tests.conftest import (
+    await_idle_connections,
+    client_of,
+    import_into,
+    in_thread,
+    new_database,
+    recorded_statements,
+    running_app,
+)
 from tests.records import Record, in_order, row_of
 from tests.wire import ROOT, Live, ask, serving
 
@@ -537,16 +545,6 @@ def name_of(url: str) -> str:
     return found[1]
 
 
-def states_of_connections(url: str) -> list[str]:
-    """Return the states of the service's connections."""
-    (rows,) = run_sql(
-        url,
-        "SELECT state FROM pg_stat_activity"
-        " WHERE datname = current_database() AND application_name = 'localidades-api'",
-    )
-    return [row["state"] for row in rows]
-
-
 TERMINATE = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
     " WHERE datname = '{}' AND application_name = 'localidades-api'"
@@ -610,7 +608,7 @@ def test_readers_that_stall_hold_no_connection_and_others_are_answered(busy: tup
     live, url = busy
     with stalled(live.base, query), stalled(live.base, query), stalled(live.base, "format=csv", "gzip"):
         for _ in range(5):
-            assert states_of_connections(url) == ["idle"]
+            assert await_idle_connections(url) == 1
             assert_answers(live)
 
 
@@ -688,10 +686,7 @@ def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> N
         while (left := open_files(live)) > before + 1 and time.monotonic() < deadline:
             time.sleep(0.05)
         assert left <= before + 1  # the pool may have opened its second connection
-        while set(states_of_connections(url)) != {"idle"} and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert set(states_of_connections(url)) == {"idle"}
-        assert len(states_of_connections(url)) <= 2
+        assert 1 <= await_idle_connections(url) <= 2
         assert_answers(live)
         log = live.output.read_text()
         assert "Traceback" not in log, log

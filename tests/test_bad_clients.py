@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import asyncpg
 import pytest
 
 from tests.catalogue import Place, write_catalogue

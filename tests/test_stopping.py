@@ -101,11 +101,14 @@ def test_request_that_comes_just_after_the_end_began_is_answered_and_told_so(see
 
 
 class Client:
-    """Asks over a kept connection, again and again, and counts what becomes of it; it asks once for each answer."""
+    """Asks again and again, over one connection or each time a new one, and counts what becomes of it.
 
-    def __init__(self, live: Live, ended: threading.Event, target: str) -> None:
+    It asks once for each answer.
+    """
+
+    def __init__(self, live: Live, ended: threading.Event, target: str, *, keeps: bool) -> None:
         self.seen: Counter[str] = Counter()
-        self._base, self._ended, self._target = live.base, ended, target
+        self._base, self._ended, self._target, self._keeps = live.base, ended, target, keeps
         self._thread = threading.Thread(target=self._ask)
         self._thread.start()
 
@@ -121,6 +124,9 @@ class Client:
                 self.seen[str(response.status)] += 1
                 if response.will_close:
                     self.seen["closed"] += 1
+                    connection = None
+                elif not self._keeps:
+                    connection.close()
                     connection = None
             except (OSError, http.client.HTTPException) as error:
                 self.seen[repr(error)] += 1
@@ -143,7 +149,7 @@ def test_restart_of_the_workers_one_after_the_other_loses_no_request(seeded_data
         while len(before := workers_of(live)) < 2:
             time.sleep(0.05)
         ended = threading.Event()
-        clients = [Client(live, ended, target) for target in (HELD, SLOW) * 4]
+        clients = [Client(live, ended, target, keeps=keeps) for target in (HELD, SLOW) for keeps in (True, False) * 2]
         try:
             time.sleep(0.5)
             live.process.send_signal(signal.SIGHUP)

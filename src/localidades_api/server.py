@@ -1,4 +1,4 @@
-"""The HTTP server: one listening socket, and the processes that answer on it."""
+"""The HTTP server: one port, and the processes that answer on it."""
 
 import asyncio
 import errno
@@ -7,15 +7,18 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from types import FrameType
 from typing import cast
 
 import uvicorn
-from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess
 
 from localidades_api.app import create_app
 from localidades_api.errors import ConfigurationError
@@ -25,6 +28,7 @@ from localidades_api.protocol import ReadyBytesProtocol
 from localidades_api.settings import Settings, read_settings
 
 _BACKLOG = 2048
+_BETWEEN_LOOKS = 0.5  # seconds
 _FIGURES = "PROMETHEUS_MULTIPROC_DIR"  # prometheus-client's
 _WORKER_PATIENCE = 30  # seconds for a new worker to be ready, or for one to say that it is alive, on a busy machine
 _LISTENING_REMEDIES = {
@@ -34,33 +38,58 @@ _LISTENING_REMEDIES = {
 
 
 @contextmanager
-def listen(host: str, port: int) -> Iterator[socket.socket]:
-    """Hold the port from the start, so that a second server learns at once that it is taken.
+def listen(host: str, port: int, *, workers: int = 1) -> Iterator[list[socket.socket]]:
+    """Hold the port from the start, so that a second server learns at once that it is taken: a socket for each worker.
 
     Raises ConfigurationError where the address can't be had.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listeners = _open(family, (host, port), workers)
     except OSError as error:
         remedy = _LISTENING_REMEDIES.get(error.errno or 0, "choose a --host that is an address of this machine")
         reason = str(error.strerror).partition(" (")[0]
         raise ConfigurationError(f"Can't listen on {host} port {port} ({reason}): {remedy}.") from error
     except UnicodeError as error:
         raise ConfigurationError("Can't listen: --host is no name of a host.") from error
-    with listener:
-        yield listener
+    with ExitStack() as stack:
+        yield [stack.enter_context(listener) for listener in listeners]
 
 
-def run_server(listeners: Sequence[socket.socket], workers: int, settings: Settings) -> None:
-    """Answer requests until SIGINT or SIGTERM, and for a while longer those that are under way."""
+def _open(family: socket.AddressFamily, address: tuple[str, int], count: int) -> list[socket.socket]:
+    """Open sockets on one port, among which Linux deals new connections out (decision 0014)."""
+    if count == 1 or sys.platform != "linux":
+        return [socket.create_server(address, family=family, backlog=_BACKLOG)] * count
+    with ExitStack() as opened:
+        first = opened.enter_context(socket.socket(family))
+        first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            first.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        first.bind(address)  # not to share yet: it must fail where another server is
+        first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        first.listen(_BACKLOG)
+        others = [
+            opened.enter_context(
+                socket.create_server(first.getsockname(), family=family, backlog=_BACKLOG, reuse_port=True)
+            )
+            for _ in range(1, count)
+        ]
+        opened.pop_all()
+    return [first, *others]
+
+
+def run_server(listeners: Sequence[Sequence[socket.socket]], settings: Settings) -> None:
+    """Answer requests until SIGINT or SIGTERM, and for a while longer those that are under way.
+
+    Each of the listeners is what one worker listens on.
+    """
     protocol = partial(ReadyBytesProtocol, header_timeout=settings.header_timeout, send_timeout=settings.send_timeout)
     config = uvicorn.Config(
         "localidades_api.server:create_worker_app",
         factory=True,
         http=cast("type[asyncio.Protocol]", protocol),  # it is called to make one
         ws="none",  # whatever is installed beside the service
-        workers=workers,
+        workers=1,  # a supervisor
         server_header=False,
         access_log=False,  # a line a request costs more than the request; see `logs`
         log_config=log_config(settings.log_format, settings.log_level),
@@ -70,11 +99,41 @@ def run_server(listeners: Sequence[socket.socket], workers: int, settings: Setti
         timeout_graceful_shutdown=settings.shutdown_timeout,
     )
     with suppress(KeyboardInterrupt):
-        if workers > 1:
+        if len(listeners) > 1:
             with _shared_figures():
-                Multiprocess(config, sockets=list(listeners)).run()
+                _Supervisors(config, listeners).run()
         else:
-            uvicorn.Server(config).run(sockets=list(listeners))
+            uvicorn.Server(config).run(sockets=list(listeners[0]))
+
+
+class _Supervisors:
+    """What uvicorn's supervisor does, for several: one gives all of its workers the same sockets."""
+
+    def __init__(self, config: uvicorn.Config, listeners: Sequence[Sequence[socket.socket]]) -> None:
+        self._each = [Multiprocess(config, list(sockets)) for sockets in listeners]
+        for number in SIGNALS:
+            signal.signal(number, self._tell)
+
+    def _tell(self, number: int, _: FrameType | None) -> None:
+        for supervisor in self._each:
+            supervisor.signal_queue.append(number)
+
+    def run(self) -> None:
+        """Keep a worker on each socket until a signal ends it, or one can't start."""
+        for supervisor in self._each:
+            supervisor.init_processes()
+        while not self._should_exit():
+            time.sleep(_BETWEEN_LOOKS)
+            for supervisor in self._each:
+                supervisor.handle_signals()
+                supervisor.keep_subprocess_alive()
+        for supervisor in self._each:
+            supervisor.terminate_all()
+        for supervisor in self._each:
+            supervisor.join_all()
+
+    def _should_exit(self) -> bool:
+        return any(supervisor.should_exit.is_set() for supervisor in self._each)
 
 
 @contextmanager

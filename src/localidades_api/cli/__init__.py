@@ -69,14 +69,14 @@ def serve(
         from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
 
         settings = read_settings()
-        ports = [port, *filter(None, [settings.operations_port])]
         with ExitStack() as stack:
-            listeners = [stack.enter_context(listen(host, one)) for one in ports]
+            listeners = stack.enter_context(listen(host, port, workers=workers))
+            shared = [stack.enter_context(listen(host, one))[0] for one in filter(None, [settings.operations_port])]
             url = stack.enter_context(ready_database(settings))
             # Worker processes read their settings from the environment, as this one did.
             os.environ["DATABASE_URL"] = url
             print_where_to_look(url, settings, listeners[0].getsockname())
-            run_server(listeners, workers, settings)
+            run_server([[listener, *shared] for listener in listeners], settings)
 
 
 @app.command("import", epilog=end_of_help("import"))

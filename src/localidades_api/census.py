@@ -12,6 +12,7 @@ from localidades_api.problems import problem_response
 
 PREFIX = "/api/census"
 LOCALIDADES = f"{PREFIX}/localidades/"
+_BELOW = f"{PREFIX}/"
 
 WITH_BODY = "localidades.with_body"  # in the scope: False for a HEAD, which need not make what is not sent
 OPERATION = "localidades.operation"  # in the scope, once it is known: the name of the function that answers
@@ -34,7 +35,8 @@ _PREFLIGHT = {
 
 def is_census(scope: Scope) -> bool:
     """Tell whether a request is for something of the census."""
-    return f"{scope['path']}/".startswith(f"{PREFIX}/")
+    path: str = scope["path"]
+    return path.startswith(_BELOW) or path == PREFIX
 
 
 def complete(headers: MutableHeaders) -> None:

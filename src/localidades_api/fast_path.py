@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple, get_args
 
 from cachetools import LRUCache
@@ -130,8 +130,9 @@ class FastPath:
 
         return send_and_keep
 
-    @property
+    @cached_property
     def _pages(self) -> PageCache:
+        """Look the pages up once: Starlette's state is asked through a method of Python, for each request."""
         pages: PageCache = self._app.state.catalogue.pages
         return pages
 

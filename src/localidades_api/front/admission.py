@@ -5,6 +5,7 @@ on doing so after the load has gone: most of what it works on is wanted by nobod
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import deque
@@ -24,6 +25,20 @@ _QUIET = 10.0  # seconds between two lines of log about what is refused
 _OVERLOADED = OverloadedError()
 
 
+class _Place:
+    """What a request waits for; its turn ends when the place is given, the client hangs up, or it is too late."""
+
+    def __init__(self, turn: asyncio.Timeout) -> None:
+        self.turn = turn
+        self.is_given = False
+
+    def give(self) -> None:
+        """End the waiting: no task besides the request's own is needed for that."""
+        self.is_given = True
+        if not self.turn.expired():
+            self.turn.reschedule(0)
+
+
 class Admission:
     """Lets so many requests in at one time, and so many wait; what is at hand, probes and static files always pass.
 
@@ -35,7 +50,7 @@ class Admission:
         self._inner = inner
         self._max_in_flight = max_in_flight
         self._max_waiting = max_waiting
-        self._waiting: deque[asyncio.Future[bool]] = deque()
+        self._waiting: deque[_Place] = deque()
         self._coming = 0
         self._refused = 0
         self._next_line = 0.0
@@ -104,34 +119,27 @@ class Admission:
     async def _wait(self, receive: Receive) -> bool:
         """Tell whether a place has been given in time, before the client has hung up."""
         loop = asyncio.get_running_loop()
-        place: asyncio.Future[bool] = loop.create_future()
-
-        def give_up(_: object = None) -> None:
-            if not place.done():
-                place.set_result(False)
-                self._waiting.remove(place)
-
         began = loop.time()
-        late = loop.call_later(_LONGEST_WAIT, give_up)
-        hanging_up = asyncio.create_task(_hang_up(receive))
-        hanging_up.add_done_callback(give_up)
-        self._waiting.append(place)
-        try:
-            return await asyncio.shield(place)
-        except asyncio.CancelledError:
-            give_up()
-            if place.result():
-                self._leave()
-            raise
-        finally:
-            late.cancel()
-            hanging_up.cancel()
-            already_waited.set(loop.time() - began)
+        place = _Place(asyncio.timeout(_LONGEST_WAIT))
+        with contextlib.suppress(TimeoutError):  # it is ended early when a place is given
+            try:
+                async with place.turn:
+                    self._waiting.append(place)
+                    await _hang_up(receive)
+            except asyncio.CancelledError:
+                if place.is_given:
+                    self._leave()
+                raise
+            finally:
+                if not place.is_given:
+                    self._waiting.remove(place)
+                already_waited.set(loop.time() - began)
+        return place.is_given
 
     def _leave(self) -> None:
         """Give the place to whoever has waited longest."""
         if self._waiting:
-            self._waiting.popleft().set_result(True)
+            self._waiting.popleft().give()
         else:
             self.in_flight -= 1
 

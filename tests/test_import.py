@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Self
 
+import asyncpg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -628,3 +629,33 @@ async def test_import_without_a_watcher_is_silent(
     finally:
         await database.dispose()
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("longer", [0.5, None], ids=["a while", "for good"])
+async def test_rows_are_marked_as_seen_by_all_once_what_began_before_the_import_has_ended(
+    seeded_database: str, next_catalogue: Path, longer: float | None
+) -> None:
+    """Else each row that a search finds by an index is looked up, until autovacuum comes by."""
+
+    async def import_it() -> None:
+        await import_into(seeded_database, next_catalogue)
+
+    reader, watcher = await asyncpg.connect(seeded_database), await asyncpg.connect(seeded_database)
+    try:
+        await reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM releases")
+        importing = asyncio.create_task(import_it())
+        while await watcher.fetchval("SELECT count(*) FROM releases") < 2:  # noqa: ASYNC110  # it is polled
+            await asyncio.sleep(0.02)
+        if longer is not None:
+            await asyncio.sleep(longer)
+            await reader.execute("COMMIT")
+        async with asyncio.timeout(10):
+            await importing
+        marked = await watcher.fetchval(
+            "SELECT relallvisible = relpages FROM pg_class"
+            " WHERE relname = (SELECT 'localities_r' || release_id FROM current_release)"
+        )
+        assert marked is (longer is not None)
+    finally:
+        await reader.close()
+        await watcher.close()

@@ -127,6 +127,29 @@ async def test_older_release_by_name_is_served_whole(seeded_database: str, next_
         assert (beyond.status_code, beyond.json()["total_pages"]) == (404, 3)
 
 
+async def test_statements_are_planned_once_however_many_releases_there_are(
+    seeded_database: str, next_catalogue: Path
+) -> None:
+    """With two releases Postgres would choose to plan each run anew, which takes longer than most runs."""
+    await import_into(seeded_database, next_catalogue)
+    targets = (
+        "suggest/?q=loc",
+        "nearest/?lat=21&lon=-102",
+        "10010001/",
+        "?municipio_id=1001",
+        "?search=uno",
+        "?page=3",
+    )
+    async with running_app(seeded_database, pool_size=1) as app, client_of(app) as client:
+        for target in [f"{LOCALIDADES}{target}" for target in targets] * 7:
+            assert (await client.get(target)).status_code == 200
+        async with app.state.database.connect() as lent:
+            driver = (await lent.get_raw_connection()).driver_connection
+            planned = await driver.fetch("SELECT statement, generic_plans, custom_plans FROM pg_prepared_statements")
+    assert [row["statement"] for row in planned if row["custom_plans"]] == []
+    assert sum(row["generic_plans"] >= 7 for row in planned) >= len(targets)  # as often as it was asked
+
+
 async def test_release_published_a_moment_ago_is_known_by_name_at_once(
     seeded_database: str, next_catalogue: Path
 ) -> None:

@@ -177,14 +177,18 @@ def test_sessions_of_the_service_are_bounded(roles: Roles) -> None:
             async with database.connect() as lent:
                 driver = (await lent.get_raw_connection()).driver_connection
                 assert driver is not None
-                names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
-                return {name: await driver.fetchval(f"SHOW {name}") for name in names}
+                return {name: await driver.fetchval(f"SHOW {name}") for name in expected}
         finally:
             await database.dispose()
 
+    expected = {
+        "statement_timeout": "2700ms",
+        "lock_timeout": "1500ms",
+        "idle_in_transaction_session_timeout": "3s",
+        "jit": "off",
+    }
     with serving(roles.url(roles.reader)):
         shown = in_thread(lambda: asyncio.run(settings()))
-    expected = {"statement_timeout": "2700ms", "lock_timeout": "1500ms", "idle_in_transaction_session_timeout": "3s"}
     assert shown == expected
 
 

@@ -4,6 +4,7 @@ The release's partition is a table of its own until the last moment, so readers 
 for a lock; and since all of it is one transaction, an import that is killed at any step leaves nothing (decision 0003).
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from localidades_api.importer.progress import Progress, Step
 from localidades_api.importer.transform import Catalogue, Locality, Municipality, State
 
 _CHUNK = 5000
+_SETTLING = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between looks
 _COLUMNS = ("release_id", "position", *Locality._fields, "folded", "prominence")
 
 
@@ -93,11 +95,17 @@ async def publish(connection: AsyncConnection, release_id: int, progress: Progre
 async def settle(connection: AsyncConnection, release_id: int) -> None:
     """Mark the rows of a published release as seen by all, so that searches need not look each one up.
 
-    Autovacuum would do it some minutes later.
+    They are, once every statement that began before the publication has ended. Where one goes on for longer than this
+    waits, autovacuum does it some minutes later.
     """
-    await (await connection.execution_options(isolation_level="AUTOCOMMIT")).execute(
-        text(f"VACUUM {partition_of(release_id)}")
-    )
+    autocommit = await connection.execution_options(isolation_level="AUTOCOMMIT")
+    partition = partition_of(release_id)
+    for pause in _SETTLING:
+        await autocommit.execute(text(f"VACUUM {partition}"))
+        is_settled = text("SELECT relallvisible = relpages FROM pg_class WHERE oid = to_regclass(:name)")
+        if (await autocommit.execute(is_settled, {"name": partition})).scalar_one_or_none() is not False:
+            return
+        await asyncio.sleep(pause)
 
 
 def partition_of(release_id: int) -> str:

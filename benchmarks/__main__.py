@@ -1,15 +1,12 @@
 """The benchmark: `make bench`, or `make bench ARGS="--quick"`."""
 
 import argparse
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from benchmarks.contenders import PEERS_BIN, check_tools
 from benchmarks.database import count_localities, seeded_postgres
@@ -17,7 +14,7 @@ from benchmarks.downloads import measure_downloads
 from benchmarks.figures import measure_import, measure_memory, measure_startup, measure_walk
 from benchmarks.lab import Lab, Options
 from benchmarks.machine import describe_machine
-from benchmarks.processes import ROOT, BenchmarkError
+from benchmarks.processes import ROOT, BenchmarkError, unwind_at_sigterm
 from benchmarks.publication import measure_publication
 from benchmarks.queries import measure_queries
 from benchmarks.report import render
@@ -33,7 +30,7 @@ _PARTS = ("throughput", "startup", "memory", "walk", "imports", "sizes", "public
 def main() -> None:
     """Measure, print the tables, write results.json, table.md and plot.svg."""
     arguments = _read_arguments()
-    signal.signal(signal.SIGTERM, _end)
+    unwind_at_sigterm()
     try:
         check_tools()
         arguments.output.mkdir(parents=True, exist_ok=True)
@@ -110,11 +107,6 @@ def _plot(folder: Path) -> None:
     """Draw in the peers' environment, which has matplotlib."""
     places = [str((folder / name).resolve()) for name in ("results.json", "plot.svg")]
     subprocess.run([str(PEERS_BIN / "python"), "-m", "benchmarks.plot", *places], cwd=ROOT, check=True)
-
-
-def _end(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001  # the signature of a handler
-    """Unwind on SIGTERM, so that every server is stopped."""
-    raise SystemExit(128 + signum)
 
 
 if __name__ == "__main__":

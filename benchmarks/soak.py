@@ -31,7 +31,7 @@ from benchmarks import questions
 from benchmarks.contenders import COMMAND
 from benchmarks.database import count_localities, environment, read_value, seeded_postgres, write_catalogue
 from benchmarks.paced import read_answer
-from benchmarks.processes import PATH, ROOT, BenchmarkError, Server, free_port, serving
+from benchmarks.processes import PATH, ROOT, BenchmarkError, Server, free_port, serving, unwind_at_sigterm
 
 _CLIENTS = 16
 _CAPACITY_SECONDS = 8.0
@@ -221,6 +221,7 @@ def _print(run: _Run, started: float) -> None:
 
 def main() -> None:
     """Run the soak and print its figures."""
+    unwind_at_sigterm()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10)
     arguments = parser.parse_args()

@@ -30,8 +30,8 @@ def two_workers(seeded_database: str) -> Iterator[Live]:
         yield live
 
 
-def await_text(live: Live, text: str, count: int) -> None:
-    deadline = time.monotonic() + 30
+def await_text(live: Live, text: str, count: int, patience: float = 30) -> None:
+    deadline = time.monotonic() + patience
     while live.output.read_text().count(text) < count:
         assert time.monotonic() < deadline, live.output.read_text()
         time.sleep(0.05)
@@ -85,3 +85,11 @@ def test_connections_to_a_worker_that_was_killed_are_answered_by_its_successor(t
     os.kill(worker, signal.SIGKILL)
     assert [ask(two_workers.base, LOCALIDADES).status for _ in range(CONNECTIONS)] == [200] * CONNECTIONS
     await_text(two_workers, "Application startup complete", 3)
+
+
+def test_worker_that_dies_while_it_is_asked_for_a_sign_of_life_is_replaced_at_once(two_workers: Live) -> None:
+    worker = int(re.findall(r"Started server process \[(\d+)\]", two_workers.output.read_text())[0])
+    os.kill(worker, signal.SIGSTOP)
+    time.sleep(1.5)  # by now the supervisor waits for its answer, as long as it would for a busy one
+    os.kill(worker, signal.SIGKILL)
+    await_text(two_workers, "Application startup complete", 3, patience=15)

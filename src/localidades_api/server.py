@@ -123,6 +123,7 @@ class _Supervisors:
         for supervisor in self._each:
             supervisor.init_processes()
         while not self._should_exit():
+            self._leave_pipes_to_workers()
             time.sleep(_BETWEEN_LOOKS)
             for supervisor in self._each:
                 supervisor.handle_signals()
@@ -131,6 +132,15 @@ class _Supervisors:
             supervisor.terminate_all()
         for supervisor in self._each:
             supervisor.join_all()
+
+    def _leave_pipes_to_workers(self) -> None:
+        """Close the workers' ends: one that dies while it is asked for a sign of life is missed at once then.
+
+        uvicorn keeps them open, and waits its whole patience for the answer of a process that is gone.
+        """
+        for supervisor in self._each:
+            for process in supervisor.processes:
+                process.child_conn.close()
 
     def _should_exit(self) -> bool:
         return any(supervisor.should_exit.is_set() for supervisor in self._each)

@@ -636,14 +636,10 @@ async def test_rows_are_marked_as_seen_by_all_once_what_began_before_the_import_
     seeded_database: str, next_catalogue: Path, longer: float | None
 ) -> None:
     """Else each row that a search finds by an index is looked up, until autovacuum comes by."""
-
-    async def import_it() -> None:
-        await import_into(seeded_database, next_catalogue)
-
     reader, watcher = await asyncpg.connect(seeded_database), await asyncpg.connect(seeded_database)
     try:
         await reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM releases")
-        importing = asyncio.create_task(import_it())
+        importing = asyncio.create_task(import_into(seeded_database, next_catalogue))
         while await watcher.fetchval("SELECT count(*) FROM releases") < 2:  # noqa: ASYNC110  # it is polled
             await asyncio.sleep(0.02)
         if longer is not None:

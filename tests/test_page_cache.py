@@ -383,9 +383,8 @@ async def test_pointer_that_moves_to_and_fro_ends_with_the_pages_of_where_it_sta
                 seeded_database,
                 f"UPDATE current_release SET release_id = (SELECT id FROM releases WHERE name = '{name}')",  # noqa: S608
             )
-        await await_looks(
-            app, 3
-        )  # one that had begun before the last move, one that saw it and took it up, one after it
+        # One that had begun before the last move, one that saw it and took it up, one after it.
+        await await_looks(app, 3)
         async with fast_client_of(app) as client:
             await await_warm(app)
             with recorded_statements(app) as statements:

@@ -87,9 +87,8 @@ class Database:
                     "statement_timeout": str(int(timeout * _OF_DEADLINE * 1000)),
                     "lock_timeout": str(int(timeout * 500)),
                     "idle_in_transaction_session_timeout": str(int(timeout * 1000)),
-                    # With several releases Postgres takes the one plan for dearer than it is, for it counts what a
-                    # run leaves out, and would plan each run anew: a millisecond each. For the same reason it would
-                    # compile a plan of many releases, which takes longer than any statement here.
+                    # A plan for any release looks dear, since Postgres counts what a run leaves out: with several it
+                    # would plan each run anew, and compile what takes a millisecond (decision 0015).
                     "plan_cache_mode": "force_generic_plan",
                     "jit": "off",
                 },

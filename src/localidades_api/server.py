@@ -1,18 +1,16 @@
-"""The HTTP server: one port, and the processes that answer on it."""
+"""The HTTP server: the processes that answer on the port, and what watches over them."""
 
 import asyncio
-import errno
 import multiprocessing
 import os
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import FrameType
 from typing import cast
@@ -21,61 +19,15 @@ import uvicorn
 from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess
 
 from localidades_api.app import create_app
-from localidades_api.errors import ConfigurationError
 from localidades_api.front import Layer, put_layers_before
+from localidades_api.listeners import BACKLOG
 from localidades_api.logs import log_config
 from localidades_api.protocol import ReadyBytesProtocol
 from localidades_api.settings import Settings, read_settings
 
-_BACKLOG = 2048
 _BETWEEN_LOOKS = 0.5  # seconds
 _FIGURES = "PROMETHEUS_MULTIPROC_DIR"  # prometheus-client's
 _WORKER_PATIENCE = 30  # seconds for a new worker to be ready, or for one to say that it is alive, on a busy machine
-_LISTENING_REMEDIES = {
-    errno.EADDRINUSE: "another server runs there, so choose another --port",
-    errno.EACCES: "choose a --port above 1023",
-}
-
-
-@contextmanager
-def listen(host: str, port: int, *, workers: int = 1) -> Iterator[list[socket.socket]]:
-    """Hold the port from the start, so that a second server learns at once that it is taken: a socket for each worker.
-
-    Raises ConfigurationError where the address can't be had.
-    """
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listeners = _open(family, (host, port), workers)
-    except OSError as error:
-        remedy = _LISTENING_REMEDIES.get(error.errno or 0, "choose a --host that is an address of this machine")
-        reason = str(error.strerror).partition(" (")[0]
-        raise ConfigurationError(f"Can't listen on {host} port {port} ({reason}): {remedy}.") from error
-    except UnicodeError as error:
-        raise ConfigurationError("Can't listen: --host is no name of a host.") from error
-    with ExitStack() as stack:
-        yield [stack.enter_context(listener) for listener in listeners]
-
-
-def _open(family: socket.AddressFamily, address: tuple[str, int], count: int) -> list[socket.socket]:
-    """Open sockets on one port, among which Linux deals new connections out (decision 0014)."""
-    if count == 1 or sys.platform != "linux":
-        return [socket.create_server(address, family=family, backlog=_BACKLOG)] * count
-    with ExitStack() as opened:
-        first = opened.enter_context(socket.socket(family))
-        first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            first.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        first.bind(address)  # not to share yet: it must fail where another server is
-        first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        first.listen(_BACKLOG)
-        others = [
-            opened.enter_context(
-                socket.create_server(first.getsockname(), family=family, backlog=_BACKLOG, reuse_port=True)
-            )
-            for _ in range(1, count)
-        ]
-        opened.pop_all()
-    return [first, *others]
 
 
 def run_server(listeners: Sequence[Sequence[socket.socket]], settings: Settings) -> None:
@@ -93,7 +45,7 @@ def run_server(listeners: Sequence[Sequence[socket.socket]], settings: Settings)
         server_header=False,
         access_log=False,  # a line a request costs more than the request; see `logs`
         log_config=log_config(settings.log_format, settings.log_level),
-        backlog=_BACKLOG,
+        backlog=BACKLOG,
         proxy_headers=False,  # a layer does it (front.proxies), and believes nobody unless told to
         timeout_worker_healthcheck=_WORKER_PATIENCE,
         timeout_graceful_shutdown=settings.shutdown_timeout,

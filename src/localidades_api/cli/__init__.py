@@ -65,7 +65,8 @@ def serve(
     signal.signal(signal.SIGTERM, _end)
     with errors_as_sentences():
         from localidades_api.cli.runs import print_where_to_look, ready_database  # noqa: PLC0415  # see above
-        from localidades_api.server import listen, run_server  # noqa: PLC0415  # see above
+        from localidades_api.listeners import listen  # noqa: PLC0415  # see above
+        from localidades_api.server import run_server  # noqa: PLC0415  # see above
         from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
 
         settings = read_settings()

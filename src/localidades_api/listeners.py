@@ -1,0 +1,56 @@
+"""The port: a listening socket for each worker (decision 0014)."""
+
+import errno
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from localidades_api.errors import ConfigurationError
+
+BACKLOG = 2048
+_REMEDIES = {
+    errno.EADDRINUSE: "another server runs there, so choose another --port",
+    errno.EACCES: "choose a --port above 1023",
+}
+
+
+@contextmanager
+def listen(host: str, port: int, *, workers: int = 1) -> Iterator[list[socket.socket]]:
+    """Hold the port from the start, so that a second server learns at once that it is taken: a socket for each worker.
+
+    Raises ConfigurationError where the address can't be had.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listeners = _open(family, (host, port), workers)
+    except OSError as error:
+        remedy = _REMEDIES.get(error.errno or 0, "choose a --host that is an address of this machine")
+        reason = str(error.strerror).partition(" (")[0]
+        raise ConfigurationError(f"Can't listen on {host} port {port} ({reason}): {remedy}.") from error
+    except UnicodeError as error:
+        raise ConfigurationError("Can't listen: --host is no name of a host.") from error
+    with ExitStack() as stack:
+        yield [stack.enter_context(listener) for listener in listeners]
+
+
+def _open(family: socket.AddressFamily, address: tuple[str, int], count: int) -> list[socket.socket]:
+    """Open sockets on one port, among which Linux deals new connections out."""
+    if count == 1 or sys.platform != "linux":
+        return [socket.create_server(address, family=family, backlog=BACKLOG)] * count
+    with ExitStack() as opened:
+        first = opened.enter_context(socket.socket(family))
+        first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            first.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        first.bind(address)  # not to share yet: it must fail where another server is
+        first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        first.listen(BACKLOG)
+        others = [
+            opened.enter_context(
+                socket.create_server(first.getsockname(), family=family, backlog=BACKLOG, reuse_port=True)
+            )
+            for _ in range(1, count)
+        ]
+        opened.pop_all()
+    return [first, *others]

@@ -5,18 +5,19 @@
 Two workers on a private Postgres answer a mixture of pages, filtered pages, suggestions, places near a point, single
 records, changes and now and then a download. Every minute a catalogue is imported and the release before the last one
 is retired. First the same mixture is asked as fast as it goes: half of that rate is the load. It prints, for every
-minute, requests, failures, latencies and the memory of each worker.
+minute, requests, failures, latencies and the anonymous memory, descriptors and connections of each worker. With
+`--hostile`, clients that abort, trickle, flood and ask for what costs most run beside it (`hostile`).
 """
 
 import argparse
 import asyncio
 import itertools
-import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -30,6 +31,7 @@ import uvloop
 from benchmarks import questions
 from benchmarks.contenders import COMMAND
 from benchmarks.database import count_localities, environment, read_value, seeded_postgres, write_catalogue
+from benchmarks.hostile import attack
 from benchmarks.paced import read_answer
 from benchmarks.processes import PATH, ROOT, BenchmarkError, Server, free_port, serving, unwind_at_sigterm
 
@@ -47,13 +49,22 @@ class _Sample(NamedTuple):
     fault: str | None
 
 
+class _Usage(NamedTuple):
+    """What a worker takes of the machine: anonymous memory in MB (1,000,000 bytes), descriptors, TCP connections."""
+
+    memory: float
+    descriptors: int
+    connections: int
+
+
 @dataclass(slots=True)
 class _Run:
     """What was seen, and what ends it."""
 
     samples: list[_Sample] = field(default_factory=list)
     downloads: list[_Sample] = field(default_factory=list)
-    memory: list[tuple[float, list[float]]] = field(default_factory=list)
+    usage: list[tuple[float, list[_Usage]]] = field(default_factory=list)
+    attacks: Counter[str] = field(default_factory=Counter)
     published: int = 0
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -162,9 +173,9 @@ def _variant(source: Path, number: int) -> Path:
     return path
 
 
-async def _watch_memory(server: Server, run: _Run) -> None:
+async def _watch_usage(server: Server, run: _Run) -> None:
     while True:
-        run.memory.append((time.time(), [_resident(pid) for pid in _workers(server)]))
+        run.usage.append((time.time(), [_usage(pid) for pid in _workers(server)]))
         await asyncio.sleep(5)
 
 
@@ -175,55 +186,68 @@ def _workers(server: Server) -> list[int]:
     return [child for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
-def _resident(pid: int) -> float:
-    """Return the resident memory of a process in MB (1,000,000 bytes)."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+def _usage(pid: int) -> _Usage:
+    status = Path(f"/proc/{pid}/status").read_text().splitlines()
+    kibibytes = next(int(line.split()[1]) for line in status if line.startswith("RssAnon"))
+    names = []
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it has been closed meanwhile
+            names.append(str(descriptor.readlink()))
+    return _Usage(kibibytes * 1024 / 1e6, len(names), sum(name.startswith("socket:") for name in names))
 
 
-async def _soak(server: Server, url: str, source: Path, minutes: float) -> None:
+async def _soak(server: Server, url: str, source: Path, minutes: float, *, hostile: bool) -> None:
     targets = await asyncio.to_thread(_mixture, url, 1)
     capacity = await _capacity(server.base, targets)
     print(f"The mixture as fast as {_CLIENTS} clients ask: {capacity:,.0f} a second; the load: {capacity / 2:,.0f}")
     run, started = _Run(), time.time()
-    watching = asyncio.create_task(_watch_memory(server, run))
-    publishing = asyncio.create_task(_publish(url, source, run))
     rows = await asyncio.to_thread(count_localities, url)
-    downloading = asyncio.create_task(_download(server.base, rows, run))
+    beside = [_watch_usage(server, run), _publish(url, source, run), _download(server.base, rows, run)]
+    if hostile:
+        beside.append(attack(server.base, run.attacks))
+    tasks = [asyncio.create_task(one) for one in beside]
     async with _load(server.base, targets, capacity / 2, run):
-        await asyncio.sleep(minutes * 60)
-    for task in (watching, publishing, downloading):
+        for minute in range(1, round(minutes) + 1):
+            await asyncio.sleep(started + minute * 60 - time.time())
+            _print_minute(run, started, minute - 1)
+    for task in tasks:
         if task.done():
             task.result()
         task.cancel()
-    await asyncio.gather(watching, publishing, downloading, return_exceptions=True)
-    _print(run, started)
+    await asyncio.gather(*tasks, return_exceptions=True)
+    _print_totals(run)
 
 
-def _print(run: _Run, started: float) -> None:
-    print("minute  requests  failed  median ms  p99 ms  longest ms  workers' memory, MB (most)")
-    minutes = itertools.groupby(sorted(run.samples), lambda sample: int((sample.at - started) // 60))
-    for minute, group in minutes:
-        samples = list(group)
-        waits = sorted(sample.seconds * 1000 for sample in samples)
-        failed = sum(sample.fault is not None for sample in samples)
-        memory = [sizes for at, sizes in run.memory if int((at - started) // 60) == minute]
-        most = "  ".join(f"{max(sizes):.0f}" for sizes in zip(*memory, strict=False))
-        print(
-            f"{minute + 1:6} {len(samples):9,} {failed:7} {waits[len(waits) // 2]:10.1f}"
-            f" {waits[len(waits) * 99 // 100]:7.1f} {waits[-1]:11.1f}  {most}",
-            flush=True,
-        )
+def _print_minute(run: _Run, started: float, minute: int) -> None:
+    if not minute:
+        print("minute  requests  failed  median ms  p99 ms  longest ms  each worker's most: anonymous MB/fds/sockets")
+    samples = [sample for sample in run.samples if int((sample.at - started) // 60) == minute]
+    waits = sorted(sample.seconds * 1000 for sample in samples)
+    failed = sum(sample.fault is not None for sample in samples)
+    seen = [usages for at, usages in run.usage if int((at - started) // 60) == minute]
+    most = "  ".join("{:.0f}/{}/{}".format(*map(max, zip(*usages, strict=True))) for usages in zip(*seen, strict=False))
+    print(
+        f"{minute + 1:6} {len(samples):9,} {failed:7} {waits[len(waits) // 2]:10.1f}"
+        f" {waits[len(waits) * 99 // 100]:7.1f} {waits[-1]:11.1f}  {most}",
+        flush=True,
+    )
+
+
+def _print_totals(run: _Run) -> None:
     for name, samples in (("requests", run.samples), ("downloads", run.downloads)):
-        faults = [sample.fault for sample in samples if sample.fault]
-        print(f"{len(samples):,} {name}, {len(faults)} failed {sorted(set(faults))}")
+        faults = Counter(sample.fault for sample in samples if sample.fault)
+        print(f"{len(samples):,} {name}, {faults.total()} failed {dict(faults)}")
     print(f"{run.published} publications")
+    for kind, times in sorted(run.attacks.items()):
+        print(f"{times:,} {kind}")
 
 
 def main() -> None:
     """Run the soak and print its figures."""
     unwind_at_sigterm()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--minutes", type=int, default=10)
+    parser.add_argument("--hostile", action="store_true", help="run hostile clients beside the ordinary load")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="localidades-soak-") as temporary:
         folder = Path(temporary)
@@ -231,9 +255,12 @@ def main() -> None:
         with seeded_postgres(folder / "postgres", None) as url:
             port = free_port()
             command = [*COMMAND, "serve", "--port", str(port), "--workers", "2"]
+            if arguments.hostile:
+                command = ["prlimit", "--nofile=1024:1024", *command]  # fewer descriptors than a flood has connections
             with serving(command, port, environment(url), folder / "serve.log") as server:
                 server.wait_for("The page cache holds all", 2, 60)
-                uvloop.run(_soak(server, url, write_catalogue(folder / "catalogue.csv"), arguments.minutes))
+                source = write_catalogue(folder / "catalogue.csv")
+                uvloop.run(_soak(server, url, source, arguments.minutes, hostile=arguments.hostile))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.processes import ROOT, BenchmarkError
 
 RANDOM, FIRST, LAST, NOT_MODIFIED = "random pages", "page 1", "last page", "304"
-COLD, EMPTY, WARM = "cold", "empty", "warm"
+COLD, EMPTY, WARM, DEPLOYED = "cold", "empty", "warm", "deployed"
 DRF, FASTAPI, FASTIFY, BARE, NGINX = "drf", "fastapi", "fastify", "bare", "nginx"
 
 COMMAND = (str(Path(sys.executable).parent / "localidades-api"),)
@@ -41,6 +41,13 @@ OURS_COLD = Contender(
     {"LOCALIDADES_PAGE_CACHE_BYTES": "0"},
 )
 OURS = Contender(WARM, "**localidades-api, warm**", _OURS, (*_PAGES, NOT_MODIFIED))
+# As docker-compose.yml runs it: on this machine its two workers share the cores with the load.
+OURS_DEPLOYED = Contender(
+    DEPLOYED, "**localidades-api, as deployed: two workers**", (*_OURS, "--workers", "2"), (*_PAGES, NOT_MODIFIED)
+)
+
+# Those that read the database for each page.
+QUERYING = (DRF, FASTAPI, FASTIFY)
 
 # In the order of a round: those that are compared most are neighbours.
 CONTENDERS = (
@@ -54,6 +61,7 @@ CONTENDERS = (
     OURS_COLD,
     Contender(FASTAPI, "FastAPI, SQLAlchemy, pydantic", (*_UVICORN, "benchmarks.peers.plain_fastapi:app"), _PAGES),
     OURS,
+    OURS_DEPLOYED,
     Contender(BARE, "a bare ASGI app: constant bytes", (*_UVICORN, "benchmarks.peers.bare_asgi:app"), (RANDOM,)),
     Contender(
         NGINX,

@@ -23,6 +23,7 @@ _TITLES = (
     ("cold", "localidades-api, cache off"),
     ("empty", "localidades-api, from an empty cache"),
     ("warm", "localidades-api, warm"),
+    ("deployed", "localidades-api, two workers"),
     ("bare", "a bare ASGI app: constant bytes"),
     ("nginx", "nginx: a static file"),
 )

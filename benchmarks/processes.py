@@ -44,7 +44,7 @@ class Server:
     seconds: float
 
     def resident(self) -> float:
-        """Return the resident memory of the process that answers requests, in MB (1,000,000 bytes)."""
+        """Return the resident memory of the processes that answer requests, in MB (1,000,000 bytes)."""
         return self._memory("VmRSS")
 
     def peak(self) -> float:
@@ -52,15 +52,11 @@ class Server:
         return self._memory("VmHWM")
 
     def _memory(self, name: str) -> float:
-        status = Path(f"/proc/{_worker(self.process.pid)}/status").read_text()
-        kibibytes = next(line.split()[1] for line in status.splitlines() if line.startswith(name))
-        return int(kibibytes) * 1024 / 1e6
+        return sum(_read_memory(pid, name) for pid in _workers(self.process.pid))
 
     def cpu_seconds(self) -> float:
-        """Return the processor time that this process has taken so far: other people's load does not count."""
-        fields = Path(f"/proc/{_worker(self.process.pid)}/stat").read_text().rpartition(")")[2].split()
-        user, system = fields[11:13]
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        """Return the processor time that these processes have taken so far: other people's load does not count."""
+        return sum(map(_read_cpu, _workers(self.process.pid)))
 
     def wait_for(self, sentence: str, times: int, patience: float) -> None:
         """Wait until the server has logged a sentence so many times."""
@@ -138,7 +134,19 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _worker(pid: int) -> int:
-    """Return the only child of a server that has one (gunicorn, nginx), else the server."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return int(children[0]) if children else pid
+def _workers(pid: int) -> list[int]:
+    """Return the children of a server that answer requests (of gunicorn, nginx, several workers), else the server."""
+    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    helpers = b"multiprocessing.resource_tracker"  # Python's spawn starts it
+    return [one for one in children if helpers not in Path(f"/proc/{one}/cmdline").read_bytes()] or [pid]
+
+
+def _read_memory(pid: int, name: str) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    kibibytes = next(line.split()[1] for line in status.splitlines() if line.startswith(name))
+    return int(kibibytes) * 1024 / 1e6
+
+
+def _read_cpu(pid: int) -> float:
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")

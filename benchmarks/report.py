@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from benchmarks.contenders import (
     BARE,
     COLD,
+    DEPLOYED,
     DRF,
     EMPTY,
     FASTAPI,
@@ -24,7 +25,7 @@ from benchmarks.results import Results
 from benchmarks.series import Series
 from localidades_api.importer.demo import DEMO_RELEASE
 
-_ORDER = (DRF, FASTAPI, FASTIFY, COLD, EMPTY, WARM, BARE, NGINX)
+_ORDER = (DRF, FASTAPI, FASTIFY, COLD, EMPTY, WARM, DEPLOYED, BARE, NGINX)
 
 
 def render(results: Results) -> str:

@@ -1,5 +1,6 @@
 """The main table: requests a second of everybody, in alternating rounds on the same data."""
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -7,9 +8,12 @@ from dataclasses import dataclass, fields
 from http import HTTPStatus
 
 from benchmarks.contenders import (
+    BARE,
     BY_KEY,
+    DEPLOYED,
     EMPTY,
     LAST,
+    NGINX,
     NOT_MODIFIED,
     OURS,
     RANDOM,
@@ -17,6 +21,7 @@ from benchmarks.contenders import (
 )
 from benchmarks.database import execute
 from benchmarks.lab import Lab, await_pages_held
+from benchmarks.peer_plans import write_peer_plans
 from benchmarks.processes import PATH, BenchmarkError, Server, fetch
 from benchmarks.series import Series
 from benchmarks.wrk import Load, drive
@@ -53,11 +58,23 @@ def measure_throughput(lab: Lab, url: str) -> dict[str, Figures]:
     with ExitStack() as stack:
         servers = {key: stack.enter_context(lab.start(contender, url)) for key, contender in BY_KEY.items()}
         await_pages_held(servers[WARM])
+        await_pages_held(servers[DEPLOYED], workers=2)
+        _compare_bodies(servers, lab.pages)
+        write_peer_plans(lab)
         for number in range(lab.options.rounds):
             _run_round(lab, servers, number, runs)
             _run_empty(lab, url, number, runs)
         memory = {key: {"loaded": Series.of([server.resident()])} for key, server in servers.items()}
     return {field.name: _series(runs, field.name) for field in fields(Run)} | {"resident_mb": memory}
+
+
+def _compare_bodies(servers: Mapping[str, Server], pages: int) -> None:
+    """Raise BenchmarkError where a peer answers other records than this service does: it would be another benchmark."""
+    for key, server in servers.items():
+        for page in (1,) if key in {BARE, NGINX} else (1, 2, pages // 2, pages):
+            ours, theirs = (fetch(f"{one.base}{PATH}?page={page}").body for one in (servers[WARM], server))
+            if json.loads(ours) != json.loads(theirs):
+                raise BenchmarkError(f"{BY_KEY[key].title} answers page {page} with another body than this service.")
 
 
 def _run_round(lab: Lab, servers: Mapping[str, Server], number: int, runs: Runs) -> None:

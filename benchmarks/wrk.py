@@ -55,6 +55,8 @@ def drive(
     command = ["wrk", *options, "-s", str(_SCRIPT), address, *asked]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     load = Load.parse(done.stdout)
+    if not load.requests:
+        raise BenchmarkError(f"{address} answered nothing within {seconds} s: measure longer, on a quiet machine.")
     if load.failed:
         raise BenchmarkError(f"{load.failed} of {load.requests} requests to {address} failed:\n{done.stdout}")
     return load

@@ -46,7 +46,7 @@ async def read_release(url: str, name: str | None = None) -> tuple[Release, list
     database = Database.for_reading(url, pool_size=1, timeout=2)
     try:
         repository = CatalogueRepository(database)
-        every, current, _ = await repository.list_releases()
+        every, current = (await repository.list_releases())[:2]
         release = current if name is None else next(release for release in every if release.name == name)
         assert release is not None
         pages = await repository.list_pages(release, 1, release.total_pages)

@@ -320,7 +320,10 @@ async def test_shrinking_by_less_than_a_tenth_is_accepted(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"release": "2020-01"}, "Release 2020-01 is already published; give another name with --release."),
+        (
+            {"release": "2020-01"},
+            "Release 2020-01 is already published, from another file; give this one another name with --release.",
+        ),
         ({"release": "demo"}, "The name demo is kept for the bundled catalogue"),
         ({"release": ""}, "A release's name is up to 64 letters"),
         ({"release": "../etc"}, "A release's name is up to 64 letters"),
@@ -346,7 +349,7 @@ async def test_file_published_before_is_refused_under_another_name(seeded_databa
     before = await photograph(seeded_database)
     with pytest.raises(CatalogueError, match="This very file is already published, as release 2020-01"):
         await import_into(seeded_database, small_catalogue, release="other")
-    with pytest.raises(CatalogueError, match="Release 2020-01 is already published"):
+    with pytest.raises(CatalogueError, match="This very file is already published, as release 2020-01"):
         await import_into(seeded_database, small_catalogue)
     await assert_nothing_left(seeded_database, before)
 

@@ -121,7 +121,7 @@ async def test_walk_over_all_pages_gives_every_locality_of_the_file_once_in_orde
     database = Database.for_reading(imported.url, pool_size=1, timeout=5)
     try:
         repository = CatalogueRepository(database)
-        every, current, _ = await repository.list_releases()
+        every, current = (await repository.list_releases())[:2]
         assert current is not None
         assert current.name == "2018-09"
         [release] = [release for release in every if release.name == cut]

@@ -1,6 +1,7 @@
 """Releases come, go on being read, and the database goes away: what a client sees meanwhile."""
 
 import asyncio
+import json
 import re
 import socket
 from collections.abc import Iterator
@@ -14,9 +15,13 @@ import httpx
 import pytest
 
 from localidades_api import releases
+from localidades_api.database import Database
+from localidades_api.errors import CatalogueError, ImportRunningError
+from localidades_api.importer.publication import publish_release
 from tests.catalogue import Place, many, write_catalogue
 from tests.conftest import LOCALIDADES, await_release, client_of, import_into, new_database, running_app
-from tests.wire import ask, serving
+from tests.database import connected, photograph
+from tests.wire import ask, environment, run, serving
 
 INDEX = "/api/census/"
 POINT_AT = "UPDATE current_release SET release_id = (SELECT id FROM releases WHERE name = $1)"
@@ -275,6 +280,181 @@ async def test_walk_by_next_link_on_the_wire_with_workers_during_a_publication_i
         assert ask(live.base, LOCALIDADES).one("catalogue-release") == "2021-01"
 
 
+# -- Going back
+
+
+async def publish(url: str, name: str) -> str | None:
+    database = Database.for_writing(url)
+    try:
+        return await publish_release(database, name)
+    finally:
+        await database.dispose()
+
+
+@pytest.fixture
+async def two_releases(seeded_database: str, next_catalogue: Path) -> str:
+    """Lend a database of this test's own with two releases."""
+    await import_into(seeded_database, next_catalogue)
+    return seeded_database
+
+
+def test_publish_by_command_says_what_was_current_and_what_is(two_releases: str) -> None:
+    def said(*arguments: str) -> str:
+        ended = run("releases", *arguments, env=environment(two_releases))
+        assert (ended.returncode, ended.stderr) == (0, "")
+        return ended.stdout
+
+    assert said("publish", "2020-01") == "Release 2020-01 is the current one; before it was 2021-01.\n"
+    assert said("publish", "2020-01") == "Release 2020-01 is the current one already.\n"
+    assert json.loads(said("publish", "2021-01", "--json")) == {"release": "2021-01", "previous": "2020-01"}
+    assert json.loads(said("publish", "2021-01", "--json")) == {"release": "2021-01", "previous": "2021-01"}
+    listed = json.loads(said("--json"))["releases"]
+    assert [(one["release"], one["current"]) for one in listed] == [("2020-01", False), ("2021-01", True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("2019-01", "error: There is no release 2019-01: `localidades-api releases` lists what there is.\n"),
+        ("'; DROP TABLE releases; --", "error: There is no release '; DROP TABLE releases; --: `localidades-api"),
+        ("2020-01", "error: Release 2020-01 is half removed"),
+    ],
+)
+async def test_publish_of_an_unknown_or_a_retired_release_changes_nothing(
+    two_releases: str, name: str, sentence: str
+) -> None:
+    await execute(two_releases, "UPDATE releases SET retired_at = now() WHERE name = '2020-01'")
+    before = await photograph(two_releases)
+    ended = await asyncio.to_thread(run, "releases", "publish", name, env=environment(two_releases))
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert sentence in ended.stderr
+    assert await photograph(two_releases) == before
+
+
+async def test_publish_while_an_import_holds_the_lock_is_refused(two_releases: str) -> None:
+    async with connected(two_releases) as importer, importer.transaction():
+        await importer.execute("SELECT pg_advisory_xact_lock(6088304400)")
+        with pytest.raises(ImportRunningError):
+            await publish(two_releases, "2020-01")
+    assert await publish(two_releases, "2020-01") == "2021-01"
+
+
+async def test_import_of_a_file_that_is_there_names_the_command_that_publishes_it(
+    two_releases: str, next_catalogue: Path, small_catalogue: Path
+) -> None:
+    remedy = "make it the current one with `localidades-api releases publish 2020-01`"
+    for name in ("2020-01", "other"):
+        with pytest.raises(CatalogueError, match=f"already published, as release 2020-01: {remedy}"):
+            await import_into(two_releases, small_catalogue, release=name)
+        with pytest.raises(CatalogueError, match="already published, as release 2021-01: there is nothing to do"):
+            await import_into(two_releases, next_catalogue, release=name.replace("2020", "2021"))
+
+
+async def test_release_that_comes_back_is_answered_as_before(two_releases: str) -> None:
+    """To the byte, in every header: what a client or a cache holds of it is right again, and of the other is not."""
+    pinned = [f"{LOCALIDADES}?release={name}&page={page}" for name in ("2020-01", "2021-01") for page in (1, 3)]
+    plain = [f"{LOCALIDADES}?page=2", f"{LOCALIDADES}?municipio_id=1001", INDEX, f"{LOCALIDADES}10010001/"]
+    async with running_app(two_releases, page_cache_bytes=2**24) as app, client_of(app) as client:
+
+        async def photograph_answers(targets: list[str]) -> list[tuple[httpx.Headers, bytes]]:
+            answers = [await client.get(target) for target in targets]
+            assert {answer.status_code for answer in answers} == {200}
+            return [(answer.headers, answer.content) for answer in answers]
+
+        await await_release(client, "2021-01")
+        first = await photograph_answers(pinned)
+        seen: dict[str, list[tuple[httpx.Headers, bytes]]] = {"2021-01": await photograph_answers(plain)}
+        for name in ("2020-01", "2021-01") * 2:
+            await publish(two_releases, name)
+            await await_release(client, name)
+            assert await photograph_answers(pinned) == first
+            assert seen.setdefault(name, await photograph_answers(plain)) == await photograph_answers(plain)
+            for release, answers in seen.items():
+                for target, (headers, _) in zip(plain, answers, strict=True):
+                    again = await client.get(target, headers={"If-None-Match": headers["etag"]})
+                    assert again.status_code == (304 if release == name else 200)
+                    assert again.headers["catalogue-release"] == name
+
+
+async def test_answers_on_the_wire_while_releases_are_published_to_and_fro_are_each_of_one(two_releases: str) -> None:
+    pages = {
+        name: [records[start : start + 50] for start in range(0, len(records), 50)]
+        for name, records in {"2020-01": records_of(many(132)), "2021-01": records_of(renamed(many(132)))}.items()
+    }
+    finished = asyncio.Event()
+    seen: set[str] = set()
+    with serving(two_releases, "--workers", "2", LOCALIDADES_RELEASE_POLL="0.1") as live:
+
+        async def read(page: int) -> None:
+            held: dict[str, str] = {}
+            while not finished.is_set():
+                async with httpx.AsyncClient(base_url=live.base) as client:  # either worker may answer
+                    for etag in ("", *held.values()):
+                        answer = await client.get(f"{LOCALIDADES}?page={page}", headers={"If-None-Match": etag})
+                        name = answer.headers["catalogue-release"]
+                        assert answer.status_code == (304 if etag and etag == held.get(name) else 200)
+                        assert held.setdefault(name, answer.headers["etag"]) == answer.headers["etag"]
+                        assert f"release={name}>" in answer.headers["link"]
+                        if answer.status_code == 200:
+                            assert answer.json()["results"] == pages[name][page - 1]
+                    seen.add(name)
+                await asyncio.sleep(0.01)
+
+        async def go_to_and_fro() -> None:
+            for name in ("2020-01", "2021-01") * 2:
+                await publish(two_releases, name)
+                await await_every_worker(live.base, name)
+            finished.set()
+
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            for page in (1, 2, 3):
+                tasks.create_task(read(page))
+            tasks.create_task(go_to_and_fro())
+    assert seen == {"2020-01", "2021-01"}
+
+
+# -- The clock of the database
+
+
+async def test_order_of_releases_is_that_of_their_imports_whatever_the_clock_said(two_releases: str) -> None:
+    await execute(two_releases, "UPDATE releases SET published_at = '2001-01-01' WHERE name = '2021-01'")
+    withdrawn = int(many(132)[-1].cvegeo)
+    key = records_of(many(132))[0]["id"]
+    async with running_app(two_releases) as app, client_of(app) as client:
+        await await_release(client, "2021-01")
+        listed = (await client.get(f"{INDEX}releases/")).json()["results"]
+        assert [one["release"] for one in listed] == ["2020-01", "2021-01"]
+        page = (await client.get(f"{LOCALIDADES}{key}/?format=api")).text
+        assert page.index("release=2020-01") < page.index("release=2021-01")
+        answer = await client.get(f"{LOCALIDADES}{withdrawn}/")
+        assert (answer.status_code, answer.json()["last_release"]) == (410, "2020-01")
+
+
+async def test_server_that_shows_an_earlier_publication_is_passed_over_whatever_the_clock_said(
+    two_releases: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a standby that is behind does, of an import and of going back alike."""
+    await execute(two_releases, "UPDATE releases SET published_at = '2001-01-01' WHERE name = '2021-01'")
+    await publish(two_releases, "2020-01")
+    earlier = "UPDATE current_release SET publication = publication - 1, release_id = $1"
+    async with running_app(two_releases) as app, client_of(app) as client:
+        await await_release(client, "2020-01")
+        await execute(two_releases, earlier, 2)  # what it showed before that
+        await assert_stays(client, "2020-01")
+        monkeypatch.setattr(releases, "_PATIENCE", 0.3)
+        await await_release(client, "2021-01")  # no server has gone further, so that publication is lost
+        monkeypatch.undo()
+        await execute(two_releases, earlier, 1)
+        await assert_stays(client, "2021-01")
+
+
+async def assert_stays(client: httpx.AsyncClient, name: str) -> None:
+    """Check that a release is served while the application looks at the database several times."""
+    for _ in range(10):
+        assert (await client.head(LOCALIDADES)).headers["catalogue-release"] == name
+        await asyncio.sleep(0.05)
+
+
 # -- The database goes away
 
 
@@ -390,7 +570,7 @@ async def test_release_that_no_server_has_any_more_is_given_up_after_a_while(
         await await_release(client, "2021-01")
         await execute(
             seeded_database,
-            "UPDATE current_release SET release_id = 1; DROP TABLE localities_r2;"
+            "UPDATE current_release SET release_id = 1, publication = 1; DROP TABLE localities_r2;"
             " DELETE FROM municipalities WHERE release_id = 2; DELETE FROM states WHERE release_id = 2;"
             " DELETE FROM releases WHERE id = 2",
         )

@@ -133,7 +133,11 @@ def test_retired_release_is_gone_and_the_others_are_whole(releases: str) -> None
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("2021-01", "error: Release 2021-01 is the current one: publish another before you retire it.\n"),
+        (
+            "2021-01",
+            "error: Release 2021-01 is the current one: make another the current one before, with"
+            " `localidades-api releases publish`.\n",
+        ),
         ("2018-01", "error: There is no release 2018-01: `localidades-api releases` lists what there is.\n"),
         ("'; DROP TABLE releases; --", "error: There is no release '; DROP TABLE releases; --: `localidades-api"),
         ("", "error: There is no release : `localidades-api"),
@@ -149,12 +153,13 @@ def test_retirement_of_the_current_or_an_unknown_release_changes_nothing(
     assert asyncio.run(photograph(releases)) == before
 
 
-def test_completion_names_the_releases_that_can_be_retired(releases: str) -> None:
+@pytest.mark.parametrize("command", ["retire", "publish"])
+def test_completion_names_the_releases_that_are_not_the_current_one(releases: str, command: str) -> None:
     def complete(url: str | None) -> str:
         asked = environment(
             url,
             _LOCALIDADES_API_COMPLETE="complete_bash",
-            COMP_WORDS="localidades-api releases retire 20",
+            COMP_WORDS=f"localidades-api releases {command} 20",
             COMP_CWORD="3",
         )
         code = "import sys; sys.argv[0] = 'localidades-api'; from localidades_api.cli import app; app()"

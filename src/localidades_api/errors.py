@@ -9,6 +9,7 @@ LocalidadesError                 500
 │   ├── EmbeddedPostgresError    the private Postgres can't be found or started
 │   ├── CatalogueError           a file that can't be imported; nothing was changed
 │   ├── ImportRunningError       another import, or a retirement, holds the lock
+│   ├── PublicationError         a release that can't become the current one; nothing was changed
 │   ├── RetirementError          a release that can't be retired; nothing was changed
 │   ├── RoleError                a role that can't be given its rights; nothing was changed
 │   ├── UncheckableError         a service that can't be compared with a file
@@ -84,6 +85,10 @@ class ImportRunningError(CommandError):
         super().__init__(
             "Another import is running on this database, or a release is being retired; wait for it to end."
         )
+
+
+class PublicationError(CommandError):
+    """A release can't become the current one; nothing was changed."""
 
 
 class RetirementError(CommandError):

@@ -61,6 +61,13 @@ current_release = Table(
     metadata,
     Column("singleton", Boolean, primary_key=True, server_default=true()),
     Column("release_id", ForeignKey("releases.id"), nullable=False),
+    Column(
+        "publication",
+        Integer,
+        nullable=False,
+        server_default=text("1"),
+        comment="How many times the pointer has been set: a server that shows a lower number is behind",
+    ),
     CheckConstraint("singleton", name="one_row"),
     comment="The pointer: publishing a release is moving it",
 )

@@ -26,6 +26,7 @@ class ReleaseTracker:
     def __init__(self, repository: CatalogueRepository) -> None:
         self._repository = repository
         self._by_name: Mapping[str, Release] = {}
+        self._publication = 0
         self._behind_since: float | None = None
         self.newest: Release | None = None
         self.served: Release | None = None
@@ -45,8 +46,8 @@ class ReleaseTracker:
     @property
     def fingerprint(self) -> str:
         """Twelve hexadecimal digits that are others when there are other releases: of answers that show several."""
-        names = "/".join(self._by_name)
-        return hashlib.blake2b(names.encode(), digest_size=6).hexdigest()
+        shown = "/".join(f"{one.name} {one.sha256} {one.published_at}" for one in self._by_name.values())
+        return hashlib.blake2b(shown.encode(), digest_size=6).hexdigest()
 
     async def current(self) -> Release:
         """Return the release that is served; raise NoReleaseError before the first publication."""
@@ -80,6 +81,7 @@ class ReleaseTracker:
             self._behind_since = self._behind_since or time.monotonic()
             return True
         self._behind_since = None
+        self._publication = reading.publication
         self._by_name = {release.name: release for release in reading.every}
         if reading.current != self.newest:
             self.newest = reading.current
@@ -91,10 +93,17 @@ class ReleaseTracker:
         return reading.is_behind
 
     def _is_older(self, reading: Reading) -> bool:
-        """Tell whether the newest release was published after all that is shown; a pointer moved back is no sign."""
-        if self.newest is None or (self._behind_since and time.monotonic() - self._behind_since > _PATIENCE):
+        """Tell whether the pointer has been set since, going back to an older release included.
+
+        Clocks don't count, for they may be set back. A release that has another's number is another database's, as
+        one that was made anew, which counts from 1 again.
+        """
+        if self._behind_since and time.monotonic() - self._behind_since > _PATIENCE:
             return False
-        return all(release.published_at < self.newest.published_at for release in reading.every)
+        known = {release.id: release for release in self._by_name.values()}
+        return reading.publication < self._publication and all(
+            known.get(release.id, release) == release for release in reading.every
+        )
 
     def serve(self, release: Release | None) -> None:
         """Give this release to every request from now on."""

@@ -26,6 +26,11 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         FAILED: "the database can't be read; the error says why",
         **_EVERYWHERE,
     },
+    "releases publish": {
+        0: "it is the current one",
+        FAILED: "refused, and nothing has changed; the error says why",
+        **_EVERYWHERE,
+    },
     "releases retire": {
         0: "retired, and so is what an interrupted run had left",
         FAILED: "refused, or not finished; the error says why, and a next run goes on",
@@ -65,6 +70,10 @@ _EXAMPLES: dict[str, tuple[str, ...]] = {
     "releases": (
         "localidades-api releases",
         "localidades-api releases --json | jq -r '.releases[].release'",
+    ),
+    "releases publish": (
+        "localidades-api releases publish 2018-09",
+        "localidades-api releases publish 2018-09 --json | jq -r .previous",
     ),
     "releases retire": ("localidades-api releases retire 2018-09",),
     "roles": (

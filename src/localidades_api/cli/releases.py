@@ -1,4 +1,4 @@
-"""The commands about releases: list them, and retire one."""
+"""The commands about releases: list them, publish one again, and retire one."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ releases = typer.Typer()
 
 
 def _complete_name(incomplete: str) -> list[str]:
-    """Return the releases that can be retired; a database that does not answer completes nothing."""
+    """Return the releases that are not the current one; a database that does not answer completes nothing."""
     from localidades_api.cli.runs import run_releases  # noqa: PLC0415  # completion of all else needs none of it
     from localidades_api.settings import read_settings  # noqa: PLC0415  # as above
 
@@ -44,6 +44,29 @@ def list_(
             print_json(releases_as_object(every, current))
         else:
             print_table(tabulate(every, current))
+
+
+@releases.command(epilog=end_of_help("releases publish"))
+def publish(
+    name: Annotated[
+        str, typer.Argument(help="Name of a release, as the list of them has it.", autocompletion=_complete_name)
+    ],
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document, and nothing else, to stdout.")
+    ] = False,
+) -> None:
+    """Make a release the current one again, as after a bad one was published; nothing is removed."""
+    with errors_as_sentences():
+        from localidades_api.cli.runs import run_publication  # noqa: PLC0415  # see `cli`
+
+        previous = run_publication(name)
+        if as_json:
+            print_json({"release": name, "previous": previous})
+        elif previous == name:
+            print_text(f"Release {name} is the current one already.")
+        else:
+            print_text(f"Release {name} is the current one; before it was {previous or 'none'}.")
 
 
 @releases.command(epilog=end_of_help("releases retire"))

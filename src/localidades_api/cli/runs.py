@@ -14,6 +14,7 @@ from localidades_api.database import Database
 from localidades_api.embedded import provide_database
 from localidades_api.errors import ConfigurationError, UnavailableError
 from localidades_api.importer import ImportReport, import_catalogue
+from localidades_api.importer.publication import publish_release
 from localidades_api.importer.retire import retire_release
 from localidades_api.importer.roles import grant_roles
 from localidades_api.repository import CatalogueRepository
@@ -106,6 +107,20 @@ async def _read_releases(url: str, settings: Settings) -> tuple[list[Release], R
         return reading.every, reading.current
     finally:
         await database.dispose()
+
+
+def run_publication(name: str) -> str | None:
+    """Make a release of the database of the settings the current one; return the name of the one that was."""
+
+    async def run(url: str) -> str | None:
+        database = Database.for_writing(url)
+        try:
+            return await publish_release(database, name)
+        finally:
+            await database.dispose()
+
+    with ready_database(read_settings(), seed=False) as url:
+        return asyncio.run(run(url))
 
 
 def run_retirement(name: str) -> list[str]:

@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from localidades_api.errors import CatalogueError
 from localidades_api.folding import fold
 from localidades_api.importer.progress import Progress, Step
+from localidades_api.importer.publication import set_current
 from localidades_api.importer.transform import Catalogue, Locality, Municipality, State
 
 _CHUNK = 5000
@@ -80,13 +81,7 @@ async def publish(connection: AsyncConnection, release_id: int, progress: Progre
     columns = "release_id, position, id, municipio_id, clave, ambito, folded, prominence"
     await connection.execute(text(f"ANALYZE {partition} ({columns})"))
     progress.begin(Step.PUBLISH)
-    await connection.execute(
-        text(
-            "INSERT INTO current_release (release_id) VALUES (:release_id)"
-            " ON CONFLICT (singleton) DO UPDATE SET release_id = excluded.release_id"
-        ),
-        {"release_id": release_id},
-    )
+    await set_current(connection, release_id)
     await connection.execute(
         text("UPDATE releases SET published_at = clock_timestamp() WHERE id = :id"), {"id": release_id}
     )

@@ -28,8 +28,13 @@ async def refuse_published(connection: AsyncConnection, name: str, sha256: str) 
     """Raise CatalogueError where the name is taken or the file is published already."""
     published = await connection.execute(
         text(
-            "SELECT name, retired_at FROM releases WHERE name = :name OR sha256 = :sha256"
-            " ORDER BY name = :name DESC LIMIT 1"
+            """
+            SELECT name, sha256, retired_at, EXISTS (SELECT FROM current_release WHERE release_id = id) AS is_current
+              FROM releases
+             WHERE name = :name OR sha256 = :sha256
+             ORDER BY name = :name DESC
+             LIMIT 1
+            """
         ),
         {"name": name, "sha256": sha256},
     )
@@ -40,6 +45,13 @@ async def refuse_published(connection: AsyncConnection, name: str, sha256: str) 
         raise CatalogueError(
             f"Release {taken.name} is half removed: finish that with `localidades-api releases retire {taken.name}`."
         )
-    if taken.name == name:
-        raise CatalogueError(f"Release {name} is already published; give another name with --release.")
-    raise CatalogueError(f"This very file is already published, as release {taken.name}; there is nothing to do.")
+    if taken.sha256 != sha256:
+        raise CatalogueError(
+            f"Release {name} is already published, from another file; give this one another name with --release."
+        )
+    remedy = (
+        "there is nothing to do."
+        if taken.is_current
+        else (f"make it the current one with `localidades-api releases publish {taken.name}`.")
+    )
+    raise CatalogueError(f"This very file is already published, as release {taken.name}: {remedy}")

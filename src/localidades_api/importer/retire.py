@@ -102,7 +102,10 @@ async def _mark(connection: AsyncConnection, name: str) -> None:
     if release is None:
         raise RetirementError(f"There is no release {name}: `localidades-api releases` lists what there is.")
     if release.is_current:
-        raise RetirementError(f"Release {name} is the current one: publish another before you retire it.")
+        raise RetirementError(
+            f"Release {name} is the current one: make another the current one before, with"
+            " `localidades-api releases publish`."
+        )
     await connection.execute(
         text("UPDATE releases SET retired_at = clock_timestamp() WHERE id = :id AND retired_at IS NULL"),
         {"id": release.id},
@@ -114,7 +117,8 @@ async def _wait(connection: AsyncConnection, grace: float) -> None:
     since = await connection.scalar(
         text("SELECT extract(epoch FROM clock_timestamp() - max(retired_at))::float8 FROM releases")
     )
-    await asyncio.sleep(max(0.0, grace - (since or 0.0)))
+    # A clock that has been set back since tells less than nothing.
+    await asyncio.sleep(grace - min(max(since or 0.0, 0.0), grace))
 
 
 async def _leftovers(connection: AsyncConnection) -> list[_Leftover]:

@@ -17,10 +17,10 @@ from localidades_api.schemas import PAGE_SIZE, Release
 # What a standby has been sent, and does not show yet.
 _IS_BEHIND = text("pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn() AS is_behind")
 _RELEASES = (
-    select(releases, current_release.c.release_id.is_not(None).label("is_current"), _IS_BEHIND)
+    select(releases, current_release.c.publication, _IS_BEHIND)
     .outerjoin_from(releases, current_release, current_release.c.release_id == releases.c.id)
     .where(releases.c.retired_at.is_(None))
-    .order_by(releases.c.published_at, releases.c.id)
+    .order_by(releases.c.id)  # releases are numbered in the order of their imports; a clock may be set back
 )
 
 # Postgres writes the JSON: it takes the work off the process that answers, and one value crosses the wire in place of
@@ -81,10 +81,14 @@ _SUCCESSORS = text(
 
 
 class Reading(NamedTuple):
-    """What a server shows of the releases, oldest first; one that is behind may have received others."""
+    """What a server shows of the releases, oldest first; one that is behind may have received others.
+
+    `publication` counts how often the pointer to the current release has been set; 0 before the first time.
+    """
 
     every: list[Release]
     current: Release | None
+    publication: int = 0
     is_behind: bool = False
 
 
@@ -98,8 +102,11 @@ class CatalogueRepository:
         """Return the releases that the server shows which is asked."""
         rows = await self.database.fetch(_RELEASES)
         every = [Release.model_validate(row) for row in rows]
-        current = next((release for release, row in zip(every, rows, strict=True) if row.is_current), None)
-        return Reading(every, current, any(row.is_behind for row in rows))
+        is_behind = any(row.is_behind for row in rows)
+        for release, row in zip(every, rows, strict=True):
+            if row.publication is not None:
+                return Reading(every, release, row.publication, is_behind)
+        return Reading(every, None, is_behind=is_behind)
 
     async def list_pages(self, release: Release, first: int, last: int) -> list[str]:
         """Return the results of a range of pages, each as the JSON text of its localities, without the brackets.
@@ -183,7 +190,7 @@ class CatalogueRepository:
             select(releases.c.name.label("release"), localities.c.nombre, localities.c.poblacion)
             .join_from(releases, localities, localities.c.release_id == releases.c.id)
             .where(localities.c.id == id_, releases.c.retired_at.is_(None))
-            .order_by(releases.c.published_at, releases.c.id),
+            .order_by(releases.c.id),
             suits=having(release),
         )
 
@@ -192,8 +199,8 @@ class CatalogueRepository:
         rows = await self.database.fetch(
             select(releases)
             .join(table, table.c.release_id == releases.c.id)
-            .where(table.c.id == id_, releases.c.published_at < release.published_at, releases.c.retired_at.is_(None))
-            .order_by(releases.c.published_at.desc())
+            .where(table.c.id == id_, releases.c.id < release.id, releases.c.retired_at.is_(None))
+            .order_by(releases.c.id.desc())
             .limit(1),
             suits=having(release),
         )

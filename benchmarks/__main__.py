@@ -22,7 +22,7 @@ from benchmarks.results import Results
 from benchmarks.sizes import measure_sizes
 from benchmarks.throughput import measure_throughput, prepare
 from localidades_api.errors import LocalidadesError
-from localidades_api.importer.demo import DEMO_RELEASE
+from localidades_api.schemas import DEMO_RELEASE
 
 _PARTS = ("throughput", "startup", "memory", "walk", "imports", "sizes", "publication", "queries", "downloads")
 

@@ -14,7 +14,8 @@ import asyncpg
 
 from benchmarks.processes import ROOT, BenchmarkError
 from localidades_api.embedded import run_embedded
-from localidades_api.importer.demo import DEMO_RELEASE, generate_demo
+from localidades_api.importer.demo import generate_demo
+from localidades_api.schemas import DEMO_RELEASE
 
 _TEMPLATE = "localidades"
 

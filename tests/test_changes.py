@@ -1,11 +1,12 @@
 """Releases: which there are, and what changed from one to another, so that whoever keeps a copy can follow."""
 
+import asyncio
 import gc
 import hashlib
 import json
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from pydantic_core import from_json
 
 from tests.catalogue import Place, many, write_catalogue
 from tests.conftest import client_of, import_into, new_database, recorded_statements, running_app
+from tests.database import connected
 from tests.records import Record, record_of
 
 RELEASES = "/api/census/releases/"
@@ -39,6 +41,11 @@ NEW = [
 SOURCES = {"2019-01": OLD, "2020-01": NEW}
 
 
+async def execute(url: str, statement: str) -> None:
+    async with connected(url) as connection:
+        await connection.execute(statement)
+
+
 def changes_of(old: list[Place], new: list[Place]) -> list[Record]:
     """Return what the list of changes must be, by comparing every record with every column."""
     before = {record["id"]: record for record in map(record_of, old)}
@@ -56,12 +63,19 @@ def changes_of(old: list[Place], new: list[Place]) -> list[Record]:
 
 
 @pytest.fixture(scope="module")
-async def both(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    """Lend a database that holds both releases."""
+async def template(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    """Lend a database that holds both releases, to be copied."""
     folder = tmp_path_factory.mktemp("changes")
     with new_database(server, migrated) as url:
         for name, places in SOURCES.items():
             await import_into(url, write_catalogue(folder / f"catun_localidad_{name}.csv", places))
+        yield url
+
+
+@pytest.fixture(scope="module")
+def both(server: str, template: str) -> Iterator[str]:
+    """Lend a database that holds both releases."""
+    with new_database(server, template) as url:
         yield url
 
 
@@ -162,6 +176,68 @@ async def test_releases_before_the_first_publication_are_503(database: str) -> N
     async with running_app(database) as app, client_of(app) as client:
         assert (await client.get(RELEASES)).status_code == 503
         assert (await client.get(f"{RELEASES}2020-01/changes/?since=2019-01")).status_code == 404
+
+
+# -- The page of the releases
+
+
+async def shown_on_page(client: httpx.AsyncClient) -> dict[str, list[str]]:
+    """Return, by release, how many were added, removed and renamed, as the page shows it."""
+    answer = await client.get(f"{RELEASES}?format=api")
+    assert answer.status_code == 200
+    rows = re.findall(r"<tr><td>.*?</tr>", answer.text, re.DOTALL)
+    return {
+        re.search(r"release=([^&\"]*)\"", row)[1]: re.findall(r"change=\w+\">([\d,]+)</a>", row)  # type: ignore[index]
+        for row in rows
+    }
+
+
+def counted(old: list[Place], new: list[Place]) -> list[str]:
+    changes = changes_of(old, new)
+    return [str(sum(change["change"] == kind for change in changes)) for kind in KINDS[:3]]
+
+
+async def test_page_of_releases_shows_what_the_importer_counted_and_asks_nothing(both: str) -> None:
+    async with running_app(both) as app, client_of(app) as client:
+        with recorded_statements(app) as statements:
+            assert await shown_on_page(client) == {"2019-01": [], "2020-01": counted(OLD, NEW)}
+        assert statements == []
+
+
+async def test_page_of_releases_without_counts_is_shown_without_them(server: str, template: str) -> None:
+    with new_database(server, template) as url:
+        async with running_app(url) as app, client_of(app) as client:
+            first = await client.get(f"{RELEASES}?format=api")
+            await execute(url, "DELETE FROM comparisons")
+            async with asyncio.timeout(10):
+                while (await shown_on_page(client))["2020-01"]:  # noqa: ASYNC110  # it is polled
+                    await asyncio.sleep(0.02)
+            again = await client.get(f"{RELEASES}?format=api", headers={"If-None-Match": first.headers["etag"]})
+            assert again.status_code == 200
+
+
+async def test_report_of_an_import_has_the_counts_of_the_list_of_changes(
+    server: str, seeded: str, tmp_path: Path
+) -> None:
+    with new_database(server, seeded) as url:
+        report = await import_into(url, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", NEW))
+    found = [str(getattr(report.comparison, kind)) for kind in KINDS]
+    assert found[:3] == counted(OLD, NEW)
+    assert found[3:] == [str(sum(c["change"] == kind for c in changes_of(OLD, NEW))) for kind in KINDS[3:]]
+
+
+async def test_import_after_going_back_is_compared_with_both_the_current_release_and_the_one_before_it(
+    server: str, template: str, tmp_path: Path
+) -> None:
+    """The report tells what readers will notice; the page of releases is a history, and the bad release is in it."""
+    places = [*NEW, Place("300020001", "Una más", nom_ent="Veracruz")]
+    with new_database(server, template) as url:
+        await execute(url, "UPDATE current_release SET release_id = 1")
+        report = await import_into(url, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
+        assert (report.comparison.previous, str(report.comparison.added)) == ("2019-01", counted(OLD, places)[0])
+        async with running_app(url) as app, client_of(app) as client:
+            shown = await shown_on_page(client)
+    assert shown == {"2019-01": [], "2020-01": counted(OLD, NEW), "2021-01": ["1", "0", "0"]}
 
 
 # -- Changes

@@ -412,7 +412,7 @@ def test_import_as_dry_run_reports_and_changes_nothing(seeded_database: str, tmp
     assert result.stdout == ""
     assert "would publish release 2021-01 in " in result.stderr
     assert f": {len(TRAPS)} localities in " in result.stderr
-    assert "compared with 2020-01: 0 added, 117 removed, 0 renamed, 0 relocated" in result.stderr
+    assert "compared with 2020-01: 0 added, 117 removed, 0 renamed, 0 relocated, 0 updated" in result.stderr
     assert "0 rows rejected, 0 withdrawn localities left out" in result.stderr
     listed = here("releases", url=seeded_database).stdout
     assert "2020-01" in listed
@@ -438,7 +438,7 @@ def test_import_as_json_is_one_document(seeded_database: str, tmp_path: Path) ->
             "localidades": 130,
         },
         "compared_with": "2020-01",
-        "changes": {"added": 0, "removed": 2, "renamed": 0, "relocated": 0},
+        "changes": {"added": 0, "removed": 2, "renamed": 0, "relocated": 0, "updated": 0},
         "withdrawn": 0,
         "rejected": [{"line": 132, "reason": "AMBITO is neither U nor R"}],
     }

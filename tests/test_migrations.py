@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from tests.catalogue import many, write_catalogue
 from tests.conftest import ROOT, alembic_config, import_into, in_thread
 
 TABLES = {
-    "alembic_version", "current_release", "localities", "municipalities", "pending_seed", "releases", "states",
-    "words",
+    "alembic_version", "comparisons", "current_release", "localities", "municipalities", "pending_seed", "releases",
+    "states", "words",
 }  # fmt: skip
 LATER = '''
 """A column of a later day."""
@@ -114,7 +115,7 @@ def test_upgrade_a_second_time_does_nothing(empty_database: str, config: Config,
 
 def test_upgrade_step_by_step_loads_at_the_end(empty_database: str, config: Config) -> None:
     alembic(command.upgrade, config, "0001")
-    assert tables_of(empty_database) == TABLES - {"words"}
+    assert tables_of(empty_database) == TABLES - {"words", "comparisons"}
     assert releases_of(empty_database) == []
     assert not is_pending(empty_database)
     alembic(command.upgrade, config, "head")
@@ -169,6 +170,21 @@ def test_downgrade_to_base_and_up_again_gives_the_same(empty_database: str, conf
     alembic(command.upgrade, config, "head")
     assert fetch(empty_database, columns) == before
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
+
+
+def test_migration_counts_what_changed_between_releases_as_the_importer_does(
+    empty_database: str, config: Config, tmp_path: Path
+) -> None:
+    alembic(command.upgrade, config, "head")
+    moved = [replace(one, latitud="-", nombre=f"{one.nombre} II") for one in many(130)[:9]]
+    for year, places in ((2021, [*moved, *many(130)[9:]]), (2022, [replace(one, altitud="3") for one in many(125)])):
+        source = write_catalogue(tmp_path / f"catun_localidad_{year}-01.csv", places)
+        in_thread(lambda: asyncio.run(import_into(empty_database, source)))  # noqa: B023  # it has ended before the next
+    counted = fetch(empty_database, "SELECT * FROM comparisons ORDER BY release_id")
+    assert [row[:2] for row in counted] == [(2, 1), (3, 2)]
+    alembic(command.downgrade, config, "0004")
+    alembic(command.upgrade, config, "head")
+    assert fetch(empty_database, "SELECT * FROM comparisons ORDER BY release_id") == counted
 
 
 def test_downgrade_of_the_seed_keeps_what_is_published(empty_database: str, config: Config) -> None:

@@ -114,13 +114,33 @@ async def assert_only(url: str, *names: str) -> None:
         for table in ("states", "municipalities", "localities"):
             found = await connection.fetch(f"SELECT DISTINCT release_id FROM {table} ORDER BY 1")  # noqa: S608  # our names
             assert [row[0] for row in found] == ids
+        counted = await connection.fetch("SELECT release_id, previous_id FROM comparisons ORDER BY 1")
+        assert [tuple(row) for row in counted] == list(zip(ids[1:], ids, strict=False))
         tables = await connection.fetch(
             "SELECT relname::text FROM pg_class WHERE relname ~ '^localities_r[0-9]+$' ORDER BY 1"
         )
         assert [row[0] for row in tables] == [f"localities_r{id_}" for id_ in ids]
 
 
+async def counts_of(url: str) -> dict[str, tuple[Any, ...]]:
+    """Return, for each release, the one that it was compared with, and how many places were added and renamed."""
+    async with connected(url) as connection:
+        rows = await connection.fetch(
+            "SELECT n.name, o.name, c.added, c.removed, c.renamed FROM comparisons AS c"
+            " JOIN releases AS n ON n.id = c.release_id JOIN releases AS o ON o.id = c.previous_id"
+        )
+    return {row[0]: tuple(row)[1:] for row in rows}
+
+
 # -- By hand
+
+
+async def test_release_after_a_retired_one_is_compared_with_the_one_before(releases: str) -> None:
+    assert await counts_of(releases) == {"2020-01": ("2019-01", 0, 1, 1), "2021-01": ("2020-01", 0, 1, 1)}
+    await retire(releases, "2020-01")
+    assert await counts_of(releases) == {"2021-01": ("2019-01", 0, 2, 1)}
+    await retire(releases, "2019-01")
+    assert await counts_of(releases) == {}
 
 
 def test_retired_release_is_gone_and_the_others_are_whole(releases: str) -> None:

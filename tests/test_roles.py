@@ -154,7 +154,7 @@ async def test_reader_sees_our_tables_alone(server: str, seeded: str) -> None:
                 "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"
                 " AND relkind IN ('r', 'p') AND has_table_privilege(oid, 'SELECT') ORDER BY 1"
             )
-        tables = ["current_release", "localities", "municipalities", "releases", "states", "words"]
+        tables = ["comparisons", "current_release", "localities", "municipalities", "releases", "states", "words"]
         assert [name for (name,) in readable] == tables
 
 

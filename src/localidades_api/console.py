@@ -212,7 +212,8 @@ def print_report(report: "ImportReport", *, dry_run: bool = False) -> None:
     if comparison.previous is not None:
         lines.append(
             f"compared with {comparison.previous}: {comparison.added:,} added, {comparison.removed:,} removed,"
-            f" {comparison.renamed:,} renamed, {comparison.relocated:,} relocated"
+            f" {comparison.renamed:,} renamed, {comparison.relocated:,} relocated,"
+            f" {comparison.updated:,} updated"
         )
     lines.append(f"{len(report.rejected):,} rows rejected, {report.withdrawn:,} withdrawn localities left out")
     lines += [f"  line {line}: {reason}" for line, reason in report.rejected[:_SHOWN_REJECTIONS]]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from localidades_api.repository import ChangeCounts
 from localidades_api.schemas import CHANGE_KINDS
 
 _MAP = (480.0, 360.0)
@@ -87,7 +88,7 @@ class Chart(NamedTuple):
     bars: list[Bar]
 
 
-def draw_releases(releases: Sequence[Mapping[str, Any]], changes: Mapping[str, Mapping[str, Any] | None]) -> Chart:
+def draw_releases(releases: Sequence[Mapping[str, Any]], changes: Mapping[str, ChangeCounts | None]) -> Chart:
     """Draw each release's localities, and to the right of its bar what changed since the one before, to one scale."""
     height, step = _CHART_HEIGHT, _CHART_STEP
     room = height - 56
@@ -99,7 +100,7 @@ def draw_releases(releases: Sequence[Mapping[str, Any]], changes: Mapping[str, M
         parts = []
         if change := changes.get(release["release"]):
             for place, kind in enumerate(CHARTED):
-                size = max(change[kind] / most * room, 1 if change[kind] else 0)
+                size = max(change.counts[kind] / most * room, 1 if change.counts[kind] else 0)
                 parts.append(
                     Part(kind, round(left + step * (0.5 + place * 0.1), 1), round(height - 28 - size, 1),
                          round(step * 0.08, 1), round(size, 1))

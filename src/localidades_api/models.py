@@ -26,6 +26,8 @@ from sqlalchemy import (
     true,
 )
 
+from localidades_api.schemas import CHANGE_KINDS
+
 metadata = MetaData(
     naming_convention={
         "pk": "%(table_name)s_pkey",
@@ -70,6 +72,20 @@ current_release = Table(
     ),
     CheckConstraint("singleton", name="one_row"),
     comment="The pointer: publishing a release is moving it",
+)
+
+comparisons = Table(
+    "comparisons",
+    metadata,
+    Column("release_id", ForeignKey("releases.id", ondelete="CASCADE"), primary_key=True),
+    Column(
+        "previous_id",
+        ForeignKey("releases.id", ondelete="CASCADE"),
+        nullable=False,
+        comment="The release before it, of those that stand",
+    ),
+    *(Column(kind, Integer, nullable=False) for kind in CHANGE_KINDS),
+    comment="How many localities changed from a release to the next, by kind: counted once, by the importer",
 )
 
 pending_seed = Table(

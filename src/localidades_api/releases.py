@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 
 from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, NotFoundError
-from localidades_api.repository import CatalogueRepository, Reading
+from localidades_api.repository import CatalogueRepository, ChangeCounts, Reading
 from localidades_api.schemas import Release
 
 _log = logging.getLogger("uvicorn.error")
@@ -26,6 +26,7 @@ class ReleaseTracker:
     def __init__(self, repository: CatalogueRepository) -> None:
         self._repository = repository
         self._by_name: Mapping[str, Release] = {}
+        self.changes: Mapping[str, ChangeCounts] = {}  # of each release since the one before it, where counted
         self._publication = 0
         self._behind_since: float | None = None
         self.newest: Release | None = None
@@ -46,7 +47,9 @@ class ReleaseTracker:
     @property
     def fingerprint(self) -> str:
         """Twelve hexadecimal digits that are others when there are other releases: of answers that show several."""
-        shown = "/".join(f"{one.name} {one.sha256} {one.published_at}" for one in self._by_name.values())
+        shown = "/".join(
+            f"{one.name} {one.sha256} {one.published_at} {self.changes.get(one.name)}" for one in self.every
+        )
         return hashlib.blake2b(shown.encode(), digest_size=6).hexdigest()
 
     async def current(self) -> Release:
@@ -83,6 +86,7 @@ class ReleaseTracker:
         self._behind_since = None
         self._publication = reading.publication
         self._by_name = {release.name: release for release in reading.every}
+        self.changes = reading.changes
         if reading.current != self.newest:
             self.newest = reading.current
         if self.served is None or self.newest is None:

@@ -18,7 +18,7 @@ from localidades_api.importer.publication import publish_release
 from localidades_api.importer.retire import retire_release
 from localidades_api.importer.roles import grant_roles
 from localidades_api.repository import CatalogueRepository
-from localidades_api.schemas import PublishedRelease, Release
+from localidades_api.schemas import CHANGE_KINDS, PublishedRelease, Release
 from localidades_api.settings import Settings, read_settings
 
 _LONGEST_REQUEST = 10.0  # seconds, of several statements each in their time
@@ -76,7 +76,7 @@ def run_import(source: str, *, release: str | None, dry_run: bool, allow_shrink:
 def report_as_object(report: ImportReport, *, dry_run: bool) -> dict[str, object]:
     """Return the whole report of an import, every rejected row in it, as what JSON can hold."""
     comparison = report.comparison
-    changes = {name: getattr(comparison, name) for name in ("added", "removed", "renamed", "relocated")}
+    changes = {name: getattr(comparison, name) for name in CHANGE_KINDS}
     return {
         "release": report.release,
         "published": not dry_run,

@@ -10,13 +10,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.database import Database
 from localidades_api.errors import CatalogueError
-from localidades_api.importer.demo import DEMO_LOCALITIES, DEMO_RELEASE, generate_demo
+from localidades_api.importer.comparisons import Comparison, compare_with_current, complete_comparisons
+from localidades_api.importer.demo import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import Table, open_table, read_table, watch_reading
-from localidades_api.importer.load import Comparison, load_release, publish, settle
+from localidades_api.importer.load import load_release, publish, settle
 from localidades_api.importer.preconditions import begin_import, refuse_published
 from localidades_api.importer.progress import Progress, Step
 from localidades_api.importer.source import RELEASE_NAME, Source, open_source, suggest_release_name
 from localidades_api.importer.transform import Catalogue, Rejected, transform
+from localidades_api.schemas import DEMO_RELEASE
 
 __all__ = ["ImportReport", "Progress", "Step", "import_catalogue"]
 
@@ -56,11 +58,14 @@ async def import_catalogue(
         async with database.connect() as connection:
             await begin_import(connection)
             name, catalogue = await _read(connection, file, release, unnamed, progress)
-            release_id, comparison = await load_release(
+            release_id = await load_release(
                 connection, catalogue, name=name, source=file.name, sha256=file.sha256, progress=progress
             )
+            progress.begin(Step.COMPARE)
+            comparison = await compare_with_current(connection, release_id, name)
             if not allow_shrink:
                 _refuse_shrinking(comparison, len(catalogue.localities))
+            await complete_comparisons(connection)
             await publish(connection, release_id, progress)
             await (connection.rollback() if dry_run else connection.commit())
             if not dry_run:

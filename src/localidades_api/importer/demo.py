@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from localidades_api.importer.demo_names import Chance, Words, locality_wheel, municipio_names
 
-DEMO_RELEASE = "demo"
 # Of all lines joined by CRLF, as UTF-8: what the index shows, and what keeps the generator from drifting unseen.
 DEMO_SHA256 = "6f715e28404a556b8d6291b29c93f23173e5c1bad7e2b49eb96cd76149eeca52"
 DEMO_LOCALITIES = 304_400

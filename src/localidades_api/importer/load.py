@@ -1,17 +1,16 @@
-"""From records to a published release, in one transaction: fill, index, check, compare, attach, move the pointer.
+"""From records to a published release, in one transaction: fill, index, check, attach, compare, move the pointer.
 
-The release's partition is a table of its own until the last moment, so readers neither see half a release nor wait
+The release's partition is a table of its own until it is whole, so readers neither see half a release nor wait
 for a lock; and since all of it is one transaction, an import that is killed at any step leaves nothing (decision 0003).
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import asyncpg
-from sqlalchemy import Row, text
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.errors import CatalogueError
@@ -25,17 +24,6 @@ _SETTLING = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between looks
 _COLUMNS = ("release_id", "position", *Locality._fields, "folded", "prominence")
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """How a release differs from the one that was current before it; all zero where there was none."""
-
-    previous: str | None
-    added: int = 0
-    removed: int = 0
-    renamed: int = 0
-    relocated: int = 0
-
-
 async def load_release(
     connection: AsyncConnection,
     catalogue: Catalogue,
@@ -44,8 +32,8 @@ async def load_release(
     source: str,
     sha256: str,
     progress: Progress,
-) -> tuple[int, Comparison]:
-    """Load a catalogue beside the published ones; return the release's id and how it differs from the current one."""
+) -> int:
+    """Load a catalogue beside the published ones, and return the release's id."""
     progress.begin(Step.COPY)
     progress.expect(len(catalogue.localities))
     release_id = await _insert_release(connection, catalogue, name, source, sha256)
@@ -60,14 +48,22 @@ async def load_release(
     progress.begin(Step.INDEX)
     await _constrain(connection, partition, release_id)
     await _check_loaded(connection, partition, catalogue)
-    progress.begin(Step.COMPARE)
-    return release_id, await _compare(connection, partition)
+    progress.begin(Step.ATTACH)
+    await _attach(connection, partition, release_id)
+    return release_id
 
 
 async def publish(connection: AsyncConnection, release_id: int, progress: Progress) -> None:
-    """Attach the release's partition and move the pointer to it; what readers see changes when this commits."""
-    progress.begin(Step.ATTACH)
-    partition = partition_of(release_id)
+    """Move the pointer to a release; what readers see changes when this commits."""
+    progress.begin(Step.PUBLISH)
+    await set_current(connection, release_id)
+    await connection.execute(
+        text("UPDATE releases SET published_at = clock_timestamp() WHERE id = :id"), {"id": release_id}
+    )
+
+
+async def _attach(connection: AsyncConnection, partition: str, release_id: int) -> None:
+    """Make the table a partition, which builds the indexes that are left, and have it analysed."""
     await connection.execute(text(f"ALTER TABLE localities ATTACH PARTITION {partition} FOR VALUES IN ({release_id})"))
     # The partition's bounds say it from now on.
     await connection.execute(text(f"ALTER TABLE {partition} DROP CONSTRAINT {partition}_release_id_check"))
@@ -80,11 +76,6 @@ async def publish(connection: AsyncConnection, release_id: int, progress: Progre
     # What it is searched and joined by: all columns would take twice the time.
     columns = "release_id, position, id, municipio_id, clave, ambito, folded, prominence"
     await connection.execute(text(f"ANALYZE {partition} ({columns})"))
-    progress.begin(Step.PUBLISH)
-    await set_current(connection, release_id)
-    await connection.execute(
-        text("UPDATE releases SET published_at = clock_timestamp() WHERE id = :id"), {"id": release_id}
-    )
 
 
 async def settle(connection: AsyncConnection, release_id: int) -> None:
@@ -192,29 +183,3 @@ async def _check_loaded(connection: AsyncConnection, partition: str, catalogue: 
     expected = len(catalogue.localities)
     if (count, first, last) != (expected, 1, expected):
         raise CatalogueError(f"The database holds {count} of {expected} localities; nothing was changed, try again.")
-
-
-async def _compare(connection: AsyncConnection, partition: str) -> Comparison:
-    current: Row[Any] | None = (
-        await connection.execute(
-            text("SELECT id, name FROM releases JOIN current_release ON release_id = id"),
-        )
-    ).one_or_none()
-    if current is None:
-        return Comparison(None)
-    differences = (
-        await connection.execute(
-            text(
-                f"""
-                SELECT count(*) FILTER (WHERE old.id IS NULL) AS added,
-                       count(*) FILTER (WHERE new.id IS NULL) AS removed,
-                       count(*) FILTER (WHERE new.nombre <> old.nombre) AS renamed,
-                       count(*) FILTER (WHERE (new.latitud, new.longitud) IS DISTINCT FROM (old.latitud, old.longitud)
-                                          AND new.id IS NOT NULL AND old.id IS NOT NULL) AS relocated
-                  FROM {partition} AS new
-                  FULL JOIN {partition_of(current.id)} AS old USING (id)
-                """
-            )
-        )
-    ).one()
-    return Comparison(current.name, differences.added, differences.removed, differences.renamed, differences.relocated)

@@ -20,8 +20,8 @@ class Step(Stage):
     READ = "reading rows"
     COPY = "copying rows"
     INDEX = "building indexes"
-    COMPARE = "comparing with the current release"
     ATTACH = "attaching the release"
+    COMPARE = "comparing with the current release"
     PUBLISH = "publishing"
     DONE = "published"
 

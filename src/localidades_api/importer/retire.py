@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.database import Database
 from localidades_api.errors import ImportRunningError, RetirementError
+from localidades_api.importer.comparisons import complete_comparisons
 from localidades_api.importer.load import partition_of
 from localidades_api.importer.preconditions import IMPORT_LOCK
 from localidades_api.importer.progress import Stage
@@ -35,6 +36,7 @@ class Step(Stage):
     """The steps of a retirement, in order."""
 
     MARK = "withdrawing the release"
+    COMPARE = "comparing the releases on either side of it"
     WAIT = "waiting until no process shows it"
     DETACH = "detaching its localities"
     DROP = "dropping them"
@@ -70,6 +72,8 @@ async def retire_release(database: Database, name: str, progress: Progress, *, g
             await _begin(connection)
             progress.begin(Step.MARK)
             await _mark(connection, name)
+            progress.begin(Step.COMPARE)
+            await complete_comparisons(connection)
             progress.begin(Step.WAIT)
             await _wait(connection, grace)
             retired = [await _remove(connection, leftover, progress) for leftover in await _leftovers(connection)]

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
 
 from localidades_api.errors import CatalogueError
-from localidades_api.importer.demo import DEMO_RELEASE, DEMO_SHA256
+from localidades_api.importer.demo import DEMO_SHA256
 from localidades_api.importer.progress import Counting, Progress, Step
+from localidades_api.schemas import DEMO_RELEASE
 
 if TYPE_CHECKING:
     import httpx

@@ -1,6 +1,6 @@
 """Releases, pages of the list, estados, municipios, and single records."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Row, Table, func, select, text
@@ -8,17 +8,24 @@ from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
 from localidades_api.database import Database
 from localidades_api.filters import LocalityFilters
-from localidades_api.models import current_release, localities, municipalities, releases, states
+from localidades_api.models import comparisons, current_release, localities, municipalities, releases, states
 from localidades_api.pagination import positions
 from localidades_api.repository.positions import at_positions
 from localidades_api.repository.presence import having
-from localidades_api.schemas import PAGE_SIZE, Release
+from localidades_api.schemas import CHANGE_KINDS, PAGE_SIZE, Release
 
 # What a standby has been sent, and does not show yet.
 _IS_BEHIND = text("pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn() AS is_behind")
 _RELEASES = (
-    select(releases, current_release.c.publication, _IS_BEHIND)
+    select(
+        releases,
+        current_release.c.publication,
+        comparisons.c.previous_id,
+        *(comparisons.c[kind] for kind in CHANGE_KINDS),
+        _IS_BEHIND,
+    )
     .outerjoin_from(releases, current_release, current_release.c.release_id == releases.c.id)
+    .outerjoin(comparisons, comparisons.c.release_id == releases.c.id)
     .where(releases.c.retired_at.is_(None))
     .order_by(releases.c.id)  # releases are numbered in the order of their imports; a clock may be set back
 )
@@ -80,16 +87,25 @@ _SUCCESSORS = text(
 )
 
 
+class ChangeCounts(NamedTuple):
+    """How many localities changed since an earlier release, by kind."""
+
+    since: str
+    counts: Mapping[str, int]
+
+
 class Reading(NamedTuple):
     """What a server shows of the releases, oldest first; one that is behind may have received others.
 
-    `publication` counts how often the pointer to the current release has been set; 0 before the first time.
+    `changes` has what the importer has counted, by the later release's name; `publication` is how often the pointer to
+    the current release has been set, 0 before the first time.
     """
 
     every: list[Release]
     current: Release | None
-    publication: int = 0
-    is_behind: bool = False
+    changes: Mapping[str, ChangeCounts]
+    publication: int
+    is_behind: bool
 
 
 class CatalogueRepository:
@@ -102,11 +118,17 @@ class CatalogueRepository:
         """Return the releases that the server shows which is asked."""
         rows = await self.database.fetch(_RELEASES)
         every = [Release.model_validate(row) for row in rows]
-        is_behind = any(row.is_behind for row in rows)
-        for release, row in zip(every, rows, strict=True):
-            if row.publication is not None:
-                return Reading(every, release, row.publication, is_behind)
-        return Reading(every, None, is_behind=is_behind)
+        pointed_at = [
+            (release, row.publication) for release, row in zip(every, rows, strict=True) if row.publication is not None
+        ]
+        current, publication = pointed_at[0] if pointed_at else (None, 0)
+        names = {row.id: row.name for row in rows}
+        changes = {
+            row.name: ChangeCounts(names[row.previous_id], {kind: getattr(row, kind) for kind in CHANGE_KINDS})
+            for row in rows
+            if row.previous_id in names  # what was compared with a release that is retired says nothing
+        }
+        return Reading(every, current, changes, publication, any(row.is_behind for row in rows))
 
     async def list_pages(self, release: Release, first: int, last: int) -> list[str]:
         """Return the results of a range of pages, each as the JSON text of its localities, without the brackets.

@@ -1,9 +1,10 @@
 """What differs between two releases."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.database import Database
 from localidades_api.repository.presence import having
@@ -18,18 +19,22 @@ def _row(alias: str, columns: str) -> str:
     return "(" + ", ".join(f"{alias}.{name}" for name in columns.split(", ")) + ")"
 
 
-# Each kind is a column of its name: a locality may be of several.
+# What changed: each kind is a column of its name, for a locality may be of several.
+_COMPARED = f"""
+    (SELECT id, old.id IS NULL AS added, new.id IS NULL AS removed,
+            new.nombre <> old.nombre AS renamed,
+            new.id = old.id
+            AND (new.latitud, new.longitud) IS DISTINCT FROM (old.latitud, old.longitud) AS relocated,
+            new.id = old.id
+            AND {_row("new", _FIGURES)} IS DISTINCT FROM {_row("old", _FIGURES)} AS updated
+       FROM (SELECT {_COLUMNS} FROM localities WHERE release_id = :old) AS old
+       FULL JOIN (SELECT {_COLUMNS} FROM localities WHERE release_id = :new) AS new USING (id)) AS compared
+"""
+_COUNTS = text(f"SELECT {', '.join(f'count(*) FILTER (WHERE {kind})' for kind in CHANGE_KINDS)} FROM {_COMPARED}")
 _CHANGES = text(
     f"""
     SELECT string_agg(int4send(kind) || int4send(id), ''::bytea ORDER BY kind, id)
-      FROM (SELECT id, old.id IS NULL AS added, new.id IS NULL AS removed,
-                   new.nombre <> old.nombre AS renamed,
-                   new.id = old.id
-                   AND (new.latitud, new.longitud) IS DISTINCT FROM (old.latitud, old.longitud) AS relocated,
-                   new.id = old.id
-                   AND {_row("new", _FIGURES)} IS DISTINCT FROM {_row("old", _FIGURES)} AS updated
-              FROM (SELECT {_COLUMNS} FROM localities WHERE release_id = :old) AS old
-              FULL JOIN (SELECT {_COLUMNS} FROM localities WHERE release_id = :new) AS new USING (id)) AS compared
+      FROM {_COMPARED}
      CROSS JOIN LATERAL (VALUES {_NUMBERED}) AS kinds (kind, applies)
      WHERE applies
     """
@@ -41,6 +46,12 @@ _RECORDS = text(
      WHERE release_id IN (:old, :new) AND id = ANY(:ids)
     """
 )
+
+
+async def count_changes(connection: AsyncConnection, old_id: int, new_id: int) -> Mapping[str, int]:
+    """Count, inside the transaction of an import, what changed between two releases."""
+    counts = (await connection.execute(_COUNTS, {"old": old_id, "new": new_id})).one()
+    return dict(zip(map(str, CHANGE_KINDS), counts, strict=True))
 
 
 class ChangesRepository:

@@ -1,18 +1,16 @@
 """What pages for people show besides the content: names of parents, choices of a form, neighbours, history."""
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic_core import from_json
 
-from localidades_api.drawings import CHARTED, draw_map, draw_releases
+from localidades_api.drawings import draw_map, draw_releases
 from localidades_api.filters import LocalityFilters, state_of
 from localidades_api.router.answers import Catalogue
 from localidades_api.schemas import LARGEST_FOR_PEOPLE, Release
 
 _NEIGHBOURS = 8
-_COMPARED = 12  # releases whose changes are counted; the first look at each takes a second
 
 
 async def of_localities(
@@ -55,15 +53,7 @@ async def of_locality(
     return {"history": history, "nearby": nearby, "drawing": draw_map(locality, nearby)}
 
 
-async def of_releases(
-    catalogue: Catalogue, every: Sequence[Release], shown: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def of_releases(catalogue: Catalogue, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return how many localities each release shown has gained, lost and renamed since the one before, and a chart."""
-    changes: dict[str, dict[str, Any] | None] = {release["release"]: None for release in shown}
-    for old, new in list(itertools.pairwise(every))[-_COMPARED:]:
-        if new.name in changes:
-            found = await catalogue.selections.compare(old, new)
-            kinds = found[0::2]
-            counts: dict[str, int] = {kind: kinds.count(number) for number, kind in enumerate(CHARTED)}
-            changes[new.name] = {"since": old.name, **counts}
+    changes = {release["release"]: catalogue.releases.changes.get(release["release"]) for release in shown}
     return {"changes": changes, "chart": draw_releases(shown, changes)}

@@ -38,7 +38,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     if exchange.holds:
         return exchange.not_modified(paging)
     results = [PublishedRelease.of(every[index], exchange.release).model_dump() for index in paging.places]
-    context = await pages.of_releases(catalogue, every, results) if exchange.for_people else {}
+    context = pages.of_releases(catalogue, results) if exchange.for_people else {}
     return exchange.answer("releases.html", "Releases", envelope(paging, results), paging, **context)
 
 

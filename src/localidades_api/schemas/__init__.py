@@ -22,6 +22,7 @@ from localidades_api.schemas.problems import (
 )
 from localidades_api.schemas.releases import (
     CHANGE_KINDS,
+    DEMO_RELEASE,
     ChangeKind,
     Index,
     LocalityChange,
@@ -33,6 +34,7 @@ from localidades_api.schemas.releases import (
 
 __all__ = [
     "CHANGE_KINDS",
+    "DEMO_RELEASE",
     "LARGEST_FOR_PEOPLE",
     "LARGEST_PAGE_SIZE",
     "PAGE_SIZE",

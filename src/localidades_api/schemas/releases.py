@@ -13,6 +13,9 @@ _Source = Annotated[str, Field(description="Name of the file that was imported."
 _Sha256 = Annotated[str, Field(description="Digest of that file, in hexadecimal.")]
 
 
+DEMO_RELEASE = "demo"  # the name of the bundled catalogue, and of no other
+
+
 class Release(BaseModel):
     """A release: one whole cut of the catalogue, which never changes once it is published."""
 
@@ -35,7 +38,7 @@ class Release(BaseModel):
     @property
     def is_demo(self) -> bool:
         """Whether its places are invented."""
-        return self.name == "demo"
+        return self.name == DEMO_RELEASE
 
 
 class Totals(BaseModel):

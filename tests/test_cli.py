@@ -439,6 +439,7 @@ def test_import_as_json_is_one_document(seeded_database: str, tmp_path: Path) ->
         },
         "compared_with": "2020-01",
         "changes": {"added": 0, "removed": 2, "renamed": 0, "relocated": 0, "updated": 0},
+        "demo_retired": False,
         "withdrawn": 0,
         "rejected": [{"line": 132, "reason": "AMBITO is neither U nor R"}],
     }

@@ -274,6 +274,120 @@ async def test_import_after_a_killed_retirement_publishes(releases: str, tmp_pat
     await assert_only(releases, "2019-01", "2021-01", "2022-01")
 
 
+# -- The demo
+
+
+@pytest.fixture
+async def demo(releases: str) -> str:
+    """Lend a database whose current release passes for the demo, which takes seconds to generate."""
+    for name in ("2019-01", "2020-01"):
+        await retire(releases, name)
+    async with connected(releases) as connection:
+        await connection.execute("UPDATE releases SET name = 'demo'")
+    return releases
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Path:
+    """Lend a catalogue with another name for each place of the demo, and three places fewer."""
+    places = [replace(place, nombre=f"Real {place.cvegeo}") for place in cut(2021)[3:]]
+    return write_catalogue(tmp_path / "catun_localidad_2022-01.csv", places)
+
+
+async def names_of(url: str) -> list[tuple[str, bool]]:
+    """Return the releases, and whether each is retired."""
+    async with connected(url) as connection:
+        rows = await connection.fetch("SELECT name, retired_at IS NOT NULL FROM releases ORDER BY id")
+    return [tuple(row) for row in rows]
+
+
+async def test_import_of_a_real_catalogue_retires_the_demo(demo: str, real: Path) -> None:
+    settings = environment(demo, LOCALIDADES_RELEASE_POLL="0.1")
+    tried = await asyncio.to_thread(run, "import", str(real), "--dry-run", env=settings)
+    assert "the demo would be retired, for its places are invented" in tried.stderr
+    assert await names_of(demo) == [("demo", False)]
+    ended = await asyncio.to_thread(run, "import", str(real), "--json", env=settings)
+    assert ended.returncode == 0, ended.stderr
+    report = json.loads(ended.stdout)
+    assert (report["demo_retired"], report["compared_with"], report["changes"]) == (True, None, None)
+    assert await names_of(demo) == [("2022-01", False)]
+    async with connected(demo) as connection:
+        assert await connection.fetchval("SELECT to_regclass('localities_r3')") is None
+
+
+async def test_demo_is_withdrawn_by_the_transaction_that_publishes(demo: str, real: Path) -> None:
+    report = await import_into(demo, real)
+    assert (report.demo_retired, report.comparison.previous) == (True, None)
+    assert await names_of(demo) == [("demo", True), ("2022-01", False)]
+
+
+async def test_import_that_is_not_committed_leaves_the_demo(demo: str, real: Path) -> None:
+    before = await photograph(demo)
+    report = await import_into(demo, real, dry_run=True)
+    assert report.demo_retired
+    assert await photograph(demo) == before
+
+
+@pytest.mark.parametrize("by", ["retirement", "import"])
+async def test_demo_that_a_killed_import_has_only_withdrawn_is_removed_by_the_next(
+    demo: str, real: Path, tmp_path: Path, by: str
+) -> None:
+    await import_into(demo, real)
+    source = write_catalogue(tmp_path / "catun_localidad_2023-01.csv", cut(2019))
+    if by == "retirement":
+        await import_into(demo, source)
+        assert sorted(await retire(demo, "2022-01")) == ["2022-01", "demo"]
+    else:
+        async with connected(demo) as connection:  # its grace is over
+            await connection.execute("UPDATE releases SET retired_at = retired_at - interval '1 h'")
+        ended = await asyncio.to_thread(run, "import", str(source), env=environment(demo))
+        assert ended.returncode == 0, ended.stderr
+        assert "the demo" not in ended.stderr
+        assert await names_of(demo) == [("2022-01", False), ("2023-01", False)]
+
+
+async def test_import_whose_demo_cannot_be_removed_now_has_published_all_the_same(demo: str, real: Path) -> None:
+    async with connected(demo) as connection:
+        await connection.execute(
+            """
+            CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$;
+            CREATE TRIGGER refuse BEFORE DELETE ON releases EXECUTE FUNCTION refuse();
+            CREATE FUNCTION long_ago() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN NEW.retired_at = NEW.retired_at - interval '1 h'; RETURN NEW; END $$;
+            CREATE TRIGGER long_ago BEFORE UPDATE ON releases FOR EACH ROW EXECUTE FUNCTION long_ago();
+            """
+        )
+        settings = environment(demo, LOCALIDADES_RELEASE_POLL="0.1")
+        ended = await asyncio.to_thread(run, "import", str(real), env=settings)
+    assert ended.returncode == 0, ended.stderr
+    assert "published release 2022-01" in ended.stderr
+    assert "What is retired is still to be removed" in ended.stderr
+    assert await names_of(demo) == [("demo", True), ("2022-01", False)]
+
+
+async def test_demo_that_is_kept_is_compared_with_nothing_and_in_no_history(
+    demo: str, real: Path, tmp_path: Path
+) -> None:
+    report = await import_into(demo, real, keep_demo=True)
+    assert (report.demo_retired, report.comparison.previous) == (False, None)
+    key, gone = int(cut(2021)[5].cvegeo), int(cut(2021)[0].cvegeo)
+    async with running_app(demo) as app, client_of(app) as client:
+        await await_release(client, "2022-01")
+        listed = (await client.get("/api/census/releases/")).json()["results"]
+        assert [one["release"] for one in listed] == ["demo", "2022-01"]
+        assert "demo" not in (await client.get(f"{LIST}{key}/?format=api")).text
+        of_demo = (await client.get(f"{LIST}{key}/?format=api&release=demo")).text
+        assert cut(2021)[5].nombre in of_demo
+        assert f"Real {cut(2021)[5].cvegeo}" not in of_demo
+        assert (await client.get(f"{LIST}{gone}/?release=demo")).status_code == 200
+        assert (await client.get(f"{LIST}{gone}/")).status_code == 404
+        page = await client.get("/api/census/releases/?format=api")
+        assert (page.status_code, "since=demo" in page.text) == (200, False)
+    following = await import_into(demo, write_catalogue(tmp_path / "catun_localidad_2023-01.csv", cut(2019)))
+    assert (following.demo_retired, following.comparison.previous) == (True, "2022-01")
+    assert await counts_of(demo) == {"2023-01": ("2022-01", 5, 0, 145)}
+
+
 # -- One at a time
 
 

@@ -215,6 +215,10 @@ def print_report(report: "ImportReport", *, dry_run: bool = False) -> None:
             f" {comparison.renamed:,} renamed, {comparison.relocated:,} relocated,"
             f" {comparison.updated:,} updated"
         )
+    if report.demo_retired:
+        lines.append(
+            f"the demo {'would be' if dry_run else 'is'} retired, for its places are invented; see --keep-demo"
+        )
     lines.append(f"{len(report.rejected):,} rows rejected, {report.withdrawn:,} withdrawn localities left out")
     lines += [f"  line {line}: {reason}" for line, reason in report.rejected[:_SHOWN_REJECTIONS]]
     if len(report.rejected) > _SHOWN_REJECTIONS:

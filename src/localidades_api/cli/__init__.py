@@ -92,6 +92,9 @@ def import_(
     allow_shrink: Annotated[
         bool, typer.Option("--allow-shrink", help="Accept a catalogue that has lost more than a tenth.")
     ] = False,
+    keep_demo: Annotated[
+        bool, typer.Option("--keep-demo", help="Leave the demo where it is; else a real catalogue retires it.")
+    ] = False,
     as_json: _Json = False,
 ) -> None:
     """Import a catalogue and publish it as the current release, while the service keeps answering."""
@@ -99,7 +102,7 @@ def import_(
     with errors_as_sentences():
         from localidades_api.cli.runs import report_as_object, run_import  # noqa: PLC0415  # see above
 
-        report = run_import(source, release=release, dry_run=dry_run, allow_shrink=allow_shrink)
+        report = run_import(source, release=release, dry_run=dry_run, allow_shrink=allow_shrink, keep_demo=keep_demo)
         if as_json:
             print_json(report_as_object(report, dry_run=dry_run))
         else:

@@ -12,10 +12,10 @@ from localidades_api import __version__
 from localidades_api.console import console, watch_import
 from localidades_api.database import Database
 from localidades_api.embedded import provide_database
-from localidades_api.errors import ConfigurationError, UnavailableError
+from localidades_api.errors import ConfigurationError, LocalidadesError, UnavailableError
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.importer.publication import publish_release
-from localidades_api.importer.retire import retire_release
+from localidades_api.importer.retire import finish_retirements, retire_release
 from localidades_api.importer.roles import grant_roles
 from localidades_api.repository import CatalogueRepository
 from localidades_api.schemas import CHANGE_KINDS, PublishedRelease, Release
@@ -56,21 +56,49 @@ def _migrate(settings: Settings, *, seed: bool) -> None:
         ) from error
 
 
-def run_import(source: str, *, release: str | None, dry_run: bool, allow_shrink: bool) -> ImportReport:
-    """Import a catalogue into the database of the settings, and show how it goes."""
+def run_import(source: str, *, release: str | None, dry_run: bool, allow_shrink: bool, keep_demo: bool) -> ImportReport:
+    """Import a catalogue into the database of the settings, remove what is retired, and show how it goes."""
+    settings = read_settings()
 
     async def run(url: str) -> ImportReport:
         database = Database.for_writing(url)
         try:
             with watch_import() as progress:
-                return await import_catalogue(
-                    database, source, progress, release=release, dry_run=dry_run, allow_shrink=allow_shrink
+                report = await import_catalogue(
+                    database,
+                    source,
+                    progress,
+                    release=release,
+                    dry_run=dry_run,
+                    allow_shrink=allow_shrink,
+                    keep_demo=keep_demo,
                 )
+                if not dry_run:
+                    with _published_all_the_same():
+                        await finish_retirements(database, progress, grace=_grace(settings))
+                return report
         finally:
             await database.dispose()
 
-    with ready_database(read_settings(), seed=False) as url:
+    with ready_database(settings, seed=False) as url:
         return asyncio.run(run(url))
+
+
+@contextmanager
+def _published_all_the_same() -> Iterator[None]:
+    """Let no fault of what comes after it pass for one of an import."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  # whatever it is, the next import or retirement goes on
+        reason = str(error) if isinstance(error, LocalidadesError) else type(error).__name__
+        console.print(
+            f"What is retired is still to be removed, which the next import or retirement does: {reason}", markup=False
+        )
+
+
+def _grace(settings: Settings) -> float:
+    """Return the seconds within which every process has looked at the releases, and ended what it had begun."""
+    return 2 * settings.release_poll + _LONGEST_REQUEST
 
 
 def report_as_object(report: ImportReport, *, dry_run: bool) -> dict[str, object]:
@@ -88,6 +116,7 @@ def report_as_object(report: ImportReport, *, dry_run: bool) -> dict[str, object
         },
         "compared_with": comparison.previous,
         "changes": None if comparison.previous is None else changes,
+        "demo_retired": report.demo_retired,
         "withdrawn": report.withdrawn,
         "rejected": [{"line": line, "reason": reason} for line, reason in report.rejected],
     }
@@ -126,14 +155,12 @@ def run_publication(name: str) -> str | None:
 def run_retirement(name: str) -> list[str]:
     """Retire a release of the database of the settings, show how it goes, and return what is gone."""
     settings = read_settings()
-    # Every process looks for changes of the releases every so often, and ends what it has begun.
-    grace = 2 * settings.release_poll + _LONGEST_REQUEST
 
     async def run(url: str) -> list[str]:
         database = Database.for_writing(url)
         try:
             with watch_import() as progress:
-                return await retire_release(database, name, progress, grace=grace)
+                return await retire_release(database, name, progress, grace=_grace(settings))
         finally:
             await database.dispose()
 

@@ -16,6 +16,7 @@ from localidades_api.importer.extract import Table, open_table, read_table, watc
 from localidades_api.importer.load import load_release, publish, settle
 from localidades_api.importer.preconditions import begin_import, refuse_published
 from localidades_api.importer.progress import Progress, Step
+from localidades_api.importer.retire import withdraw_demo
 from localidades_api.importer.source import RELEASE_NAME, Source, open_source, suggest_release_name
 from localidades_api.importer.transform import Catalogue, Rejected, transform
 from localidades_api.schemas import DEMO_RELEASE
@@ -34,6 +35,7 @@ class ImportReport:
     withdrawn: int
     rejected: list[Rejected]
     comparison: Comparison
+    demo_retired: bool
     seconds: float
 
 
@@ -46,11 +48,13 @@ async def import_catalogue(
     unnamed: str | None = None,
     dry_run: bool = False,
     allow_shrink: bool = False,
+    keep_demo: bool = False,
 ) -> ImportReport:
-    """Import a catalogue and publish it as the current release.
+    """Import a catalogue and publish it as the current release; a real one retires the demo, unless told otherwise.
 
     `source` is `demo`, a path or an http(s) address; `release` its name, else one is taken from the file's, and where
-    that tells no date, `unnamed`. A dry run does all of it and takes it back. Raises CatalogueError,
+    that tells no date, `unnamed`. A dry run does all of it and takes it back. The demo's rows are still to be removed
+    then (`finish_retirements`). Raises CatalogueError,
     ImportRunningError, ConfigurationError or DatabaseUnavailableError; then nothing has changed.
     """
     started = time.perf_counter()
@@ -67,6 +71,7 @@ async def import_catalogue(
                 _refuse_shrinking(comparison, len(catalogue.localities))
             await complete_comparisons(connection)
             await publish(connection, release_id, progress)
+            demo_retired = name != DEMO_RELEASE and not keep_demo and await withdraw_demo(connection)
             await (connection.rollback() if dry_run else connection.commit())
             if not dry_run:
                 await settle(connection, release_id)
@@ -80,6 +85,7 @@ async def import_catalogue(
         withdrawn=catalogue.withdrawn,
         rejected=catalogue.rejected,
         comparison=comparison,
+        demo_retired=demo_retired,
         seconds=time.perf_counter() - started,
     )
 

@@ -5,6 +5,8 @@ left is known by the mark, and the next run, of whatever release, finishes it fi
 """
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +20,7 @@ from localidades_api.importer.comparisons import complete_comparisons
 from localidades_api.importer.load import partition_of
 from localidades_api.importer.preconditions import IMPORT_LOCK
 from localidades_api.importer.progress import Stage
+from localidades_api.schemas import DEMO_RELEASE
 
 _LOCK_NOT_AVAILABLE = "55P03"
 _MOMENT = "250ms"  # that a reader may have to wait behind a lock
@@ -66,21 +69,55 @@ async def retire_release(database: Database, name: str, progress: Progress, *, g
     `grace` is the number of seconds within which every process of the service has seen that the release is withdrawn.
     Raises RetirementError, ImportRunningError or DatabaseUnavailableError.
     """
+    async with _session(database) as connection:
+        progress.begin(Step.MARK)
+        await _mark(connection, name)
+        progress.begin(Step.COMPARE)
+        await complete_comparisons(connection)
+        retired = await _remove_marked(connection, progress, grace)
+    progress.begin(Step.DONE)
+    return retired
+
+
+async def finish_retirements(database: Database, progress: Progress, *, grace: float) -> list[str]:
+    """Remove what is withdrawn already, by an import or by a run that was interrupted; return the names.
+
+    Raises ImportRunningError or DatabaseUnavailableError; a next run goes on.
+    """
+    async with _session(database) as connection:
+        if not await _leftovers(connection):
+            return []
+        await complete_comparisons(connection)
+        retired = await _remove_marked(connection, progress, grace)
+    progress.begin(Step.DONE)
+    return retired
+
+
+async def withdraw_demo(connection: AsyncConnection) -> bool:
+    """Withdraw the demo, inside the transaction that publishes a real catalogue; tell whether it was there."""
+    marked = await connection.execute(
+        text("UPDATE releases SET retired_at = clock_timestamp() WHERE name = :demo AND retired_at IS NULL"),
+        {"demo": DEMO_RELEASE},
+    )
+    return marked.rowcount > 0
+
+
+@asynccontextmanager
+async def _session(database: Database) -> AsyncIterator[AsyncConnection]:
+    """Lend a session that holds the lock of imports, each of whose statements is a transaction."""
     async with database.connect() as lent:
         connection = await lent.execution_options(isolation_level="AUTOCOMMIT")
         try:
             await _begin(connection)
-            progress.begin(Step.MARK)
-            await _mark(connection, name)
-            progress.begin(Step.COMPARE)
-            await complete_comparisons(connection)
-            progress.begin(Step.WAIT)
-            await _wait(connection, grace)
-            retired = [await _remove(connection, leftover, progress) for leftover in await _leftovers(connection)]
+            yield connection
         finally:
             await connection.invalidate()  # the session's lock and limits end with it
-    progress.begin(Step.DONE)
-    return retired
+
+
+async def _remove_marked(connection: AsyncConnection, progress: Progress, grace: float) -> list[str]:
+    progress.begin(Step.WAIT)
+    await _wait(connection, grace)
+    return [await _remove(connection, leftover, progress) for leftover in await _leftovers(connection)]
 
 
 async def _begin(connection: AsyncConnection) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, Table, func, select, text
+from sqlalchemy import ColumnElement, Row, Table, func, select, text
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
 from localidades_api.database import Database
@@ -12,7 +12,7 @@ from localidades_api.models import comparisons, current_release, localities, mun
 from localidades_api.pagination import positions
 from localidades_api.repository.positions import at_positions
 from localidades_api.repository.presence import having
-from localidades_api.schemas import CHANGE_KINDS, PAGE_SIZE, Release
+from localidades_api.schemas import CHANGE_KINDS, DEMO_RELEASE, PAGE_SIZE, Release
 
 # What a standby has been sent, and does not show yet.
 _IS_BEHIND = text("pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn() AS is_behind")
@@ -85,6 +85,11 @@ _SUCCESSORS = text(
      LIMIT 2
     """
 )
+
+
+def _akin(release: Release) -> ColumnElement[bool]:
+    """Return the condition that a release is part of the same history: the demo, being invented, is part of none."""
+    return (releases.c.name == DEMO_RELEASE) == release.is_demo
 
 
 class ChangeCounts(NamedTuple):
@@ -211,7 +216,7 @@ class CatalogueRepository:
         return await self.database.fetch(
             select(releases.c.name.label("release"), localities.c.nombre, localities.c.poblacion)
             .join_from(releases, localities, localities.c.release_id == releases.c.id)
-            .where(localities.c.id == id_, releases.c.retired_at.is_(None))
+            .where(localities.c.id == id_, releases.c.retired_at.is_(None), _akin(release))
             .order_by(releases.c.id),
             suits=having(release),
         )
@@ -221,7 +226,7 @@ class CatalogueRepository:
         rows = await self.database.fetch(
             select(releases)
             .join(table, table.c.release_id == releases.c.id)
-            .where(table.c.id == id_, releases.c.id < release.id, releases.c.retired_at.is_(None))
+            .where(table.c.id == id_, releases.c.id < release.id, releases.c.retired_at.is_(None), _akin(release))
             .order_by(releases.c.id.desc())
             .limit(1),
             suits=having(release),

@@ -257,13 +257,15 @@ def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
         if "current_release" not in statement and not statement.startswith("SELECT releases.id"):
             statements.append(statement)
 
-    database: Database = app.state.database
-    engine = database.engine.sync_engine
-    event.listen(engine, "before_cursor_execute", record)
+    databases: tuple[Database, ...] = (app.state.database, app.state.comparing)
+    engines = [database.engine.sync_engine for database in databases]
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", record)
     try:
         yield statements
     finally:
-        event.remove(engine, "before_cursor_execute", record)
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", record)
 
 
 def needed(what: str | Path | None, missing: str) -> str:

@@ -366,6 +366,72 @@ async def test_changes_of_two_representations_have_different_etags(client: httpx
     assert len(tags) == 3
 
 
+# -- Comparisons that take longer than a request
+
+
+PAIRS = [f"{new}/changes/?since={old}" for new, old in (("2020-01", "2019-01"), ("2019-01", "2020-01"))]
+COMPARING = "ORDER BY kind, id"
+
+
+def assert_comparing(answer: httpx.Response) -> None:
+    assert (answer.status_code, answer.json()["type"]) == (503, "/problems#comparison-running")
+    assert int(answer.headers["retry-after"]) > 0
+
+
+async def test_comparison_that_takes_longer_than_a_request_goes_on_and_is_kept(both: str) -> None:
+    """Whoever asks again finds it, and meanwhile it takes nothing from other requests, the only connection included."""
+    async with running_app(both, pool_size=1, database_timeout=0.5) as app, client_of(app) as client:
+        with recorded_statements(app) as statements:
+            async with connected(both) as other, other.transaction():
+                await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
+                for _ in range(2):
+                    for answer in await asyncio.gather(*(client.get(RELEASES + PAIRS[0]) for _ in range(3))):
+                        assert_comparing(answer)
+                assert (await client.get("/api/census/estados/")).status_code == 200
+            async with asyncio.timeout(10):
+                while (answer := await client.get(RELEASES + PAIRS[0])).status_code != 200:
+                    assert_comparing(answer)
+        assert await walk(client, f"{PAIRS[0]}&page_size=1000") == changes_of(OLD, NEW)
+        assert sum(COMPARING in statement for statement in statements) == 1
+
+
+async def test_comparisons_that_take_long_are_two_at_one_time_and_none_waits_for_nobody(both: str) -> None:
+    itself = "2020-01/changes/?since=2020-01"
+    async with running_app(both, database_timeout=0.5) as app, client_of(app) as client:
+        with recorded_statements(app) as statements:
+            async with connected(both) as other, other.transaction():
+                await other.execute("LOCK TABLE localities_r1, localities_r2 IN ACCESS EXCLUSIVE MODE")
+                for answer in await asyncio.gather(*(client.get(RELEASES + pair) for pair in (*PAIRS, itself))):
+                    assert_comparing(answer)
+                assert sum(COMPARING in statement for statement in statements) == 2
+            async with asyncio.timeout(10):
+                for pair in (*PAIRS, itself):
+                    while (await client.get(RELEASES + pair)).status_code != 200:  # noqa: ASYNC110  # it is polled
+                        await asyncio.sleep(0.02)
+        assert sum(COMPARING in statement for statement in statements) == 3
+
+
+async def test_comparison_under_way_ends_with_the_service(both: str) -> None:
+    async with connected(both) as other, other.transaction():
+        await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
+        async with running_app(both, database_timeout=0.3) as app, client_of(app) as client:
+            assert_comparing(await client.get(RELEASES + PAIRS[0]))
+        async with asyncio.timeout(10):
+            while await other.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+
+async def test_comparison_with_a_release_that_is_being_retired_is_no_wrong_one(server: str, template: str) -> None:
+    """Without its rows every locality would look added."""
+    with new_database(server, template) as url:
+        async with running_app(url, release_poll=60) as app, client_of(app) as client:
+            assert (await client.get(RELEASES)).status_code == 200
+            await execute(url, "UPDATE releases SET retired_at = now() WHERE id = 1")
+            await execute(url, "ALTER TABLE localities DETACH PARTITION localities_r1")
+            assert (await client.get(RELEASES + PAIRS[0])).status_code == 503
+            assert (await client.get(f"{RELEASES}2020-01/changes/?since=2020-01")).status_code == 200
+
+
 # -- Following by NDJSON
 
 

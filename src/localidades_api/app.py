@@ -28,7 +28,7 @@ from localidades_api.protection import BrowserProtection
 from localidades_api.releases import ReleaseTracker
 from localidades_api.repository import CatalogueRepository, ChangesRepository, RecordsRepository, SearchRepository
 from localidades_api.router import Catalogue
-from localidades_api.selections import Selections
+from localidades_api.selections import COMPARISON_TIMEOUT, MAX_COMPARISONS, Selections
 from localidades_api.settings import Settings
 from localidades_api.tracing import traced_statements
 
@@ -40,15 +40,17 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     """Own the connections and the pages for as long as the application runs."""
     if settings.database_url is None:
         raise ConfigurationError("DATABASE_URL is not set: start the service with `localidades-api serve`.")
-    database = Database.for_reading(
-        settings.database_url.get_secret_value(), pool_size=settings.pool_size, timeout=settings.database_timeout
-    )
+    url = settings.database_url.get_secret_value()
+    database = Database.for_reading(url, pool_size=settings.pool_size, timeout=settings.database_timeout)
+    # Comparisons take no connection from requests; these are made when they are needed.
+    comparing = Database.for_reading(url, pool_size=MAX_COMPARISONS, timeout=COMPARISON_TIMEOUT)
     repository = CatalogueRepository(database)
     releases = ReleaseTracker(repository)
-    changes = ChangesRepository(database)
-    selections = Selections(repository, changes)
+    changes = ChangesRepository(database, comparing)
+    selections = Selections(repository, changes, settings.database_timeout)
     pages = PageCache(repository, releases, selections, settings.page_cache_bytes)
     app.state.database = database
+    app.state.comparing = comparing
     app.state.catalogue = Catalogue(
         releases,
         pages,
@@ -68,6 +70,8 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         async with _running(pages.follow(settings.release_poll), Gauges(database, pages, releases).follow()):
             yield
     finally:
+        await selections.close()
+        await comparing.dispose()
         await database.dispose()
 
 

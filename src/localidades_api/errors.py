@@ -29,6 +29,7 @@ LocalidadesError                 500
 │   └── HeaderFieldsTooLargeError 431, and the connection ends
 └── UnavailableError             503, with Retry-After
     ├── OverloadedError          there is more to do than the process takes on
+    ├── ComparisonRunningError   a comparison that takes longer than a request may, and goes on
     ├── NoReleaseError           nothing has been published yet
     └── DatabaseUnavailableError the database does not answer
 """
@@ -304,6 +305,17 @@ class OverloadedError(UnavailableError):
 
     def __init__(self) -> None:
         super().__init__("The service has too much to do at the moment.")
+
+
+class ComparisonRunningError(UnavailableError):
+    """A comparison of two releases that takes longer than a request may; it goes on, and is kept."""
+
+    slug = "comparison-running"
+    meaning = "Two releases are being compared for the first time, which takes longer than a request may."
+    remedy = "Ask again after the seconds of `Retry-After`: the comparison goes on, and its result is kept."
+
+    def __init__(self) -> None:
+        super().__init__("The releases are still being compared; ask again.")
 
 
 class NoReleaseError(UnavailableError):

@@ -7,6 +7,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.database import Database
+from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.repository.presence import having
 from localidades_api.schemas import CHANGE_KINDS, Release
 
@@ -33,7 +34,10 @@ _COMPARED = f"""
 _COUNTS = text(f"SELECT {', '.join(f'count(*) FILTER (WHERE {kind})' for kind in CHANGE_KINDS)} FROM {_COMPARED}")
 _CHANGES = text(
     f"""
-    SELECT string_agg(int4send(kind) || int4send(id), ''::bytea ORDER BY kind, id)
+    SELECT string_agg(int4send(kind) || int4send(id), ''::bytea ORDER BY kind, id) AS changes,
+           NOT EXISTS (SELECT FROM unnest(ARRAY[CAST(:old AS integer), CAST(:new AS integer)]) AS asked (id)
+                        WHERE NOT EXISTS (SELECT FROM releases AS r WHERE r.id = asked.id AND r.retired_at IS NULL))
+           AS stand
       FROM {_COMPARED}
      CROSS JOIN LATERAL (VALUES {_NUMBERED}) AS kinds (kind, applies)
      WHERE applies
@@ -55,15 +59,21 @@ async def count_changes(connection: AsyncConnection, old_id: int, new_id: int) -
 
 
 class ChangesRepository:
-    """Compares releases; a database that does not answer raises DatabaseUnavailableError."""
+    """Compares releases; a database that does not answer raises DatabaseUnavailableError.
 
-    def __init__(self, database: Database) -> None:
+    `comparing` is for comparisons alone, which may take longer than what else is asked.
+    """
+
+    def __init__(self, database: Database, comparing: Database) -> None:
         self._database = database
+        self._comparing = comparing
 
     async def find_changes(self, old: Release, new: Release) -> bytes:
         """Return every change by kind, then id: four bytes of each, the highest byte first."""
-        rows = await self._database.fetch(_CHANGES, {"old": old.id, "new": new.id}, suits=having(old, new))
-        return bytes(rows[0][0] or b"")
+        rows = await self._comparing.fetch(_CHANGES, {"old": old.id, "new": new.id}, suits=having(old, new))
+        if not rows[0].stand:  # its rows may be gone, which would look as if all had been added
+            raise DatabaseUnavailableError("One of the releases that are compared is being retired.")
+        return bytes(rows[0].changes or b"")
 
     async def list_records(self, old: Release, new: Release, ids: Sequence[int]) -> dict[tuple[int, int], Row[Any]]:
         """Return the localities of some keys in both releases, by release and key."""

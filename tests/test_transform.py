@@ -71,6 +71,20 @@ def test_value_that_is_not_known_is_none(no_data: str) -> None:
     assert read_places(replace(PLAIN[0], nom_abr=no_data)).states[1].abreviatura is None
 
 
+@pytest.mark.parametrize("no_data", ["", "-", "*"])
+@pytest.mark.parametrize("column", ["LAT_DECIMAL", "LON_DECIMAL"])
+def test_position_with_only_one_of_its_coordinates_is_none(column: str, no_data: str) -> None:
+    half, whole = read_rows(with_values(PLAIN[0], **{column: no_data}), PLAIN[1].values()).localities
+    assert (half.latitud, half.longitud) == (None, None)
+    assert (whole.latitud, whole.longitud) == (21.880833, -102.296111)
+
+
+@pytest.mark.parametrize(("text", "degrees"), [("90", 90.0), ("-90.000", -90.0), ("0", 0.0), ("021.5", 21.5)])
+def test_latitude_in_plain_decimals_is_read(text: str, degrees: float) -> None:
+    [locality] = read_rows(with_values(PLAIN[0], LAT_DECIMAL=text)).localities
+    assert locality.latitud == degrees
+
+
 @pytest.mark.parametrize(("text", "metres"), [("-12", -12), ("0", 0), ("-0", 0), ("0005", 5), ("5610", 5610)])
 def test_altitude_below_the_sea_or_padded_is_read(text: str, metres: int) -> None:
     assert read_places(replace(PLAIN[0], altitud=text)).localities[0].altitud == metres
@@ -108,6 +122,8 @@ def test_name_is_kept_to_the_byte(nombre: str) -> None:
         ({"CVE_LOC": "-021"}, "CVE_LOC is not four digits from 0001"),
         ({"CVEGEO": "010010022"}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
         ({"CVEGEO": "0100100210"}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
+        ({"CVEGEO": "٠١٠٠١٠٠٢١"}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
+        ({"CVEGEO": "１０010021"}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
         ({"CVEGEO": "-"}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
         ({"CVEGEO": "9" * 5_000}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
         ({"NOM_LOC": ""}, "a name is empty or longer than 200 characters"),
@@ -120,6 +136,10 @@ def test_name_is_kept_to_the_byte(nombre: str) -> None:
         ({"AMBITO": "u"}, "AMBITO is neither U nor R"),
         ({"LAT_DECIMAL": "north"}, "LAT_DECIMAL is no number of degrees"),
         ({"LAT_DECIMAL": "90.1"}, "LAT_DECIMAL is no number of degrees"),
+        *(
+            ({"LAT_DECIMAL": text}, "LAT_DECIMAL is no number of degrees")
+            for text in ("1_0", " 1", "1 ", "1e1", "+1", ".5", "1.", "1,5", "0x1", "٢١", "２１", "--1", "1.2.3")
+        ),
         ({"LAT_DECIMAL": "nan"}, "LAT_DECIMAL is no number of degrees"),
         ({"LON_DECIMAL": "-180.5"}, "LON_DECIMAL is no number of degrees"),
         ({"LON_DECIMAL": "-inf"}, "LON_DECIMAL is no number of degrees"),

@@ -14,6 +14,7 @@ from localidades_api.importer.values import (
     NO_DATA,
     Memo,
     RowError,
+    pair,
     read_ambito,
     read_clave,
     read_count,
@@ -201,14 +202,18 @@ class _Reader:
             _check_status(status)
         municipalities = list(map(self._municipality_of, zip(cve_ent, nom_ent, nom_abr, cve_mun, nom_mun, strict=True)))
         claves = list(map(self._clave_of, cve_loc))
+        latitudes = list(map(read_degrees, latitud, repeat("LAT_DECIMAL"), repeat(90)))
+        longitudes = list(map(read_degrees, longitud, repeat("LON_DECIMAL"), repeat(180)))
+        if None in latitudes or None in longitudes:
+            latitudes, longitudes = map(list, zip(*map(pair, latitudes, longitudes), strict=True))
         records = zip(
             map(read_key, cve_ent, cve_mun, claves, cvegeo),
             municipalities,
             claves,
             map(read_name, nombre),
             map(self._ambito_of, ambito),
-            map(read_degrees, latitud, repeat("LAT_DECIMAL"), repeat(90)),
-            map(read_degrees, longitud, repeat("LON_DECIMAL"), repeat(180)),
+            latitudes,
+            longitudes,
             map(self._altitud_of, altitud),
             map(self._carta_of, carta),
             *map(map, self._counts_of, counts),

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 NO_DATA = frozenset({"", "-", "*"})
 _INTEGER = re.compile(r"-?[0-9]{1,9}")
+_DEGREES = re.compile(r"-?[0-9]{1,3}(?:\.[0-9]+)?")  # of what float() takes, only what a catalogue may write
 _MAX_NAME = 200  # INEGI's longest has 86 characters
 
 Text = TypeVar("Text", bound=Hashable)
@@ -48,7 +49,7 @@ def read_key(cve_ent: str, cve_mun: str, cve_loc: str, cvegeo: str) -> int:
 
 def _is_number(cvegeo: str, key: str) -> bool:
     """Tell whether CVEGEO is the key as a number, without its leading zero."""
-    return len(cvegeo) <= len(key) and cvegeo.isdecimal() and int(cvegeo) == int(key)
+    return len(cvegeo) <= len(key) and cvegeo.isascii() and cvegeo.isdecimal() and int(cvegeo) == int(key)
 
 
 def read_name(text: str) -> str:
@@ -62,15 +63,17 @@ def read_name(text: str) -> str:
 
 def read_degrees(text: str, column: str, most: int) -> float | None:
     """Take a number of degrees, between `most` below and above zero."""
-    try:
-        degrees = float(text)
-    except ValueError:
-        if text in NO_DATA:
-            return None
-        degrees = most + 1.0
-    if not -most <= degrees <= most:  # false for NaN too
+    if text in NO_DATA:
+        return None
+    degrees = float(text) if _DEGREES.fullmatch(text) else most + 1.0
+    if not -most <= degrees <= most:
         raise RowError(f"{column} is no number of degrees")
     return degrees
+
+
+def pair(latitude: float | None, longitude: float | None) -> tuple[float | None, float | None]:
+    """Take a position as a whole: half of one is none."""
+    return (None, None) if latitude is None or longitude is None else (latitude, longitude)
 
 
 def read_ambito(text: str) -> str | None:

@@ -1,13 +1,17 @@
-"""What a deployment is made of is listed whole; an audit that can't be done says so and fails."""
+"""What a deployment is made of is listed whole; an audit that can't be done says so and fails; packages are whole."""
 
 import json
 import os
 import re
+import shutil
 import subprocess
+import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import needed
 from tests.wire import ROOT
 
 SUPPLY = ROOT / "build" / "supply" / ".venv"
@@ -88,6 +92,33 @@ def test_audit_asks_for_every_file_of_pinned_dependencies() -> None:
 def tracked() -> list[str]:
     folders = (ROOT / "requirements", ROOT / "benchmarks", ROOT / "tests" / "clients" / "python")
     return [str(path.relative_to(ROOT)) for folder in folders for path in sorted(folder.glob("*.txt"))]
+
+
+# What making, testing and editing leave in a clone.
+LEFT_BEHIND = [
+    ".cache/plugin/a.json", ".coverage", ".env", ".hypothesis/a", ".idea/a.xml", ".mypy_cache/a.json", ".venv/bin/a",
+    "benchmarks/.venv/bin/a", "benchmarks/peers/fastify/node_modules/a/index.js", "build/docs/.venv/bin/a",
+    "build/site/index.html", "dist/a.whl", "docs/.cache/a", "htmlcov/index.html", "notes.txt", "postgres/a",
+    "src/localidades_api.egg-info/a", "src/localidades_api/__pycache__/a.pyc", "tests/browser/node_modules/a/index.js",
+    "tests/clients/python/.venv/bin/a",
+]  # fmt: skip
+
+
+def test_sdist_of_a_clone_that_was_worked_in_holds_what_is_tracked_and_no_more(tmp_path: Path) -> None:
+    is_clone = (ROOT / ".git").exists()
+    git = needed(shutil.which("git") if is_clone else None, "git says what is tracked, in a clone")
+    listed = subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    paths = {path for path in listed.split("\0") if path and (ROOT / path).is_file()}
+    clone = tmp_path / "clone"
+    for path in [*paths, *LEFT_BEHIND]:
+        (clone / path).parent.mkdir(parents=True, exist_ok=True)
+        (clone / path).write_bytes(b"" if path in LEFT_BEHIND else (ROOT / path).read_bytes())
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(tmp_path)]
+    subprocess.run(build, cwd=clone, capture_output=True, timeout=60, check=True)
+    [built] = tmp_path.glob("*.tar.gz")
+    with tarfile.open(built) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    assert packed == paths | {"PKG-INFO"}
 
 
 @pytest.mark.parametrize("path", [Path(".ci/run"), Path(".ci/audit")])

@@ -202,10 +202,11 @@ def test_any_name_in_windows_1252_comes_back_to_the_byte(
 def written_and_read(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], encoding: str, separator: str
 ) -> list[str]:
-    places = [Place(f"01001{number:04d}", name) for number, name in enumerate(names, 1)]
+    # With as many ordinary rows as tell the encoding, whatever the names could be in another.
+    places = [Place(f"01001{number:04d}", name) for number, name in enumerate([*names, *["Peñón"] * 200], 1)]
     path = tmp_path_factory.getbasetemp() / f"any-{encoding}.csv"
     path.write_bytes(text_of(places, separator=separator).encode(encoding))
-    return names_of(read(path))
+    return names_of(read(path))[: len(names)]
 
 
 @given(
@@ -353,7 +354,7 @@ def test_file_that_is_no_catalogue_is_refused_as_such(tmp_path: Path, content: b
     path.write_bytes(content)
     if zipped:
         path = write_zip(tmp_path / "AGEEML.zip", {"AGEEML.csv": content})
-    with pytest.raises(CatalogueError, match=r"no catalogue|neither UTF-8 nor windows-1252"):
+    with pytest.raises(CatalogueError, match=r"no catalogue|holds a byte that is not"):
         read(path)
 
 
@@ -376,16 +377,61 @@ def test_bytes_of_neither_encoding_are_refused(tmp_path: Path, where: str) -> No
     middle = content.index(b"\n", 1_000 if where == "in the sample" else 400_000) + 30
     path = tmp_path / "AGEEML.csv"
     path.write_bytes(content[:middle] + b"\x81" + content[middle:])  # 81 is no character of windows-1252
-    with pytest.raises(CatalogueError, match="neither UTF-8 nor windows-1252"):
+    line = content[:middle].count(b"\n") + 1
+    with pytest.raises(CatalogueError, match=rf"^Line {line} holds a byte that is not windows-1252"):
         read(path)
 
 
-def test_utf_8_that_turns_into_windows_1252_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["\r\n", "\n"], ids=["crlf", "lf"])
+@pytest.mark.parametrize("bad", [b"\xf1", b"\xff", b"\xc3", b"\xed\xa0\x80"], ids=repr)
+@pytest.mark.parametrize("row", [1, 3, 150, 2_998])  # in the first sample, and in what is read after it
+@pytest.mark.parametrize("bom", [BOM, b""], ids=["BOM", "no BOM"])
+def test_utf_8_with_a_byte_that_is_none_is_refused_with_its_line(
+    tmp_path: Path, bom: bytes, row: int, bad: bytes, end: str
+) -> None:
     places = [Place(f"01001{number:04d}", f"Peñón {number}") for number in range(1, 3_000)]
+    lines = text_of(places, end=end).encode().splitlines(keepends=True)
+    lines[row] = lines[row].replace("ñ".encode(), bad)
     path = tmp_path / "AGEEML.csv"
-    path.write_bytes(text_of(places).encode() + b'"Pe\xf1\xf3n"\r\n')
-    with pytest.raises(CatalogueError, match="neither UTF-8 nor windows-1252"):
+    path.write_bytes(bom + b"".join(lines))
+    with pytest.raises(CatalogueError, match=rf"^Line {row + 1} holds a byte that is not UTF-8"):
         read(path)
+
+
+def without_marks(text: str) -> str:
+    """Leave names as the only letters outside ASCII."""
+    return text.replace("°", " ").replace("\N{ACUTE ACCENT}", " ")
+
+
+@pytest.mark.parametrize("bom", [BOM, b""], ids=["BOM", "no BOM"])
+def test_utf_8_of_few_letters_is_never_read_as_another_encoding(tmp_path: Path, bom: bytes) -> None:
+    """With one good letter, or with a BOM and none, bad ones do not make another text of it."""
+    names = ["Peña" if not bom else "Lugar", *["Pe\udcf1a"] * 5]
+    places = [Place(f"01001{number:04d}", name) for number, name in enumerate(names, 1)]
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes(bom + without_marks(text_of(places)).encode(errors="surrogateescape"))
+    with pytest.raises(CatalogueError, match=r"^Line 3 holds a byte that is not UTF-8"):
+        read(path)
+
+
+def test_windows_1252_that_begins_with_what_could_be_utf_8_is_read(tmp_path: Path) -> None:
+    names = ["CAÑ½N", *[f"Peñón {number}" for number in range(20)]]  # Ñ½ is D1 BD, as a letter of Cyrillic in UTF-8
+    assert names[0].encode("windows-1252").decode() == "CA\u047dN"
+    places = [Place(f"01001{number:04d}", name) for number, name in enumerate(names, 1)]
+    # The first sample has nothing else to go by.
+    plain = [Place(f"01001{number:04d}", f"Lugar {number}") for number in range(2_000, 4_000)]
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes(without_marks(text_of([places[0], *plain, *places[1:]])).encode("windows-1252"))
+    assert names_of(read(path)) == [*names, *(place.nombre for place in plain)]
+
+
+@pytest.mark.parametrize("encoding", ["windows-1252", "utf-8"])
+def test_single_letter_at_the_very_end_tells_the_encoding(tmp_path: Path, encoding: str) -> None:
+    header = "CVE_ENT,NOM_ENT,CVE_MUN,NOM_MUN,CVE_LOC,NOM_LOC"
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes(f"{header}\n01,A,001,B,0001,Tepic\nFuente: Instituto de Geograf\u00eda\u00ed".encode(encoding))
+    with open_table(path) as table:
+        assert "".join(table.lines).endswith("Geograf\u00eda\u00ed")
 
 
 @given(content=st.binary(max_size=200), whole=st.booleans())

@@ -7,6 +7,7 @@ seconds of LATITUD and LONGITUD are an unescaped quote inside one, so no CSV rea
 import codecs
 import csv
 import io
+import re
 import unicodedata
 import zipfile
 import zlib
@@ -25,6 +26,12 @@ from localidades_api.importer.progress import Counting
 MAX_LINES = 4_000_000
 MAX_LINE = 1024**2  # characters
 _SAMPLE_BYTES = 256 * 1024
+# Letters outside ASCII that tell an encoding; INEGI writes four marks of degrees and minutes in every row.
+_ENOUGH_LETTERS = 100
+# Bytes that are no UTF-8 to a letter that is, from which a text is windows-1252: of INEGI's 1.4 million there, no two
+# are UTF-8 by chance. A text in between is refused at its first byte that is none, rather than read as what it is not.
+_WINDOWS_RATIO = 10
+_ESCAPED = re.compile("[\udc80-\udcff]")  # what stands for a byte that is no UTF-8
 # What zipfile raises for a bad zip (some of it from the depths), and the system for a bad disk.
 _DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 
@@ -153,10 +160,6 @@ def _refusing_damage() -> Iterator[None]:
     """Turn whatever reading a file can meet into a refusal."""
     try:
         yield
-    except UnicodeDecodeError as error:
-        raise CatalogueError(
-            f"The text is neither UTF-8 nor windows-1252 throughout ({error.reason}): save it as UTF-8."
-        ) from error
     except _DAMAGE as error:
         raise CatalogueError(f"The file is damaged, cut short or locked ({error}): fetch it again.") from error
 
@@ -169,24 +172,39 @@ def read_table(
     return Table(member, Layout.parse(next(remaining, "").rstrip("\r\n")), remaining, rows, share)
 
 
-def _read_lines(text: IO[str]) -> Iterator[str]:
+def _read_lines(text: io.TextIOWrapper) -> Iterator[str]:
+    number = 0
     with _refusing_damage():
-        for number, line in enumerate(iter(partial(text.readline, MAX_LINE), "")):
-            if len(line) == MAX_LINE:
-                raise CatalogueError(f"Line {number + 1} has more than a million characters: this is no catalogue.")
-            if number > MAX_LINES:
-                raise CatalogueError(f"The file has more than {MAX_LINES:,} lines: this is no catalogue.")
-            yield line
+        try:
+            for number, line in enumerate(iter(partial(text.readline, MAX_LINE), ""), 1):
+                if len(line) == MAX_LINE:
+                    raise CatalogueError(f"Line {number} has more than a million characters: this is no catalogue.")
+                if number > MAX_LINES + 1:
+                    raise CatalogueError(f"The file has more than {MAX_LINES:,} lines: this is no catalogue.")
+                yield line
+        except UnicodeDecodeError as error:
+            # Every line that ends before what could not be decoded has been read.
+            number += 1 + error.object[: error.start].count(b"\n")
+            encoding = "windows-1252" if text.encoding == "windows-1252" else "UTF-8"
+            raise CatalogueError(
+                f"Line {number} holds a byte that is not {encoding}, the encoding of this text:"
+                " fetch the file again, or save it as UTF-8."
+            ) from error
 
 
 def _detect_encoding(file: IO[bytes]) -> str:
-    """Tell UTF-8 (with or without BOM) from windows-1252 by the first letters outside ASCII."""
-    sample = b""
-    while sample.isascii() and (sample := file.read(_SAMPLE_BYTES)):
-        pass
+    """Tell UTF-8 from windows-1252 by a BOM, or else by most of the first letters outside ASCII."""
+    begins_with_bom = file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
     file.seek(0)
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(sample)  # takes a character that the sample's end cuts
-    except UnicodeDecodeError:
-        return "windows-1252"
-    return "utf-8-sig"
+    if begins_with_bom:
+        return "utf-8-sig"
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    letters = foreign = 0
+    while letters + foreign < _ENOUGH_LETTERS and (sample := file.read(_SAMPLE_BYTES)):
+        decoded = decoder.decode(sample)
+        foreign += (escaped := len(_ESCAPED.findall(decoded)))
+        letters += len(decoded) - len(decoded.encode("ascii", "ignore")) - escaped
+    if letters + foreign < _ENOUGH_LETTERS:
+        foreign += len(decoder.decode(b"", final=True))  # a letter that the end cuts
+    file.seek(0)
+    return "windows-1252" if foreign > _WINDOWS_RATIO * letters else "utf-8"

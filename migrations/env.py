@@ -5,6 +5,7 @@ is followed here, when the schema is the one that the importer knows (decision 0
 """
 
 import asyncio
+from collections.abc import Callable
 from logging.config import fileConfig
 
 from alembic import context
@@ -20,6 +21,9 @@ from localidades_api.importer.seed import load_pending_seed
 from localidades_api.models import metadata
 from localidades_api.settings import read_settings
 
+# Told of the revisions before and after, once they are committed and before the seed is loaded.
+Report = Callable[[tuple[str, ...], tuple[str, ...]], None]
+
 _LOCK = 6_088_304_401
 
 
@@ -28,15 +32,17 @@ def _is_ours(name: str | None, kind: str, parents: object) -> bool:  # noqa: ARG
     return not (kind == "table" and name is not None and name.startswith("localities_r"))
 
 
-def _migrate(connection: Connection) -> bool:
-    """Run what was asked for; tell whether that was an upgrade and has reached the newest schema."""
+def _migrate(connection: Connection) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """Run what was asked for; return the revisions before and after, and whether it upgraded to the newest schema."""
     context.configure(
         connection=connection, target_metadata=metadata, include_name=_is_ours, compare_server_default=True
     )
+    migration = context.get_context()
+    before = migration.get_current_heads()
     with context.begin_transaction():
         context.run_migrations()
-    migration = context.get_context()
-    return "destination_rev" in migration.opts and migration.get_current_heads() == context.get_head_revisions()
+    after = migration.get_current_heads()
+    return before, after, "destination_rev" in migration.opts and after == context.get_head_revisions()
 
 
 async def _take_lock(connection: AsyncConnection) -> None:
@@ -53,8 +59,11 @@ async def _run(url: str, catalogue: str) -> None:
     try:
         async with database.connect() as connection:
             await _take_lock(connection)
-            at_head = await connection.run_sync(_migrate)
+            before, after, at_head = await connection.run_sync(_migrate)
             await connection.commit()
+            report: Report | None = context.config.attributes.get("report")
+            if report is not None:
+                report(before, after)
             if at_head and context.config.attributes.get("seed", True):
                 await _seed(url, catalogue)
     finally:

@@ -90,6 +90,7 @@ def test_help_of_a_command_tells_its_options(command: str) -> None:
     assert result.returncode == 0
     options = {
         "serve": ["--host", "--port", "--workers"],
+        "migrate": ["--no-seed"],
         "import": ["--release", "--dry-run", "--allow-shrink", "--json"],
         "releases": ["--json"],
         "roles": ["--reader", "--importer"],
@@ -116,6 +117,7 @@ def test_version_is_that_of_the_package() -> None:
         ("serve", "--port", "x"),
         ("serve", "--port", "65536"),
         ("serve", "--workers", "0"),
+        ("migrate", "head"),
         ("import",),
         ("import", "a", "b"),
         ("releases", "x"),
@@ -129,7 +131,9 @@ def test_usage_error_ends_with_2(arguments: tuple[str, ...]) -> None:
     assert "Traceback" not in result.stderr
     if arguments:
         (line,) = result.stderr.splitlines()
-        assert re.fullmatch(r"error: .+[;?] [sS]ee `\S+( serve| import| releases| releases retire)? --help`\.", line)
+        assert re.fullmatch(
+            r"error: .+[;?] [sS]ee `\S+( serve| migrate| import| releases| releases retire)? --help`\.", line
+        )
     else:
         assert result.stderr.startswith("Usage:")
 

@@ -395,7 +395,7 @@ async def test_file_without_a_date_must_be_named(seeded_database: str, tmp_path:
 async def test_import_into_a_database_without_tables_says_what_to_do(
     empty_database: str, small_catalogue: Path
 ) -> None:
-    with pytest.raises(ConfigurationError, match="The database has no tables yet: run `alembic upgrade head` first"):
+    with pytest.raises(ConfigurationError, match="The database has no tables yet: run `localidades-api migrate` first"):
         await import_into(empty_database, small_catalogue)
 
 

@@ -3,6 +3,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,10 +14,12 @@ import asyncpg
 import pytest
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
 from tests.catalogue import many, write_catalogue
 from tests.conftest import ROOT, alembic_config, import_into, in_thread
+from tests.wire import COMMAND, environment, run
 
 TABLES = {
     "alembic_version", "comparisons", "current_release", "localities", "municipalities", "pending_seed", "releases",
@@ -345,6 +348,131 @@ def test_upgrade_offline_prints_sql_that_makes_the_same_schema(
     alembic(command.check, config)
     alembic(command.upgrade, config, "head")  # follows the note
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
+
+
+# By the command of ours, which needs no clone
+
+
+def migrate(url: str, catalogue: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return run("migrate", *options, env=environment(url, LOCALIDADES_CATALOGUE=str(catalogue)))
+
+
+def head_of() -> str:
+    head = ScriptDirectory.from_config(alembic_config("")).get_current_head()
+    assert head is not None
+    return head
+
+
+def test_migrate_makes_the_schema_loads_the_catalogue_and_says_so(
+    empty_database: str, small_catalogue: Path, config: Config
+) -> None:
+    ended = migrate(empty_database, small_catalogue)
+    assert (ended.returncode, ended.stdout) == (0, f"Migrated an empty database to revision {head_of()}.\n")
+    assert "published release 2020-01 in " in ended.stderr
+    assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
+    alembic(command.check, config)
+    again = migrate(empty_database, small_catalogue)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout == f"The database is up to date, at revision {head_of()}.\n"
+
+
+def test_migrate_of_an_older_schema_says_from_which_revision_to_which(
+    empty_database: str, config: Config, small_catalogue: Path
+) -> None:
+    alembic(command.upgrade, config, "0002")
+    ended = migrate(empty_database, small_catalogue)
+    said = f"Migrated the database from revision 0002 to {head_of()}.\n"
+    assert (ended.returncode, ended.stdout) == (0, said), ended.stderr
+    assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
+
+
+def test_migrate_without_seed_leaves_it_to_the_next(empty_database: str, small_catalogue: Path) -> None:
+    assert migrate(empty_database, small_catalogue, "--no-seed").returncode == 0
+    assert version_of(empty_database) == [(head_of(),)]
+    assert releases_of(empty_database) == []
+    assert migrate(empty_database, small_catalogue).returncode == 0
+    assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
+
+
+def test_migrate_with_a_bad_seed_fails_with_a_sentence_and_keeps_the_schema(
+    empty_database: str, tmp_path: Path
+) -> None:
+    ended = migrate(empty_database, tmp_path / "absent.zip")
+    assert ended.returncode == 1
+    assert ended.stdout == f"Migrated an empty database to revision {head_of()}.\n"
+    assert ended.stderr.startswith(f"error: There is no file {tmp_path / 'absent.zip'}")
+    assert is_pending(empty_database)
+
+
+def test_migrate_of_a_database_of_a_newer_version_is_refused_with_a_sentence(
+    seeded_database: str, small_catalogue: Path
+) -> None:
+    fetch(seeded_database, "UPDATE alembic_version SET version_num = '9999'")
+    ended = migrate(seeded_database, small_catalogue)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    sentence = (
+        "A newer version of localidades-api made this database: install that one, or set DATABASE_URL to another."
+    )
+    assert ended.stderr == f"error: {sentence}\n"
+    assert releases_of(seeded_database) == [("2020-01", 132, 132, True)]
+
+
+def test_migrate_that_cannot_write_what_it_did_has_done_it(empty_database: str, small_catalogue: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [*COMMAND, "migrate", "--no-seed"],
+            env=environment(empty_database, LOCALIDADES_CATALOGUE=str(small_catalogue)),
+            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (
+        74, "error: The output can't be written (No space left on device): send it elsewhere.\n",
+    )  # fmt: skip
+    assert version_of(empty_database) == [(head_of(),)]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lend the command of an environment that holds the built wheel and what it needs, and nothing of the clone."""
+    folder = tmp_path_factory.mktemp("installed")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(build, cwd=ROOT, capture_output=True, timeout=60, check=True)
+    [wheel] = folder.glob("*.whl")
+    venv = folder / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], timeout=60, check=True)
+    python = venv / "bin" / "python"
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run(install, capture_output=True, timeout=60, check=True)
+    [packages] = venv.glob("lib/python*/site-packages")
+    # What it needs is there already. A .pth file in a folder that one names is not read: the clone stays out.
+    (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    return venv / "bin" / "localidades-api"
+
+
+def test_installed_package_migrates_a_database_without_the_clone(
+    installed: Path, empty_database: str, small_catalogue: Path, tmp_path: Path, config: Config
+) -> None:
+    env = environment(empty_database, LOCALIDADES_CATALOGUE=str(small_catalogue), PYTHONPATH="")
+
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(installed), *arguments], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    advised = call("import", str(small_catalogue))
+    assert advised.returncode == 1
+    assert "run `localidades-api migrate` first" in advised.stderr
+    migrated = call("migrate")
+    assert migrated.returncode == 0, migrated.stderr
+    assert migrated.stdout == f"Migrated an empty database to revision {head_of()}.\n"
+    assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
+    alembic(command.check, config)
+    fetch(empty_database, "UPDATE alembic_version SET version_num = '9999'")
+    refused = call("migrate")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("error: A newer version of localidades-api made this database")
+    located = [str(installed.with_name("python")), "-c", "import localidades_api; print(localidades_api.__file__)"]
+    where = subprocess.run(located, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    assert Path(where.stdout.strip()).is_relative_to(installed.parents[1])
 
 
 # Later migrations

@@ -514,4 +514,4 @@ async def test_service_of_a_later_version_than_its_tables_says_what_to_do(releas
         await connection.execute("ALTER TABLE releases DROP COLUMN retired_at")
     ended = await asyncio.to_thread(run, "releases", env=environment(releases))
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert "run `alembic upgrade head`" in ended.stderr
+    assert "run `localidades-api migrate`" in ended.stderr

@@ -40,7 +40,7 @@ _UNAVAILABLE = {
     "28": "The database refuses this user or password: correct DATABASE_URL.",
     "3D": "The database that DATABASE_URL names does not exist: create it, or correct the address.",
     "40001": "The database gave up on a conflict; try again.",
-    "42P01": "The database lacks the service's tables: run `alembic upgrade head`.",
+    "42P01": "The database lacks the service's tables: run `localidades-api migrate`.",
     "53": "The database has no connection, memory or disk left: give it more.",
     "55000": "The database does not take connections.",
     "55P03": "Somebody else holds a lock on the database's tables for too long: try again.",

@@ -323,7 +323,7 @@ class NoReleaseError(UnavailableError):
 
     slug = "no-release"
     meaning = "Nothing has been published yet: there is no catalogue to read."
-    remedy = "Load one with `localidades-api import` or `alembic upgrade head`; then ask again."
+    remedy = "Load one with `localidades-api import` or `localidades-api migrate`; then ask again."
 
     retry_after = 30
 

@@ -1,4 +1,4 @@
-"""The command line: serve, import, releases, verify, openapi.
+"""The command line: serve, migrate, import, releases, roles, verify, openapi.
 
 What a command works with is loaded when it runs: help and a shell's completion answer without it.
 """
@@ -78,6 +78,23 @@ def serve(
             os.environ["DATABASE_URL"] = url
             print_where_to_look(url, settings, listeners[0].getsockname())
             run_server([[listener, *shared] for listener in listeners], settings)
+
+
+@app.command(
+    help="Bring the database's tables to this version, and load a catalogue where there is none.\n\n"
+    "The catalogue is that of LOCALIDADES_CATALOGUE, which is the demo unless it is set. In a clone `alembic upgrade"
+    " head` does the same.",
+    epilog=end_of_help("migrate"),
+)
+def migrate(
+    *,
+    no_seed: Annotated[bool, typer.Option("--no-seed", help="Load no catalogue.")] = False,
+) -> None:
+    """Bring the database's tables to this version, and load a catalogue where there is none."""
+    with errors_as_sentences():
+        from localidades_api.cli.runs import run_migrations  # noqa: PLC0415  # see above
+
+        run_migrations(print_text, seed=not no_seed)
 
 
 @app.command("import", epilog=end_of_help("import"))

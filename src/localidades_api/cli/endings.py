@@ -82,7 +82,7 @@ def _explain(error: Exception) -> str:
     root: BaseException = getattr(error, "orig", None) or error
     root = root.__cause__ or root  # SQLAlchemy's error holds its dialect's, which comes from the driver's
     if (sqlstate := getattr(root, "sqlstate", None)) == _UNKNOWN_COLUMN:
-        return "The database's tables are of another version of localidades-api: run `alembic upgrade head`."
+        return "The database's tables are of another version of localidades-api: run `localidades-api migrate`."
     if sqlstate:
         return f"The database refuses ({sqlstate}): {root}; see to the rights of its user, and to its log."
     if isinstance(error, OSError) and error.strerror:

@@ -15,6 +15,12 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         FAILED: "it can't start; the error says why",
         **_EVERYWHERE,
     },
+    "migrate": {
+        0: "migrated and seeded, or there was nothing to do",
+        FAILED: "refused, or not finished; the error says why, and a next run goes on",
+        **_EVERYWHERE,
+        INTERRUPTED: "interrupted (Ctrl-C); a next run goes on",
+    },
     "import": {
         0: "published; with --dry-run: it could be",
         FAILED: "refused, and nothing has changed; the error says why",
@@ -60,6 +66,11 @@ _EXAMPLES: dict[str, tuple[str, ...]] = {
         "localidades-api serve",
         "localidades-api serve --host 0.0.0.0 --port 80 --workers 2",
         "DATABASE_URL=postgresql://user@host/name localidades-api serve",
+    ),
+    "migrate": (
+        "localidades-api migrate",
+        "DATABASE_URL=postgresql://user@host/name localidades-api migrate --no-seed",
+        "LOCALIDADES_CATALOGUE=catun_localidad_2026-11.zip localidades-api migrate",
     ),
     "import": (
         "localidades-api import catun_localidad_2026-11.zip",

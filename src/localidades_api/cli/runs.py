@@ -1,7 +1,7 @@
 """What the commands do with a database."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,27 +32,55 @@ def ready_database(settings: Settings, *, seed: bool = True) -> Iterator[str]:
     """
     with provide_database(settings) as url:
         if settings.database_url is None:
-            _migrate(settings.model_copy(update={"database_url": SecretStr(url)}), seed=seed)
+            _migrate(settings, url, seed=seed)
         yield url
 
 
-def _migrate(settings: Settings, *, seed: bool) -> None:
+def run_migrations(report: Callable[[str], None], *, seed: bool) -> None:
+    """Bring the database of the settings to today's schema, report that, and load the seed if need be."""
+
+    def describe(before: tuple[str, ...], after: tuple[str, ...]) -> None:
+        revision = ", ".join(after)
+        if before == after:
+            report(f"The database is up to date, at revision {revision}.")
+        elif before:
+            report(f"Migrated the database from revision {', '.join(before)} to {revision}.")
+        else:
+            report(f"Migrated an empty database to revision {revision}.")
+
+    settings = read_settings()
+    with provide_database(settings) as url:
+        _migrate(settings, url, seed=seed, report=describe)
+
+
+def _migrate(
+    settings: Settings,
+    url: str,
+    *,
+    seed: bool,
+    report: Callable[[tuple[str, ...], tuple[str, ...]], None] | None = None,
+) -> None:
     from alembic import command  # noqa: PLC0415  # a database of the user's needs none of it
     from alembic.config import Config  # noqa: PLC0415  # as above
     from alembic.util import CommandError  # noqa: PLC0415  # as above
 
     package = Path(__file__).parents[1]
     inside, beside = package / "migrations", package.parents[1] / "migrations"
-    config = Config(attributes={"settings": settings, "seed": seed})
+    located = settings.model_copy(update={"database_url": SecretStr(url)})
+    config = Config(attributes={"settings": located, "seed": seed, "report": report})
     config.set_main_option("script_location", str(inside if inside.is_dir() else beside).replace("%", "%%"))
     try:
         command.upgrade(config, "head")
     except CommandError as error:
+        if isinstance(error.__cause__, LocalidadesError):
+            raise error.__cause__ from None
         if "locate revision" not in str(error):
             raise ConfigurationError(str(error)) from error
+        database, otherwise = "this database", "set DATABASE_URL to another"
+        if settings.database_url is None:
+            database, otherwise = f"the database in {settings.data_dir}", "set LOCALIDADES_DATA_DIR to another folder"
         raise ConfigurationError(
-            f"A newer version of localidades-api made the database in {settings.data_dir}:"
-            " install that one, or set LOCALIDADES_DATA_DIR to another folder."
+            f"A newer version of localidades-api made {database}: install that one, or {otherwise}."
         ) from error
 
 
@@ -218,7 +246,7 @@ def print_where_to_look(url: str, settings: Settings, address: tuple[str, int]) 
     """Print the release that is served, and the addresses to begin with."""
     try:
         _, current = asyncio.run(_read_releases(url, settings))
-        shown = current.name if current else "none: import a catalogue, or run `alembic upgrade head`"
+        shown = current.name if current else "none: import a catalogue, or run `localidades-api migrate`"
         if current and current.is_demo:
             shown = "demo: its municipios and localities are invented; load INEGI's file with `localidades-api import`"
     except UnavailableError as error:

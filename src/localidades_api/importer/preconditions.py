@@ -21,7 +21,7 @@ async def begin_import(connection: AsyncConnection) -> None:
     if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": IMPORT_LOCK}):
         raise ImportRunningError
     if await connection.scalar(text("SELECT to_regclass('current_release')")) is None:
-        raise ConfigurationError("The database has no tables yet: run `alembic upgrade head` first.")
+        raise ConfigurationError("The database has no tables yet: run `localidades-api migrate` first.")
 
 
 async def refuse_published(connection: AsyncConnection, name: str, sha256: str) -> None:

@@ -1,6 +1,7 @@
 """Connections to Postgres: a bounded pool, a deadline, driver errors in one place."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
@@ -32,6 +33,7 @@ class Suits(Protocol):
         """Ask it."""
 
 
+_NO_TLS = "rejected SSL upgrade"  # asyncpg's words; the error has no type of its own
 _CONFLICT = "40001"  # on a standby: replay went before what was being read
 # SQLSTATE classes (and codes) that say "not now", each with what an operator is told of it.
 _UNAVAILABLE = {
@@ -127,7 +129,7 @@ class Database:
                 yield await self._lend(stack)
         except (OSError, TimeoutError, PoolTimeoutError) as error:
             DATABASE_ERRORS.labels(_kind(error)).inc()
-            raise DatabaseUnavailableError from error
+            raise _translate_connecting(error) from error
         except (DBAPIError, asyncpg.PostgresError) as error:
             DATABASE_ERRORS.labels(_kind(error)).inc()
             translated = _translate(error)
@@ -183,6 +185,22 @@ class Database:
     async def dispose(self) -> None:
         """Close every connection."""
         await self.engine.dispose()
+
+
+def _translate_connecting(error: Exception) -> DatabaseUnavailableError:
+    """Return what is wrong with a server that can't be talked to, if it is more than that it does not answer."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return DatabaseUnavailableError(
+            f"The database's certificate is refused ({error.verify_message.rstrip('.')}): renew it, or correct the"
+            " host, sslmode or sslrootcert of DATABASE_URL."
+        )
+    if isinstance(error, ssl.SSLError):
+        return DatabaseUnavailableError(
+            f"TLS with the database fails ({error.reason}): see its log, and sslmode and sslcert of DATABASE_URL."
+        )
+    if _NO_TLS in str(error):
+        return DatabaseUnavailableError("The database has no TLS, which sslmode of DATABASE_URL demands.")
+    return DatabaseUnavailableError()
 
 
 def _translate(error: DBAPIError | asyncpg.PostgresError) -> DatabaseUnavailableError | None:

@@ -1,8 +1,12 @@
 """The servers of DATABASE_URL, in any spelling, and which of several is connected to."""
 
+import os
 import random
+import ssl
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
@@ -30,8 +34,15 @@ _FOREIGN_OPTIONS = frozenset(
         "schema",
     }
 )
+_HIGHEST_PORT = 65535
 _NO_ADDRESS = "DATABASE_URL is no Postgres address; write postgresql://user:password@host:5432/database"
 _TIMEOUT_OPTIONS = frozenset({"connect_timeout", "timeout"})
+_CHOICES = {
+    "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+    "target_session_attrs": ("any", "primary", "standby", "prefer-standby", "read-write", "read-only"),
+}
+_TRUST_FILES = ("sslrootcert", "sslcrl")  # read as a TLS context reads them
+_TLS_FILES = (*_TRUST_FILES, "sslcert", "sslkey")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +60,8 @@ class Dsn:
 
         Takes the schemes `postgres`, `postgresql` and `postgresql+driver`; `ssl` for `sslmode`; several hosts in
         libpq's spelling or SQLAlchemy's (`?host=a:5432&host=b:5432`); options of other drivers are dropped.
-        Raises ConfigurationError, without the address: it may hold a password.
+        Raises ConfigurationError for what can't be used whatever the servers say: a parameter's value, a port, a file
+        of certificates. It names the parameter, and not the address, which may hold a password.
         """
         parts = _split(url)
         options: dict[str, str] = {"application_name": "localidades-api"}
@@ -64,6 +76,9 @@ class Dsn:
                 options["sslmode" if name == "ssl" else name] = value
         if hosts:
             options["host"] = ",".join(hosts)
+        _check_choices(options)
+        _check_ports(parts.netloc, options)
+        _check_tls_files(options)
 
         def written(netloc: str, options: dict[str, str]) -> str:
             query = urlencode(options, quote_via=quote)
@@ -110,6 +125,42 @@ def _seconds(name: str, value: str) -> float | None:
         return float(value) or None  # libpq: 0 waits for ever, and so does None
     except ValueError:
         raise ConfigurationError(f"DATABASE_URL: {name} is a number of seconds") from None
+
+
+def _check_choices(options: Mapping[str, str]) -> None:
+    for name, choices in _CHOICES.items():
+        if options.get(name, choices[0]) not in choices:
+            raise ConfigurationError(f"DATABASE_URL: {name} is one of {', '.join(choices)}")
+
+
+def _check_ports(netloc: str, options: Mapping[str, str]) -> None:
+    hosts = f"{netloc.rpartition('@')[2]},{options.get('host', '')}".split(",")
+    in_hosts = [host.rpartition("]")[2].partition(":")[2] for host in hosts if not host.startswith("/")]
+    for port in filter(None, (*in_hosts, *options.get("port", "").split(","))):
+        if not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) <= _HIGHEST_PORT):
+            raise ConfigurationError(f"DATABASE_URL: a port is a number from 1 to {_HIGHEST_PORT}")
+
+
+def _check_tls_files(options: Mapping[str, str]) -> None:
+    """Read each file that is named, as each connection will: what is missing is known before the first."""
+    mode = options.get("sslmode", "")
+    root = options.get("sslrootcert") or os.environ.get("PGSSLROOTCERT")
+    if mode.startswith("verify-") and not (root or Path("~/.postgresql/root.crt").expanduser().exists()):
+        raise ConfigurationError(
+            f"DATABASE_URL: sslmode={mode} needs the certificate of the authority that signed the server's:"
+            " name its file in sslrootcert, or put it at ~/.postgresql/root.crt"
+        )
+    for name in _TLS_FILES:
+        if not (path := options.get(name)):
+            continue
+        try:
+            if name in _TRUST_FILES:
+                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
+            else:
+                Path(path).read_bytes()
+        except OSError as error:
+            reason = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
+            raise ConfigurationError(f"DATABASE_URL: {name} names a file that can't be used ({reason})") from error
 
 
 class Connection(asyncpg.Connection):
@@ -179,9 +230,13 @@ class Servers:
 async def _open(address: str, **options: Any) -> Connection:  # noqa: ANN401  # asyncpg's
     try:
         connection: Connection = await asyncpg.connect(address, connection_class=Connection, **options)
-    except asyncpg.InterfaceError:
+    except (asyncpg.InterfaceError, OSError):  # an untrusted certificate is a ValueError too, and a server's fault
         raise
-    except (ValueError, IndexError):  # of a host or port that asyncpg can't read; it may quote a password
+    except (
+        ValueError,
+        IndexError,
+        OverflowError,
+    ):  # of a host or port that asyncpg can't read; it may quote a password
         raise ConfigurationError(_NO_ADDRESS) from None
     connection.server = address
     return connection

@@ -17,6 +17,7 @@ import pytest
 from pydantic import SecretStr
 
 from localidades_api.embedded import binaries, find_binaries, provide_database, run_embedded
+from localidades_api.embedded import server as embedded_server
 from localidades_api.errors import EmbeddedPostgresError
 from localidades_api.servers import Dsn
 from localidades_api.settings import Settings
@@ -235,8 +236,10 @@ def test_server_only_user_signalled_is_gone_and_starts_again(
         assert query(url, mark) is True
 
 
-@pytest.mark.parametrize("role", ["keeper", "postmaster"])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("role", "number"),
+    [("keeper", signal.SIGKILL), ("postmaster", signal.SIGKILL), ("postmaster", signal.SIGTERM)],
+)
 def test_server_process_signalled_is_replaced_for_the_next_user(
     used_dir: Path, start_user: StartUser, role: str, number: signal.Signals
 ) -> None:
@@ -248,6 +251,20 @@ def test_server_process_signalled_is_replaced_for_the_next_user(
     with run_embedded(used_dir, None) as url:
         wait_until(lambda: before.items().isdisjoint(find_processes(used_dir).items()))
         assert query(url, mark) is True
+
+
+def test_keeper_that_is_told_to_stop_waits_for_its_users_but_not_for_ever(
+    used_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded_server, "_STOP_GRACE", 2.0)
+    with run_embedded(used_dir, None, shutdown_timeout=1) as url:
+        before = find_processes(used_dir)
+        told = time.monotonic()
+        for _ in range(2):
+            os.kill(before["keeper"], signal.SIGTERM)
+        assert query(url, "SELECT 1") == 1
+        wait_until(lambda: not find_processes(used_dir))
+        assert time.monotonic() - told >= 3
 
 
 @only_linux

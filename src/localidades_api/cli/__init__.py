@@ -73,7 +73,7 @@ def serve(
         with ExitStack() as stack:
             listeners = stack.enter_context(listen(host, port, workers=workers))
             shared = [stack.enter_context(listen(host, one))[0] for one in filter(None, [settings.operations_port])]
-            url = stack.enter_context(ready_database(settings))
+            url = stack.enter_context(ready_database(settings, watch=True))
             # Worker processes read their settings from the environment, as this one did.
             os.environ["DATABASE_URL"] = url
             print_where_to_look(url, settings, listeners[0].getsockname())

@@ -25,12 +25,14 @@ _LONGEST_REQUEST = 10.0  # seconds, of several statements each in their time
 
 
 @contextmanager
-def ready_database(settings: Settings, *, seed: bool = True) -> Iterator[str]:
+def ready_database(settings: Settings, *, seed: bool = True, watch: bool = False) -> Iterator[str]:
     """Lend the address of the database; an embedded one is brought to today's schema, and seeded if need be.
+
+    With `watch` an embedded one is started again whenever it dies.
 
     A database of the user's is never migrated unasked.
     """
-    with provide_database(settings) as url:
+    with provide_database(settings, watch=watch) as url:
         if settings.database_url is None:
             _migrate(settings, url, seed=seed)
         yield url

@@ -1,6 +1,7 @@
 """A private Postgres in a folder, for whoever has configured none.
 
-Everybody who uses the folder's server shares it, and it runs for as long as one of them does: see `keeper`.
+Everybody who uses the folder's server shares it, and it runs for as long as one of them does: see `keeper`. A service
+starts it again when it dies: see `restart`.
 
     cluster-18/    the data; another major version gets another folder
     run/           the socket, elsewhere if its path is too long; nothing listens on a network
@@ -13,9 +14,10 @@ Everybody who uses the folder's server shares it, and it runs for as long as one
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from localidades_api.embedded.binaries import find_binaries
+from localidades_api.embedded.restart import restarted_when_dead
 from localidades_api.embedded.server import run_embedded
 from localidades_api.settings import Settings
 
@@ -23,10 +25,17 @@ __all__ = ["find_binaries", "provide_database", "run_embedded"]
 
 
 @contextmanager
-def provide_database(settings: Settings) -> Iterator[str]:
-    """Yield the address of the configured database, or of an embedded one that runs meanwhile."""
+def provide_database(settings: Settings, *, watch: bool = False) -> Iterator[str]:
+    """Yield the address of the configured database, or of an embedded one that runs meanwhile.
+
+    With `watch`, which is for what runs for long, the embedded one is started again whenever it dies.
+    """
     if settings.database_url is not None:
         yield settings.database_url.get_secret_value()
-    else:
-        with run_embedded(settings.data_dir, settings.postgres_bin) as url:
-            yield url
+        return
+    with ExitStack() as stack:
+        place = (settings.data_dir, settings.postgres_bin)
+        url = stack.enter_context(run_embedded(*place, shutdown_timeout=settings.shutdown_timeout))
+        if watch:
+            stack.enter_context(restarted_when_dead(*place, settings.shutdown_timeout))
+        yield url

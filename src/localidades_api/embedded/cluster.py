@@ -60,13 +60,17 @@ def _can_enter(folder: Path, account: Account) -> bool:
     return bool(found.st_mode & (stat.S_IXGRP if found.st_gid == account.gid else stat.S_IXOTH))
 
 
+def name_cluster(binaries: Path, data_dir: Path) -> Path:
+    """Return the data folder of the binaries' major version, whether it exists or not."""
+    return data_dir / f"cluster-{read_version(binaries).partition('.')[0]}"
+
+
 def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Path:
     """Make the data folder of this version, with the database `localidades`, where there is none.
 
     It gets its name when it is complete.
     """
-    major = int(read_version(binaries).partition(".")[0])
-    cluster = data_dir / f"cluster-{major}"
+    cluster = name_cluster(binaries, data_dir)
     if cluster.exists():
         return cluster
     partial = Path(tempfile.mkdtemp(prefix=f"{cluster.name}.", suffix=".partial", dir=data_dir))
@@ -74,7 +78,7 @@ def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Pat
         os.chown(partial, *account)
     # Sorting must not depend on the machine. With the locale C pg_trgm would split words at accents.
     locale = ["--locale=C.UTF-8"]
-    if major >= _BUILTIN_LOCALES:
+    if int(cluster.name.partition("-")[2]) >= _BUILTIN_LOCALES:
         locale += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     options = ["--encoding=UTF8", "--auth=trust", "--username=postgres", "--no-instructions", *locale]
     run_as(account, [str(binaries / "initdb"), *options, "-D", str(partial)])

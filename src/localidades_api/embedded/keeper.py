@@ -3,6 +3,7 @@
 Who uses the server holds `users.lock` shared. The keeper waits for the same lock exclusively: the kernel
 grants it when the last user has gone, even by kill -9, and then the keeper stops the server and ends. It
 holds `keeper.lock` all its life, so that anybody can see whether it lives: a pid may be another's by now.
+Told to stop, it gives users time to go first: a service manager tells all processes at once.
 
 It is run by its path with `python -I -S`, and imports nothing but the standard library: it starts in 30 ms,
 and works wherever the package was imported from. Its output goes to `postgres.log`.
@@ -35,14 +36,14 @@ def open_lock(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
-def lock_within(lock: int, operation: int, seconds: float) -> bool:
-    """Take a flock, or return False after `seconds`; polls, since flock has no deadline of its own."""
+def lock_within(lock: int, operation: int, seconds: float, given_up: threading.Event | None = None) -> bool:
+    """Take a flock, or return False after `seconds` or once it is given up; polls, for flock has no deadline."""
     deadline = time.monotonic() + seconds
     while True:
         try:
             fcntl.flock(lock, operation | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= deadline or (given_up and given_up.is_set()):
                 return False
             time.sleep(PAUSE)
         else:
@@ -99,8 +100,11 @@ def _clear_remains(cluster: Path, socket_dir: Path) -> None:
     """Stop the server that a killed keeper may have left, and remove the files that name its pid."""
     postmaster = read_postmaster(cluster)
     for number, patience in _STOP_STEPS:
+        living = _find_living(cluster)
+        if number == signal.SIGINT and not (postmaster and postmaster[0] in living):
+            continue  # only the postmaster shuts down in good order
         deadline = time.monotonic() + patience
-        for pid in _find_living(cluster):
+        for pid in living:
             # SIGINT means another thing to the postmaster's children, which follow it anyway.
             if number != signal.SIGINT or (postmaster and pid == postmaster[0]):
                 with suppress(ProcessLookupError):
@@ -143,8 +147,8 @@ def _stop(server: "subprocess.Popen[bytes]") -> None:
                 server.wait(patience)
 
 
-def _keep(users: int, account: tuple[int, int] | None, command: list[str]) -> None:
-    """Run the server until it ends, the last user has gone, or this process is told to stop."""
+def _keep(users: int, account: tuple[int, int] | None, stop_timeout: float, command: list[str]) -> None:
+    """Run the server until it ends or the last user has gone; after SIGTERM, for `stop_timeout` seconds at most."""
     # Signals are blocked and waited for, so none is lost and none interrupts; one that is ignored by default
     # needs a handler to be kept.
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
@@ -158,15 +162,22 @@ def _keep(users: int, account: tuple[int, int] | None, command: list[str]) -> No
         preexec_fn=_die_with_parent(),  # noqa: PLW1509 - there is no other thread yet
     )
     threading.Thread(target=_announce_last_user, args=(users,), daemon=True).start()
-    while server.poll() is None and signal.sigwait(_WAKING) == signal.SIGCHLD:
-        pass  # a child that is only stopped or continued sends SIGCHLD too
+    timer: threading.Timer | None = None
+    while server.poll() is None:  # a child that is only stopped or continued sends SIGCHLD too
+        number = signal.sigwait(_WAKING)
+        if number == signal.SIGUSR1:
+            break
+        if number != signal.SIGCHLD and timer is None:
+            timer = threading.Timer(stop_timeout, os.kill, (os.getpid(), signal.SIGUSR1))
+            timer.daemon = True
+            timer.start()
     _stop(server)
 
 
 def main(arguments: list[str]) -> int:
     """Become the keeper; return (to the starter) when the lock is held, or 1 if another keeper holds it."""
     data_dir, cluster, socket_dir = (Path(argument) for argument in arguments[:3])
-    uid, gid = (int(argument) for argument in arguments[3:5])
+    uid, gid, stop_timeout = int(arguments[3]), int(arguments[4]), float(arguments[5])
     keeper = open_lock(data_dir / "keeper.lock")
     # Those who look whether a keeper lives hold its lock for an instant.
     if not lock_within(keeper, fcntl.LOCK_EX, 1):
@@ -176,7 +187,7 @@ def main(arguments: list[str]) -> int:
     if os.fork():
         return 0  # the other process shares the lock, and is nobody's child that has to be waited for
     users = open_lock(data_dir / "users.lock")
-    _keep(users, None if uid < 0 else (uid, gid), arguments[5:])
+    _keep(users, None if uid < 0 else (uid, gid), stop_timeout, arguments[6:])
     with suppress(OSError):
         socket_dir.rmdir()
     return 0

@@ -4,15 +4,17 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from localidades_api.embedded import keeper
 from localidades_api.embedded.binaries import clean_environment, find_binaries, make_reachable
-from localidades_api.embedded.cluster import choose_account, make_cluster, make_data_dir, make_socket_dir
+from localidades_api.embedded.cluster import choose_account, make_cluster, make_data_dir, make_socket_dir, name_cluster
 from localidades_api.embedded.keeper import PAUSE, lock_within, open_lock
 from localidades_api.errors import EmbeddedPostgresError
 
@@ -21,6 +23,7 @@ if sys.platform != "win32":
 
 _START_PATIENCE = 60.0
 _STOP_PATIENCE = 15.0
+_STOP_GRACE = 10.0  # seconds that the keeper gives users beyond what they give their own requests
 _LOG_LIMIT = 10_000_000  # bytes
 _SETTINGS = {
     "listen_addresses": "",
@@ -34,8 +37,24 @@ _SETTINGS = {
 }
 
 
+class Launch(NamedTuple):
+    """What a start of the server needs to know."""
+
+    data_dir: Path
+    postgres_bin: Path | None
+    shutdown_timeout: float  # seconds for which users finish their requests once they are told to stop
+    cluster: Path | None = None  # the data that were served before; nothing else is started in their place
+
+
+class Running(NamedTuple):
+    """A server that takes connections."""
+
+    cluster: Path
+    socket_dir: Path
+
+
 @contextmanager
-def run_embedded(data_dir: Path, postgres_bin: Path | None) -> Iterator[str]:
+def run_embedded(data_dir: Path, postgres_bin: Path | None, *, shutdown_timeout: float = 30) -> Iterator[str]:
     """Start the server of the folder, or attach to the running one, and yield its address.
 
     `postgresql://postgres@/localidades?host=%2Fsrv%2Flocalidades%2Frun&port=5432`
@@ -50,7 +69,7 @@ def run_embedded(data_dir: Path, postgres_bin: Path | None) -> Iterator[str]:
         with _explained(data_dir):
             if not lock_within(users, fcntl.LOCK_SH, _START_PATIENCE):
                 raise EmbeddedPostgresError(f"The Postgres of {data_dir} takes too long to stop: try again.")
-            socket_dir = _start_or_attach(data_dir, postgres_bin)
+            socket_dir = start_or_attach(Launch(data_dir, postgres_bin, shutdown_timeout)).socket_dir
         yield f"postgresql://postgres@/localidades?host={quote(str(socket_dir), safe='')}&port=5432"
     finally:
         with suppress(OSError):  # the folder was removed meanwhile
@@ -70,30 +89,35 @@ def _explained(data_dir: Path) -> Iterator[None]:
         ) from error
 
 
-def _start_or_attach(data_dir: Path, postgres_bin: Path | None) -> Path:
-    """Return the folder of the socket once the server is ready; one process at a time, the others wait."""
+def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> Running:
+    """Return the server once it is ready; one process at a time starts it, the others wait.
+
+    Raises EmbeddedPostgresError; as soon as somebody sets `given_up`, too.
+    """
+    data_dir = launch.data_dir
+    given_up = given_up or threading.Event()
     start = open_lock(data_dir / "start.lock")
     try:
         deadline = time.monotonic() + _START_PATIENCE
-        if not lock_within(start, fcntl.LOCK_EX, _START_PATIENCE):
+        if not lock_within(start, fcntl.LOCK_EX, _START_PATIENCE, given_up):
             raise EmbeddedPostgresError(f"Another process takes too long to start the Postgres of {data_dir}.")
         launched = False
-        while time.monotonic() < deadline:
-            if _is_kept(data_dir):
-                socket_dir = _find_ready(data_dir)
-                if socket_dir is not None:
-                    return socket_dir
-                time.sleep(PAUSE)
+        while time.monotonic() < deadline and not given_up.is_set():
+            if is_kept(data_dir):
+                running = find_running(data_dir)
+                if running is not None:
+                    return running
+                given_up.wait(PAUSE)
             elif launched:
                 break  # the keeper has ended, and so has the server
             else:
-                launched = _launch(data_dir, postgres_bin)
+                launched = _launch(launch)
         raise EmbeddedPostgresError(f"The Postgres of {data_dir} did not start. {_read_log_end(data_dir)}")
     finally:
         os.close(start)
 
 
-def _is_kept(data_dir: Path) -> bool:
+def is_kept(data_dir: Path) -> bool:
     """Tell whether a keeper lives: a server without one is as good as gone."""
     lock = open_lock(data_dir / "keeper.lock")
     try:
@@ -102,23 +126,26 @@ def _is_kept(data_dir: Path) -> bool:
         os.close(lock)
 
 
-def _find_ready(data_dir: Path) -> Path | None:
-    """Find the socket of the running server, of whichever version; pid files of killed ones lie about."""
+def find_running(data_dir: Path) -> Running | None:
+    """Find the running server, of whichever version; pid files of killed ones lie about."""
     for cluster in data_dir.glob("cluster-*"):
         postmaster = keeper.read_postmaster(cluster)
         if postmaster is not None:
             _, socket_dir, says_ready = postmaster
             if says_ready and keeper.answers(socket_dir):
-                return socket_dir
+                return Running(cluster, socket_dir)
     return None
 
 
-def _launch(data_dir: Path, postgres_bin: Path | None) -> bool:
+def _launch(launch: Launch) -> bool:
     """Prepare what is missing and start a keeper; False if it met another."""
+    data_dir, postgres_bin, shutdown_timeout, served = launch
     account = choose_account(data_dir)
     for leftover in data_dir.glob("*.partial"):
         shutil.rmtree(leftover, ignore_errors=True)
     binaries = make_reachable(find_binaries(postgres_bin), data_dir, account)
+    if served and not (served == name_cluster(binaries, data_dir) and served.exists()):
+        raise EmbeddedPostgresError(f"{served} is gone, or of another version than the Postgres in {binaries}.")
     cluster = make_cluster(binaries, data_dir, account)
     socket_dir = make_socket_dir(data_dir, account)
     quoted = str(socket_dir).replace('"', '""')
@@ -126,8 +153,8 @@ def _launch(data_dir: Path, postgres_bin: Path | None) -> bool:
     for name, value in _SETTINGS.items():
         command += ["-c", f"{name}={value}"]
     uid, gid = account or (-1, -1)
-    places = [str(data_dir), str(cluster), str(socket_dir), str(uid), str(gid)]
-    return _run_keeper(data_dir, [*places, *command])
+    numbers = (uid, gid, shutdown_timeout + _STOP_GRACE)
+    return _run_keeper(data_dir, [str(data_dir), str(cluster), str(socket_dir), *map(str, numbers), *command])
 
 
 def _run_keeper(data_dir: Path, arguments: list[str]) -> bool:
@@ -166,7 +193,7 @@ def _leave(data_dir: Path, users: int) -> None:
     """Release the lock and wait for the server's end, unless somebody else uses it."""
     fcntl.flock(users, fcntl.LOCK_UN)
     deadline = time.monotonic() + _STOP_PATIENCE
-    while _is_kept(data_dir) and not _has_users(users) and time.monotonic() < deadline:
+    while is_kept(data_dir) and not _has_users(users) and time.monotonic() < deadline:
         time.sleep(PAUSE)
 
 

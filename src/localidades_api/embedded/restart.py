@@ -1,0 +1,65 @@
+"""Starts the embedded Postgres again when it, or its keeper, has died while it is used."""
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from localidades_api.embedded.server import Launch, find_running, is_kept, start_or_attach
+from localidades_api.errors import EmbeddedPostgresError
+
+_log = logging.getLogger(__name__)
+
+_CHECK_INTERVAL = 0.5  # seconds
+_STEADY = 60.0  # seconds of life after which a death is the first again
+_MAX_PAUSE = 30.0  # seconds before a try that follows others
+_JOIN_TIMEOUT = 35.0  # seconds: longer than a keeper takes to clear away what a killed one has left
+
+
+@contextmanager
+def restarted_when_dead(data_dir: Path, postgres_bin: Path | None, shutdown_timeout: float) -> Iterator[None]:
+    """Watch the running server of the folder, from a thread, and start it again on the same socket if it dies.
+
+    Every process that watches may try; one of them starts it and the others find it running.
+    """
+    data_dir = data_dir.resolve()
+    running = find_running(data_dir)
+    launch = Launch(data_dir, postgres_bin, shutdown_timeout, running and running.cluster)
+    stopping = threading.Event()
+    thread = threading.Thread(target=_watch, args=(launch, stopping), name="embedded-postgres", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()  # from here on an end is no death
+        thread.join(_JOIN_TIMEOUT)
+
+
+def _watch(launch: Launch, stopping: threading.Event) -> None:
+    pause, started = 0.0, -math.inf
+    while not stopping.wait(_CHECK_INTERVAL):
+        if _lives(launch.data_dir):
+            continue
+        is_first = time.monotonic() - started > _STEADY
+        pause = 0.0 if is_first else min(2 * pause or 1.0, _MAX_PAUSE)
+        _log.error("The embedded Postgres has died; it is started again%s.", f" in {pause:.0f} s" if pause else "")
+        if stopping.wait(pause):
+            break
+        try:
+            start_or_attach(launch, stopping)
+        except (EmbeddedPostgresError, OSError) as error:
+            if not stopping.is_set():
+                _log.error("The embedded Postgres can't be started again: %s", error)
+        else:
+            _log.warning("The embedded Postgres runs again.")
+        started = time.monotonic()
+
+
+def _lives(data_dir: Path) -> bool:
+    try:
+        return is_kept(data_dir)
+    except OSError:  # the folder was removed: to try again says so
+        return False

@@ -1,7 +1,8 @@
 """The places nearest to a point, held against the distance to every single one."""
 
+import asyncio
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,11 +11,23 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 
+from localidades_api.database import Database
+from localidades_api.repository.search import NEAREST
 from tests.catalogue import Place, write_catalogue
-from tests.conftest import LOCALIDADES, client_of, import_into, new_database, recorded_statements, running_app
+from tests.conftest import (
+    LOCALIDADES,
+    client_of,
+    execute,
+    import_into,
+    in_thread,
+    new_database,
+    recorded_statements,
+    running_app,
+)
 
-NEAREST = f"{LOCALIDADES}nearest/"
+ADDRESS = f"{LOCALIDADES}nearest/"
 EARTH_RADIUS = 6_371_008.8  # metres, the mean one (IUGG)
 NONE = ("-", "-")
 # Odd places: equal points, both sides of the 180th meridian, the poles, a point that is only half known.
@@ -57,22 +70,28 @@ def distance(place: Place, lat: float, lon: float) -> float:
     return 2 * EARTH_RADIUS * math.asin(math.sqrt(min(1.0, half)))
 
 
-LOCATED = {int(place.cvegeo): place for place in PLACES if place.latitud != "-" != place.longitud}
+def located(places: Sequence[Place]) -> dict[int, Place]:
+    return {int(place.cvegeo): place for place in places if place.latitud != "-" != place.longitud}
+
+
+LOCATED = located(PLACES)
 
 
 async def nearest(client: httpx.AsyncClient, lat: float, lon: float, limit: int = 100) -> list[dict[str, Any]]:
-    answer = await client.get(NEAREST, params={"lat": f"{lat!r}", "lon": f"{lon!r}", "limit": str(limit)})
+    answer = await client.get(ADDRESS, params={"lat": f"{lat:.20f}", "lon": f"{lon:.20f}", "limit": str(limit)})
     assert answer.status_code == 200, answer.text
     results: list[dict[str, Any]] = answer.json()["results"]
     return results
 
 
-def check(results: list[dict[str, Any]], lat: float, lon: float, limit: int) -> None:
+def check(
+    results: list[dict[str, Any]], lat: float, lon: float, limit: int, places: Mapping[int, Place] = LOCATED
+) -> None:
     """Hold an answer against the distance to every place there is.
 
     Within a centimetre two places are equally far: two processors' sines may differ in the last bit.
     """
-    distances = {id_: distance(place, lat, lon) for id_, place in LOCATED.items()}
+    distances = {id_: distance(place, lat, lon) for id_, place in places.items()}
     expected = sorted(distances.values())[:limit]
     found = [row["id"] for row in results]
     assert len(found) == len(set(found)) == len(expected)
@@ -92,6 +111,31 @@ async def globe(
             yield client
 
 
+def country() -> list[Place]:
+    """Return places over Mexico, many times more than one is asked for."""
+    random = Random(5)  # noqa: S311  # not for secrets
+    return places_at(
+        [(f"{random.uniform(14.5, 32.7):.6f}", f"{random.uniform(-118.4, -86.7):.6f}") for _ in range(3000)]
+    )
+
+
+COUNTRY = country()
+
+
+@pytest.fixture(scope="module")
+def country_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    file = write_catalogue(tmp_path_factory.mktemp("country") / "catun_localidad_2020-01.csv", COUNTRY)
+    with new_database(server, migrated) as url:
+        in_thread(lambda: asyncio.run(import_into(url, file)))
+        yield url
+
+
+@pytest.fixture(scope="module")
+async def countrywide(country_database: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with running_app(country_database) as app, client_of(app) as client:
+        yield client
+
+
 LATITUDES = st.floats(-90, 90) | st.sampled_from([-90.0, 90.0, 89.9, -89.9, 89.0, -0.0]) | st.integers(-90, 90)
 LONGITUDES = st.floats(-180, 180) | st.sampled_from([-180.0, 180.0, 179.999, -179.999]) | st.integers(-180, 180)
 
@@ -105,8 +149,8 @@ LONGITUDES = st.floats(-180, 180) | st.sampled_from([-180.0, 180.0, 179.999, -17
 @example(lat=89.97, lon=100, limit=3)
 @example(lat=21.880833, lon=-102.296111, limit=12)
 @example(lat=-21.880833, lon=77.703889, limit=100)  # the other side of the world
-@example(lat=5e-324, lon=-5e-324, limit=1)  # their squares are no numbers
-@example(lat=1e-170, lon=21, limit=1)
+@example(lat=1e-20, lon=-1e-20, limit=1)
+@example(lat=-38.18626697354286, lon=-29.25422681266747, limit=30)  # the last of them is at the pole
 @example(lat=21.8808330000001, lon=-102.296111, limit=3)
 async def test_nearest_places_are_those_of_the_least_distance_anywhere(
     globe: httpx.AsyncClient, lat: float, lon: float, limit: int
@@ -120,6 +164,82 @@ async def test_nearest_places_are_those_of_the_least_distance_in_mexico(
     globe: httpx.AsyncClient, lat: float, lon: float, limit: int
 ) -> None:
     check(await nearest(globe, lat, lon, limit), lat, lon, limit)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lat=LATITUDES, lon=LONGITUDES, limit=st.integers(1, 100) | st.just(1))
+@example(lat=-23, lon=78, limit=10)  # the other side of the world
+@example(lat=90, lon=0, limit=10)
+@example(lat=59.3, lon=18, limit=100)
+async def test_places_of_a_whole_country_are_those_of_the_least_distance_from_anywhere(
+    countrywide: httpx.AsyncClient, lat: float, lon: float, limit: int
+) -> None:
+    check(await nearest(countrywide, lat, lon, limit), lat, lon, limit, located(COUNTRY))
+
+
+def rows_read(node: Mapping[str, Any]) -> float:
+    """Count the localities that a plan has read, however they were found."""
+    own = 0.0
+    if node.get("Relation Name", "").startswith("localities"):
+        dropped = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+        own = (node["Actual Rows"] + dropped) * node["Actual Loops"]
+    return own + sum(rows_read(below) for below in node.get("Plans", ()))
+
+
+@pytest.mark.parametrize(
+    ("lat", "lon"),
+    [(59.3, 18), (28.6, 77.2), (35.7, 139.7), (-33.9, 151.2), (-33.9, 18.4), (-23, 78), (90, 0), (-90, 0), (0, 180)],
+)
+async def test_point_far_away_reads_a_small_part_of_the_catalogue(
+    country_database: str, lat: float, lon: float
+) -> None:
+    """What is read is counted, since time tells little on a busy machine."""
+    database = Database.for_reading(country_database, pool_size=1, timeout=30)
+    try:
+        explained = text(f"EXPLAIN (ANALYZE, FORMAT JSON) {NEAREST}")
+        [[[plan]]] = await database.fetch(explained, {"release_id": 1, "lat": lat, "lon": lon, "limit": 1})
+    finally:
+        await database.dispose()
+    assert 1 <= rows_read(plan["Plan"]) < len(COUNTRY) / 10
+
+
+async def test_places_within_the_smallest_numbers_from_zero_are_found(
+    server: str, migrated: str, tmp_path: Path
+) -> None:
+    """The square of such a number is an error in Postgres."""
+    places = places_at([("0", "0")] * 4 + [("20", "-100")])
+    file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places)
+    with new_database(server, migrated) as url:
+        await import_into(url, file)
+        first, second, third, _, last = sorted(located(places))
+        statement = "UPDATE localities SET latitud = {}, longitud = {} WHERE id = {}"
+        tiny = [("1e-320", "-1e-320", first), ("5e-324", "1e-200", second), ("1e-170", "20", third)]
+        execute(url, *(statement.format(*values) for values in tiny))
+        async with running_app(url) as app, client_of(app) as client:
+            for lat, lon in ((0, 0), (1e-9, 0), (0, -1e-9), (20, -100), (-90, 180)):
+                assert len(await nearest(client, lat, lon)) == len(places)
+            for id_ in (first, second, third, last):
+                answer = await client.get(f"{LOCALIDADES}{id_}/", headers={"Accept": "text/html"})
+                assert answer.status_code == 200
+                assert "Map of the place" in answer.text
+
+
+async def test_page_of_a_place_with_half_a_point_has_no_map(server: str, migrated: str, tmp_path: Path) -> None:
+    places = places_at([("20", "-100"), ("21", "-100"), ("20", "-101")])
+    file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places)
+    with new_database(server, migrated) as url:
+        await import_into(url, file)
+        whole, *halves = sorted(located(places))
+        statement = "UPDATE localities SET {} = NULL WHERE id = {}"
+        execute(url, *map(statement.format, ("latitud", "longitud"), halves))
+        async with running_app(url) as app, client_of(app) as client:
+            for id_ in (whole, *halves):
+                answer = await client.get(f"{LOCALIDADES}{id_}/", headers={"Accept": "text/html"})
+                assert answer.status_code == 200
+                assert "None" not in answer.text
+                assert ("Map of the place" in answer.text) == (id_ == whole)
+            features = (await client.get(f"{LOCALIDADES}download/?format=geojson")).json()["features"]
+            assert {one["id"] for one in features if one["geometry"]} == {whole}
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -189,15 +309,15 @@ async def test_nearest_place_is_as_the_catalogue_has_it(globe: httpx.AsyncClient
 
 
 async def test_nearest_are_ten_unless_asked_otherwise(globe: httpx.AsyncClient) -> None:
-    results = (await globe.get(f"{NEAREST}?lat=20&lon=-100")).json()["results"]
+    results = (await globe.get(f"{ADDRESS}?lat=20&lon=-100")).json()["results"]
     assert results == await nearest(globe, 20, -100, 10)
     assert len(results) == 10
     assert len(await nearest(globe, 20, -100, 100)) == 100
 
 
-@pytest.mark.parametrize("number", ["21", "21.5", "-21.5", "+21.5", "2.15e1", "021.50", ".5", "-0", "1e-300", "1e-400"])
-async def test_number_of_any_usual_spelling_is_taken(globe: httpx.AsyncClient, number: str) -> None:
-    results = (await globe.get(NEAREST, params={"lat": number, "lon": number, "limit": "3"})).json()["results"]
+@pytest.mark.parametrize("number", ["21", "21.5", "-21.5", "021.50", "-0", "-0.0", "20.0", "0." + "3" * 25])
+async def test_plain_decimal_number_is_taken(globe: httpx.AsyncClient, number: str) -> None:
+    results = (await globe.get(ADDRESS, params={"lat": number, "lon": number, "limit": "3"})).json()["results"]
     check(results, float(number), float(number), 3)
 
 
@@ -206,6 +326,11 @@ async def test_number_of_any_usual_spelling_is_taken(globe: httpx.AsyncClient, n
     [
         *(("lat", value) for value in ("", " ", "nan", "NaN", "-nan", "inf", "-inf", "Infinity", "1e400", "-1e400")),
         *(("lat", value) for value in ("91", "-91", "90.0000001", "-90.0000001", "x", "1,5", "21°", "0x10", "1 2")),
+        *(
+            ("lat", value)
+            for value in ("1_0", "+1", " 1", "1 ", "1e1", "1E1", "1e-320", "٢١", "２１", "20.", ".5", "-")
+        ),
+        *(("lat", value) for value in ("-", "--1", "1.2.3", "2\n", "0" * 400, "1." + "0" * 400, "0." + "3" * 26)),
         *(
             ("lon", value)
             for value in ("", "nan", "inf", "1e400", "181", "-181", "180.0000001", "x", "null", "9" * 400)
@@ -217,24 +342,38 @@ async def test_number_of_any_usual_spelling_is_taken(globe: httpx.AsyncClient, n
 async def test_parameter_that_can_not_be_used_is_refused_by_name(
     globe: httpx.AsyncClient, parameter: str, value: str
 ) -> None:
-    answer = await globe.get(NEAREST, params={"lat": "20", "lon": "-100", parameter: value})
+    answer = await globe.get(ADDRESS, params={"lat": "20", "lon": "-100", parameter: value})
     assert answer.status_code == 422
     assert [fault["parameter"] for fault in answer.json()["errors"]] == [parameter]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "sentence"),
+    [
+        ("lat", "A latitude is a number from -90 to 90 with up to 25 decimals, as 21.88."),
+        ("lon", "A longitude is a number from -180 to 180 with up to 25 decimals, as -102.3."),
+    ],
+)
+async def test_number_that_is_not_plain_is_told_what_is(
+    globe: httpx.AsyncClient, parameter: str, sentence: str
+) -> None:
+    answer = await globe.get(ADDRESS, params={"lat": "20", "lon": "-100", parameter: "1e1"})
+    assert answer.json()["errors"] == [{"parameter": parameter, "message": sentence}]
 
 
 @pytest.mark.parametrize(("given_", "missing"), [("lat", ["lon"]), ("lon", ["lat"]), ("limit", ["lat", "lon"])])
 async def test_point_without_one_of_its_numbers_is_refused(
     globe: httpx.AsyncClient, given_: str, missing: list[str]
 ) -> None:
-    answer = await globe.get(NEAREST, params={given_: "10"})
+    answer = await globe.get(ADDRESS, params={given_: "10"})
     assert answer.status_code == 422
     assert [fault["parameter"] for fault in answer.json()["errors"]] == missing
 
 
 async def test_nearest_are_confirmed_by_their_etag(globe: httpx.AsyncClient) -> None:
-    answer = await globe.get(f"{NEAREST}?lat=20&lon=-100")
+    answer = await globe.get(f"{ADDRESS}?lat=20&lon=-100")
     assert answer.headers["catalogue-release"] == "2020-01"
-    confirmed = await globe.get(f"{NEAREST}?lat=20&lon=-100", headers={"If-None-Match": answer.headers["etag"]})
+    confirmed = await globe.get(f"{ADDRESS}?lat=20&lon=-100", headers={"If-None-Match": answer.headers["etag"]})
     assert (confirmed.status_code, confirmed.content) == (304, b"")
 
 

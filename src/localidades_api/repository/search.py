@@ -9,10 +9,12 @@ from localidades_api.database import Database
 from localidades_api.filters import KEYS_OF_A_STATE, municipalities_of, prefixes
 from localidades_api.models import WORDS_OF_NAME
 from localidades_api.repository.presence import having
+from localidades_api.repository.sphere import EARTH_RADIUS, boxes_within, haversine
 from localidades_api.schemas import Release
 
-_EARTH_RADIUS = 6_371_008.8  # metres, the mean one (IUGG)
 _FINEST = 9  # decimals of a degree, a tenth of a millimetre; the square of much less is an error in Postgres, underflow
+_ANGLE = haversine("latitud", "longitud")
+_FAR = 0.05  # radians, 320 km
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LONGEST_SHORT = 4  # letters; such a word with a wrong one shares no trigrams to speak of with the right one
 _LIKE_WORDS = 20
@@ -88,38 +90,31 @@ _LIKE = text(
 )
 
 
-def _haversine(latitude: str, longitude: str) -> str:
-    """Write the great-circle distance in metres between a point and :lat, :lon."""
-    return (
-        f"{2 * _EARTH_RADIUS} * asin(least(1, sqrt(power(sin(radians({latitude} - :lat) / 2), 2)"
-        f" + cos(radians(:lat)) * cos(radians({latitude})) * power(sin(radians({longitude} - :lon) / 2), 2))))"
-    )
-
-
-# The index proposes some places, near in degrees: the nearest are no farther than the last of as many of them. What is
-# within that distance is within a circle of degrees, on both sides of the 180th meridian where the circle crosses it.
-# It reaches as far as the easternmost place does in longitude, and a little farther, since that one lies to the north
-# too: by less than a fifth of the angle's square, found by trying.
-_NEAREST = text(
+# The index proposes some places, near in degrees: the nearest are no farther than the last of as many of them. From far
+# away that says little, so that in each band of latitude those nearest in longitude are proposed too; they are hardly
+# farther than the nearest of all. What is within that distance is measured.
+NEAREST = text(
     f"""
     WITH proposed AS (
-        SELECT {_haversine("latitud", "longitud")} / {_EARTH_RADIUS} AS angle
-          FROM (SELECT latitud, longitud FROM localities WHERE release_id = :release_id
+        SELECT id, {_ANGLE} AS angle
+          FROM (SELECT id, latitud, longitud FROM localities WHERE release_id = :release_id
                  ORDER BY point(longitud, latitud) <-> point(:lon, :lat) LIMIT 4 * :limit) AS nearby
          ORDER BY angle
          LIMIT :limit
+    ), far AS (
+        SELECT max(angle) AS angle FROM proposed HAVING max(angle) > {_FAR}
+    ), proposed_by_band AS (
+        SELECT id, {_ANGLE} AS angle
+          FROM {boxes_within("far")} AS boxes
+         CROSS JOIN LATERAL (SELECT id, latitud, longitud FROM localities
+                              WHERE release_id = :release_id AND point(longitud, latitud) <@ box
+                              ORDER BY point(longitud, latitud) <-> point(:lon + turn, middle) LIMIT :limit) AS nearby
     ), reach AS (
-        SELECT CASE WHEN abs(:lat) + degrees(max(angle)) > 89.9 THEN 720
-                    ELSE degrees(asin(least(1, sin(max(angle)) / cos(radians(:lat)))))
-                         * (1 + power(max(angle), 2) / 4) + 1e-6
-               END AS radius
-          FROM proposed
-    ), circles AS (
-        SELECT circle(point(:lon + around, :lat), radius) AS circle
-          FROM reach JOIN (VALUES (-360), (0), (360)) AS turns (around) ON around = 0 OR radius < 360
+        SELECT max(angle) AS angle
+          FROM (SELECT * FROM proposed UNION SELECT * FROM proposed_by_band ORDER BY angle LIMIT :limit) AS nearest
     ), found AS (
-        SELECT DISTINCT id, {_haversine("latitud", "longitud")} AS distance
-          FROM circles JOIN localities ON point(longitud, latitud) <@ circle
+        SELECT DISTINCT id, {EARTH_RADIUS} * {_ANGLE} AS distance
+          FROM {boxes_within("reach")} AS boxes JOIN localities ON point(longitud, latitud) <@ box
          WHERE release_id = :release_id
          ORDER BY distance, id
          LIMIT :limit
@@ -170,7 +165,7 @@ class SearchRepository:
         """Return the places nearest to a point in degrees, with `distance` in metres."""
         finest = {"lat": round(lat, _FINEST), "lon": round(lon, _FINEST)}
         parameters = {"release_id": release.id, "limit": limit, **finest}
-        return await self._database.fetch(_NEAREST, parameters, suits=having(release))
+        return await self._database.fetch(NEAREST, parameters, suits=having(release))
 
     async def _like(self, release: Release, folded: str) -> str | None:
         """Write a tsquery for names with words much like these; None where no word is like any."""

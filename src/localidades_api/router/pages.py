@@ -46,7 +46,7 @@ async def of_locality(
 ) -> dict[str, Any]:
     """Return a locality's neighbours, the map of them, and what the newest releases have under its key."""
     history = (await catalogue.repository.list_history(release, locality["id"]))[-LARGEST_FOR_PEOPLE:]
-    if locality["latitud"] is None:
+    if locality["latitud"] is None or locality["longitud"] is None:
         return {"history": history, "nearby": [], "drawing": None}
     found = await catalogue.search.nearest(release, locality["latitud"], locality["longitud"], _NEIGHBOURS + 1)
     nearby = [describe(row) for row in found if row.id != locality["id"]]

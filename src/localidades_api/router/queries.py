@@ -1,11 +1,13 @@
 """The query parameters of the census, and what no query may hold."""
 
+import re
 from collections import Counter
 from typing import Annotated, Literal
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Path, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from localidades_api.errors import InvalidParametersError
 from localidades_api.filters import LONGEST_TEXT, LocalityFilters, OfMunicipality, OfState
@@ -16,6 +18,7 @@ from localidades_api.renderers import Format
 from localidades_api.schemas import PAGE_SIZE, ChangeKind
 
 _RELEASE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+_DECIMAL = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,25})?")  # no language writes more of a double
 
 OfLanguage = Annotated[
     Language | None,
@@ -86,14 +89,29 @@ class SuggestQuery(ReleaseQuery):
     municipio_id: OfMunicipality = None
 
 
+def _plain_decimal(sentence: str) -> BeforeValidator:
+    """Refuse what Python's float() would take besides digits and a point: exponents, underscores, spaces, nan."""
+
+    def check(value: object) -> object:
+        if isinstance(value, str) and not _DECIMAL.fullmatch(value):
+            raise PydanticCustomError("decimal", "{sentence}", {"sentence": sentence})
+        return value
+
+    return BeforeValidator(check)
+
+
 class NearestQuery(ReleaseQuery):
     """The parameters of a search by place."""
 
     lat: Annotated[
-        float, Field(ge=-90, le=90, allow_inf_nan=False, description="Latitude in degrees north.", examples=[21.88])
+        float,
+        Field(ge=-90, le=90, description="Latitude in degrees north, without an exponent.", examples=[21.88]),
+        _plain_decimal("A latitude is a number from -90 to 90 with up to 25 decimals, as 21.88."),
     ]
     lon: Annotated[
-        float, Field(ge=-180, le=180, allow_inf_nan=False, description="Longitude in degrees east.", examples=[-102.3])
+        float,
+        Field(ge=-180, le=180, description="Longitude in degrees east, without an exponent.", examples=[-102.3]),
+        _plain_decimal("A longitude is a number from -180 to 180 with up to 25 decimals, as -102.3."),
     ]
     limit: Annotated[
         int,

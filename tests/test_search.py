@@ -3,7 +3,7 @@
 import asyncio
 import unicodedata
 import zipfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -17,7 +17,9 @@ import pytest
 from alembic import command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import event
 
+from localidades_api.filters import distinct_words
 from localidades_api.folding import fold
 from tests.catalogue import Place, write_catalogue
 from tests.conftest import (
@@ -370,6 +372,51 @@ async def test_hostile_words_are_only_words(places_client: httpx.AsyncClient, ty
     """They are answered as their own letters are, whatever stands around these."""
     assert matches(await suggest(places_client, typed)) == matches(await suggest(places_client, fold(typed)))
     assert await search(places_client, typed) == await search(places_client, fold(typed) or "-")
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("a " * 50, ["a"]),
+        ("s sa san sant santa san", ["santa"]),
+        ("san jose san joselito", ["joselito", "san"]),
+        ("x yz w yz", ["yz", "x", "w"]),
+        ("", []),
+    ],
+)
+def test_words_are_looked_for_once_and_the_longest_first(typed: str, expected: list[str]) -> None:
+    assert distinct_words(typed.strip()) == expected
+
+
+async def test_name_is_found_by_all_of_its_words_however_many(places_client: httpx.AsyncClient) -> None:
+    """Only the longest are looked up; the others are read in the names that have these."""
+    words = "heroica villa tezoatlan de segura y luna cuna de la independencia de oaxaca"
+    for typed in (words, " ".join(word[:1] for word in words.split()) + " tezoatlan", "y l c d s h v t i o"):
+        assert await search(places_client, typed) == ids("0020")
+        assert matches(await suggest(places_client, typed))[0][0] == ids("0020")[0]
+    for typed in (f"{words} rancho", "y l c d s h v t i o x", "tezoatlan independencia segura x"):
+        assert await search(places_client, typed) == []
+        assert ids("0020")[0] not in [
+            id_ for id_, match in matches(await suggest(places_client, typed)) if match != "near"
+        ]
+
+
+async def test_only_some_words_are_held_against_the_words_there_are(server: str, seeded: str) -> None:
+    """What is asked for is counted, since time tells little on a busy machine."""
+    asked: list[int] = []
+
+    def record(connection: object, cursor: object, statement: str, parameters: Sequence[Any], *_: object) -> None:  # noqa: ARG001  # an event's
+        if "unnest" in statement:
+            asked.append(sum(len(value) for value in parameters if isinstance(value, list)))
+
+    with new_database(server, seeded) as url:
+        async with running_app(url) as app, client_of(app) as client:
+            engine = app.state.database.engine.sync_engine
+            event.listen(engine, "before_cursor_execute", record)
+            for typed in [*HOSTILE, "abcdefghi " * 10, " ".join(f"abcdefgh{letter}" for letter in "abcdefghij")]:
+                await suggest(client, typed)
+    assert len(asked) > len(HOSTILE) / 2
+    assert max(asked) <= 2 * 6 * 24 * 54  # word and variant, words, letters, edits of a letter
 
 
 async def test_letters_that_stand_for_many_are_answered(places_client: httpx.AsyncClient) -> None:

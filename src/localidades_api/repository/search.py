@@ -6,7 +6,14 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, text
 
 from localidades_api.database import Database
-from localidades_api.filters import KEYS_OF_A_STATE, municipalities_of, prefixes
+from localidades_api.filters import (
+    KEYS_OF_A_STATE,
+    MAX_INDEXED_WORDS,
+    WORDS_AS_READ,
+    distinct_words,
+    municipalities_of,
+    prefixes,
+)
 from localidades_api.models import WORDS_OF_NAME
 from localidades_api.repository.presence import having
 from localidades_api.repository.sphere import EARTH_RADIUS, boxes_within, haversine
@@ -17,10 +24,11 @@ _ANGLE = haversine("latitud", "longitud")
 _FAR = 0.05  # radians, 320 km
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LONGEST_SHORT = 4  # letters; such a word with a wrong one shares no trigrams to speak of with the right one
+_LONGEST_VARIED = 24  # letters; of longer words trigrams tell all
+_MAX_MISTYPED = 6  # words, the longest, that are looked up for others like them
+_MAX_MISTYPED_LETTERS = 3  # words of one letter: most names have a word that may be meant
 _LIKE_WORDS = 20
 
-# Without the index of words: reading the names of one municipio costs less than finding a word in the whole country.
-_WORDS_AS_READ = WORDS_OF_NAME.replace("folded", "folded || ''")
 # Homonyms of a municipio share their folded name, and two pairs of municipios of Oaxaca share theirs.
 _PLACE = f"""
     l.id, l.municipio_id, l.clave, l.nombre, l.poblacion, l.latitud, l.longitud,
@@ -47,7 +55,7 @@ _SUGGESTIONS = """
         UNION ALL
         (SELECT id, 2, CASE WHEN length(folded) = length(:folded) THEN 0 ELSE 1 END AS more, prominence
            FROM localities
-          WHERE release_id = :release_id AND {words} @@ CAST(CAST(:words AS text) AS tsquery)
+          WHERE release_id = :release_id AND {words} @@ CAST(CAST(:words AS text) AS tsquery) {others}
             AND NOT (folded >= :folded AND folded < :beyond) {scope}
           ORDER BY more, prominence
           LIMIT :limit)
@@ -149,15 +157,18 @@ class SearchRepository:
         if not folded:
             return []
         parameters = {"release_id": release.id, "folded": folded, "limit": limit, **_bounds(scope)}
+        words = distinct_words(folded)
+        indexed = {"words": prefixes(words[:MAX_INDEXED_WORDS])}
+        others = {"others": prefixes(rest)} if (rest := words[MAX_INDEXED_WORDS:]) else {}
         found = [
             *await self._database.fetch(
-                _statement(_SUGGESTIONS, scope),
-                {**parameters, "beyond": folded + "{", "words": prefixes(folded)},  # `{` comes after `z`
+                _statement(_SUGGESTIONS, scope, others=bool(others)),
+                {**parameters, "beyond": folded + "{", **indexed, **others},  # `{` comes after `z`
                 suits=having(release),
             )
         ]
-        if len(found) < limit and (words := await self._like(release, folded)):
-            parameters |= {"limit": limit - len(found), "words": words, "known": [place.id for place in found]}
+        if len(found) < limit and (alike := await self._like(release, folded)):
+            parameters |= {"limit": limit - len(found), "words": alike, "known": [place.id for place in found]}
             found += await self._database.fetch(_statement(_NEAR_MISSES, scope), parameters, suits=having(release))
         return found
 
@@ -169,8 +180,9 @@ class SearchRepository:
 
     async def _like(self, release: Release, folded: str) -> str | None:
         """Write a tsquery for names with words much like these; None where no word is like any."""
-        typed = set(folded.split())
-        variants = [(word, variant) for word in typed for variant in _vary(word)]
+        longest = sorted(set(folded.split()), key=lambda word: (len(word), word), reverse=True)[:_MAX_MISTYPED]
+        typed = [word for index, word in enumerate(longest) if len(word) > 1 or index < _MAX_MISTYPED_LETTERS]
+        variants = [(word, variant) for word in typed if len(word) <= _LONGEST_VARIED for variant in _vary(word)]
         rows = await self._database.fetch(
             _LIKE,
             {
@@ -198,10 +210,17 @@ def _vary(word: str) -> set[str]:
     } - {word, ""}
 
 
-def _statement(statement: str, scope: Scope) -> Any:  # noqa: ANN401  # SQLAlchemy's TextClause is generic nowhere else
-    limited = "AND municipio_id BETWEEN :first AND :last" if _bounds(scope) else ""
-    words = WORDS_OF_NAME if scope.municipio_id is None else _WORDS_AS_READ
-    return text(statement.format(scope=limited, words=words, place=_PLACE, parents=_PARENTS))
+def _statement(statement: str, scope: Scope, *, others: bool = False) -> Any:  # noqa: ANN401  # SQLAlchemy's TextClause is generic nowhere else
+    words = WORDS_OF_NAME if scope.municipio_id is None else WORDS_AS_READ
+    return text(
+        statement.format(
+            scope="AND municipio_id BETWEEN :first AND :last" if _bounds(scope) else "",
+            words=words,
+            others=f"AND {WORDS_AS_READ} @@ CAST(CAST(:others AS text) AS tsquery)" if others else "",
+            place=_PLACE,
+            parents=_PARENTS,
+        )
+    )
 
 
 def _bounds(scope: Scope) -> dict[str, int]:

@@ -48,14 +48,11 @@ def test_client_that_asks_and_does_not_read_is_not_read_from_either(live_server:
     assert ask(live_server, LOCALIDADES).status == 200
 
 
-def test_body_of_a_request_that_was_answered_is_passed_over(live_server: str) -> None:
+def test_request_with_a_body_is_answered_and_the_last_of_its_connection(live_server: str) -> None:
     with_body = PAGE.replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n")
-    with connect(live_server) as connection:
-        connection.sendall(with_body + b"ab")
-        time.sleep(0.2)
-        connection.sendall(b"cde" + LAST)
-        received = b"".join(iter(lambda: connection.recv(65536), b""))
+    received = send(live_server, PAGE + with_body + b"abcde" + LAST)
     assert statuses(received) == [b"200", b"200"]
+    assert received.count(b"connection: close") == 1
 
 
 def test_old_client_gets_its_answer_and_the_end_of_the_connection(live_server: str) -> None:

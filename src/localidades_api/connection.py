@@ -10,7 +10,7 @@ import math
 import sys
 import termios
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import httptools
 from starlette.requests import Request
@@ -23,6 +23,7 @@ from localidades_api.errors import (
     RequestTimeoutError,
     UriTooLongError,
 )
+from localidades_api.framing import NothingFollowsError, announces_body, malformed
 from localidades_api.metrics import TALLY
 from localidades_api.page_cache import on_wire
 from localidades_api.problems import problem_response
@@ -37,10 +38,19 @@ if TYPE_CHECKING:
 
 _LONGEST_TARGET = 8 * 1024
 _LONGEST_HEAD = 16 * 1024
-_LONGEST_REQUEST = 1024**2  # no request needs a body; one that has it is answered, and its body passed over
+_LONGEST_REST = 1024**2  # of what nobody reads, while an answer is made that may take minutes
 _LINGER = 5.0  # seconds in which a client that is still sending can read why it was refused (RFC 9112 §9.6)
 
 _log = logging.getLogger(__name__)
+
+
+class _LingeringTransport:
+    """What an answer is written to that is the last on its connection while the client may still be sending."""
+
+    def __init__(self, transport: "asyncio.Transport", leave: Callable[[], None]) -> None:
+        self.write = transport.write
+        self.is_closing = transport.is_closing
+        self.close = leave
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -68,11 +78,13 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unsent, self._unsent_since = 0, 0.0
         self._running: RequestResponseCycle | None = None  # the last that was given to the application
         self._received = 0
+        self._last: object = None  # the scope of a request behind which nothing is read, for it has a body
         self._whole: object = None  # the scope of the last request that has come to its end
         self._unfinished: object = None  # the scope of one that had not, when last it was read from
         self._room = _LONGEST_HEAD  # bytes that may come before the limits have to be looked at
         self._refusal: bytes | None = None
         self._leaving = False  # what still comes is passed over
+        self._has_left = False
 
     def connection_made(self, transport: "asyncio.Transport") -> None:  # type: ignore[override]  # as in uvicorn
         """Begin to look after the client."""
@@ -92,6 +104,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read what has come, in pieces that end where a head would become too large."""
+        if self._leaving:
+            self._received += len(data)
+            if self._received > _LONGEST_REST and self._is_answering():
+                self.transport.abort()
+            return
         start = 0
         while start < len(data) and not self._leaving:
             end = start + self._room
@@ -101,20 +118,42 @@ class BoundedProtocol(HttpToolsProtocol):
     def _read(self, data: bytes) -> None:
         whole = self._whole
         try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            pass  # there is nothing to upgrade to: it was answered as if it had not been asked (RFC 9110 §7.8)
+            self._feed(data)
         except httptools.HttpParserError as error:
             ours = error.__context__  # what a callback raised
-            self._refuse(ours if isinstance(ours, RequestError) else RequestError("This is no request of HTTP/1.1."))
+            if isinstance(ours, NothingFollowsError):
+                self._read_no_more()
+            else:
+                self._refuse(ours if isinstance(ours, RequestError) else malformed())
         else:
             if self.scope is not self._whole:
                 self._await_rest(len(data), alone=whole is self._whole)
             else:
                 self._room = _LONGEST_HEAD
 
+    def _feed(self, data: bytes) -> None:
+        """Have data parsed, and go on where the parser stops, behind a request that asks for another protocol.
+
+        There is none to upgrade to: it is answered as if it had not asked (RFC 9110 §7.8).
+        """
+        while data:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as stop:
+                data = data[stop.args[0] :]
+            else:
+                return
+
+    def _read_no_more(self) -> None:
+        """Have the last request answered; what follows it is nobody's request."""
+        self.on_message_complete()
+        self._received = 0
+        self._leaving = True
+        if self._last is self.scope and not self._is_answering():
+            self._leave()
+
     def _await_rest(self, size: int, *, alone: bool) -> None:
-        """Note when a request that is not whole began, and how long it is.
+        """Note when a request that is not whole began, and how long its head is.
 
         Bytes that came together with the end of another request are not counted: where it began is not known.
         """
@@ -124,24 +163,24 @@ class BoundedProtocol(HttpToolsProtocol):
             self._received = size if alone else 0
         else:
             self._received += size
-        longest = _LONGEST_HEAD if self._in_head() else _LONGEST_REQUEST
-        self._room = longest - self._received
-        if self._room > 0:
-            return
-        if self._in_head():
+        self._room = _LONGEST_HEAD - self._received
+        if self._room <= 0:
             self._refuse(HeaderFieldsTooLargeError())
-        else:
-            self._leaving = True
-            if self._is_answering():
-                self.transport.abort()
-            else:
-                self._leave()
 
     def on_url(self, url: bytes) -> None:
         """Take a part of the target."""
         self.url += url
         if len(self.url) > _LONGEST_TARGET:
             raise UriTooLongError
+
+    def on_headers_complete(self) -> None:
+        """Check a head before it is answered, and read nothing behind that of a connection's last request."""
+        version, method = self.parser.get_http_version(), self.parser.get_method()
+        if announces_body(version, method, self.url, self.headers):
+            self._last = self.scope
+        super().on_headers_complete()
+        if self._last or not self.cycle.keep_alive:
+            raise NothingFollowsError
 
     def on_message_complete(self) -> None:
         """Note that the client owes no more of this request."""
@@ -153,6 +192,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
         self._running = cycle
+        if cycle.scope is self._last:
+            cycle.keep_alive = False
+            cycle.transport = cast("asyncio.Transport", _LingeringTransport(self.transport, self._leave))
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
@@ -171,10 +213,6 @@ class BoundedProtocol(HttpToolsProtocol):
         """Tell whether the head of a request has come: until then there is no cycle, whatever its annotation says."""
         return bool(self.cycle)
 
-    def _in_head(self) -> bool:
-        """Tell whether the request that is not whole lacks a part of its head."""
-        return not self._has_asked() or self.cycle.scope is not self.scope
-
     def _is_answering(self) -> bool:
         return self._has_asked() and not self.cycle.response_complete
 
@@ -183,6 +221,7 @@ class BoundedProtocol(HttpToolsProtocol):
         _log.info("refused a client: %s %s", error.status, error.slug)
         TALLY.refused[error.slug] += 1
         self._refusal = self._problem(error)
+        self._received = 0
         self._leaving = True
         if not self._is_answering():
             self._leave()
@@ -197,8 +236,9 @@ class BoundedProtocol(HttpToolsProtocol):
         """Say the last there is to say; a client that is still sending would lose it if the connection were closed."""
         self._leaving = True
         self._since = self.loop.time()
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._has_left:
             return
+        self._has_left = True
         if self._refusal:
             self.transport.write(self._refusal)
         self.transport.write_eof()
@@ -226,8 +266,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._leaving:
             return self._since + _LINGER, self.transport.abort
         if self.scope is not self._whole:
-            late = self._time_out if self._in_head() else self.transport.close
-            return self._since + self._header_timeout, late
+            return self._since + self._header_timeout, self._time_out
         patience = self.timeout_keep_alive if self._has_asked() else self._header_timeout
         return self._since + patience, self.transport.close
 

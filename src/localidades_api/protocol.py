@@ -38,7 +38,7 @@ class ReadyBytesProtocol(BoundedProtocol):
             cycle.keep_alive = False
         front: Layer = self.app_state["front"]
         # With a pipeline waiting, answers would start each other, each a few frames deeper in the stack.
-        idle = not self.pipeline and not self.flow.write_paused and not self.transport.is_closing()
+        idle = not self.pipeline and not self.flow.write_paused and not self.transport.is_closing() and not self._last
         if idle and (answer := front.ready(cast("Scope", cycle.scope))):
             defaults = [b"%b: %b\r\n" % header for header in self.server_state.default_headers]
             end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"

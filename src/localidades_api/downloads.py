@@ -5,11 +5,13 @@ sent is of one release. A chunk that can't be had, or is not whole, ends the tra
 HTTP client notices.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from starlette_compress import CompressMiddleware, add_compress_type
 
@@ -18,6 +20,10 @@ from localidades_api.errors import DatabaseUnavailableError, OverloadedError
 from localidades_api.repository import RecordsRepository
 from localidades_api.repository.records import COLUMNS, LineFormat
 from localidades_api.schemas import Release
+
+Chunks = AsyncGenerator[bytes, None]
+
+_log = logging.getLogger(__name__)
 
 _CHUNK = 4000  # records: a statement of some 20 ms, a megabyte
 
@@ -39,7 +45,8 @@ FILE_TYPES: Mapping[str, FileType] = {
 NDJSON = FILE_TYPES["ndjson"].media_type
 _COMPRESSED = [FILE_TYPES[name].media_type for name in ("csv", "ndjson", "geojson")]
 for _media_type in _COMPRESSED:
-    add_compress_type(_media_type.partition(";")[0])
+    # Compressed chunk by chunk: brotli holds back up to 30 MB of a stream otherwise, to send it a thousandth smaller.
+    add_compress_type(_media_type.partition(";")[0], streaming=True)
 
 
 class Transfers:
@@ -49,7 +56,7 @@ class Transfers:
         self._most = most
         self.under_way = 0
 
-    async def start(self, chunks: AsyncIterator[bytes], headers: Mapping[str, str], file_type: FileType) -> "Download":
+    async def start(self, chunks: Chunks, headers: Mapping[str, str], file_type: FileType) -> "Download":
         """Return a file whose first chunk has been fetched: an error in it is still an answer of its own.
 
         Raises OverloadedError where enough are being sent.
@@ -58,7 +65,7 @@ class Transfers:
             raise OverloadedError
         self.under_way += 1
         try:
-            return Download(await _begun(chunks), headers, file_type, self.end)
+            return Download(await anext(chunks, b""), chunks, headers, file_type, self.end)
         except BaseException:
             self.end()
             raise
@@ -72,34 +79,60 @@ class Download(Response):
     """A streamed file, compressed as the client takes it (zstd, br, gzip).
 
     Its ETag is weak: one release gives the same records in every encoding, but not the same bytes.
+
+    However a transfer ends, it returns: an exception would keep the frames that it passed, and with them a compressor
+    of some megabytes, until the garbage collector comes, and that is late (`app`).
     """
 
     def __init__(
-        self, chunks: AsyncIterator[bytes], headers: Mapping[str, str], file_type: FileType, ended: Callable[[], None]
+        self,
+        first: bytes,
+        rest: Chunks,
+        headers: Mapping[str, str],
+        file_type: FileType,
+        ended: Callable[[], None],
     ) -> None:
-        super().__init__()
-        self._chunks = chunks
+        self._first = first
+        self._rest = rest
         self._ended = ended
+        self.background = None
         # The middleware names Accept-Encoding itself for what it may compress, and would do so twice.
         vary = {} if file_type.media_type in _COMPRESSED else {"Vary": "Accept-Encoding"}
-        self._file_headers = {
-            **headers,
-            **vary,
-            "Content-Type": file_type.media_type,
-            "X-Content-Type-Options": "nosniff",
-        }
+        self.init_headers(
+            {**headers, **vary, "Content-Type": file_type.media_type, "X-Content-Type-Options": "nosniff"}
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it; for a HEAD no more is read than the first chunk, which is at hand."""
-        chunks = self._chunks if scope.get(WITH_BODY, True) else _first(self._chunks)
         try:
-            await CompressMiddleware(StreamingResponse(chunks, headers=self._file_headers))(scope, receive, send)
+            await CompressMiddleware(self._send_chunks)(scope, receive, send)
         finally:
+            await self._rest.aclose()
             self._ended()
 
+    async def _send_chunks(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send chunk by chunk, until the client has gone or the database has failed."""
+        gone = asyncio.create_task(_hang_up(receive))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            chunk: bytes | None = self._first
+            self._first = b""
+            while chunk is not None and not gone.done():
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                chunk = await anext(self._rest, None) if scope.get(WITH_BODY, True) else None
+            if not gone.done():
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except DatabaseUnavailableError as error:  # the server closes the connection: the last chunk is missing
+            _log.error("A download is broken off: %s (%r)", error, error.__cause__)
+            error.__traceback__ = None  # or it keeps this frame
+        finally:
+            gone.cancel()
 
-async def _first(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield await anext(chunks, b"")
+
+async def _hang_up(receive: Receive) -> None:
+    """Return when the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def has_parquet() -> bool:
@@ -107,21 +140,9 @@ def has_parquet() -> bool:
     return find_spec("pyarrow") is not None
 
 
-async def _begun(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Return the same chunks, the first fetched already."""
-    first = await anext(chunks, b"")
-
-    async def rest() -> AsyncIterator[bytes]:
-        yield first
-        async for chunk in chunks:
-            yield chunk
-
-    return rest()
-
-
 async def write_lines(
     records: RecordsRepository, release: Release, places: Sequence[int], format_: LineFormat
-) -> AsyncIterator[bytes]:
+) -> Chunks:
     """Write a text format, record by record; raise DatabaseUnavailableError where a chunk is not whole.
 
     What stands before the first record goes with it, so that nothing is sent before the database has answered.

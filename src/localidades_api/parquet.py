@@ -1,7 +1,7 @@
 """A download as Parquet, by the optional extra `parquet` (pyarrow)."""
 
 import io
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -48,7 +48,9 @@ class _Sink(io.RawIOBase):
         return taken
 
 
-async def write_parquet(records: RecordsRepository, release: Release, places: Sequence[int]) -> AsyncIterator[bytes]:
+async def write_parquet(
+    records: RecordsRepository, release: Release, places: Sequence[int]
+) -> AsyncGenerator[bytes, None]:
     """Write row groups as they are read; raise DatabaseUnavailableError where one is not whole."""
     schema = pa.schema([(name, _TYPES[kind]) for name, (_, kind) in COLUMNS.items()])
     sink = _Sink()

@@ -2,7 +2,7 @@
 
 from array import array
 from bisect import bisect_left
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Annotated, Any, cast
 
@@ -119,7 +119,7 @@ async def _as_ndjson(exchange: Exchange, catalogue: Catalogue, old: Release, que
         "Catalogue-Records": str(len(changes) // 2),
     }
 
-    async def lines() -> AsyncIterator[bytes]:
+    async def lines() -> AsyncGenerator[bytes, None]:
         for start in range(0, len(changes), _CHUNK * 2):
             described = await _describe(catalogue, old, exchange.release, changes[start : start + _CHUNK * 2])
             yield b"".join(to_json(change) + b"\n" for change in described)

@@ -1,0 +1,160 @@
+"""Downloads that are cut off, or left: what stays of them in memory."""
+
+import asyncio
+import gc
+import json
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import product
+from types import AsyncGeneratorType, FrameType
+from urllib.parse import urlsplit
+
+import pytest
+from fastapi import FastAPI
+from starlette.types import Message, Scope
+
+from localidades_api.downloads import Download
+from tests.conftest import new_database, running_app
+from tests.test_downloads import (  # noqa: F401  # fixtures
+    DOWNLOAD,
+    execute,
+    large,
+    large_rows,
+    memory_of,
+    open_files,
+)
+from tests.wire import Live, parse, serving
+
+TEXTS = ["csv", "excel", "ndjson", "geojson"]
+CODINGS = ["identity", "gzip", "br", "zstd"]
+KINDS = [*product(TEXTS, CODINGS), ("parquet", "identity")]
+HOLDING = (Download, AsyncGeneratorType, FrameType)  # what keeps a chunk or a compressor
+
+
+# -- Memory
+
+
+@contextmanager
+def no_garbage() -> Iterator[None]:
+    """Fail if something that holds a part of a transfer is left for the garbage collector."""
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        yield
+        gc.collect()
+        left = Counter(type(one).__qualname__ for one in gc.garbage if is_part_of_transfer(one))
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert not left
+
+
+def is_part_of_transfer(one: object) -> bool:
+    return isinstance(one, HOLDING) or type(one).__module__.startswith("starlette_compress")
+
+
+class Reader:
+    """A client of the application, at whose first bytes something happens."""
+
+    def __init__(self, app: FastAPI, url: str, ending: str) -> None:
+        self._app = app
+        self._url = url
+        self._ending = ending
+        self._asked = False
+        self._gone = asyncio.Event()
+        self.is_whole = False
+        self.size = 0
+
+    async def read(self, query: str, coding: str) -> None:
+        """Ask for a download, and read it until its end."""
+        path, _, query = f"{DOWNLOAD}?{query}".partition("?")
+        scope: Scope = {
+            "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "GET",
+            "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": query.encode(), "root_path": "",
+            "headers": [(b"accept-encoding", coding.encode())], "client": ("127.0.0.1", 1), "server": ("test", 80),
+        }  # fmt: skip
+        await self._app(scope, self._receive, self._send)
+
+    async def _receive(self) -> Message:
+        if self._asked:
+            await self._gone.wait()
+            return {"type": "http.disconnect"}
+        self._asked = True
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def _send(self, message: Message) -> None:
+        if self._gone.is_set() or message["type"] != "http.response.body":
+            return
+        self.is_whole = not message.get("more_body", False)
+        if self.is_whole:
+            self._gone.set()
+        if not self.size and message["body"]:
+            if self._ending == "client":
+                self._gone.set()
+            elif self._ending == "database":
+                await execute(self._url, "ALTER TABLE municipalities RENAME TO elsewhere")
+        self.size += len(message["body"])
+
+
+@pytest.mark.parametrize("ending", ["whole", "client", "database"])
+async def test_transfer_leaves_nothing_to_the_garbage_collector_however_it_ends(
+    server: str,
+    large: str,  # noqa: F811
+    ending: str,
+) -> None:
+    part = "&municipio_id=1001" if ending == "whole" else ""
+    with new_database(server, large) as url:
+        async with running_app(url, pool_size=1) as app:
+            await Reader(app, url, "whole").read("format=parquet&municipio_id=1001", "identity")
+            for format_, coding in KINDS:
+                with no_garbage():
+                    reader = Reader(app, url, ending)
+                    await reader.read(f"format={format_}{part}", coding)
+                    assert reader.size
+                    assert reader.is_whole == (ending == "whole")
+                    await asyncio.sleep(0)  # the task that waits for the client to hang up has its end
+                if ending == "database":
+                    await execute(url, "ALTER TABLE elsewhere RENAME TO municipalities")
+
+
+def leave(live: Live, format_: str, coding: str) -> None:
+    """Begin a download and hang up after its first bytes."""
+    address = urlsplit(live.base)
+    while True:
+        with socket.create_connection((address.hostname, address.port), timeout=30) as client:
+            lines = [f"GET {DOWNLOAD}?format={format_} HTTP/1.1", "Host: test", f"Accept-Encoding: {coding}", "", ""]
+            client.sendall("\r\n".join(lines).encode())
+            received = b""
+            while len(received) < 2000 and (part := client.recv(2000)):
+                received += part
+        if received.startswith(b"HTTP/1.1 200"):
+            return
+        assert json.loads(parse(received).body)["type"] == "/problems#overloaded"
+        time.sleep(0.05)  # those who have hung up have yet to be noticed
+
+
+def test_memory_stays_small_however_many_downloads_are_left(server: str, large: str) -> None:  # noqa: F811
+    """Each of them left up to 10 MB before."""
+    with (
+        new_database(server, large) as url,
+        serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live,
+        ThreadPoolExecutor(6) as clients,
+    ):
+
+        def leave_each(times: int) -> None:
+            wanted = [kind for kind in KINDS for _ in range(times)]
+            list(clients.map(lambda kind: leave(live, *kind), wanted))
+
+        leave_each(2)  # Parquet's library is loaded, and the allocator has what eight at a time need
+        files, before = open_files(live), memory_of(live, "RssAnon")
+        leave_each(12)
+        deadline = time.monotonic() + 20
+        while open_files(live) > files and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert memory_of(live, "RssAnon") - before < 30 * 1024**2

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from localidades_api.metrics import exposition
+from localidades_api.metrics import Snapshot, merge
 from tests.catalogue import many, write_catalogue
 from tests.conftest import LOCALIDADES, client_in_front_of, import_into, in_thread, running_app
 from tests.wire import Live, ask, serving
@@ -77,7 +78,7 @@ def eventually(base: str, condition: Callable[[Figures], bool]) -> Figures:
 
 @pytest.fixture
 def two_workers(seeded_database: str, tmp_path: Path) -> Iterator[Live]:
-    """Lend a server of two workers that logs each request, and see that nothing of its figures is left."""
+    """Lend a server of two workers that logs each request."""
     with serving(
         seeded_database,
         "--workers",
@@ -89,11 +90,14 @@ def two_workers(seeded_database: str, tmp_path: Path) -> Iterator[Live]:
         # Pages of both workers, so that both have looked after they were ready.
         eventually(live.base, lambda figures: value(figures, "page_cache_pages") == 6)
         yield live
-    assert list(tmp_path.iterdir()) == []
 
 
 def lines_of(live: Live) -> list[dict[str, object]]:
     return [json.loads(line) for line in live.output.read_text().splitlines() if line.startswith("{")]
+
+
+def workers_of(live: Live) -> list[int]:
+    return [int(number) for number in re.findall(r"Started server process \[(\d+)\]", live.output.read_text())]
 
 
 def test_figures_are_valid_and_named_as_dashboards_know_them(two_workers: Live) -> None:
@@ -152,8 +156,7 @@ def test_figures_of_a_worker_that_was_killed_are_cleaned_but_for_what_it_counted
     for _ in range(20):
         ask(two_workers.base, LOCALIDADES)
     before = eventually(two_workers.base, lambda figures: answered(figures, "list_localities", 200) >= 20)
-    started = re.findall(r"Started server process \[(\d+)\]", two_workers.output.read_text())
-    os.kill(int(started[0]), signal.SIGKILL)
+    os.kill(workers_of(two_workers)[0], signal.SIGKILL)
     deadline = time.monotonic() + 30
     while len(re.findall("Application startup complete", two_workers.output.read_text())) < 3:
         assert time.monotonic() < deadline
@@ -163,14 +166,6 @@ def test_figures_of_a_worker_that_was_killed_are_cleaned_but_for_what_it_counted
     assert value(after, "database_connections_limit") == 20
     assert answered(after, "list_localities", 200) == answered(before, "list_localities", 200)
     assert time.time() - value(after, "release_checked_timestamp_seconds") < 20
-
-
-def test_figures_leave_nothing_behind_when_the_supervisor_is_killed(seeded_database: str, tmp_path: Path) -> None:
-    with serving(seeded_database, "--workers", "2", TMPDIR=str(tmp_path)) as live:
-        assert len(list(tmp_path.glob("localidades-figures-*/*.db"))) > 1
-        os.kill(live.process.pid, signal.SIGKILL)
-        live.process.wait(30)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_figures_tell_of_held_pages_and_the_release_and_forget_the_one_before(
@@ -204,14 +199,48 @@ def test_page_that_is_fetched_counts_as_a_miss(seeded_database: str) -> None:
         assert answered(figures, "list_localities", 200) == 4
 
 
-def test_figures_of_a_worker_that_is_just_starting_are_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its files are there before they have a length."""
-    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
-    for kind in ("gauge_livesum", "counter", "histogram"):
-        (tmp_path / f"{kind}_{os.getpid()}.db").touch()
-    assert exposition() == b""
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what a process has open")
+def test_metrics_are_shared_without_a_file(two_workers: Live, tmp_path: Path) -> None:
+    """A full disk kills whoever has a file of it mapped."""
+    assert value(scrape(two_workers.base), "page_cache_pages") == 6
+    assert list(tmp_path.iterdir()) == []
+    for worker in workers_of(two_workers):
+        process = Path(f"/proc/{worker}")
+        mapped = [line for line in (process / "maps").read_text().splitlines() if line.split()[1].startswith("rw-s")]
+        assert [line for line in mapped if " /" in line] == []
+        opened = {link.readlink() for link in (process / "fd").iterdir()}
+        assert {path for path in opened if path.is_file()} == {two_workers.output}
+
+
+def test_scrape_does_not_wait_for_a_supervisor_that_stands_still(two_workers: Live) -> None:
+    before = answered(scrape(two_workers.base), "list_localities", 200)
+    os.kill(two_workers.process.pid, signal.SIGSTOP)
+    try:
+        for _ in range(4):
+            began = time.monotonic()
+            assert answered(scrape(two_workers.base), "list_localities", 200) <= before
+            assert time.monotonic() - began < 10
+        assert ask(two_workers.base, LOCALIDADES).status == 200
+    finally:
+        os.kill(two_workers.process.pid, signal.SIGCONT)
+    eventually(two_workers.base, lambda figures: answered(figures, "list_localities", 200) > before)
+
+
+def test_counters_of_workers_that_were_asked_in_turn_never_fall(two_workers: Live) -> None:
+    last = 0.0
+    for _ in range(60):
+        ask(two_workers.base, LOCALIDADES)
+        count = answered(scrape(two_workers.base), "list_localities", 200)
+        assert count >= last
+        last = count
+
+
+def test_snapshots_of_another_version_are_passed_over() -> None:
+    """The supervisor outlives a renewed installation, whose workers may count other things."""
+    ours: Snapshot = {("database_waiting",): [1], ("request_duration_seconds", "a", "200"): [1.0] * 12}
+    theirs: Snapshot = {("database_waiting",): [2], ("request_duration_seconds", "a", "200"): [1.0] * 9, ("new",): [3]}
+    merged = {("database_waiting",): [3], ("request_duration_seconds", "a", "200"): [1.0] * 12}
+    assert merge([ours, theirs]) == merged
 
 
 async def figures_of(client: httpx.AsyncClient) -> Figures:
@@ -275,7 +304,11 @@ def locked(url: str, table: str) -> Iterator[None]:
     [("?host=/nowhere", "connection"), ("?host=127.0.0.1:{port}&connect_timeout=0.2", "timeout"), (None, "42")],
 )
 async def test_errors_of_the_database_are_counted_by_kind(seeded_database: str, fault: str | None, kind: str) -> None:
-    silent = await asyncio.start_server(lambda *_: asyncio.sleep(5), "127.0.0.1", 0)
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    silent = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     async with silent:
         port = silent.sockets[0].getsockname()[1]
         url = f"postgresql://x@/x{fault.format(port=port)}" if fault else seeded_database

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 ROOT = Path(__file__).parents[1]
 COMMAND = (sys.executable, "-c", "from localidades_api.cli import app; app()")
+SERVE = (*COMMAND, "serve", "--port", "0")
 _PATIENCE = 30.0
 
 
@@ -104,11 +105,13 @@ def run(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Com
 
 
 @contextmanager
-def serving(url: str, *arguments: str, probe: str = "/readyz", **settings: str) -> Iterator[Live]:
+def serving(
+    url: str, *arguments: str, probe: str = "/readyz", command: Sequence[str] = SERVE, **settings: str
+) -> Iterator[Live]:
     """Run `serve` on a free port in a process group of its own until `probe` says yes; nothing of it is left."""
     with tempfile.NamedTemporaryFile(prefix="localidades-serve-", suffix=".log") as output:
         process = subprocess.Popen(
-            [*COMMAND, "serve", "--port", "0", *arguments],
+            [*command, *arguments],
             env=environment(url, **settings),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,

@@ -2,8 +2,7 @@
 
 import asyncio
 import contextlib
-import gc
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from localidades_api.database import Database
 from localidades_api.downloads import Transfers
 from localidades_api.errors import ConfigurationError
 from localidades_api.gauges import Gauges
+from localidades_api.metrics import Snapshot, own_snapshot
 from localidades_api.openapi import describe
 from localidades_api.page_cache import PageCache
 from localidades_api.problems import install_handlers
@@ -31,8 +31,6 @@ from localidades_api.router import Catalogue
 from localidades_api.selections import COMPARISON_TIMEOUT, MAX_COMPARISONS, Selections
 from localidades_api.settings import Settings
 from localidades_api.tracing import traced_statements
-
-_BETWEEN_COLLECTIONS = 10_000  # objects more than there were; Python's own 700 is some twenty requests
 
 
 @contextlib.asynccontextmanager
@@ -61,11 +59,6 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         RecordsRepository(database),
         Transfers(settings.max_downloads),
     )
-    # What has been loaded by now lives as long as the process: no collection needs to go through it again. Requests
-    # leave next to no cycles behind, and looking for some took a tenth of the time with a thousand connections open.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_BETWEEN_COLLECTIONS)
     try:
         async with _running(pages.follow(settings.release_poll), Gauges(database, pages, releases).follow()):
             yield
@@ -89,8 +82,11 @@ async def _running(*endless: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """Build the service; the database is reached when it starts, not here."""
+def create_app(settings: Settings, *, collect_metrics: Callable[[], Awaitable[Snapshot]] = own_snapshot) -> FastAPI:
+    """Build the service; the database is reached when it starts, not here.
+
+    `collect_metrics` returns the metrics of all processes that answer on the port.
+    """
     app = FastAPIOffline(
         title="localidades-api",
         version=__version__,
@@ -101,6 +97,7 @@ def create_app(settings: Settings) -> FastAPI:
         # Traces where OpenTelemetry's variables ask for them; figures are Prometheus's, and the log is on stderr.
         telemetry={"auto_configure": True, "metrics": False, "logs": False},
     )
+    app.state.collect_metrics = collect_metrics
     app.include_router(router.router)
     app.include_router(health.router)
     app.include_router(problem_types.router)

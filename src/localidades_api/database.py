@@ -14,7 +14,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.metrics import DATABASE_ERRORS
+from localidades_api.metrics import TALLY
 from localidades_api.servers import Connection, Dsn, Servers
 
 _TRIES = 3  # of a SELECT, on as many connections
@@ -128,10 +128,10 @@ class Database:
             async with AsyncExitStack() as stack:
                 yield await self._lend(stack)
         except (OSError, TimeoutError, PoolTimeoutError) as error:
-            DATABASE_ERRORS.labels(_kind(error)).inc()
+            TALLY.database_errors[_kind(error)] += 1
             raise _translate_connecting(error) from error
         except (DBAPIError, asyncpg.PostgresError) as error:
-            DATABASE_ERRORS.labels(_kind(error)).inc()
+            TALLY.database_errors[_kind(error)] += 1
             translated = _translate(error)
             if translated is None:
                 raise
@@ -163,7 +163,7 @@ class Database:
                             raise
                 return await self._fetch_once(statement, parameters, suits)
         except TimeoutError as error:
-            DATABASE_ERRORS.labels(_kind(error)).inc()
+            TALLY.database_errors[_kind(error)] += 1
             raise DatabaseUnavailableError from error
 
     async def _fetch_once(

@@ -6,6 +6,7 @@ in two sentences what it means and what to do.
 LocalidadesError                 500
 ├── CommandError                 what only a command can meet; no request is answered with it
 │   ├── ConfigurationError       a setting that can't be used
+│   ├── WorkerError              a worker process that can't start
 │   ├── EmbeddedPostgresError    the private Postgres can't be found or started
 │   ├── CatalogueError           a file that can't be imported; nothing was changed
 │   ├── ImportRunningError       another import, or a retirement, holds the lock
@@ -69,6 +70,10 @@ class CommandError(LocalidadesError):
 
 class ConfigurationError(CommandError):
     """A setting can't be used."""
+
+
+class WorkerError(CommandError):
+    """A worker process can't start."""
 
 
 class EmbeddedPostgresError(CommandError):

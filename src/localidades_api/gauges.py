@@ -1,15 +1,15 @@
-"""What is looked at rather than counted: connections, held pages, the release, whether the event loop keeps time."""
+"""Samples gauges every second: connections, held pages, the release, whether the event loop keeps time."""
 
 import asyncio
 import logging
 from collections import deque
 from itertools import count
-from time import perf_counter
+from time import perf_counter, time
 
 from sqlalchemy.pool import QueuePool
 
-from localidades_api import metrics
 from localidades_api.database import Database
+from localidades_api.metrics import TALLY, Series
 from localidades_api.page_cache import PageCache
 from localidades_api.releases import ReleaseTracker
 
@@ -21,7 +21,7 @@ _MINUTE = 60  # looks for which a lateness is shown: longer than the time betwee
 
 
 class Gauges:
-    """Sets the gauges each second.
+    """Samples the gauges every second.
 
     A scrape reaches one worker and is answered for all, so none can wait for being asked.
     """
@@ -30,52 +30,41 @@ class Gauges:
         self._database = database
         self._pages = pages
         self._releases = releases
-        self._shown: str | None = None
+        self._started_at = time()  # a worker that starts has not been failing to look since 1970
 
     async def follow(self) -> None:
-        """Look, for ever, and add what requests have counted."""
+        """Sample for ever."""
         late = deque([0.0], maxlen=_MINUTE)
-        try:
-            for step in count():
-                if step % _STEPS == 0:
-                    metrics.EVENT_LOOP_LAG.set(max(late))
-                    late.append(0.0)
-                    self._look_again()
-                began = perf_counter()
-                await asyncio.sleep(_STEP)
-                late[-1] = max(late[-1], perf_counter() - began - _STEP)
-        finally:
-            metrics.TALLY.flush()
+        for step in count():
+            if step % _STEPS == 0:
+                self._sample(max(late))
+                late.append(0.0)
+            began = perf_counter()
+            await asyncio.sleep(_STEP)
+            late[-1] = max(late[-1], perf_counter() - began - _STEP)
 
-    def _look_again(self) -> None:
+    def _sample(self, lag: float) -> None:
         try:
-            self.look()
+            TALLY.gauges = {("event_loop_lag_seconds",): lag, **self.look()}
         except Exception:  # noqa: BLE001  # whatever it is, the next look may succeed
             _log.exception("The gauges can't be set")
 
-    def look(self) -> None:
-        """Set the gauges to what there is now."""
-        metrics.TALLY.flush()
+    def look(self) -> dict[Series, float]:
+        """Return what there is now."""
+        held_bytes, held_pages = self._pages.size
+        gauges: dict[Series, float] = {
+            ("database_waiting",): self._database.waiting,
+            ("page_cache_bytes",): held_bytes,
+            ("page_cache_pages",): held_pages,
+            ("release_checked_timestamp_seconds",): self._releases.checked_at or self._started_at,
+            ("release_published_timestamp_seconds",): 0,
+        }
         pool = self._database.engine.pool
         if isinstance(pool, QueuePool):
-            metrics.DATABASE_CONNECTIONS.labels("in_use").set(pool.checkedout())
-            metrics.DATABASE_CONNECTIONS.labels("idle").set(pool.checkedin())
-            metrics.DATABASE_CONNECTIONS_LIMIT.set(pool.size())
-        metrics.DATABASE_WAITING.set(self._database.waiting)
-        held_bytes, held_pages = self._pages.size
-        metrics.PAGE_CACHE_BYTES.set(held_bytes)
-        metrics.PAGE_CACHE_PAGES.set(held_pages)
-        if self._releases.checked_at is not None:
-            metrics.RELEASE_CHECKED.set(self._releases.checked_at)
-        self._show_release()
-
-    def _show_release(self) -> None:
-        served = self._releases.served
-        name = served.name if served else None
-        if name != self._shown:  # a scrape, which is another thread's, sees no moment without one
-            if name is not None:
-                metrics.RELEASE_INFO.labels(name).set(1)
-            if self._shown is not None:
-                metrics.RELEASE_INFO.labels(self._shown).set(0)
-            self._shown = name
-        metrics.RELEASE_PUBLISHED.set(served.published_at.timestamp() if served else 0)
+            gauges["database_connections", "in_use"] = pool.checkedout()
+            gauges["database_connections", "idle"] = pool.checkedin()
+            gauges["database_connections_limit",] = pool.size()
+        if served := self._releases.served:
+            gauges["release_info", served.name] = 1
+            gauges["release_published_timestamp_seconds",] = served.published_at.timestamp()
+        return gauges

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from localidades_api.database import Database
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.metrics import TALLY, exposition
+from localidades_api.metrics import exposition
 from localidades_api.releases import ReleaseTracker
 from localidades_api.router import Catalogue
 from localidades_api.schemas import Problem
@@ -65,10 +65,10 @@ async def get_readiness(request: Request, catalogue: Annotated[Catalogue, Depend
 
 
 @router.get("/metrics", include_in_schema=False)
-async def get_metrics() -> Response:
-    """Return the figures of all workers, in Prometheus's text format."""
-    TALLY.flush()
-    return Response(await asyncio.to_thread(exposition), headers={"Content-Type": CONTENT_TYPE_LATEST})
+async def get_metrics(request: Request) -> Response:
+    """Return the metrics of all workers, in Prometheus's text format."""
+    snapshot = await request.app.state.collect_metrics()
+    return Response(await asyncio.to_thread(exposition, snapshot), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 def _served(releases: ReleaseTracker) -> dict[str, Any]:

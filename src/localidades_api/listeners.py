@@ -34,6 +34,13 @@ def listen(host: str, port: int, *, workers: int = 1) -> Iterator[list[socket.so
         yield [stack.enter_context(listener) for listener in listeners]
 
 
+def open_another(listener: socket.socket) -> socket.socket:
+    """Return a further socket on the port of one of several; elsewhere than on Linux, the same one."""
+    if sys.platform != "linux":
+        return listener
+    return socket.create_server(listener.getsockname(), family=listener.family, backlog=BACKLOG, reuse_port=True)
+
+
 def _open(family: socket.AddressFamily, address: tuple[str, int], count: int) -> list[socket.socket]:
     """Open sockets on one port, among which Linux deals new connections out."""
     if count == 1 or sys.platform != "linux":
@@ -46,11 +53,6 @@ def _open(family: socket.AddressFamily, address: tuple[str, int], count: int) ->
         first.bind(address)  # not to share yet: it must fail where another server is
         first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         first.listen(BACKLOG)
-        others = [
-            opened.enter_context(
-                socket.create_server(first.getsockname(), family=family, backlog=BACKLOG, reuse_port=True)
-            )
-            for _ in range(1, count)
-        ]
+        others = [opened.enter_context(open_another(first)) for _ in range(1, count)]
         opened.pop_all()
     return [first, *others]

@@ -1,131 +1,150 @@
-"""Figures for Prometheus: their names, and how those of several workers become one answer.
+"""Metrics for Prometheus: what they are called, what a process counts, and how several processes add up.
 
-With several workers the supervisor names a folder in PROMETHEUS_MULTIPROC_DIR; prometheus-client then keeps every
-value in a file there, and whichever worker is asked answers for all. Such a value costs a microsecond or two, which is
-much beside a page that is held: what each request counts stays in plain Python until the next `Tally.flush`.
+A process counts in plain Python. A `Snapshot` is a copy of what it has counted; the supervisor merges those of its
+workers (`supervisor`), in memory and over sockets only, so no full disk can end what is being measured.
 """
 
-import os
 from bisect import bisect_left
 from collections import Counter as Counted
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
-from prometheus_client.metrics_core import Metric
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client import generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
+Series = tuple[str, ...]  # the name of a metric, then the values of its labels
+Snapshot = Mapping[Series, list[float]]  # one value each; of a histogram the count of each bucket, then the sum
+
+_PREFIX = "localidades_"
 _BUCKETS = (0.0001, 0.00025, 0.001, 0.0025, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5)  # seconds
-_HELD = ("list_localities", 200)  # most requests: the series is there from the start
-
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each that nobody asks for
-_registry = CollectorRegistry()
+_BOUNDS = [floatToGoString(bound) for bound in (*_BUCKETS, float("inf"))]  # type: ignore[no-untyped-call]  # theirs
 
 
-class Durations(Histogram):
-    """A histogram that takes many observations at once; the library's own takes them one by one."""
+@dataclass(frozen=True)
+class _Metric:
+    name: str  # without the prefix
+    text: str
+    type: Literal["counter", "gauge", "histogram"]
+    labels: tuple[str, ...] = ()
+    merge: Callable[[Iterable[float]], float] = sum  # what the values of several workers become
 
-    def add(self, counts: Sequence[float], seconds: float) -> None:
-        """Add observations, counted by bucket, that took so many seconds in all."""
-        self._sum.inc(seconds)
-        for bucket, count in zip(self._buckets, counts, strict=True):
-            if count:
-                bucket.inc(count)
+    @property
+    def width(self) -> int:
+        """Number of values of a series."""
+        return len(_BUCKETS) + 2 if self.type == "histogram" else 1
+
+    def family(self, series: Mapping[Series, list[float]]) -> Family:
+        """Return the series of this metric as the library has them."""
+        name = f"{_PREFIX}{self.name}"
+        if self.type == "histogram":
+            histogram = HistogramMetricFamily(name, self.text, labels=self.labels)
+            for (_, *labels), (*counts, seconds) in series.items():
+                histogram.add_metric(labels, list(zip(_BOUNDS, accumulate(counts), strict=True)), seconds)
+            return histogram
+        family = (CounterMetricFamily if self.type == "counter" else GaugeMetricFamily)(
+            name, self.text, labels=self.labels
+        )
+        for (_, *labels), (value,) in series.items():
+            family.add_metric(labels, value)
+        return family
 
 
-def _gauge(name: str, text: str, mode: str, labels: Sequence[str] = ()) -> Gauge:
-    return Gauge(f"localidades_{name}", text, labels, registry=_registry, multiprocess_mode=mode)  # type: ignore[arg-type]  # a literal
-
-
-REQUEST_DURATION = Durations(
-    "localidades_request_duration_seconds",
-    "Time from the request's head to the end of its answer, by operation and status.",
-    ["operation", "status"],
-    registry=_registry,
-    buckets=_BUCKETS,
-)
-REQUESTS_IN_FLIGHT = _gauge("requests_in_flight", "Requests that are being answered.", "livesum")
-REQUESTS_REFUSED = Counter(
-    "localidades_requests_refused_total",
-    "Refused requests, by the problem they got.",
-    ["reason"],
-    registry=_registry,
-)
-DATABASE_CONNECTIONS = _gauge("database_connections", "Connections to the database, by state.", "livesum", ["state"])
-DATABASE_CONNECTIONS_LIMIT = _gauge(
-    "database_connections_limit", "Connections that may be open to the database.", "livesum"
-)
-DATABASE_WAITING = _gauge("database_waiting", "Requests that wait for a connection to the database.", "livesum")
-DATABASE_ERRORS = Counter(
-    "localidades_database_errors_total",
-    "Errors of the database: the class of SQLSTATE, or `timeout`, or `connection`.",
-    ["kind"],
-    registry=_registry,
-)
-PAGE_CACHE_BYTES = _gauge("page_cache_bytes", "Memory that the held pages take.", "livesum")
-PAGE_CACHE_PAGES = _gauge("page_cache_pages", "Pages that are held.", "livesum")
-PAGE_CACHE_REQUESTS = Counter(
-    "localidades_page_cache_requests_total",
-    "Pages that were asked for: held (`hit`) or fetched (`miss`).",
-    ["result"],
-    registry=_registry,
-)
-RELEASE_INFO = _gauge("release_info", "The release that is served.", "livemax", ["release"])
-RELEASE_PUBLISHED = _gauge(
-    "release_published_timestamp_seconds", "When the served release was published; 0 before the first.", "livemax"
-)
-RELEASE_CHECKED = _gauge(
-    "release_checked_timestamp_seconds",
-    "When the releases were last read from the database; with several workers, by the one that is furthest behind.",
-    "livemin",
-)
-RELEASE_CHECKED.set_to_current_time()  # a worker that starts has not been failing to look since 1970
-EVENT_LOOP_LAG = _gauge(
-    "event_loop_lag_seconds", "The longest that the event loop was late within the last minute.", "livemax"
-)
-for _reason in ("overloaded", "too-many-requests"):
-    REQUESTS_REFUSED.labels(_reason)  # a series that begins with its first event hides it from `rate`
-for _kind in ("connection", "timeout"):
-    DATABASE_ERRORS.labels(_kind)
+_METRICS = {
+    metric.name: metric
+    for metric in (
+        _Metric(
+            "request_duration_seconds",
+            "Time from the request's head to the end of its answer, by operation and status.",
+            "histogram",
+            ("operation", "status"),
+        ),
+        _Metric("requests_in_flight", "Requests that are being answered.", "gauge"),
+        _Metric("requests_refused_total", "Refused requests, by the problem they got.", "counter", ("reason",)),
+        _Metric("database_connections", "Connections to the database, by state.", "gauge", ("state",)),
+        _Metric("database_connections_limit", "Connections that may be open to the database.", "gauge"),
+        _Metric("database_waiting", "Requests that wait for a connection to the database.", "gauge"),
+        _Metric(
+            "database_errors_total",
+            "Errors of the database: the class of SQLSTATE, or `timeout`, or `connection`.",
+            "counter",
+            ("kind",),
+        ),
+        _Metric("page_cache_bytes", "Memory that the held pages take.", "gauge"),
+        _Metric("page_cache_pages", "Pages that are held.", "gauge"),
+        _Metric(
+            "page_cache_requests_total",
+            "Pages that were asked for: held (`hit`) or fetched (`miss`).",
+            "counter",
+            ("result",),
+        ),
+        _Metric("release_info", "The release that is served.", "gauge", ("release",), max),
+        _Metric(
+            "release_published_timestamp_seconds",
+            "When the served release was published; 0 before the first.",
+            "gauge",
+            merge=max,
+        ),
+        _Metric(
+            "release_checked_timestamp_seconds",
+            "When the releases were last read from the database; with several workers,"
+            " by the one that is furthest behind.",
+            "gauge",
+            merge=min,
+        ),
+        _Metric(
+            "event_loop_lag_seconds",
+            "The longest that the event loop was late within the last minute.",
+            "gauge",
+            merge=max,
+        ),
+    )
+}
 
 
 class Tally:
-    """What requests count, in plain Python; only the event loop's thread may touch it."""
+    """What this process counts; only the event loop's thread may touch it."""
 
     def __init__(self) -> None:
         self.in_flight = 0
         self.page_hits = 0
         self.page_misses = 0
-        self.refused: Counted[str] = Counted()
-        self._durations: dict[tuple[str, int], list[float]] = {_HELD: _empty()}
+        # A series that began with its first event would hide that event from Prometheus's `rate`.
+        self.refused: Counted[str] = Counted({"overloaded": 0, "too-many-requests": 0})
+        self.database_errors: Counted[str] = Counted({"connection": 0, "timeout": 0})
+        self.gauges: dict[Series, float] = {}  # as last sampled (`gauges`)
+        self._durations: dict[tuple[str, int], list[float]] = {("list_localities", 200): _no_requests()}
 
     def count(self, operation: str, status: int, seconds: float) -> None:
         """Count a request that has been answered."""
         try:
             series = self._durations[operation, status]
         except KeyError:
-            series = self._durations[operation, status] = _empty()
+            series = self._durations[operation, status] = _no_requests()
         series[bisect_left(_BUCKETS, seconds)] += 1
         series[-1] += seconds
 
-    def flush(self) -> None:
-        """Add what was counted since the last time to the figures."""
-        REQUESTS_IN_FLIGHT.set(self.in_flight)
-        PAGE_CACHE_REQUESTS.labels("hit").inc(self.page_hits)
-        PAGE_CACHE_REQUESTS.labels("miss").inc(self.page_misses)
-        self.page_hits = self.page_misses = 0
-        for reason, count in self.refused.items():
-            REQUESTS_REFUSED.labels(reason).inc(count)
-        self.refused.clear()
-        durations, self._durations = self._durations, {}
-        for (operation, status), (*counts, seconds) in durations.items():
-            REQUEST_DURATION.labels(operation, status).add(counts, seconds)
+    def snapshot(self) -> Snapshot:
+        """Return a copy of everything that was counted since the process began, and of the gauges."""
+        return {
+            **{
+                ("request_duration_seconds", operation, str(status)): series.copy()
+                for (operation, status), series in self._durations.items()
+            },
+            ("requests_in_flight",): [self.in_flight],
+            ("page_cache_requests_total", "hit"): [self.page_hits],
+            ("page_cache_requests_total", "miss"): [self.page_misses],
+            **{("requests_refused_total", reason): [count] for reason, count in self.refused.items()},
+            **{("database_errors_total", kind): [count] for kind, count in self.database_errors.items()},
+            **{series: [value] for series, value in self.gauges.items()},
+        }
 
 
-def _empty() -> list[float]:
+def _no_requests() -> list[float]:
     """Return no request in any bucket, nor above the last, and no second."""
     return [0] * (len(_BUCKETS) + 2)
 
@@ -133,42 +152,45 @@ def _empty() -> list[float]:
 TALLY = Tally()
 
 
-class _OfAllWorkers(Collector):
-    def collect(self) -> Iterator[Metric]:
-        folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
-        for metric in _merge(Path(folder)) if folder else _registry.collect():
-            if metric.name == "localidades_release_info":
-                # A value can be set but not taken back: releases that were served before stay, as 0.
-                metric.samples = [sample for sample in metric.samples if sample.value]
-            yield metric
+async def own_snapshot() -> Snapshot:
+    """Return the metrics of a process without peers."""
+    return TALLY.snapshot()
 
 
-def _merge(folder: Path) -> Iterable[Metric]:
-    _forget_the_dead(folder)
-    files = [str(path) for path in folder.glob("*.db") if _has_values(path)]
-    return cast("Iterable[Metric]", MultiProcessCollector.merge(files))  # type: ignore[no-untyped-call]  # the library's
+def merge(snapshots: Iterable[Snapshot]) -> Snapshot:
+    """Return the metrics of several processes as those of one.
+
+    What they don't have in common with this process is passed over: a worker may be of a newer installation.
+    """
+    found: dict[Series, list[list[float]]] = {}
+    for snapshot in snapshots:
+        for series, values in snapshot.items():
+            if (metric := _METRICS.get(series[0])) and len(values) == metric.width:
+                found.setdefault(series, []).append(values)
+    return {
+        series: [_METRICS[series[0]].merge(values) for values in zip(*each, strict=True)]
+        for series, each in found.items()
+    }
 
 
-def _has_values(path: Path) -> bool:
-    """Tell whether a file can be read: that of a worker which is just starting has no length yet."""
-    try:
-        return path.stat().st_size > 0
-    except FileNotFoundError:  # as another worker is asked at the same time
-        return False
+def without_gauges(snapshot: Snapshot) -> Snapshot:
+    """Return what stays of a process that has ended: counters, which never fall."""
+    gauges = {name for name, metric in _METRICS.items() if metric.type == "gauge"}
+    return {series: values for series, values in snapshot.items() if series[0] not in gauges}
 
 
-def _forget_the_dead(folder: Path) -> None:
-    """Remove the gauges of workers that have ended; what they counted stays."""
-    for number in {path.stem.rpartition("_")[2] for path in folder.glob("gauge_live*.db")}:
-        try:
-            os.kill(int(number), 0)
-        except ProcessLookupError:
-            with suppress(FileNotFoundError):  # another worker is asked at the same time
-                mark_process_dead(number, folder)  # type: ignore[no-untyped-call]  # the library's
+class _Collector(Collector):
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Family]:
+        by_name: dict[str, dict[Series, list[float]]] = {name: {} for name in _METRICS}
+        for series, values in self._snapshot.items():
+            by_name[series[0]][series] = values
+        for name, metric in _METRICS.items():
+            yield metric.family(by_name[name])
 
 
-def exposition() -> bytes:
-    """Return all figures of all workers, in Prometheus's text format."""
-    registry = CollectorRegistry()
-    registry.register(_OfAllWorkers())
-    return generate_latest(registry)
+def exposition(snapshot: Snapshot) -> bytes:
+    """Return metrics in Prometheus's text format."""
+    return generate_latest(_Collector(snapshot))

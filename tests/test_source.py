@@ -67,7 +67,7 @@ def refusal_of(source: str) -> str:
 def test_demo_has_no_file_and_always_one_digest() -> None:
     with open_source("demo", Silent()) as one, open_source("demo", Silent()) as other:
         assert one == other
-        assert (one.name, one.path, len(one.sha256)) == ("demo", None, 64)
+        assert (one.name, one.file, len(one.sha256)) == ("demo", None, 64)
 
 
 def test_path_is_lent_as_it_is(tmp_path: Path) -> None:
@@ -75,7 +75,8 @@ def test_path_is_lent_as_it_is(tmp_path: Path) -> None:
     path.write_bytes(CONTENT)
     recorder = Recorder()
     with open_source(str(path), recorder) as source:
-        assert source == Source(path.name, path, DIGEST)
+        assert source.file is not None
+        assert (source.name, source.file.name, source.sha256) == (path.name, str(path), DIGEST)
     assert recorder.steps == []
     assert path.exists()
 
@@ -100,9 +101,10 @@ def test_path_of_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
 def test_address_is_fetched_and_removed_afterwards(root: str) -> None:
     recorder = Recorder()
     with open_source(f"{root}/app/catun_localidad.zip?x=1#top", recorder) as source:
-        assert source.path is not None
-        assert (source.name, source.path.read_bytes(), source.sha256) == ("catun_localidad.zip", CONTENT, DIGEST)
-    assert not source.path.exists()
+        assert source.file is not None
+        source.file.seek(0)
+        assert (source.name, source.file.read(), source.sha256) == ("catun_localidad.zip", CONTENT, DIGEST)
+    assert source.file.closed
     assert (recorder.steps, recorder.amount, recorder.expected) == ([Step.FETCH], len(CONTENT), len(CONTENT))
 
 
@@ -166,8 +168,8 @@ def test_address_that_is_none_is_refused(address: str) -> None:
 def test_fetched_file_is_removed_after_a_fault_too(root: str, fault: BaseException) -> None:
     with pytest.raises(type(fault)), open_source(f"{root}/moved", Silent()) as source:
         raise fault
-    assert source.path is not None
-    assert not source.path.exists()
+    assert source.file is not None
+    assert source.file.closed
 
 
 # Names of releases

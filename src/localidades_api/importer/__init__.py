@@ -105,10 +105,10 @@ async def _read(
 
 @contextmanager
 def _open(file: Source) -> Iterator[Table]:
-    if file.path is None:
+    if file.file is None:
         yield read_table(file.name, generate_demo(), rows=DEMO_LOCALITIES)
     else:
-        with open_table(file.path) as table:
+        with open_table(file.file) as table:
             yield table
 
 
@@ -118,7 +118,7 @@ def _check_name(name: str, file: Source) -> None:
             "A release's name is up to 64 letters, digits, dots, dashes and underscores,"
             " and begins with a letter or a digit."
         )
-    if (name == DEMO_RELEASE) != (file.name == DEMO_RELEASE and file.path is None):
+    if (name == DEMO_RELEASE) != (file.name == DEMO_RELEASE and file.file is None):
         raise CatalogueError("The name demo is kept for the bundled catalogue, and that catalogue has no other name.")
 
 

@@ -1,6 +1,7 @@
 """The text of a catalogue within its file: bare, or the member of a zip, which may be a trap."""
 
 import io
+import os
 import zipfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,15 +16,20 @@ _SMALL = 64 * 1024**2  # bytes that may be unpacked from however little
 _MAX_READ = 1024**2  # bytes at once: the directory of a zip is read in one go
 
 
-def open_text(path: Path, stack: ExitStack) -> tuple[str, IO[bytes], int]:
-    """Open the file, or the member of a zip that holds the table; return the name and the size in bytes too."""
-    file = stack.enter_context(_Frugal(path))
+def open_text(source: Path | IO[bytes], stack: ExitStack) -> tuple[str, IO[bytes], int]:
+    """Open the file, or the member of a zip that holds the table; return the name and the size in bytes too.
+
+    A file that is open already stays so.
+    """
+    raw = io.FileIO(source) if isinstance(source, Path) else io.FileIO(source.fileno(), closefd=False)
+    file = stack.enter_context(_Frugal(raw))
+    size = os.fstat(file.fileno()).st_size
     # A zip that is cut short has lost its directory, but not its beginning.
     if not zipfile.is_zipfile(file) and not _begins_as_zip(file):
         file.seek(0)
-        return path.name, file, path.stat().st_size
+        return source.name if isinstance(source, Path) else "", file, size
     archive = stack.enter_context(zipfile.ZipFile(file))
-    member = _choose_member(archive, path.stat().st_size)
+    member = _choose_member(archive, size)
     return member.filename, stack.enter_context(archive.open(member)), member.file_size
 
 
@@ -32,9 +38,6 @@ class _Frugal(io.BufferedReader):
 
     `zipfile` reads a directory in one go, as long as the file says it is, and makes an object of each entry.
     """
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path.open("rb", buffering=0))
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read; raise CatalogueError where that is too much."""

@@ -129,11 +129,14 @@ class Table:
 
 
 @contextmanager
-def open_table(path: Path) -> Iterator[Table]:
-    """Open a zip, csv or txt; raise CatalogueError for what is no catalogue, here or while its lines are read."""
+def open_table(source: Path | IO[bytes]) -> Iterator[Table]:
+    """Open a zip, csv or txt: a path, or a file that is open already.
+
+    Raises CatalogueError for what is no catalogue, here or while its lines are read.
+    """
     with ExitStack() as stack:
         with _refusing_damage():
-            member, file, size = open_text(path, stack)
+            member, file, size = open_text(source, stack)
             text = stack.enter_context(io.TextIOWrapper(file, encoding=_detect_encoding(file)))
             table = read_table(member, _read_lines(text), share=lambda: min(file.tell() / max(size, 1), 1.0))
         yield table

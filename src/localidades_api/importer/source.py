@@ -1,15 +1,16 @@
 """Where a catalogue comes from: the demo, a file, or an http(s) address; its digest and the name it suggests."""
 
 import hashlib
+import os
 import re
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
 
 from localidades_api.errors import CatalogueError
@@ -32,41 +33,43 @@ _DATED = re.compile(r"(?<![0-9])((?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A catalogue's file on this machine; `path` is None for the demo, which is generated."""
+    """A catalogue's file, open for reading; `file` is None for the demo, which is generated."""
 
     name: str
-    path: Path | None
+    file: IO[bytes] | None
     sha256: str
 
 
 @contextmanager
 def open_source(source: str, progress: Progress) -> Iterator[Source]:
-    """Lend the file that `source` names: `demo`, a path, or an http(s) address (fetched, then removed).
+    """Lend the file that `source` names: `demo`, a path, or an http(s) address.
 
-    Raises CatalogueError where there is no such file, or it is too large.
+    What is fetched has no name on this machine: however the process ends, nothing of it is left. Raises CatalogueError
+    where there is no such file, or it is too large.
     """
     if source == DEMO_RELEASE:
         yield Source(DEMO_RELEASE, None, DEMO_SHA256)
     elif re.match(r"(?i)[a-z][a-z0-9+.-]*://", source):
-        with tempfile.NamedTemporaryFile(prefix="localidades-") as file:
+        with tempfile.TemporaryFile(prefix="localidades-") as file:
             progress.begin(Step.FETCH)
-            path = Path(file.name)
-            with _refusing_faults(), path.open("wb") as out:
+            with _refusing_faults(), os.fdopen(os.dup(file.fileno()), "wb") as out:
                 for chunk in _fetch(source, progress):
                     out.write(chunk)
                     progress.advance(len(chunk))
-            yield Source(unquote(Path(urlsplit(source).path).name) or "catalogue", path, _digest(path))
+            yield Source(unquote(Path(urlsplit(source).path).name) or "catalogue", file, _digest(file))
     else:
         path = Path(source)
-        with _refusing_faults():
-            if not path.is_file():
-                raise CatalogueError(
-                    f"There is no file {source}: give the path or http(s) address of a zip, csv or txt."
-                )
-            if path.stat().st_size > MAX_FILE_BYTES:
-                raise CatalogueError(f"The file is larger than {MAX_FILE_BYTES // 1024**2} MB: it is no catalogue.")
-            digest = _digest(path)
-        yield Source(path.name, path, digest)
+        with ExitStack() as stack:
+            with _refusing_faults():
+                if not path.is_file():
+                    raise CatalogueError(
+                        f"There is no file {source}: give the path or http(s) address of a zip, csv or txt."
+                    )
+                if path.stat().st_size > MAX_FILE_BYTES:
+                    raise CatalogueError(f"The file is larger than {MAX_FILE_BYTES // 1024**2} MB: it is no catalogue.")
+                opened = stack.enter_context(path.open("rb"))
+                digest = _digest(opened)
+            yield Source(path.name, opened, digest)
 
 
 @contextmanager
@@ -161,9 +164,9 @@ class _Deadline:
                 connection.shutdown(socket.SHUT_RDWR)
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _digest(file: IO[bytes]) -> str:
+    file.seek(0)
+    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # typeshed's protocol has readinto
 
 
 def suggest_release_name(source: Source, member: str) -> str | None:

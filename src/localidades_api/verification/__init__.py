@@ -85,8 +85,8 @@ def verify_service(source: str, url: str, progress: Progress, *, release: str | 
 
 
 def _read(file: Source, counting: Counting) -> Catalogue:
-    if file.path is None:
+    if file.file is None:
         table = read_table(file.name, generate_demo(), rows=DEMO_LOCALITIES)
         return transform(table, watch_reading(table, counting))
-    with open_table(file.path) as table:
+    with open_table(file.file) as table:
         return transform(table, watch_reading(table, counting))

@@ -11,6 +11,7 @@ LocalidadesError                 500
 │   ├── CatalogueError           a file that can't be imported; nothing was changed
 │   ├── ImportRunningError       another import, or a retirement, holds the lock
 │   ├── PublicationError         a release that can't become the current one; nothing was changed
+│   ├── UncertainPublicationError the connection was lost in the middle of a publication
 │   ├── RetirementError          a release that can't be retired; nothing was changed
 │   ├── RoleError                a role that can't be given its rights; nothing was changed
 │   ├── UncheckableError         a service that can't be compared with a file
@@ -95,6 +96,16 @@ class ImportRunningError(CommandError):
 
 class PublicationError(CommandError):
     """A release can't become the current one; nothing was changed."""
+
+
+class UncertainPublicationError(CommandError):
+    """The connection was lost while a release was being published: only the database knows whether it is."""
+
+    def __init__(self, release: str) -> None:
+        super().__init__(
+            f"The connection to the database was lost while release {release} was being published: see with"
+            " `localidades-api releases` whether it is there, and if not, import it again."
+        )
 
 
 class RetirementError(CommandError):

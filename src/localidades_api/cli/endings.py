@@ -1,11 +1,15 @@
 """How a command ends: every error becomes a sentence on stderr and an exit code, none a traceback."""
 
 import io
+import logging
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from threading import Event, current_thread, main_thread
+from types import FrameType
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -19,6 +23,7 @@ USAGE = 2  # and where `verify` can't compare, for its 1 is taken
 UNWRITTEN = 74  # EX_IOERR of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 READER_GONE = 141  # 128 + SIGPIPE
+TERMINATED = 143  # 128 + SIGTERM
 _UNKNOWN_COLUMN = "42703"
 
 
@@ -34,6 +39,17 @@ class Commands(TyperGroup):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # a name may have a letter that the locale lacks
                 stream.reconfigure(errors="backslashreplace")
+        # What goes wrong below a command is its own to tell, not the event loop's.
+        logging.getLogger("asyncio").addHandler(logging.NullHandler())
+        with _unwinding_at_sigterm() as terminated:
+            try:
+                self._run(*args, **options)
+            except SystemExit as ended:
+                if terminated.is_set() and ended.code == INTERRUPTED:
+                    sys.exit(TERMINATED)
+                raise
+
+    def _run(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ANN401  # as above
         try:
             with errors_as_sentences(), writing() if sys.stdout else nullcontext():  # help and completion write too
                 sys.exit(super().main(*args, **options) or 0)
@@ -45,6 +61,28 @@ class Commands(TyperGroup):
         except SystemExit as ended:
             # Typer and rich end with 1 where nobody reads what they write.
             sys.exit(READER_GONE if isinstance(ended.__context__, BrokenPipeError) else ended.code)
+
+
+@contextmanager
+def _unwinding_at_sigterm() -> Iterator[Event]:
+    """Have SIGTERM do what Ctrl-C does, so that what was opened is closed; lend what tells that it came."""
+    terminated = Event()
+
+    def interrupt(signum: int, frame: FrameType | None) -> None:
+        terminated.set()
+        handler = signal.getsignal(signal.SIGINT)  # while asyncio runs, one of its own that cancels the task
+        if not callable(handler):
+            raise KeyboardInterrupt
+        handler(signum, frame)
+
+    if current_thread() is not main_thread():
+        yield terminated
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield terminated
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -1,19 +1,20 @@
 """What the end of each command's help says: examples, and the exit codes."""
 
-from localidades_api.cli.endings import FAILED, INTERRUPTED, READER_GONE, UNWRITTEN, USAGE
+from localidades_api.cli.endings import FAILED, INTERRUPTED, READER_GONE, TERMINATED, UNWRITTEN, USAGE
 
 _EVERYWHERE = {
     USAGE: "an option, an argument or a command is wrong",
     UNWRITTEN: "the output can't be written; what was done stands",
     INTERRUPTED: "interrupted (Ctrl-C)",
     READER_GONE: "nobody reads the output any more, as after `| head`",
+    TERMINATED: "ended by SIGTERM, as if interrupted",
 }
 
 EXIT_CODES: dict[str, dict[int, str]] = {
     "serve": {
         0: "ended by Ctrl-C or SIGTERM",
         FAILED: "it can't start; the error says why",
-        **_EVERYWHERE,
+        **{code: meaning for code, meaning in _EVERYWHERE.items() if code != TERMINATED},
     },
     "migrate": {
         0: "migrated and seeded, or there was nothing to do",
@@ -22,10 +23,10 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         INTERRUPTED: "interrupted (Ctrl-C); a next run goes on",
     },
     "import": {
-        0: "published; with --dry-run: it could be",
+        0: "published, and so it stays if interrupted then; --dry-run: it could be",
         FAILED: "refused, and nothing has changed; the error says why",
         **_EVERYWHERE,
-        INTERRUPTED: 'interrupted (Ctrl-C); until "published", nothing has changed',
+        INTERRUPTED: "interrupted (Ctrl-C); nothing has changed",
     },
     "releases": {
         0: "listed",

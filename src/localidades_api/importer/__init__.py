@@ -1,15 +1,18 @@
 """How a catalogue becomes the current release: `source` finds the file, then extract, transform, load."""
 
+import asyncio
 import gc
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.database import Database
-from localidades_api.errors import CatalogueError
+from localidades_api.errors import CatalogueError, UncertainPublicationError
 from localidades_api.importer.comparisons import Comparison, compare_with_current, complete_comparisons
 from localidades_api.importer.demo import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import Table, open_table, read_table, watch_reading
@@ -17,11 +20,13 @@ from localidades_api.importer.load import load_release, publish, settle
 from localidades_api.importer.preconditions import begin_import, refuse_published
 from localidades_api.importer.progress import Progress, Step
 from localidades_api.importer.retire import withdraw_demo
-from localidades_api.importer.source import RELEASE_NAME, Source, open_source, suggest_release_name
+from localidades_api.importer.source import RELEASE_NAME, Source, interruptible, open_source, suggest_release_name
 from localidades_api.importer.transform import Catalogue, Rejected, transform
 from localidades_api.schemas import DEMO_RELEASE
 
 __all__ = ["ImportReport", "Progress", "Step", "import_catalogue"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +59,9 @@ async def import_catalogue(
 
     `source` is `demo`, a path or an http(s) address; `release` its name, else one is taken from the file's, and where
     that tells no date, `unnamed`. A dry run does all of it and takes it back. The demo's rows are still to be removed
-    then (`finish_retirements`). Raises CatalogueError,
-    ImportRunningError, ConfigurationError or DatabaseUnavailableError; then nothing has changed.
+    then (`finish_retirements`). Raises CatalogueError, ImportRunningError, ConfigurationError or
+    DatabaseUnavailableError; then nothing has changed. Once the release is published the report is returned, whatever
+    comes up then: a cancellation too.
     """
     started = time.perf_counter()
     with open_source(source, progress) as file, _without_cycle_collection():
@@ -72,11 +78,10 @@ async def import_catalogue(
             await complete_comparisons(connection)
             await publish(connection, release_id, progress)
             demo_retired = name != DEMO_RELEASE and not keep_demo and await withdraw_demo(connection)
-            await (connection.rollback() if dry_run else connection.commit())
-            if not dry_run:
-                await settle(connection, release_id)
-    if not dry_run:
-        progress.begin(Step.DONE)
+            if dry_run:
+                await connection.rollback()
+            else:
+                await _finish(connection, release_id, name, progress)
     return ImportReport(
         release=name,
         states=len(catalogue.states),
@@ -90,6 +95,39 @@ async def import_catalogue(
     )
 
 
+async def _finish(connection: AsyncConnection, release_id: int, name: str, progress: Progress) -> None:
+    """Commit the publication, then settle the release; what comes up once it is committed is only warned of."""
+    interrupted = await _commit(connection, name)
+    progress.begin(Step.DONE)
+    try:
+        if interrupted:
+            raise asyncio.CancelledError  # noqa: TRY301  # as if it had come a moment later
+        await settle(connection, release_id)
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the release is published, whatever it is
+        reason = "interrupted" if isinstance(error, asyncio.CancelledError) else type(error).__name__
+        logger.warning(
+            "Release %s is published; its VACUUM was left undone (%s), so searches of it are slower until autovacuum"
+            " has made up for it.", name, reason,
+        )  # fmt: skip
+        await connection.invalidate()
+
+
+async def _commit(connection: AsyncConnection, name: str) -> bool:
+    """Commit, and tell whether this task was cancelled meanwhile: what is being committed can't be taken back."""
+    committing = asyncio.ensure_future(connection.commit())
+    try:
+        try:
+            await asyncio.shield(committing)
+        except asyncio.CancelledError:
+            await committing
+            return True
+    except (DBAPIError, OSError) as error:
+        if getattr(error, "connection_invalidated", True):
+            raise UncertainPublicationError(name) from error
+        raise
+    return False
+
+
 async def _read(
     connection: AsyncConnection, file: Source, release: str | None, unnamed: str | None, progress: Progress
 ) -> tuple[str, Catalogue]:
@@ -100,7 +138,8 @@ async def _read(
             raise CatalogueError("The file's name doesn't tell its date: name the release with --release, as 2018-09.")
         _check_name(name, file)
         await refuse_published(connection, name, file.sha256)
-        return name, transform(table, watch_reading(table, progress))
+        with interruptible():
+            return name, transform(table, watch_reading(table, progress))
 
 
 @contextmanager

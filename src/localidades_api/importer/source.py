@@ -3,13 +3,14 @@
 import hashlib
 import os
 import re
+import signal
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Timer
+from threading import Timer, current_thread, main_thread
 from typing import IO, TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
 
@@ -52,7 +53,7 @@ def open_source(source: str, progress: Progress) -> Iterator[Source]:
     elif re.match(r"(?i)[a-z][a-z0-9+.-]*://", source):
         with tempfile.TemporaryFile(prefix="localidades-") as file:
             progress.begin(Step.FETCH)
-            with _refusing_faults(), os.fdopen(os.dup(file.fileno()), "wb") as out:
+            with interruptible(), _refusing_faults(), os.fdopen(os.dup(file.fileno()), "wb") as out:
                 for chunk in _fetch(source, progress):
                     out.write(chunk)
                     progress.advance(len(chunk))
@@ -70,6 +71,20 @@ def open_source(source: str, progress: Progress) -> Iterator[Source]:
                 opened = stack.enter_context(path.open("rb"))
                 digest = _digest(opened)
             yield Source(path.name, opened, digest)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Have Ctrl-C end work that keeps the event loop from turning: asyncio would only mark its task as cancelled."""
+    handler = signal.getsignal(signal.SIGINT)
+    if current_thread() is not main_thread() or not callable(handler):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager

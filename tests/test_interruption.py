@@ -1,9 +1,11 @@
-"""Commands that are interrupted, ended or killed, each at a moment that matters."""
+"""Commands that are interrupted, ended, killed or short of memory, each at a moment that matters."""
 
 import asyncio
+import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -12,11 +14,14 @@ from threading import Event, Thread
 
 import asyncpg
 import pytest
+import typer
 
+from localidades_api.cli.endings import errors_as_sentences
+from localidades_api.errors import DatabaseUnavailableError
 from tests.catalogue import many, write_catalogue
 from tests.conftest import execute
 from tests.database import assert_nothing_left, connected, photograph
-from tests.wire import COMMAND, ROOT, environment
+from tests.wire import COMMAND, ROOT, environment, run
 
 ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 
@@ -231,3 +236,43 @@ async def test_verify_that_is_told_to_end_while_it_waits_for_the_service_ends(sm
         assert await asyncio.to_thread(asked.wait, 60)
         process.terminate()
         assert (await ended(process))[0] == 143
+
+
+# Memory
+
+# An import with as much memory as is given to it besides what it takes to load.
+SHORT_OF_MEMORY = """
+import resource, sys
+from localidades_api.cli import app, runs
+from localidades_api.importer import import_catalogue
+
+limit = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + int(sys.argv.pop(1))
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+app()
+"""
+
+
+def test_import_without_enough_memory_says_so(database: str) -> None:
+    arguments = [sys.executable, "-c", SHORT_OF_MEMORY, str(30 * 1024**2), "import", "demo"]
+    ended = subprocess.run(
+        arguments, env=environment(database), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    said = r"error: There is not enough memory: .+ takes some [0-9]+ MB; raise the limit, .+\."
+    assert re.fullmatch(rf"reading rows\n{said}\n", ended.stderr)
+    assert "demo" not in run("releases", env=environment(database)).stdout
+
+
+def run_out_of_memory() -> None:
+    """Fail as what closes a connection without memory does: the cause is behind what it led to."""
+    try:
+        bytes(sys.maxsize // 2)
+    except MemoryError as error:
+        raise DatabaseUnavailableError from error
+
+
+def test_want_of_memory_is_named_whatever_it_was_turned_into(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as caught, errors_as_sentences():
+        run_out_of_memory()
+    assert caught.value.exit_code == 1
+    assert capsys.readouterr().err.startswith("error: There is not enough memory: ")

@@ -11,6 +11,7 @@ LocalidadesError                 500
 │   ├── CatalogueError           a file that can't be imported; nothing was changed
 │   ├── ImportRunningError       another import, or a retirement, holds the lock
 │   ├── PublicationError         a release that can't become the current one; nothing was changed
+│   ├── InsufficientMemoryError  more is read than the process may hold
 │   ├── UncertainPublicationError the connection was lost in the middle of a publication
 │   ├── RetirementError          a release that can't be retired; nothing was changed
 │   ├── RoleError                a role that can't be given its rights; nothing was changed
@@ -96,6 +97,16 @@ class ImportRunningError(CommandError):
 
 class PublicationError(CommandError):
     """A release can't become the current one; nothing was changed."""
+
+
+class InsufficientMemoryError(CommandError):
+    """A catalogue needs more memory than the process may have."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "There is not enough memory: to read a catalogue of INEGI's takes some 300 MB; raise the limit, or run this"
+            " on another machine."
+        )
 
 
 class UncertainPublicationError(CommandError):

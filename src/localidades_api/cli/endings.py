@@ -1,9 +1,12 @@
 """How a command ends: every error becomes a sentence on stderr and an exit code, none a traceback."""
 
+import errno
+import gc
 import io
 import logging
 import signal
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -16,7 +19,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from localidades_api.console import console, print_error, writing
-from localidades_api.errors import LocalidadesError, OutputError, ReaderGoneError
+from localidades_api.errors import InsufficientMemoryError, LocalidadesError, OutputError, ReaderGoneError
 
 FAILED = 1
 USAGE = 2  # and where `verify` can't compare, for its 1 is taken
@@ -99,7 +102,7 @@ def errors_as_sentences(status: int = FAILED) -> Iterator[None]:
     except Exception as error:
         if sys.flags.dev_mode:
             raise
-        print_error(_explain(error))
+        print_error(_explain(InsufficientMemoryError() if _is_for_want_of_memory(error) else error))
         raise typer.Exit(UNWRITTEN if isinstance(error, OutputError) else status) from error
 
 
@@ -127,6 +130,19 @@ def _explain(error: Exception) -> str:
         return f"The system refuses: {error.strerror}{f', {error.filename}' if error.filename else ''}."
     # Its text may hold an address with a password.
     return f"This is a fault of localidades-api, {type(error).__name__} in {_place(error)}: please report it."
+
+
+def _is_for_want_of_memory(error: BaseException) -> bool:
+    """Tell whether it, or what it came from, is a want of memory; if so let go of what was held then."""
+    chain = [error]
+    while (earlier := chain[-1].__cause__ or chain[-1].__context__) and earlier not in chain:
+        chain.append(earlier)
+    wanting = any(isinstance(one, MemoryError) or getattr(one, "errno", None) == errno.ENOMEM for one in chain)
+    if wanting:
+        for one in chain:
+            traceback.clear_frames(one.__traceback__)
+        gc.collect()
+    return wanting
 
 
 def _place(error: BaseException) -> str:

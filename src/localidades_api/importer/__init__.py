@@ -5,14 +5,14 @@ import gc
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.database import Database
-from localidades_api.errors import CatalogueError, UncertainPublicationError
+from localidades_api.errors import CatalogueError, InsufficientMemoryError, UncertainPublicationError
 from localidades_api.importer.comparisons import Comparison, compare_with_current, complete_comparisons
 from localidades_api.importer.demo import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import Table, open_table, read_table, watch_reading
@@ -138,8 +138,11 @@ async def _read(
             raise CatalogueError("The file's name doesn't tell its date: name the release with --release, as 2018-09.")
         _check_name(name, file)
         await refuse_published(connection, name, file.sha256)
-        with interruptible():
+        with suppress(MemoryError), interruptible():
             return name, transform(table, watch_reading(table, progress))
+    # What has been read is let go first: the connection needs memory to end.
+    gc.collect()
+    raise InsufficientMemoryError
 
 
 @contextmanager

@@ -169,6 +169,15 @@ def seeded(server: str, migrated: str, small_catalogue: Path) -> Iterator[str]:
 
 
 @pytest.fixture
+def reader(server: str) -> Iterator[str]:
+    """Lend a role without a right; the database with what it was granted is gone before it."""
+    name = f"reader_{time.time_ns()}"
+    execute(server, f"CREATE ROLE {name} LOGIN")
+    yield name
+    execute(server, f"DROP ROLE {name}")
+
+
+@pytest.fixture
 def empty_database(server: str) -> Iterator[str]:
     """Lend a database without tables."""
     with new_database(server) as url:

@@ -14,6 +14,12 @@ from localidades_api.repository import CatalogueRepository
 from localidades_api.schemas import Release
 from tests.catalogue import Place
 
+# Make every read of a locality fail in a way that the service has no words for (22012, division by zero).
+BREAK_LOCALITIES = (
+    "ALTER TABLE localities RENAME TO localities_beneath",
+    "CREATE VIEW localities AS SELECT * FROM localities_beneath WHERE 1 / (id - id) = 1",
+)
+
 
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:

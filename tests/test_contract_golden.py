@@ -9,11 +9,11 @@ import json
 import re
 from pathlib import Path
 
-import asyncpg
 import httpx
 import pytest
 
-from tests.conftest import LOCALIDADES, client_in_front_of, running_app
+from tests.conftest import LOCALIDADES, client_in_front_of, execute, running_app
+from tests.database import BREAK_LOCALITIES
 from tests.wire import Answer, ask
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -92,11 +92,7 @@ async def test_answer_without_a_database_is_the_golden_one() -> None:
 
 
 async def test_answer_to_what_was_not_foreseen_is_the_golden_one(seeded_database: str) -> None:
-    connection = await asyncpg.connect(seeded_database)
-    try:
-        await connection.execute("ALTER TABLE localities RENAME COLUMN nombre TO apellido")
-    finally:
-        await connection.close()
+    execute(seeded_database, *BREAK_LOCALITIES)
     async with running_app(seeded_database) as app, client_in_front_of(app) as client:
         assert_golden("error-500", answer_of(await client.get(f"{LOCALIDADES}?page_size=50")))
         while app.state.catalogue.pages.shelf() is None:  # noqa: ASYNC110  # it is polled

@@ -4,14 +4,17 @@ import json
 import logging
 import re
 import time
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import pytest
 
+from localidades_api.faults import Faults
 from localidades_api.logs import ConsoleFormatter, JsonFormatter
 from tests.conftest import LOCALIDADES, execute, out_of_reach
-from tests.wire import Live, ask, send, serving
+from tests.database import BREAK_LOCALITIES
+from tests.wire import Answer, Live, ask, send, serving
 
 SECRET = "s3cret"  # noqa: S105  # what must not be found
 OF_A_REQUEST = {"time", "level", "id", "method", "operation", "status", "milliseconds", "release", "bytes"}
@@ -104,17 +107,24 @@ def test_log_has_nothing_of_what_a_client_sends(seeded_database: str, form: str)
     assert SECRET not in text
 
 
+def explained(live: Live, answer: Answer) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the line of a request that failed, by the id that its user has, and the first that tells the cause."""
+    (line,) = [record for record in requests(live) if record["id"] == answer.one("x-request-id")]
+    told = [record for record in records(live) if record.get("cause") == line["cause"] and "message" in record]
+    return line, told[0]
+
+
 def test_fault_of_the_database_is_a_line_with_its_cause_and_the_id_that_the_user_has(
     server: str, seeded_database: str
 ) -> None:
     with serving(seeded_database, LOCALIDADES_LOG_FORMAT="json") as live, out_of_reach(server, seeded_database):
         answer = ask(live.base, f"{LOCALIDADES}?search={SECRET}")
         assert answer.status == 503
-        id_ = answer.one("x-request-id")
-        fault, line = [record for record in records(live) if record.get("id") == id_]
-        assert re.fullmatch(r"503: The database .+\(.*(?:Error|Exception).*\)", fault["message"])
+        line, fault = explained(live, answer)
+        assert "does not take connections (55000)" in fault["message"]
         assert "traceback" not in fault, "of what was foreseen, it would be most of the work while the fault lasts"
         assert (line["level"], line["operation"], line["status"]) == ("error", "list_localities", 503)
+        assert set(line) == OF_A_REQUEST | {"cause"}
         assert any(record.get("message", "").startswith("The database is away") for record in records(live))
         assert SECRET not in end(live)
 
@@ -122,17 +132,65 @@ def test_fault_of_the_database_is_a_line_with_its_cause_and_the_id_that_the_user
 def test_fault_that_nobody_foresaw_is_in_the_log_with_its_traceback_and_only_there(seeded_database: str) -> None:
     settings = {"LOCALIDADES_PAGE_CACHE_BYTES": "0", "LOCALIDADES_LOG_FORMAT": "json"}
     with serving(seeded_database, **settings) as live:
-        execute(seeded_database, "ALTER TABLE localities RENAME COLUMN nombre TO apellido")
+        execute(seeded_database, *BREAK_LOCALITIES)
         for target in (LOCALIDADES, f"{LOCALIDADES}?municipio_id=1001"):
             answer = ask(live.base, target, ("User-Agent", SECRET))
             assert answer.status == 500
-            id_ = answer.one("x-request-id")
-            assert "nombre" not in answer.text
-            fault, line = [record for record in records(live) if record.get("id") == id_]
-            assert "UndefinedColumnError" in fault["traceback"]
+            assert "division" not in answer.text
+            line, fault = explained(live, answer)
+            assert "DivisionByZeroError" in fault["traceback"]
             assert fault["level"] == line["level"] == "error"
             assert (line["operation"], line["status"]) == ("list_localities", 500)
         assert SECRET not in end(live)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "status", "sentence"),
+    [
+        (["REVOKE SELECT ON localities FROM reader"], 503, "run `localidades-api roles`"),
+        (["ALTER TABLE localities RENAME COLUMN nombre TO apellido"], 503, "run `localidades-api migrate`"),
+        (BREAK_LOCALITIES, 500, "Something went wrong here"),
+    ],
+)
+def test_cause_that_many_requests_meet_is_written_down_once_and_counted(
+    reader: str, seeded_database: str, break_it: Sequence[str], status: int, sentence: str
+) -> None:
+    asked = 60
+    url = seeded_database.replace("postgres@", f"{reader}@")
+    execute(seeded_database, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {reader}")
+    with serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", LOCALIDADES_LOG_FORMAT="json") as live:
+        execute(seeded_database, *(statement.replace("reader", reader) for statement in break_it))
+        if status == 500:
+            execute(seeded_database, f"GRANT SELECT ON localities TO {reader}")
+        answers = [ask(live.base, f"{LOCALIDADES}?page=2") for _ in range(asked)]
+        assert {answer.status for answer in answers} == {status}
+        line, fault = explained(live, answers[-1])
+        assert sentence in fault["message"]
+        text = end(live)
+    assert text.count('"traceback":') == (status == 500)
+    told = [json.loads(one) for one in text.splitlines() if '"message"' in one and line["cause"] in one]
+    assert [("times more in" in record["message"]) for record in told] == [False, True]
+    assert int(told[1]["message"].split()[0]) >= asked - 1
+    assert len(text) < 12_000 + 400 * asked
+
+
+def test_cause_that_stays_is_counted_each_interval_and_one_that_went_is_told_anew(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    faults = Faults(interval=0.05)
+
+    def fail(times: int) -> list[str]:
+        caplog.clear()
+        for _ in range(times):
+            faults.report(ValueError("because"), "It %s", "failed", traceback=True)
+        time.sleep(0.06)
+        faults.sweep()
+        return [re.sub(r"[0-9.]+ s:", "… s:", record.getMessage()) for record in caplog.records]
+
+    assert fail(3) == ["It failed", "2 times more in … s: It failed"]
+    assert fail(2) == ["2 times more in … s: It failed"]
+    assert fail(0) == []
+    assert fail(1) == ["It failed"]
 
 
 def test_error_is_one_json_line_whatever_is_in_it() -> None:

@@ -1,12 +1,20 @@
 """Probes, and the port that they may have of their own."""
 
+import asyncio
 import json
+import re
 import socket
 import time
 from contextlib import closing
+from pathlib import Path
 
 import asyncpg
+import httpx
+import pytest
+from starlette.types import Receive, Scope, Send
 
+from localidades_api.fast_path import ReadyAnswer
+from localidades_api.front.faults import LayerFaults
 from tests.conftest import LOCALIDADES, client_in_front_of, execute, out_of_reach, running_app
 from tests.test_figures import eventually, value
 from tests.wire import ask, environment, run, serving
@@ -37,7 +45,8 @@ def test_readiness_without_a_database_says_what_is_still_served(server: str, see
             assert answer.one("content-type") == "application/problem+json"
             assert answer.one("retry-after") == "5"
             assert problem["type"] == "/problems#database-unavailable"
-            assert (problem["detail"], problem["release"]) == ("The database does not answer.", "2020-01")
+            assert problem["detail"] == "The database does not take connections (55000)."
+            assert problem["release"] == "2020-01"
             assert 1 < problem["lag_seconds"] < 60
             assert problem["age_seconds"] > 0
             assert ask(live.base, f"{LOCALIDADES}?page=3").status == 200, "it is held"
@@ -65,6 +74,67 @@ async def test_readiness_keeps_to_its_deadline_whatever_the_database_does(seeded
             assert (await client.get("/readyz")).status_code == 200
     finally:
         await blocker.close()
+
+
+@pytest.mark.parametrize(
+    ("statements", "detail"),
+    [
+        (["REVOKE SELECT ON releases FROM {reader}"], r"refuses to let the service read: .*roles.* \(42501\)"),
+        (["ALTER TABLE releases RENAME COLUMN localities TO places"], r"another version .*migrate.* \(42703\)"),
+        (["DROP TABLE current_release"], r"lacks the service's tables.*migrate.* \(42P01\)"),
+        (
+            [
+                "ALTER TABLE releases RENAME TO releases_beneath",
+                "CREATE VIEW releases AS SELECT * FROM releases_beneath WHERE 1 / (id - id) = 1",
+                "GRANT SELECT ON releases TO {reader}",
+            ],
+            r"for a reason that nobody foresaw \(22012\); the log has it",
+        ),
+    ],
+)
+async def test_readiness_names_what_is_wrong_with_a_database_that_answers(
+    reader: str, seeded_database: str, statements: list[str], detail: str
+) -> None:
+    execute(seeded_database, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {reader}")
+    url = seeded_database.replace("postgres@", f"{reader}@")
+    async with running_app(url, release_poll=60) as app, client_in_front_of(app) as client:
+        assert (await client.get("/readyz")).status_code == 200
+        change = [statement.format(reader=reader) for statement in statements]
+        await asyncio.to_thread(execute, seeded_database, *change)  # reads that are under way come to their end
+        answer = await client.get("/readyz")
+        assert (answer.status_code, answer.json()["release"]) == (503, "2020-01")
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert re.search(detail, answer.json()["detail"]), answer.text
+
+
+async def test_fault_outside_the_census_is_a_problem(
+    seeded_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "counter_1.db").write_bytes(b"no figures" * 10)
+    async with running_app(seeded_database) as app, client_in_front_of(app) as client:
+        monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+        answer = await client.get("/metrics")
+        assert (answer.status_code, answer.json()["type"]) == (500, "/problems#internal-error")
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.headers["x-request-id"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", [LOCALIDADES, "/readyz"])
+async def test_fault_in_front_of_routing_is_a_problem(path: str) -> None:
+    class Broken:
+        def ready(self, scope: Scope) -> ReadyAnswer | None:
+            raise KeyError(scope["path"])
+
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # ASGI's
+            raise KeyError(scope["path"])
+
+    layer = LayerFaults(Broken())
+    assert layer.ready({"type": "http", "path": path}) is None
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(layer), base_url="http://test") as client:
+        answer = await client.get(path)
+        assert (answer.status_code, answer.json()["type"]) == (500, "/problems#internal-error")
+        assert answer.headers.get("vary") == ("Accept" if path == LOCALIDADES else None)
 
 
 async def test_readiness_without_a_release_names_none(database: str) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from localidades_api.database import Database, already_waited
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from localidades_api.servers import Dsn, Servers
+from tests.conftest import execute
 
 
 @pytest.mark.parametrize(
@@ -132,6 +133,28 @@ async def test_server_that_does_not_suit_is_left_for_another(seeded: str) -> Non
         for _ in range(5):
             await asyncio.gather(*(database.fetch(text("SELECT 1"), suits=suits) for _ in range(4)))
         assert asked.total() >= 20
+    finally:
+        await database.dispose()
+
+
+async def test_statement_that_the_server_refuses_is_unavailable_and_no_fault_that_was_foreseen(seeded: str) -> None:
+    database = Database.for_reading(seeded, pool_size=1, timeout=5)
+    try:
+        with pytest.raises(DatabaseUnavailableError, match=r"\(42883\)") as caught:
+            await database.fetch(text("SELECT nonesuch(1)"))
+        assert caught.value.is_unforeseen
+    finally:
+        await database.dispose()
+
+
+async def test_table_that_was_altered_meanwhile_is_read_on(seeded_database: str) -> None:
+    database = Database.for_reading(seeded_database, pool_size=1, timeout=5)
+    try:
+        for type_ in ("integer", "bigint"):
+            await asyncio.to_thread(
+                execute, seeded_database, f"ALTER TABLE releases ALTER COLUMN localities TYPE {type_}"
+            )
+            assert await database.fetch(text("SELECT localities FROM releases"))
     finally:
         await database.dispose()
 

@@ -103,9 +103,9 @@ def create_app(settings: Settings, *, collect_metrics: Callable[[], Awaitable[Sn
     app.include_router(problem_types.router)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
     app.add_api_route("/", _go_to_index, include_in_schema=False)
+    install_handlers(app)
     app.add_middleware(CensusHeaders)
     app.add_middleware(BrowserProtection)
-    install_handlers(app)
     app.add_exception_handler(router.PageTooLargeError, router.show_smaller_page)
     describe(app)
     return app

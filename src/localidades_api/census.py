@@ -47,7 +47,7 @@ def complete(headers: MutableHeaders) -> None:
 
 
 class CensusHeaders:
-    """Sets the headers of the census once, in front of routing, where no error escapes it.
+    """Sets the headers of the census once, in front of what answers errors.
 
     CORS headers are the same whoever asks, so that a shared cache may give one answer to all; Starlette's middleware
     sends them only to requests with an Origin, and lets a cookie add to Vary.
@@ -63,22 +63,22 @@ class CensusHeaders:
             return
         method = scope["method"]
         sender = CensusSender(send, with_body=method != "HEAD")
-        request = Request(scope, receive)
         if method == "OPTIONS":
             await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, sender)
         elif method not in {"GET", "HEAD"}:
-            await problem_response(request, MethodNotAllowedError())(scope, receive, sender)
+            await problem_response(Request(scope, receive), MethodNotAllowedError())(scope, receive, sender)
         else:
             inner = {**scope, "method": "GET", WITH_BODY: method == "GET"}
             try:
                 await self._app(inner, receive, sender)
-            except Exception as error:
-                if sender.started:
-                    raise
-                await problem_response(request, error)(scope, receive, sender)
             finally:
                 if "route" in inner:
                     scope[OPERATION] = inner["route"].name
+
+
+def complete_sender(scope: Scope, send: Send) -> Send:
+    """Return what sends an answer with what holds for its address."""
+    return CensusSender(send, with_body=scope["method"] != "HEAD") if is_census(scope) else send
 
 
 class CensusSender:
@@ -87,12 +87,10 @@ class CensusSender:
     def __init__(self, send: Send, *, with_body: bool = True) -> None:
         self._send = send
         self._with_body = with_body
-        self.started = False
 
     async def __call__(self, message: Message) -> None:
         """Send a message of the answer."""
         if message["type"] == "http.response.start":
-            self.started = True
             complete(MutableHeaders(scope=message))
         elif message["type"] == "http.response.body" and not self._with_body:
             message = {**message, "body": b""}

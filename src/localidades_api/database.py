@@ -34,10 +34,12 @@ class Suits(Protocol):
 
 
 _NO_TLS = "rejected SSL upgrade"  # asyncpg's words; the error has no type of its own
+_REPLANNED = "0A000"  # a table was altered since the statement was prepared: it is prepared anew
 _CONFLICT = "40001"  # on a standby: replay went before what was being read
 # SQLSTATE classes (and codes) that say "not now", each with what an operator is told of it.
 _UNAVAILABLE = {
     "08": "The connection to the database was lost.",
+    "0A000": "The database's tables were altered meanwhile: try again.",
     "25006": "The database can only be read: it is a standby, or the role may not write.",
     "28": "The database refuses this user or password: correct DATABASE_URL.",
     "3D": "The database that DATABASE_URL names does not exist: create it, or correct the address.",
@@ -48,16 +50,30 @@ _UNAVAILABLE = {
     "55P03": "Somebody else holds a lock on the database's tables for too long: try again.",
     "57": "The database is starting, stopping, or has cancelled the statement: try again.",
     "58": "The database's system is at fault: see its log.",
+    "XX": "The database finds a fault of its own, or its files are damaged: see its log.",
+}
+# What a server says to a SELECT of ours that it does not run, whoever asks.
+_REFUSED = {
+    "42501": "The database refuses to let the service read: run `localidades-api roles`, or grant the role its rights.",
+    "42703": "The database's tables are of another version of the service: run `localidades-api migrate`.",
+    "42": "The database refuses a statement of the service; if its tables are of another version, run"
+    " `localidades-api migrate`.",
 }
 
 
-def _sqlstate(error: Exception) -> str | None:
-    return getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlstate", None)
+def sqlstate_of(error: Exception) -> str | None:
+    """Return the SQLSTATE that a server answered with; SQLAlchemy's errors have the driver's below them."""
+    below: BaseException | None = error
+    while below is not None:
+        if sqlstate := getattr(below, "sqlstate", None):
+            return str(sqlstate)
+        below = below.__cause__
+    return None
 
 
 def _kind(error: Exception) -> str:
     """Return the class of SQLSTATE, or what has one word for it (`metrics`)."""
-    if sqlstate := _sqlstate(error):
+    if sqlstate := sqlstate_of(error):
         return sqlstate[:2]
     causes = (error, error.orig if isinstance(error, DBAPIError) else None)
     return "timeout" if any(isinstance(one, TimeoutError | PoolTimeoutError) for one in causes) else "connection"
@@ -165,6 +181,10 @@ class Database:
         except TimeoutError as error:
             TALLY.database_errors[_kind(error)] += 1
             raise DatabaseUnavailableError from error
+        except DBAPIError as error:
+            if (refusal := _translate_refusal(error)) is None:
+                raise
+            raise refusal from error
 
     async def _fetch_once(
         self, statement: Executable, parameters: Mapping[str, Any] | None, suits: Suits | None
@@ -205,11 +225,22 @@ def _translate_connecting(error: Exception) -> DatabaseUnavailableError:
 
 def _translate(error: DBAPIError | asyncpg.PostgresError) -> DatabaseUnavailableError | None:
     """Return what a driver's error says of the database, if it says "not now"."""
-    sqlstate = _sqlstate(error)
-    is_passing = sqlstate == _CONFLICT or (isinstance(error, DBAPIError) and error.connection_invalidated)
+    sqlstate = sqlstate_of(error)
+    is_passing = sqlstate in {_CONFLICT, _REPLANNED} or (isinstance(error, DBAPIError) and error.connection_invalidated)
     if sqlstate is None or isinstance(error, InterfaceError):
         return DatabaseUnavailableError(is_passing=is_passing)
-    for beginning, sentence in _UNAVAILABLE.items():
-        if sqlstate.startswith(beginning):
-            return DatabaseUnavailableError(sentence, is_passing=is_passing)
+    if sentence := _sentence(_UNAVAILABLE, sqlstate):
+        return DatabaseUnavailableError(sentence, is_passing=is_passing)
     return None
+
+
+def _translate_refusal(error: DBAPIError) -> DatabaseUnavailableError | None:
+    """Return what it means that a SELECT was not run: a right, a table or a column is missing."""
+    sentence = _sentence(_REFUSED, sqlstate := sqlstate_of(error) or "")
+    return DatabaseUnavailableError(sentence, is_unforeseen=sqlstate not in _REFUSED) if sentence else None
+
+
+def _sentence(sentences: Mapping[str, str], sqlstate: str) -> str | None:
+    """Return the first sentence for a SQLSTATE or its class, with the SQLSTATE."""
+    found = (sentence for beginning, sentence in sentences.items() if sqlstate.startswith(beginning))
+    return f"{sentence[:-1]} ({sqlstate})." if (sentence := next(found, None)) else None

@@ -371,9 +371,12 @@ class DatabaseUnavailableError(UnavailableError):
         served: Mapping[str, object] | None = None,
         *,
         is_passing: bool = False,
+        is_unforeseen: bool = False,
     ) -> None:
         super().__init__(text)
+        self.is_for_probe = served is not None
         self.served = served or {}
+        self.is_unforeseen = is_unforeseen  # it may be this service's fault: the log has a traceback
         self.is_passing = is_passing  # it was the connection's fault: another may do
 
     @property
@@ -383,5 +386,5 @@ class DatabaseUnavailableError(UnavailableError):
 
     @property
     def detail(self) -> str:
-        """What a client may know of it."""
-        return "The database does not answer."
+        """What a client may know of it; whoever asks a probe runs the service."""
+        return str(self) if self.is_for_probe else "The database does not answer."

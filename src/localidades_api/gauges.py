@@ -1,7 +1,6 @@
 """Samples gauges every second: connections, held pages, the release, whether the event loop keeps time."""
 
 import asyncio
-import logging
 from collections import deque
 from itertools import count
 from time import perf_counter, time
@@ -9,11 +8,10 @@ from time import perf_counter, time
 from sqlalchemy.pool import QueuePool
 
 from localidades_api.database import Database
+from localidades_api.faults import FAULTS
 from localidades_api.metrics import TALLY, Series
 from localidades_api.page_cache import PageCache
 from localidades_api.releases import ReleaseTracker
-
-_log = logging.getLogger(__name__)
 
 _STEP = 0.05  # seconds of a sleep whose lateness is measured
 _STEPS = 20  # between two looks at everything else
@@ -35,19 +33,23 @@ class Gauges:
     async def follow(self) -> None:
         """Sample for ever."""
         late = deque([0.0], maxlen=_MINUTE)
-        for step in count():
-            if step % _STEPS == 0:
-                self._sample(max(late))
-                late.append(0.0)
-            began = perf_counter()
-            await asyncio.sleep(_STEP)
-            late[-1] = max(late[-1], perf_counter() - began - _STEP)
+        try:
+            for step in count():
+                if step % _STEPS == 0:
+                    self._sample(max(late))
+                    late.append(0.0)
+                    FAULTS.sweep()
+                began = perf_counter()
+                await asyncio.sleep(_STEP)
+                late[-1] = max(late[-1], perf_counter() - began - _STEP)
+        finally:
+            FAULTS.sweep(everything=True)
 
     def _sample(self, lag: float) -> None:
         try:
             TALLY.gauges = {("event_loop_lag_seconds",): lag, **self.look()}
-        except Exception:  # noqa: BLE001  # whatever it is, the next look may succeed
-            _log.exception("The gauges can't be set")
+        except Exception as error:  # noqa: BLE001  # whatever it is, the next look may succeed
+            FAULTS.report(error, "The gauges can't be set", traceback=True)
 
     def look(self) -> dict[Series, float]:
         """Return what there is now."""

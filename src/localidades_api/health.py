@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
-from localidades_api.database import Database
+from localidades_api.database import Database, sqlstate_of
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.metrics import exposition
 from localidades_api.releases import ReleaseTracker
@@ -60,6 +60,10 @@ async def get_readiness(request: Request, catalogue: Annotated[Catalogue, Depend
             await releases.refresh()
     except (DatabaseUnavailableError, TimeoutError) as error:
         raise DatabaseUnavailableError(str(error) or "The database is too slow.", _served(releases)) from error
+    except Exception as error:
+        kind = sqlstate_of(error) or type(error).__name__
+        sentence = f"The releases can't be read, for a reason that nobody foresaw ({kind}); the log has it."
+        raise DatabaseUnavailableError(sentence, _served(releases), is_unforeseen=True) from error
     await releases.current()
     return Ready(**_served(releases))
 

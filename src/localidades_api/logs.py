@@ -30,6 +30,7 @@ class Line(NamedTuple):
     milliseconds: float
     release: str | None
     bytes: int
+    cause: str | None = None  # of a fault (`faults`)
 
 
 class JsonFormatter(logging.Formatter):
@@ -45,6 +46,8 @@ class JsonFormatter(logging.Formatter):
         }
         if id_ := request_id.get():
             fields["id"] = id_
+        if cause := getattr(record, "cause", None):
+            fields["cause"] = cause
         if record.exc_info:
             fields["traceback"] = self.formatException(record.exc_info)
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
@@ -56,7 +59,8 @@ class ConsoleFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as text."""
         id_ = request_id.get()
-        end = f" [{id_}]" if id_ else ""
+        cause = getattr(record, "cause", None)
+        end = f"{f' cause {cause}' if cause else ''}{f' [{id_}]' if id_ else ''}"
         text = f"{timestamp(record.created)} {record.levelname.lower():<7} {record.getMessage()}{end}"
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
@@ -97,17 +101,19 @@ def _write(lines: list[str]) -> None:
 def _as_json(line: Line) -> str:
     """Write a line as JSON by hand, in a fifth of the time: every text is a name of ours, plain ASCII."""
     release = f'"{line.release}"' if line.release else "null"
+    cause = f',"cause":{json.dumps(line.cause)}' if line.cause else ""
     return (
         f'{{"time":"{timestamp(time.time())}","level":"{_level(line)}","id":"{line.id}","method":"{line.method}",'
         f'"operation":"{line.operation}","status":{line.status},"milliseconds":{line.milliseconds:.3f},'
-        f'"release":{release},"bytes":{line.bytes}}}\n'
+        f'"release":{release},"bytes":{line.bytes}{cause}}}\n'
     )
 
 
 def _as_text(line: Line) -> str:
+    cause = f" cause {line.cause}" if line.cause else ""
     return (
         f"{timestamp(time.time())} {_level(line):<7} {line.method} {line.operation} {line.status}"
-        f" {line.milliseconds:.3f} ms {line.bytes} B {line.release or '-'} [{line.id}]\n"
+        f" {line.milliseconds:.3f} ms {line.bytes} B {line.release or '-'}{cause} [{line.id}]\n"
     )
 
 

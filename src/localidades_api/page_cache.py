@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from localidades_api.census import CENSUS_HEADERS, LOCALIDADES
 from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.faults import FAULTS
 from localidades_api.freshness import freshness_headers
 from localidades_api.metrics import TALLY
 from localidades_api.pagination import link_header
@@ -150,8 +151,8 @@ class PageCache:
             while True:
                 try:
                     await self._look()
-                except Exception:  # noqa: BLE001  # whatever it is, the next look may succeed
-                    _log.exception("The current release can't be read")
+                except Exception as error:  # noqa: BLE001  # whatever it is, the next look may succeed
+                    FAULTS.report(error, "The current release can't be read", traceback=True)
                 await asyncio.sleep(poll)
         finally:
             self._drop_all_but(None)
@@ -205,8 +206,10 @@ class PageCache:
                     break  # the shelf is full
                 await asyncio.sleep((time.monotonic() - began) / 2)  # a third of the time is for requests alone
             await self._selections.foresee(shelf.release)
-        except DatabaseUnavailableError as error:
-            _log.warning("The pages of release %s can't be fetched: %s", shelf.release.name, error)
+        except Exception as error:  # noqa: BLE001  # as above
+            is_foreseen = isinstance(error, DatabaseUnavailableError)
+            message = "The pages of release %s can't be fetched: %s"
+            FAULTS.report(error, message, shelf.release.name, error, traceback=not is_foreseen)
             return
         shelf.is_warm = True
         amount = f"all {total}" if shelf.held == total else f"{shelf.held} of {total}"

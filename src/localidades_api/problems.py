@@ -1,8 +1,7 @@
 """Errors as answers: application/problem+json (RFC 9457), or a page where HTML was asked for."""
 
-import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -11,8 +10,11 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.errors import (
+    CommandError,
+    DatabaseUnavailableError,
     GoneError,
     InvalidPageError,
     InvalidParametersError,
@@ -23,11 +25,10 @@ from localidades_api.errors import (
     OverloadedError,
     RequestError,
 )
+from localidades_api.faults import FAULTS, cause
 from localidades_api.languages import LANGUAGES, Language, preferred_language
 from localidades_api.metrics import TALLY
 from localidades_api.renderers import Format, Renderer, View, select_renderer
-
-_log = logging.getLogger(__name__)
 
 PROBLEMS = "/problems"  # below the service's root
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
@@ -35,10 +36,42 @@ _UNKNOWN = "There is no such parameter here."
 
 
 def install_handlers(app: FastAPI) -> None:
-    """Answer every error of this project, of FastAPI's validation and of routing as a problem."""
+    """Answer every error as a problem; other middleware is to be added later, so that it completes these answers."""
     app.add_exception_handler(LocalidadesError, _handle)
     app.add_exception_handler(RequestValidationError, _handle)
     app.add_exception_handler(HTTPException, _handle)
+    app.add_middleware(FaultsAsProblems)
+
+
+class FaultsAsProblems:
+    """Answers whatever escapes the application behind it as a problem, as long as no answer has begun.
+
+    `sender` returns what completes such an answer, where nothing else does.
+    """
+
+    def __init__(self, app: ASGIApp, sender: Callable[[Scope, Send], Send] = lambda _, send: send) -> None:
+        self._app = app
+        self._sender = sender
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, and answer what went wrong."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        has_begun = False
+
+        async def send_and_note(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_and_note)
+        except Exception as error:
+            if has_begun:
+                raise
+            answer = problem_response(Request(scope, receive), error)
+            await answer(scope, receive, self._sender(scope, send))
 
 
 async def _handle(request: Request, error: Exception) -> Response:
@@ -87,19 +120,17 @@ def problem_of(request: Request, known: LocalidadesError) -> Response:
 
 
 def _log_fault(known: LocalidadesError, error: Exception) -> None:
-    """Write down what went wrong; of what was foreseen the cause without its traceback, which takes 3 ms to write.
-
-    While the database is away, that would be most of the work.
-    """
-    if known is error:
-        _log.error("%s: %s (%r)", known.status, known, error.__cause__)
+    """Write down what went wrong; what was not foreseen with its traceback."""
+    if known is error and not (isinstance(known, DatabaseUnavailableError) and known.is_unforeseen):
+        values = ("%s: %s (%r)", known.status, known, error.__cause__)
+        cause.set(FAULTS.report(error, *values, traceback=False))
     else:
-        _log.error("%s: %s", known.status, known, exc_info=error)
+        cause.set(FAULTS.report(error, "%s: %s", known.status, known, traceback=True))
 
 
 def _translate(error: Exception) -> LocalidadesError:
     """Turn what others raise into an error of ours."""
-    if isinstance(error, LocalidadesError):
+    if isinstance(error, LocalidadesError) and not isinstance(error, CommandError):
         return error
     if isinstance(error, RequestValidationError):
         if any(fault["loc"][0] == "path" for fault in error.errors()):

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from localidades_api.fast_path import FastPath
 from localidades_api.front.admission import Admission
+from localidades_api.front.faults import LayerFaults
 from localidades_api.front.hosts import TrustedHosts
 from localidades_api.front.layers import Layer
 from localidades_api.front.operations import OperationsPort
@@ -28,7 +29,7 @@ def put_layers_before(app: FastAPI, settings: Settings) -> Layer:
         layer = TrustedProxies(layer, settings.trusted_proxies)
     if settings.operations_port is not None:
         layer = OperationsPort(layer, settings.operations_port)
-    return Telemetry(layer, app, settings)
+    return Telemetry(LayerFaults(layer), app, settings)
 
 
 __all__ = ["Layer", "put_layers_before"]

@@ -11,6 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.census import OPERATION
 from localidades_api.fast_path import ReadyAnswer
+from localidades_api.faults import cause
 from localidades_api.front.layers import Layer
 from localidades_api.logs import Line, RequestLog, request_id
 from localidades_api.metrics import TALLY
@@ -64,6 +65,7 @@ class Telemetry:
             return
         id_ = self._next_id()
         request_id.set(id_)
+        cause.set(None)  # with a pipeline, one request is begun by the task of another
         watch = _Watch(id_, send)
         TALLY.in_flight += 1
         try:
@@ -74,9 +76,8 @@ class Telemetry:
             operation = _operation(scope)
             TALLY.count(operation, watch.status, seconds)
             if self._logs_all or watch.status >= _FAULT:
-                self._log.add(
-                    Line(id_, scope["method"], operation, watch.status, seconds * 1000, watch.release, watch.bytes)
-                )
+                told = (watch.status, seconds * 1000, watch.release, watch.bytes, cause.get())
+                self._log.add(Line(id_, scope["method"], operation, *told))
 
     async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

@@ -186,14 +186,17 @@ def test_storm_of_clients_that_hang_up_leaves_no_connection_and_no_place_taken(n
 
 
 def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: str, large: str) -> None:  # noqa: F811
-    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_WAITING": "0", "LOCALIDADES_MAX_DOWNLOADS": "2"}
+    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_WAITING": "0", "LOCALIDADES_MAX_DOWNLOADS": "2",
+              "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}  # fmt: skip
     with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", **limits) as live:
         with stalled(live.base, "format=csv"), stalled(live.base, "format=ndjson", "gzip"):
             assert ask(live.base, SLOW).status == 200
             refused = ask(live.base, DOWNLOAD)
             assert refused.status == 503
-            assert refused.one("retry-after") == "1"
-            assert json.loads(refused.body)["type"] == "/problems#overloaded"
+            assert refused.one("retry-after") == "5"
+            problem = json.loads(refused.body)
+            assert problem["type"] == "/problems#downloads-full"
+            assert problem["detail"] == "All downloads are taken at the moment; everything else is answered."
             assert "Traceback" not in live.output.read_text()
         deadline = time.monotonic() + 20
         while ask(live.base, f"{DOWNLOAD}&estado_id=1").status != 200 and time.monotonic() < deadline:

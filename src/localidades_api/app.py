@@ -57,7 +57,7 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         SearchRepository(database),
         changes,
         RecordsRepository(database),
-        Transfers(settings.max_downloads),
+        Transfers(settings.max_downloads, settings.min_download_rate),
     )
     try:
         async with _running(pages.follow(settings.release_poll), Gauges(database, pages, releases).follow()):

@@ -4,11 +4,8 @@ A client has its time for each thing that it does: to speak, to end a request th
 timer a connection looks, every few seconds, what the client owes and since when; what a request costs is a timestamp.
 """
 
-import fcntl
 import logging
 import math
-import sys
-import termios
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +14,7 @@ from starlette.requests import Request
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from localidades_api.census import CENSUS_HEADERS
+from localidades_api.clients import TRANSPORT, bytes_unread
 from localidades_api.errors import (
     HeaderFieldsTooLargeError,
     RequestError,
@@ -31,6 +29,7 @@ from localidades_api.problems import problem_response
 if TYPE_CHECKING:
     import asyncio
 
+    from starlette.types import Scope
     from uvicorn._types import ASGI3Application
     from uvicorn.config import Config
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
@@ -192,6 +191,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
         self._running = cycle
+        cast("Scope", cycle.scope)[TRANSPORT] = self.transport
         if cycle.scope is self._last:
             cycle.keep_alive = False
             cycle.transport = cast("asyncio.Transport", _LingeringTransport(self.transport, self._leave))
@@ -256,7 +256,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _owed(self, now: float) -> tuple[float, Callable[[], None]]:
         """Return when the client's time is over, and what happens then."""
-        if unsent := self._bytes_unsent():
+        if unsent := bytes_unread(self.transport):
             if unsent != self._unsent:
                 self._unsent, self._unsent_since = unsent, now
             return self._unsent_since + self._send_timeout, self.transport.abort
@@ -274,19 +274,3 @@ class BoundedProtocol(HttpToolsProtocol):
         """Close at once: one who has sent so little is not kept from reading by what it still sends."""
         self._refuse(RequestTimeoutError())
         self.transport.close()
-
-    def _bytes_unsent(self) -> int:
-        """Return how much the client has not taken yet.
-
-        The kernel holds up to some megabytes and asks for more only when a third of them has gone: a slow reader's
-        progress is seen there first.
-        """
-        waiting = self.transport.get_write_buffer_size()
-        if not waiting:
-            return 0
-        try:
-            descriptor = self.transport.get_extra_info("socket").fileno()
-            unacknowledged = fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4))
-        except OSError:
-            return waiting
-        return waiting + int.from_bytes(unacknowledged, sys.byteorder)

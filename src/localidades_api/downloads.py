@@ -7,16 +7,19 @@ HTTP client notices.
 
 import asyncio
 import logging
+import math
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
 
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from starlette_compress import CompressMiddleware, add_compress_type
 
 from localidades_api.census import WITH_BODY
-from localidades_api.errors import DatabaseUnavailableError, OverloadedError
+from localidades_api.clients import TRANSPORT, bytes_unread, client_of
+from localidades_api.errors import DatabaseUnavailableError, DownloadsFullError
 from localidades_api.repository import RecordsRepository
 from localidades_api.repository.records import COLUMNS, LineFormat
 from localidades_api.schemas import Release
@@ -26,6 +29,8 @@ Chunks = AsyncGenerator[bytes, None]
 _log = logging.getLogger(__name__)
 
 _CHUNK = 4000  # records: a statement of some 20 ms, a megabyte
+_WINDOW = 5.0  # seconds over which a client's rate is measured; before the first have passed nobody is slow
+_FAIR_TIME = 120.0  # seconds that a client which has more downloads than others can be sure of one
 
 
 class FileType(NamedTuple):
@@ -49,30 +54,85 @@ for _media_type in _COMPRESSED:
     add_compress_type(_media_type.partition(";")[0], streaming=True)
 
 
-class Transfers:
-    """The files that are being sent; there is a bound to them, for a slow client takes as long as it likes."""
+class Transfer:
+    """A file that is being sent: whose it is, and at what rate it is read."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.under_way = 0
+    def __init__(self, scope: Scope) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = scope.get(TRANSPORT)
+        self._read = 0
+        self.client = client_of(scope)
+        self.began = self._loop.time()
+        self.sent = 0  # bytes, compressed
+        self.rate = math.inf  # bytes a second over the last window; infinite while the client waits for the file
+        self._next_window = self._loop.call_later(_WINDOW, self._measure)
 
-    async def start(self, chunks: Chunks, headers: Mapping[str, str], file_type: FileType) -> "Download":
-        """Return a file whose first chunk has been fetched: an error in it is still an answer of its own.
-
-        Raises OverloadedError where enough are being sent.
-        """
-        if self.under_way >= self._most:
-            raise OverloadedError
-        self.under_way += 1
-        try:
-            return Download(await anext(chunks, b""), chunks, headers, file_type, self.end)
-        except BaseException:
-            self.end()
-            raise
+    def _measure(self) -> None:
+        unread = bytes_unread(self._transport) if self._transport else 0
+        read = self.sent - unread
+        self.rate = (read - self._read) / _WINDOW if unread else math.inf
+        self._read = read
+        self._next_window = self._loop.call_later(_WINDOW, self._measure)
 
     def end(self) -> None:
-        """Count one less."""
-        self.under_way -= 1
+        """Measure no more."""
+        self._next_window.cancel()
+
+    def abort(self) -> None:
+        """Cut the connection off, so that nothing waits for a client that may never read the rest."""
+        if self._transport:
+            self._transport.abort()
+
+
+class Transfers:
+    """The files that are being sent, and the bound to them.
+
+    A client may read as slowly as it likes, unless all are taken and one more is asked for. Then that one gets the
+    place of a client that reads more slowly than `min_rate` bytes a second; or, of a file that has been under way for
+    minutes, the place of a client that has more of them than the one who asks.
+    """
+
+    def __init__(self, most: int, min_rate: int) -> None:
+        self._most = most
+        self._min_rate = min_rate
+        self._under_way: set[Transfer] = set()
+
+    async def start(self, scope: Scope, chunks: Chunks, headers: Mapping[str, str], file_type: FileType) -> "Download":
+        """Return a file whose first chunk has been fetched: an error in it is still an answer of its own.
+
+        Raises DownloadsFullError where enough are being sent.
+        """
+        if len(self._under_way) >= self._most:
+            self._make_room(client_of(scope))
+        transfer = Transfer(scope)
+        self._under_way.add(transfer)
+        try:
+            return Download(await anext(chunks, b""), chunks, headers, file_type, transfer, self._end)
+        except BaseException:
+            self._end(transfer)
+            raise
+
+    def _make_room(self, client: bytes | str) -> None:
+        """End the transfer that others can best do without, the slowest of whoever has most of them."""
+        shares = Counter(transfer.client for transfer in self._under_way)
+        long_ago = asyncio.get_running_loop().time() - _FAIR_TIME
+        waited_for = [transfer for transfer in self._under_way if transfer.rate < math.inf]
+        slow = [transfer for transfer in waited_for if transfer.rate < self._min_rate]
+        unfair = [
+            transfer
+            for transfer in waited_for
+            if transfer.began <= long_ago and shares[transfer.client] > shares[client] + 1
+        ]
+        if not (candidates := slow or unfair):
+            raise DownloadsFullError
+        ended = min(candidates, key=lambda transfer: (-shares[transfer.client], transfer.rate))
+        _log.info("A download is cut off for another one: its client read %.0f bytes a second.", ended.rate)
+        self._end(ended)
+        ended.abort()
+
+    def _end(self, transfer: Transfer) -> None:
+        transfer.end()
+        self._under_way.discard(transfer)
 
 
 class Download(Response):
@@ -90,11 +150,13 @@ class Download(Response):
         rest: Chunks,
         headers: Mapping[str, str],
         file_type: FileType,
-        ended: Callable[[], None],
+        transfer: Transfer,
+        end: Callable[[Transfer], None],
     ) -> None:
         self._first = first
         self._rest = rest
-        self._ended = ended
+        self._transfer = transfer
+        self._end = end
         self.background = None
         # The middleware names Accept-Encoding itself for what it may compress, and would do so twice.
         vary = {} if file_type.media_type in _COMPRESSED else {"Vary": "Accept-Encoding"}
@@ -104,11 +166,16 @@ class Download(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it; for a HEAD no more is read than the first chunk, which is at hand."""
+
+        async def send_counted(message: Message) -> None:
+            await send(message)
+            self._transfer.sent += len(message.get("body", b""))
+
         try:
-            await CompressMiddleware(self._send_chunks)(scope, receive, send)
+            await CompressMiddleware(self._send_chunks)(scope, receive, send_counted)
         finally:
             await self._rest.aclose()
-            self._ended()
+            self._end(self._transfer)
 
     async def _send_chunks(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send chunk by chunk, until the client has gone or the database has failed."""

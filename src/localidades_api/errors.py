@@ -32,6 +32,7 @@ LocalidadesError                 500
 │   └── HeaderFieldsTooLargeError 431, and the connection ends
 └── UnavailableError             503, with Retry-After
     ├── OverloadedError          there is more to do than the process takes on
+    │   └── DownloadsFullError   as many files are being sent as may be
     ├── ComparisonRunningError   a comparison that takes longer than a request may, and goes on
     ├── NoReleaseError           nothing has been published yet
     └── DatabaseUnavailableError the database does not answer
@@ -332,6 +333,20 @@ class OverloadedError(UnavailableError):
 
     def __init__(self) -> None:
         super().__init__("The service has too much to do at the moment.")
+
+
+class DownloadsFullError(OverloadedError):
+    """As many files are being sent as may be at one time; nothing else is refused for that."""
+
+    slug = "downloads-full"
+    meaning = "The service is sending as many files as it may at one time; it goes on answering everything else."
+    remedy = (
+        "Ask for the file again after the seconds of `Retry-After`; lists and single records can be read meanwhile."
+    )
+    retry_after = 5
+
+    def __init__(self) -> None:
+        UnavailableError.__init__(self, "All downloads are taken at the moment; everything else is answered.")
 
 
 class ComparisonRunningError(UnavailableError):

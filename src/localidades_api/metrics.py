@@ -114,7 +114,7 @@ class Tally:
         self.page_hits = 0
         self.page_misses = 0
         # A series that began with its first event would hide that event from Prometheus's `rate`.
-        self.refused: Counted[str] = Counted({"overloaded": 0, "too-many-requests": 0})
+        self.refused: Counted[str] = Counted({"overloaded": 0, "downloads-full": 0, "too-many-requests": 0})
         self.database_errors: Counted[str] = Counted({"connection": 0, "timeout": 0})
         self.gauges: dict[Series, float] = {}  # as last sampled (`gauges`)
         self._durations: dict[tuple[str, int], list[float]] = {("list_localities", 200): _no_requests()}

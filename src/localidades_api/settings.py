@@ -101,6 +101,9 @@ class Settings(BaseSettings):
     max_downloads: Annotated[
         int, Field(ge=1, le=10_000, description="Files that each worker sends at one time, at most; beyond it is 503.")
     ] = 8
+    min_download_rate: Annotated[
+        int, Field(ge=0, description="Bytes a second below which a download gives way when all are taken; 0 never.")
+    ] = 16_384
     rate_limit: Annotated[
         str | None,
         Field(

@@ -5,12 +5,11 @@ hundredth of a second, which with 100,000 addresses stops the event loop for ten
 """
 
 import time
-from functools import lru_cache
-from ipaddress import IPv6Address, ip_address
 
 from cachetools import LRUCache
 from starlette.types import Message, Receive, Scope, Send
 
+from localidades_api.clients import MOST_CLIENTS, client_of
 from localidades_api.errors import TooManyRequestsError
 from localidades_api.fast_path import ReadyAnswer
 from localidades_api.front.layers import Layer, is_operational
@@ -19,7 +18,6 @@ from localidades_api.page_cache import on_wire
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 _NANOSECONDS = 1_000_000_000  # in a second
-_MOST_CLIENTS = 65_536  # some 20 MB; of more, those are forgotten that have not asked for longest
 _TAKEN = "localidades.rate_limit"  # in the scope: that the request has been counted, and what it found
 _EXCEEDED = TooManyRequestsError()
 
@@ -46,7 +44,7 @@ class RateLimit:
         quota, _, unit = limit.partition("/")
         self._inner = inner
         self._quota, self._seconds = int(quota), _SECONDS[unit]
-        self._windows: LRUCache[bytes | str, _Window] = LRUCache(_MOST_CLIENTS)
+        self._windows: LRUCache[bytes | str, _Window] = LRUCache(MOST_CLIENTS)  # some 20 MB
         self._policy = (b"ratelimit-policy", b'"default";q=%d;w=%d' % (self._quota, self._seconds))
 
     def ready(self, scope: Scope) -> ReadyAnswer | None:
@@ -79,7 +77,7 @@ class RateLimit:
         await self._inner(scope, receive, send_with_headers)
 
     def _take(self, scope: Scope) -> _Taken:
-        client = _name(scope["client"][0]) if scope["client"] else ""
+        client = client_of(scope)
         now = time.monotonic_ns()
         window = self._windows.get(client)
         if window is None or window.ends <= now:
@@ -98,15 +96,3 @@ class RateLimit:
 
 # A script of another origin may read them too; the header adds to the census's own.
 _EXPOSED = (b"access-control-expose-headers", b"RateLimit, RateLimit-Policy")
-
-
-@lru_cache(maxsize=_MOST_CLIENTS)
-def _name(host: str) -> bytes | str:
-    """Return what a client is counted by: its address, or of IPv6 the /64, which is one household's or server's own."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return ""  # what a proxy tells may be a word; all of them are one
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
-        return address.packed[:8]
-    return str(getattr(address, "ipv4_mapped", None) or address)

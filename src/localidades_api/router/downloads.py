@@ -60,7 +60,7 @@ async def download_localities(
         chunks = write_parquet(catalogue.records, release, places)
     else:
         chunks = write_lines(catalogue.records, release, places, format_)
-    return await catalogue.transfers.start(chunks, headers, FILE_TYPES[format_])
+    return await catalogue.transfers.start(request.scope, chunks, headers, FILE_TYPES[format_])
 
 
 def _choose_format(wanted: DownloadFormat | None, request: Request) -> DownloadFormat:

@@ -124,7 +124,7 @@ async def _as_ndjson(exchange: Exchange, catalogue: Catalogue, old: Release, que
             described = await _describe(catalogue, old, exchange.release, changes[start : start + _CHUNK * 2])
             yield b"".join(to_json(change) + b"\n" for change in described)
 
-    return await catalogue.transfers.start(lines(), headers, FILE_TYPES["ndjson"])
+    return await catalogue.transfers.start(exchange.request.scope, lines(), headers, FILE_TYPES["ndjson"])
 
 
 async def _describe(catalogue: Catalogue, old: Release, new: Release, changes: "array[int]") -> list[dict[str, Any]]:

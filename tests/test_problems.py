@@ -36,6 +36,9 @@ def test_type_of_error_has_a_slug_and_words_of_its_own() -> None:
         (f"{LOCALIDADES}?page=x", "invalid-parameters"),
         (f"{LOCALIDADES}10010099/", "not-found"),
         ("/nothing", "not-found"),
+        ("/static/nothing", "not-found"),
+        ("/static/", "not-found"),
+        ("/static-offline-docs/nothing", "not-found"),
     ],
 )
 async def test_type_of_a_problem_leads_to_what_is_said_of_it(client: httpx.AsyncClient, target: str, slug: str) -> None:
@@ -56,6 +59,21 @@ async def test_type_of_a_problem_keeps_to_the_path_below_which_the_service_stand
         assert problem["type"] == "/claves/problems#not-found"
         page = await client.get("/claves/problems", headers=HTML)
         assert 'href="/claves/static/style.css"' in page.text
+
+
+@pytest.mark.parametrize("root", ["", "/claves"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_problem_below_static_files_leads_to_the_service_and_not_below_them(
+    app: FastAPI, root: str, method: str
+) -> None:
+    transport = httpx.ASGITransport(app, root_path=root)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        answer = await client.request(method, f"{root}/static/nothing")
+        assert answer.json()["type"].startswith(f"{root}/problems#")
+        page = (await client.request(method, f"{root}/static/nothing", headers=HTML)).text
+        assert f'href="{root}/static/style.css"' in page
+        assert "/static/static/" not in page
+        assert "/static/problems" not in page
 
 
 async def test_page_of_problems_is_as_strict_as_every_page(client: httpx.AsyncClient) -> None:

@@ -20,6 +20,7 @@ from localidades_api.database import Database
 from localidades_api.downloads import Transfers
 from localidades_api.errors import ConfigurationError
 from localidades_api.gauges import Gauges
+from localidades_api.head_requests import HeadRequests
 from localidades_api.metrics import Snapshot, own_snapshot
 from localidades_api.openapi import describe
 from localidades_api.page_cache import PageCache
@@ -106,6 +107,7 @@ def create_app(settings: Settings, *, collect_metrics: Callable[[], Awaitable[Sn
     install_handlers(app)
     app.add_middleware(CensusHeaders)
     app.add_middleware(BrowserProtection)
+    app.add_middleware(HeadRequests)
     app.add_exception_handler(router.PageTooLargeError, router.show_smaller_page)
     describe(app)
     return app

@@ -14,7 +14,6 @@ PREFIX = "/api/census"
 LOCALIDADES = f"{PREFIX}/localidades/"
 _BELOW = f"{PREFIX}/"
 
-WITH_BODY = "localidades.with_body"  # in the scope: False for a HEAD, which need not make what is not sent
 OPERATION = "localidades.operation"  # in the scope, once it is known: the name of the function that answers
 
 _CORS = {
@@ -57,41 +56,37 @@ class CensusHeaders:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what is no GET, and pass on what is."""
+        """Answer what is no GET, and pass on what is; a HEAD has become one (`head_requests`)."""
         if scope["type"] != "http" or not is_census(scope):
             await self._app(scope, receive, send)
             return
         method = scope["method"]
-        sender = CensusSender(send, with_body=method != "HEAD")
+        sender = CensusSender(send)
         if method == "OPTIONS":
             await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, sender)
-        elif method not in {"GET", "HEAD"}:
+        elif method != "GET":
             await problem_response(Request(scope, receive), MethodNotAllowedError())(scope, receive, sender)
         else:
-            inner = {**scope, "method": "GET", WITH_BODY: method == "GET"}
             try:
-                await self._app(inner, receive, sender)
+                await self._app(scope, receive, sender)
             finally:
-                if "route" in inner:
-                    scope[OPERATION] = inner["route"].name
+                if "route" in scope:
+                    scope[OPERATION] = scope["route"].name
 
 
 def complete_sender(scope: Scope, send: Send) -> Send:
     """Return what sends an answer with what holds for its address."""
-    return CensusSender(send, with_body=scope["method"] != "HEAD") if is_census(scope) else send
+    return CensusSender(send) if is_census(scope) else send
 
 
 class CensusSender:
-    """Sends the answer to one request: adds the headers, and drops the body of an answer to HEAD."""
+    """Sends the answer to one request, with the headers."""
 
-    def __init__(self, send: Send, *, with_body: bool = True) -> None:
+    def __init__(self, send: Send) -> None:
         self._send = send
-        self._with_body = with_body
 
     async def __call__(self, message: Message) -> None:
         """Send a message of the answer."""
         if message["type"] == "http.response.start":
             complete(MutableHeaders(scope=message))
-        elif message["type"] == "http.response.body" and not self._with_body:
-            message = {**message, "body": b""}
         await self._send(message)

@@ -17,9 +17,9 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 from starlette_compress import CompressMiddleware, add_compress_type
 
-from localidades_api.census import WITH_BODY
 from localidades_api.clients import TRANSPORT, bytes_unread, client_of
 from localidades_api.errors import DatabaseUnavailableError, DownloadsFullError
+from localidades_api.head_requests import WITH_BODY
 from localidades_api.repository import RecordsRepository
 from localidades_api.repository.records import COLUMNS, LineFormat
 from localidades_api.schemas import Release

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from localidades_api.errors import CommandError, LocalidadesError
 from localidades_api.languages import preferred_language
 from localidades_api.problems import PROBLEMS, problem_type
-from localidades_api.renderers import View, select_renderer
+from localidades_api.renderers import View, root_of, select_renderer
 from localidades_api.router.queries import RepresentationQuery, refuse_ambiguous_query
 
 router = APIRouter()
@@ -31,7 +31,7 @@ def _descendants(error: type[LocalidadesError]) -> Iterator[type[LocalidadesErro
 async def list_problem_types(request: Request, query: Annotated[RepresentationQuery, Query()]) -> Response:
     """List the types of problems: to a browser as a page, to a program as JSON."""
     renderer = select_renderer(query.format, request)
-    root = request.scope.get("root_path", "")
+    root = root_of(request)
     described = [
         {
             "type": problem_type(error, root),

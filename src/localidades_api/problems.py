@@ -28,7 +28,7 @@ from localidades_api.errors import (
 from localidades_api.faults import FAULTS, cause
 from localidades_api.languages import LANGUAGES, Language, preferred_language
 from localidades_api.metrics import TALLY
-from localidades_api.renderers import Format, Renderer, View, select_renderer
+from localidades_api.renderers import Format, Renderer, View, root_of, select_renderer
 
 PROBLEMS = "/problems"  # below the service's root
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
@@ -90,7 +90,7 @@ def problem_response(request: Request, error: Exception) -> Response:
 
 def problem_of(request: Request, known: LocalidadesError) -> Response:
     """Answer an error of ours, without a word in the log."""
-    content = problem_document(known, request.scope.get("root_path", ""))
+    content = problem_document(known, root_of(request))
     renderer = _renderer_of(request)
     headers = {"Cache-Control": "no-store", **known.headers}
     if known.status == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -107,7 +107,7 @@ def problem_of(request: Request, known: LocalidadesError) -> Response:
         known.title,
         content,
         known.status,
-        root=request.scope.get("root_path", ""),
+        root=root_of(request),
         pinned=sound.get("release"),
         language=language,
         query=sound,

@@ -30,6 +30,12 @@ _templates = Environment(
 )
 
 
+def root_of(request: Request) -> str:
+    """Return the path below which the service stands; within a mount, `root_path` has the mount's as well."""
+    root: str = request.scope.get("app_root_path", request.scope.get("root_path", ""))
+    return root
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """An answer, and what a page for people says around it.

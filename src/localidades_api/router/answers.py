@@ -17,7 +17,7 @@ from localidades_api.languages import Language, preferred_language
 from localidades_api.page_cache import PageCache
 from localidades_api.pagination import count_pages, link_header, neighbours, positions
 from localidades_api.releases import ReleaseTracker
-from localidades_api.renderers import JSON, Renderer, View, select_renderer
+from localidades_api.renderers import JSON, Renderer, View, root_of, select_renderer
 from localidades_api.repository import CatalogueRepository, ChangesRepository, RecordsRepository, SearchRepository
 from localidades_api.router.queries import ReleaseQuery
 from localidades_api.schemas import (
@@ -170,7 +170,7 @@ class Exchange:
             template,
             title,
             from_json(content) if isinstance(content, bytes) else content,
-            root=self.request.scope.get("root_path", ""),
+            root=root_of(self.request),
             target=f"{self.request.scope['path']}?{urlencode({**asked, 'format': 'json'})}",
             headers=self.headers(JSON.format, paging),
             release=self.release,

@@ -89,7 +89,7 @@ class SuggestQuery(ReleaseQuery):
     municipio_id: OfMunicipality = None
 
 
-def _plain_decimal(sentence: str) -> BeforeValidator:
+def plain_decimal(sentence: str) -> BeforeValidator:
     """Refuse what Python's float() would take besides digits and a point: exponents, underscores, spaces, nan."""
 
     def check(value: object) -> object:
@@ -106,12 +106,12 @@ class NearestQuery(ReleaseQuery):
     lat: Annotated[
         float,
         Field(ge=-90, le=90, description="Latitude in degrees north, without an exponent.", examples=[21.88]),
-        _plain_decimal("A latitude is a number from -90 to 90 with up to 25 decimals, as 21.88."),
+        plain_decimal("A latitude is a number from -90 to 90 with up to 25 decimals, as 21.88."),
     ]
     lon: Annotated[
         float,
         Field(ge=-180, le=180, description="Longitude in degrees east, without an exponent.", examples=[-102.3]),
-        _plain_decimal("A longitude is a number from -180 to 180 with up to 25 decimals, as -102.3."),
+        plain_decimal("A longitude is a number from -180 to 180 with up to 25 decimals, as -102.3."),
     ]
     limit: Annotated[
         int,

@@ -22,7 +22,7 @@ from localidades_api.importer.retire import Step, retire_release
 from tests.catalogue import Place, many, write_catalogue
 from tests.conftest import ROOT, await_release, client_of, import_into, new_database, running_app
 from tests.database import connected, photograph, read_release, rows_of
-from tests.wire import environment, run
+from tests.wire import COMMAND, environment, run
 
 LIST = "/api/census/localidades/"
 NAMES = ("2019-01", "2020-01", "2021-01")
@@ -363,6 +363,36 @@ async def test_import_whose_demo_cannot_be_removed_now_has_published_all_the_sam
     assert "published release 2022-01" in ended.stderr
     assert "What is retired is still to be removed" in ended.stderr
     assert await names_of(demo) == [("demo", True), ("2022-01", False)]
+
+
+async def test_import_interrupted_while_it_removes_the_demo_has_published(demo: str, real: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, "import", str(real), env=environment(demo), cwd=ROOT, stderr=subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(60):
+            while not await _waits_for_readers(demo):  # noqa: ASYNC110  # it is polled
+                await asyncio.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            _, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert process.returncode == 0, err
+    assert b"still to be removed, which the next import or retirement does: interrupted" in err
+    assert await names_of(demo) == [("demo", True), ("2022-01", False)]
+
+
+async def _waits_for_readers(url: str) -> bool:
+    """Tell whether a retirement holds its lock and waits until no process shows the release."""
+    async with connected(url) as connection:
+        return bool(
+            await connection.fetchval(
+                "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)"
+                " WHERE locktype = 'advisory' AND datname = current_database() AND state = 'idle'"
+                " AND query LIKE '%max(retired_at)%'"
+            )
+        )
 
 
 async def test_demo_that_is_kept_is_compared_with_nothing_and_in_no_history(

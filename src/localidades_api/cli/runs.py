@@ -116,11 +116,13 @@ def run_import(source: str, *, release: str | None, dry_run: bool, allow_shrink:
 
 @contextmanager
 def _published_all_the_same() -> Iterator[None]:
-    """Let no fault of what comes after it pass for one of an import."""
+    """Let no fault of what comes after it pass for one of an import, nor an interruption."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001  # whatever it is, the next import or retirement goes on
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the next import or retirement goes on
         reason = str(error) if isinstance(error, LocalidadesError) else type(error).__name__
+        if isinstance(error, asyncio.CancelledError):
+            reason = "interrupted"
         console.print(
             f"What is retired is still to be removed, which the next import or retirement does: {reason}", markup=False
         )

@@ -11,6 +11,7 @@ import schemathesis
 from fastapi import FastAPI
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
+from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from localidades_api.app import create_app
 from localidades_api.settings import Settings
@@ -18,6 +19,8 @@ from tests.wire import ask
 
 LIST = "/api/census/localidades/"
 LONGER_THAN_ANY_OPERATION = 414  # the connection's answer, which the document of the operations does not have
+
+_EXPONENT = re.compile(r"[?&](?:lat|lon)=-?[0-9.]+e")  # refused; OpenAPI has no word for a number without one
 
 schema = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
 
@@ -28,6 +31,8 @@ def test_operation_with_any_input_keeps_to_the_document(case: "schemathesis.Case
     answer = case.call(base_url=live_server)
     if answer.status_code == LONGER_THAN_ANY_OPERATION:
         assert len(answer.request.path_url) > 8 * 1024
+    elif _EXPONENT.search(answer.request.path_url):
+        case.validate_response(answer, excluded_checks=[positive_data_acceptance])
     else:
         case.validate_response(answer)
 

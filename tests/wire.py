@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 ROOT = Path(__file__).parents[1]
 COMMAND = (sys.executable, "-c", "from localidades_api.cli import app; app()")
 SERVE = (*COMMAND, "serve", "--port", "0")
+UNCHANGED = "$(ulimit -n)"
 _PATIENCE = 30.0
 
 
@@ -91,10 +92,17 @@ def environment(url: str | None = None, **settings: str) -> dict[str, str]:
     return kept | settings
 
 
-def run(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def limited(files: str, *command: str) -> list[str]:
+    """Return a command that may open so many files."""
+    return ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
+
+
+def run(
+    *arguments: str, env: Mapping[str, str] | None = None, files: str = UNCHANGED
+) -> subprocess.CompletedProcess[str]:
     """Run a command of ours to its end."""
     return subprocess.run(
-        [*COMMAND, *arguments],
+        limited(files, *COMMAND, *arguments),
         env=env or environment(),
         cwd=ROOT,
         capture_output=True,
@@ -106,12 +114,20 @@ def run(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Com
 
 @contextmanager
 def serving(
-    url: str, *arguments: str, probe: str = "/readyz", command: Sequence[str] = SERVE, **settings: str
+    url: str,
+    *arguments: str,
+    probe: str = "/readyz",
+    command: Sequence[str] = SERVE,
+    files: str = UNCHANGED,
+    **settings: str,
 ) -> Iterator[Live]:
-    """Run `serve` on a free port in a process group of its own until `probe` says yes; nothing of it is left."""
+    """Run `serve` on a free port in a process group of its own until `probe` says yes; nothing of it is left.
+
+    `files` is how many it may open, as `ulimit -n` takes it.
+    """
     with tempfile.NamedTemporaryFile(prefix="localidades-serve-", suffix=".log") as output:
         process = subprocess.Popen(
-            [*command, *arguments],
+            limited(files, *command, *arguments),
             env=environment(url, **settings),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,

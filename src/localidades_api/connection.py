@@ -15,16 +15,20 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from localidades_api.census import CENSUS_HEADERS
 from localidades_api.clients import TRANSPORT, bytes_unread
+from localidades_api.connection_limit import ConnectionLimit
 from localidades_api.errors import (
     HeaderFieldsTooLargeError,
+    LocalidadesError,
+    OverloadedError,
     RequestError,
     RequestTimeoutError,
     UriTooLongError,
 )
 from localidades_api.framing import NothingFollowsError, announces_body, malformed
+from localidades_api.health import OPERATIONAL
 from localidades_api.metrics import TALLY
 from localidades_api.page_cache import on_wire
-from localidades_api.problems import problem_response
+from localidades_api.problems import problem_of
 
 if TYPE_CHECKING:
     import asyncio
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 _LONGEST_TARGET = 8 * 1024
 _LONGEST_HEAD = 16 * 1024
 _LONGEST_REST = 1024**2  # of what nobody reads, while an answer is made that may take minutes
+_OPERATIONAL = frozenset(path.encode() for path in OPERATIONAL)
 _LINGER = 5.0  # seconds in which a client that is still sending can read why it was refused (RFC 9112 §9.6)
 
 _log = logging.getLogger(__name__)
@@ -67,10 +72,13 @@ class BoundedProtocol(HttpToolsProtocol):
         *,
         header_timeout: float,
         send_timeout: float,
+        connection_limit: ConnectionLimit,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._header_timeout = header_timeout
         self._send_timeout = send_timeout
+        self._limit = connection_limit
+        self._has_room = True
         # What comes to be owed after a look is not overdue before the next one.
         self._between_looks = min(header_timeout, send_timeout, self.timeout_keep_alive, _LINGER)
         self._since = 0.0  # when the client came to owe what it owes
@@ -90,10 +98,12 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._since = self.loop.time()
         self._next_look = self.loop.call_later(self._between_looks, self._look)
+        self._has_room = self._limit.open(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Leave nothing behind: uvicorn tells the last request that came, which may wait behind the one that runs."""
         self._next_look.cancel()
+        self._limit.close(self)
         if self._running:
             self._running.disconnected = True
             self._running.message_event.set()
@@ -123,7 +133,7 @@ class BoundedProtocol(HttpToolsProtocol):
             if isinstance(ours, NothingFollowsError):
                 self._read_no_more()
             else:
-                self._refuse(ours if isinstance(ours, RequestError) else malformed())
+                self._refuse(ours if isinstance(ours, LocalidadesError) else malformed())
         else:
             if self.scope is not self._whole:
                 self._await_rest(len(data), alone=whole is self._whole)
@@ -177,6 +187,9 @@ class BoundedProtocol(HttpToolsProtocol):
         version, method = self.parser.get_http_version(), self.parser.get_method()
         if announces_body(version, method, self.url, self.headers):
             self._last = self.scope
+        if not self._has_room and self._limit.is_exceeded and not self._is_operational():
+            self._limit.count_refusal()
+            raise OverloadedError
         super().on_headers_complete()
         if self._last or not self.cycle.keep_alive:
             raise NothingFollowsError
@@ -192,6 +205,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
         self._running = cycle
         cast("Scope", cycle.scope)[TRANSPORT] = self.transport
+        self._limit.mark_busy(self)
         if cycle.scope is self._last:
             cycle.keep_alive = False
             cycle.transport = cast("asyncio.Transport", _LingeringTransport(self.transport, self._leave))
@@ -208,6 +222,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._start_asgi_task(*self.pipeline.pop())
         elif self._leaving:
             self._leave()
+        else:
+            self._limit.mark_idle(self)
 
     def _has_asked(self) -> bool:
         """Tell whether the head of a request has come: until then there is no cycle, whatever its annotation says."""
@@ -216,9 +232,13 @@ class BoundedProtocol(HttpToolsProtocol):
     def _is_answering(self) -> bool:
         return self._has_asked() and not self.cycle.response_complete
 
-    def _refuse(self, error: RequestError) -> None:
+    def _is_operational(self) -> bool:
+        return self.url.partition(b"?")[0] in _OPERATIONAL
+
+    def _refuse(self, error: LocalidadesError) -> None:
         """Say, when it is its turn, why nothing more is read."""
-        _log.info("refused a client: %s %s", error.status, error.slug)
+        if isinstance(error, RequestError):
+            _log.info("refused a client: %s %s", error.status, error.slug)
         TALLY.refused[error.slug] += 1
         self._refusal = self._problem(error)
         self._received = 0
@@ -226,9 +246,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self._is_answering():
             self._leave()
 
-    def _problem(self, error: RequestError) -> bytes:
+    def _problem(self, error: LocalidadesError) -> bytes:
         scope = {"type": "http", "root_path": self.root_path, "query_string": b"", "headers": []}
-        answer = problem_response(Request(scope), error)
+        answer = problem_of(Request(scope), error)
         headers = [*self.server_state.default_headers, *answer.raw_headers, *CENSUS_HEADERS, (b"connection", b"close")]
         return b"".join((STATUS_LINE[answer.status_code], on_wire(headers), b"\r\n", bytes(answer.body)))
 
@@ -239,9 +259,23 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.transport.is_closing() or self._has_left:
             return
         self._has_left = True
+        self._limit.mark_idle(self)
         if self._refusal:
             self.transport.write(self._refusal)
         self.transport.write_eof()
+
+    # -- Room for others
+
+    def make_room(self) -> bool:
+        """Close, unless there is more for the client to read."""
+        if self.transport.get_write_buffer_size():
+            return False
+        self.transport.close()
+        return True
+
+    def cut_off(self) -> None:
+        """Close at once."""
+        self.transport.abort()
 
     # -- Deadlines
 

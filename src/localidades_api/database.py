@@ -1,6 +1,7 @@
 """Connections to Postgres: a bounded pool, a deadline, driver errors in one place."""
 
 import asyncio
+import errno
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -35,6 +36,11 @@ class Suits(Protocol):
 
 _NO_TLS = "rejected SSL upgrade"  # asyncpg's words; the error has no type of its own
 _REPLANNED = "0A000"  # a table was altered since the statement was prepared: it is prepared anew
+_NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE})
+_TOO_MANY_FILES = (
+    "No connection to the database can be opened, for too many files are open here: raise the limit (ulimit -n),"
+    " or lower LOCALIDADES_MAX_CONNECTIONS."
+)
 _CONFLICT = "40001"  # on a standby: replay went before what was being read
 # SQLSTATE classes (and codes) that say "not now", each with what an operator is told of it.
 _UNAVAILABLE = {
@@ -75,6 +81,8 @@ def _kind(error: Exception) -> str:
     """Return the class of SQLSTATE, or what has one word for it (`metrics`)."""
     if sqlstate := sqlstate_of(error):
         return sqlstate[:2]
+    if getattr(error, "errno", None) in _NO_DESCRIPTOR:
+        return "descriptors"
     causes = (error, error.orig if isinstance(error, DBAPIError) else None)
     return "timeout" if any(isinstance(one, TimeoutError | PoolTimeoutError) for one in causes) else "connection"
 
@@ -209,6 +217,10 @@ class Database:
 
 def _translate_connecting(error: Exception) -> DatabaseUnavailableError:
     """Return what is wrong with a server that can't be talked to, if it is more than that it does not answer."""
+    if getattr(error, "errno", None) in _NO_DESCRIPTOR:
+        return DatabaseUnavailableError(
+            _TOO_MANY_FILES, detail="The service has no file descriptor left to ask the database with."
+        )
     if isinstance(error, ssl.SSLCertVerificationError):
         return DatabaseUnavailableError(
             f"The database's certificate is refused ({error.verify_message.rstrip('.')}): renew it, or correct the"

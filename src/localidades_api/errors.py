@@ -385,10 +385,12 @@ class DatabaseUnavailableError(UnavailableError):
         text: str = "The database does not answer: see that it runs and that DATABASE_URL is right.",
         served: Mapping[str, object] | None = None,
         *,
+        detail: str = "The database does not answer.",
         is_passing: bool = False,
         is_unforeseen: bool = False,
     ) -> None:
         super().__init__(text)
+        self._detail = detail
         self.is_for_probe = served is not None
         self.served = served or {}
         self.is_unforeseen = is_unforeseen  # it may be this service's fault: the log has a traceback
@@ -402,4 +404,4 @@ class DatabaseUnavailableError(UnavailableError):
     @property
     def detail(self) -> str:
         """What a client may know of it; whoever asks a probe runs the service."""
-        return str(self) if self.is_for_probe else "The database does not answer."
+        return str(self) if self.is_for_probe else self._detail

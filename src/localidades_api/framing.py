@@ -5,6 +5,7 @@ announces a body is the last of its connection. That leaves nothing to smuggle a
 """
 
 import re
+from functools import lru_cache
 
 from localidades_api.errors import RequestError
 
@@ -30,23 +31,35 @@ def announces_body(version: str, method: bytes, target: bytes, headers: list[tup
     Raises RequestError. Host is made that of a target in absolute form, which counts in its place (§3.2.2).
     """
     watched = [field for field in headers if field[0] in _WATCHED]
-    hosts = [value for name, value in watched if name == b"host"]
+    is_plain = len(watched) == 1 and watched[0][0] == b"host" and _is_host(watched[0][1])
+    if not is_plain or version != "1.1" or not target.startswith(b"/"):
+        return _announces_body(version, method, target, headers)
+    return method == b"CONNECT"
+
+
+def _announces_body(version: str, method: bytes, target: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
+    """Look at what few requests have."""
     if version not in _VERSIONS:
         raise malformed()
-    if len(hosts) > 1 or (not hosts and version == "1.1") or not all(map(_HOST.fullmatch, hosts)):
+    hosts = [value for name, value in headers if name == b"host"]
+    if len(hosts) > 1 or (not hosts and version == "1.1") or not all(map(_is_host, hosts)):
         raise RequestError("A request of HTTP/1.1 has one header Host, with a name or an address.")
     if not target.startswith(b"/") and b"://" in target:
         _take_host(target, headers)
-    if len(watched) == len(hosts):
-        return method == b"CONNECT"
-    codings = [value.lower() for name, value in watched if name == b"transfer-encoding"]
+    codings = [value.lower() for name, value in headers if name == b"transfer-encoding"]
     if codings and codings != [b"chunked"]:
         raise RequestError("A request has no Transfer-Encoding but chunked.")
-    return (b"content-length", b"0") not in watched or method == b"CONNECT"
+    lengths = [value for name, value in headers if name == b"content-length"]
+    return bool(codings) or lengths not in ([], [b"0"]) or method == b"CONNECT"
+
+
+@lru_cache(maxsize=256)
+def _is_host(value: bytes) -> bool:
+    return _HOST.fullmatch(value) is not None
 
 
 def _take_host(target: bytes, headers: list[tuple[bytes, bytes]]) -> None:
     authority = _END_OF_AUTHORITY.split(target.partition(b"://")[2], maxsplit=1)[0]
-    if not _HOST.fullmatch(authority):
+    if not _is_host(authority):
         raise RequestError("The request's target names no host.")
     headers[:] = [(b"host", authority), *(field for field in headers if field[0] != b"host")]

@@ -65,12 +65,21 @@ _METRICS = {
         ),
         _Metric("requests_in_flight", "Requests that are being answered.", "gauge"),
         _Metric("requests_refused_total", "Refused requests, by the problem they got.", "counter", ("reason",)),
+        _Metric("connections", "Connections of clients that are open.", "gauge"),
+        _Metric("connections_limit", "Connections of clients that may be open.", "gauge"),
+        _Metric(
+            "connections_closed_total",
+            "Connections that were closed for want of room: `idle` ones, and those that were `refused`.",
+            "counter",
+            ("reason",),
+        ),
         _Metric("database_connections", "Connections to the database, by state.", "gauge", ("state",)),
         _Metric("database_connections_limit", "Connections that may be open to the database.", "gauge"),
         _Metric("database_waiting", "Requests that wait for a connection to the database.", "gauge"),
         _Metric(
             "database_errors_total",
-            "Errors of the database: the class of SQLSTATE, or `timeout`, or `connection`.",
+            "Errors of the database: the class of SQLSTATE, or `timeout`, `connection` or `descriptors`"
+            " (too many open files).",
             "counter",
             ("kind",),
         ),
@@ -115,6 +124,9 @@ class Tally:
         self.page_misses = 0
         # A series that began with its first event would hide that event from Prometheus's `rate`.
         self.refused: Counted[str] = Counted({"overloaded": 0, "downloads-full": 0, "too-many-requests": 0})
+        self.connections = 0
+        self.connections_limit = 0
+        self.connections_closed: Counted[str] = Counted({"idle": 0, "refused": 0})
         self.database_errors: Counted[str] = Counted({"connection": 0, "timeout": 0})
         self.gauges: dict[Series, float] = {}  # as last sampled (`gauges`)
         self._durations: dict[tuple[str, int], list[float]] = {("list_localities", 200): _no_requests()}
@@ -139,6 +151,9 @@ class Tally:
             ("page_cache_requests_total", "hit"): [self.page_hits],
             ("page_cache_requests_total", "miss"): [self.page_misses],
             **{("requests_refused_total", reason): [count] for reason, count in self.refused.items()},
+            ("connections",): [self.connections],
+            ("connections_limit",): [self.connections_limit],
+            **{("connections_closed_total", reason): [count] for reason, count in self.connections_closed.items()},
             **{("database_errors_total", kind): [count] for kind, count in self.database_errors.items()},
             **{series: [value] for series, value in self.gauges.items()},
         }

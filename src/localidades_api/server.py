@@ -17,6 +17,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from localidades_api.app import create_app
+from localidades_api.connection_limit import ConnectionLimit, max_connections
 from localidades_api.errors import LocalidadesError
 from localidades_api.front import put_layers_before
 from localidades_api.link import Link
@@ -90,7 +91,12 @@ def _serve(sockets: Sockets, settings: Settings, link: Link | None = None) -> No
 
 
 def _configure(app: ASGIApp, settings: Settings) -> uvicorn.Config:
-    protocol = partial(ReadyBytesProtocol, header_timeout=settings.header_timeout, send_timeout=settings.send_timeout)
+    protocol = partial(
+        ReadyBytesProtocol,
+        header_timeout=settings.header_timeout,
+        send_timeout=settings.send_timeout,
+        connection_limit=ConnectionLimit(max_connections(settings.max_connections, pool_size=settings.pool_size)),
+    )
     return uvicorn.Config(
         app,
         http=cast("type[asyncio.Protocol]", protocol),  # it is called to make one

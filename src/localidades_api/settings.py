@@ -92,6 +92,10 @@ class Settings(BaseSettings):
     page_cache_bytes: Annotated[
         int, Field(ge=0, description="Memory of each worker for pages; the default holds a whole release, 0 none.")
     ] = 64 * 1024**2
+    max_connections: Annotated[
+        int | None,
+        Field(ge=1, le=100_000, description="Connections of clients that each worker keeps open, at most."),
+    ] = None  # what the limit of open files allows, up to 4,096
     max_in_flight: Annotated[
         int, Field(ge=1, le=10_000, description="Requests that each worker has in hand at one time, at most.")
     ] = 16

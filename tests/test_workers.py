@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import sys
@@ -124,6 +125,21 @@ def test_worker_that_is_told_to_stop_is_replaced_while_it_drains(two_workers: Li
     os.kill(workers_of(two_workers)[0], signal.SIGTERM)
     await_text(two_workers, "Application startup complete", 3)
     assert ask(two_workers.base, LOCALIDADES).status == 200
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no prlimit")
+def test_worker_that_the_system_refuses_is_tried_again(two_workers: Live) -> None:
+    supervisor = two_workers.process.pid
+    before = resource.prlimit(supervisor, resource.RLIMIT_NOFILE)
+    resource.prlimit(supervisor, resource.RLIMIT_NOFILE, (4, before[1]))
+    two_workers.process.send_signal(signal.SIGHUP)
+    two_workers.process.send_signal(signal.SIGTTIN)
+    await_text(two_workers, "The system refuses another worker (Too many open files)", 2)
+    os.kill(workers_of(two_workers)[0], signal.SIGKILL)
+    await_text(two_workers, "The system refuses another worker (Too many open files)", 3)
+    resource.prlimit(supervisor, resource.RLIMIT_NOFILE, before)
+    await_text(two_workers, "Application startup complete", 3)
+    assert [ask(two_workers.base, LOCALIDADES).status for _ in range(20)] == [200] * 20
 
 
 PROGRAM = """

@@ -108,20 +108,21 @@ class Supervisor:
         """Do what signals ask for, one after the other."""
         while True:
             number = await self._signals.get()
-            try:
-                if number == signal.SIGHUP:
-                    await self._restart()
-                elif number == signal.SIGTTIN:
-                    self._add_worker()
-                else:
-                    await self._remove_worker()
-            except OSError as error:
-                _log.error("The system refuses another worker (%s); those that there are stay", error.strerror)
+            if number == signal.SIGHUP:
+                await self._restart()
+            elif number == signal.SIGTTIN:
+                self._add_worker()
+            else:
+                await self._remove_worker()
 
     async def _restart(self) -> bool:
         """Replace each worker by a new one, once that is ready; tell whether all are."""
         for slot in self._slots:
-            new = self._start_worker(slot.sockets)
+            try:
+                new = self._start_worker(slot.sockets)
+            except OSError as error:
+                _log.error("The system refuses another worker (%s); those that there are stay", error.strerror)
+                return False
             await _first(new.ready, new.ended)
             if not new.ready.is_set():
                 _log.error("%s %s; the workers that there are stay", new, new.describe_end())
@@ -135,7 +136,13 @@ class Supervisor:
             _log.warning("There are %d workers; there can't be more", _MAX_WORKERS)
             return
         own, *shared = self._slots[0].sockets
-        self._add_slot([self._orphans.pop() if self._orphans else open_another(own), *shared])
+        try:
+            own = self._orphans[-1] if self._orphans else open_another(own)
+            self._add_slot([own, *shared])
+        except OSError as error:
+            _log.error("The system refuses another worker (%s)", error.strerror)
+        else:
+            self._orphans = self._orphans[:-1]
 
     async def _remove_worker(self) -> None:
         """Stop the last worker, once the others have taken over its socket.

@@ -65,7 +65,7 @@ class Worker:
             return f"can't start ({self._failure.rstrip('.')})"
         if (code := self._process.exitcode) is None:
             return "is leaving"
-        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        return f"was killed by {_name(-code)}" if code < 0 else f"ended with exit code {code}"
 
     async def attend(self, merged: Callable[[], Snapshot]) -> None:
         """Take what it says, and answer it with the metrics of all workers, until it has ended; kill it if it hangs."""
@@ -134,3 +134,10 @@ async def _read(reader: asyncio.StreamReader, patience: float) -> link.Message |
             async with asyncio.timeout(seconds):
                 return await link.read(reader)
     raise TimeoutError
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most of the real-time signals have none
+        return f"signal {number}"

@@ -1,5 +1,6 @@
 import asyncio
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from pydantic import SecretStr
 
 from localidades_api.embedded import binaries, find_binaries, provide_database, run_embedded
 from localidades_api.embedded import server as embedded_server
+from localidades_api.embedded.cluster import choose_account
 from localidades_api.errors import EmbeddedPostgresError
 from localidades_api.servers import Dsn
 from localidades_api.settings import Settings
@@ -337,8 +339,34 @@ def test_server_refusing_its_configuration_is_explained(data_dir: Path) -> None:
         pass
     with (next(data_dir.glob("cluster-*")) / "postgresql.conf").open("a") as configuration:
         configuration.write("nonsense = 1\n")
-    with pytest.raises(EmbeddedPostgresError, match=r"did not start.*nonsense"), run_embedded(data_dir, None):
+    for _ in range(2):
+        with pytest.raises(EmbeddedPostgresError) as caught, run_embedded(data_dir, None):
+            pass
+        sentence = r'did not start: .*"nonsense".*; .*contains errors\. Its log is (.*)\.'
+        assert (said := re.search(sentence, str(caught.value)))
+        assert Path(said[1]) == data_dir / "postgres.log"
+        assert len(str(caught.value)) < 500
+
+
+def test_server_on_a_full_disk_is_explained(data_dir: Path) -> None:
+    with run_embedded(data_dir, None):
         pass
+    (options,) = data_dir.glob("cluster-*/postmaster.opts")
+    options.unlink()
+    options.symlink_to("/dev/full")  # each write to it fails as on a full disk
+    with pytest.raises(EmbeddedPostgresError) as caught, run_embedded(data_dir, None):
+        pass
+    assert str(caught.value) == (
+        f"The Postgres of {data_dir} did not start: the disk is full. Its log is {data_dir}/postgres.log."
+    )
+
+
+def test_program_that_fails_is_explained_in_a_sentence(home: Path) -> None:
+    (home / "something").touch()
+    folder = find_binaries(None)
+    with pytest.raises(EmbeddedPostgresError) as caught:
+        binaries.run_as(choose_account(home), [str(folder / "initdb"), "-D", str(home)])
+    assert re.fullmatch(f'initdb failed: directory "{home}" exists but is not empty\\.', str(caught.value))
 
 
 def test_socket_folder_open_to_others_is_refused(used_dir: Path) -> None:
@@ -418,15 +446,33 @@ def test_binaries_closed_to_nobody_are_copied_once(home: Path) -> None:
 
 
 @pytest.mark.skipif(not DEBIAN_15.exists(), reason="PostgreSQL 15 is not installed")
-def test_server_of_version_15_gets_a_folder_of_its_own(data_dir: Path) -> None:
+def test_data_of_another_version_are_never_left_out_of_sight(data_dir: Path) -> None:
     with run_embedded(data_dir, DEBIAN_15) as url:
         assert str(query(url, "SHOW server_version")).startswith("15.")
         assert query(url, "SELECT 'ñandú' ~ '^\\w+$' AND upper('ñ') = 'Ñ'") is True
+        mark = leave_mark(url)
         with run_embedded(data_dir, None) as other_url:
             assert other_url == url  # the folder has one server, whatever its version
+    with pytest.raises(EmbeddedPostgresError) as caught, run_embedded(data_dir, None):
+        pass
+    newest = binaries.read_version(find_binaries(None)).partition(".")[0]
+    for said in (
+        "are PostgreSQL 15's",
+        f"is PostgreSQL {newest}",
+        "LOCALIDADES_POSTGRES_BIN",
+        "docs/operations.md",
+        f"put {data_dir}/cluster-15 aside",
+        "LOCALIDADES_DATA_DIR",
+    ):
+        assert said in str(caught.value)
+    manual = (Path(__file__).parents[1] / "docs" / "operations.md").read_text()
+    assert "### A new major version of Postgres" in manual
+    assert [path.name for path in data_dir.glob("cluster-*")] == ["cluster-15"]
+    with run_embedded(data_dir, DEBIAN_15) as url:
+        assert query(url, mark) is True
+    (data_dir / "cluster-15").rename(data_dir / "aside")
     with run_embedded(data_dir, None) as url:
-        newest = str(query(url, "SHOW server_version")).partition(".")[0]
-    assert {path.name for path in data_dir.glob("cluster-*")} == {"cluster-15", f"cluster-{newest}"}
+        assert str(query(url, "SHOW server_version")).startswith(newest)
 
 
 def test_find_binaries_wrong_folder_says_so(home: Path) -> None:

@@ -1,5 +1,6 @@
 """The binaries of the embedded Postgres: found, run, and made reachable for the user that runs them."""
 
+import errno
 import importlib.util
 import os
 import re
@@ -13,6 +14,8 @@ from typing import NamedTuple
 from localidades_api.errors import EmbeddedPostgresError
 
 _OLDEST = 15
+_GRAVE = re.compile(r"\b(FATAL|PANIC|ERROR|error):")
+_PREFIX = re.compile(r"^.*?\b(?:[A-Z]+[0-9]?|error): +")  # time, process and severity of a line of log
 # Where packages of Debian, PGDG's for Red Hat, Homebrew and Postgres.app put them.
 _PLACES = (
     "usr/lib/postgresql/*/bin",
@@ -98,7 +101,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def run_as(account: Account | None, command: list[str], *, stdin: str = "") -> str:
-    """Run one of Postgres's programs and return its output; a failure is raised with its last lines."""
+    """Run one of Postgres's programs and return its output; a failure is raised with what it says is wrong."""
     done = subprocess.run(  # noqa: S603 - the commands are built by this package
         command,
         input=stdin,
@@ -113,9 +116,21 @@ def run_as(account: Account | None, command: list[str], *, stdin: str = "") -> s
         extra_groups=[] if account else None,
     )
     if done.returncode != 0:
-        end = " ".join((done.stdout + done.stderr).split("\n")[-8:]).strip()
-        raise EmbeddedPostgresError(f"{Path(command[0]).name} failed with status {done.returncode}: {end}")
+        said = find_reason(done.stdout + done.stderr) or f"it ended with status {done.returncode}."
+        raise EmbeddedPostgresError(f"{Path(command[0]).name} failed: {said}")
     return done.stdout
+
+
+def find_reason(text: str) -> str:
+    """Return, as a sentence, what a log or an output of Postgres's programs says is wrong; nothing, if it is empty."""
+    if os.strerror(errno.ENOSPC) in text:
+        return "the disk is full."
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    grave = [number for number, line in enumerate(lines) if _GRAVE.search(line)]
+    last = grave[-1] if grave else len(lines) - 1
+    # Of a file with errors the end says only that there are some; the line before has the error.
+    first = last - 1 if last > 0 and "contains errors" in lines[last] else last
+    return "; ".join(_PREFIX.sub("", line).rstrip(".") for line in lines[first : last + 1]) + "." if lines else ""
 
 
 def make_reachable(folder: Path, data_dir: Path, account: Account | None) -> Path:

@@ -68,11 +68,15 @@ def name_cluster(binaries: Path, data_dir: Path) -> Path:
 def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Path:
     """Make the data folder of this version, with the database `localidades`, where there is none.
 
-    It gets its name when it is complete.
+    It gets its name when it is complete. Raises EmbeddedPostgresError where another version has data: they would be
+    out of sight, and a new catalogue would be served in their place.
     """
     cluster = name_cluster(binaries, data_dir)
     if cluster.exists():
         return cluster
+    others = sorted(path for path in data_dir.glob("cluster-*") if (path / "PG_VERSION").is_file())
+    if others:
+        raise EmbeddedPostgresError(_explain_other_version(binaries, data_dir, others[-1].name.partition("-")[2]))
     partial = Path(tempfile.mkdtemp(prefix=f"{cluster.name}.", suffix=".partial", dir=data_dir))
     if account is not None:
         os.chown(partial, *account)
@@ -86,6 +90,16 @@ def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Pat
     run_as(account, [*single, "template1"], stdin="CREATE DATABASE localidades\n")
     partial.rename(cluster)
     return cluster
+
+
+def _explain_other_version(binaries: Path, data_dir: Path, old: str) -> str:
+    new = read_version(binaries).partition(".")[0]
+    return (
+        f"The data in {data_dir} are PostgreSQL {old}'s, and {binaries} is PostgreSQL {new}, which can't read them."
+        f" To go on with {old}, set LOCALIDADES_POSTGRES_BIN to the folder of its `postgres`. To go over to {new}, dump"
+        f" and restore, as docs/operations.md says (A new major version of Postgres). To begin anew, put"
+        f" {data_dir / f'cluster-{old}'} aside, or set LOCALIDADES_DATA_DIR to another folder."
+    )
 
 
 def make_socket_dir(data_dir: Path, account: Account | None) -> Path:

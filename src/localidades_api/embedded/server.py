@@ -13,7 +13,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from localidades_api.embedded import keeper
-from localidades_api.embedded.binaries import clean_environment, find_binaries, make_reachable
+from localidades_api.embedded.binaries import clean_environment, find_binaries, find_reason, make_reachable
 from localidades_api.embedded.cluster import choose_account, make_cluster, make_data_dir, make_socket_dir, name_cluster
 from localidades_api.embedded.keeper import PAUSE, lock_within, open_lock
 from localidades_api.errors import EmbeddedPostgresError
@@ -35,6 +35,8 @@ _SETTINGS = {
     "max_wal_senders": "0",
     "max_wal_size": "1GB",
 }
+if sys.platform == "linux":
+    _SETTINGS["recovery_init_sync_method"] = "syncfs"  # after a crash each file is synced else: seconds on a slow disk
 
 
 class Launch(NamedTuple):
@@ -102,6 +104,7 @@ def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> 
         if not lock_within(start, fcntl.LOCK_EX, _START_PATIENCE, given_up):
             raise EmbeddedPostgresError(f"Another process takes too long to start the Postgres of {data_dir}.")
         launched = False
+        written = _size_of_log(data_dir)
         while time.monotonic() < deadline and not given_up.is_set():
             if is_kept(data_dir):
                 running = find_running(data_dir)
@@ -112,7 +115,7 @@ def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> 
                 break  # the keeper has ended, and so has the server
             else:
                 launched = _launch(launch)
-        raise EmbeddedPostgresError(f"The Postgres of {data_dir} did not start. {_read_log_end(data_dir)}")
+        raise EmbeddedPostgresError(f"The Postgres of {data_dir} did not start{_read_reason(data_dir, written)}")
     finally:
         os.close(start)
 
@@ -182,11 +185,21 @@ def _open_log(data_dir: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
 
-def _read_log_end(data_dir: Path) -> str:
-    with suppress(OSError):
-        lines = (data_dir / "postgres.log").read_text(errors="replace").splitlines()
-        return "The end of postgres.log: " + " | ".join(lines[-8:])
-    return ""
+def _size_of_log(data_dir: Path) -> int:
+    """Return how long the log is before a start; 0 if that start will put it aside."""
+    path = data_dir / "postgres.log"
+    size = path.stat().st_size if path.exists() else 0
+    return size if size <= _LOG_LIMIT else 0
+
+
+def _read_reason(data_dir: Path, written: int) -> str:
+    """Return the end of a sentence: what the log says of a start, and where it is."""
+    path = data_dir / "postgres.log"
+    with suppress(OSError), path.open("rb") as log:
+        log.seek(written)
+        if reason := find_reason(log.read(_LOG_LIMIT).decode(errors="replace")):
+            return f": {reason} Its log is {path}."
+    return f"; its log is {path}."
 
 
 def _leave(data_dir: Path, users: int) -> None:

@@ -14,9 +14,11 @@ def figure(text: str) -> int | None:
     return None if text in {"-", "*"} else int(text)
 
 
-def degrees(text: str) -> float | None:
-    """Read a coordinate."""
-    return None if text == "-" else float(text)
+def position(place: Place) -> tuple[float, float] | tuple[None, None]:
+    """Read a place's latitude and longitude; one without the other is no position."""
+    if "-" in {place.latitud, place.longitud}:
+        return None, None
+    return float(place.latitud), float(place.longitud)
 
 
 def state_of(place: Place) -> Record:
@@ -46,8 +48,8 @@ def record_of(place: Place) -> Record:
         "nombre": place.nombre,
         "cvegeo": place.cvegeo,
         "ambito": None if place.ambito == "-" else place.ambito,
-        "latitud": degrees(place.latitud),
-        "longitud": degrees(place.longitud),
+        "latitud": position(place)[0],
+        "longitud": position(place)[1],
         "altitud": figure(place.altitud),
         "carta": None if place.carta == "-" else place.carta,
         "poblacion": figure(place.poblacion),

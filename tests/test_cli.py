@@ -335,7 +335,6 @@ def test_fault_of_our_own_is_a_sentence_without_what_it_holds(capsys: pytest.Cap
         "u:s3cr3t@h/d",
         "http://u:s3cr3t@h/",
         "postgresqlx://u:s3cr3t@h/d",
-        "postgresql://u:s3cr3t@h:x/d",
         "postgresql://u:s3cr3t@[::1/d",
         "postgresql://u:s3cr3t@h,/d",
     ],

@@ -22,7 +22,7 @@ from tests.catalogue import Place, write_catalogue
 from tests.conftest import LOCALIDADES, await_idle_connections, import_into, in_thread, new_database
 from tests.wire import Answer, Live, ask, parse, send, serving
 
-HEADER_TIMEOUT, SEND_TIMEOUT = 1.0, 1.5
+HEADER_TIMEOUT, SEND_TIMEOUT, KEEP_ALIVE_TIMEOUT = 1.0, 1.5, 3.0
 SLACK = 4.0  # seconds that a busy machine may be late
 DOWNLOAD = f"{LOCALIDADES}download/?format=ndjson"
 PAGE = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()
@@ -34,7 +34,10 @@ FROM_DATABASE = f"GET {LOCALIDADES}10010001/ HTTP/1.1\r\nHost: test\r\n\r\n".enc
 def strict(server: str, seeded: str) -> Iterator[Live]:
     """Lend a server of little patience on the small catalogue."""
     with new_database(server, seeded) as url, serving(
-        url, LOCALIDADES_HEADER_TIMEOUT=str(HEADER_TIMEOUT), LOCALIDADES_SEND_TIMEOUT=str(SEND_TIMEOUT)
+        url,
+        LOCALIDADES_HEADER_TIMEOUT=str(HEADER_TIMEOUT),
+        LOCALIDADES_KEEP_ALIVE_TIMEOUT=str(KEEP_ALIVE_TIMEOUT),
+        LOCALIDADES_SEND_TIMEOUT=str(SEND_TIMEOUT),
     ) as live:  # fmt: skip
         yield live
 
@@ -135,7 +138,7 @@ def test_client_that_never_speaks_is_closed_without_a_word(strict: Live, said: b
 def test_silent_client_after_an_answer_is_closed_without_a_word(strict: Live) -> None:
     began = time.monotonic()
     assert statuses(send(strict.base, PAGE)) == [b"200"]
-    assert 4 < time.monotonic() - began < 5 + SLACK
+    assert KEEP_ALIVE_TIMEOUT - 0.1 < time.monotonic() - began < KEEP_ALIVE_TIMEOUT + SLACK
 
 
 def test_empty_lines_after_an_answer_keep_no_connection_open(strict: Live) -> None:
@@ -143,7 +146,7 @@ def test_empty_lines_after_an_answer_keep_no_connection_open(strict: Live) -> No
         connection.sendall(PAGE)
         connection.settimeout(0.5)
         began, received = time.monotonic(), b""
-        while time.monotonic() - began < 5 + SLACK:
+        while time.monotonic() - began < KEEP_ALIVE_TIMEOUT + SLACK:
             try:
                 connection.sendall(b"\r\n")
                 if not (chunk := connection.recv(65536)):
@@ -337,6 +340,7 @@ def serving_large(server: str, large: str) -> Iterator[tuple[Live, str]]:
     with new_database(server, large) as url, serving(
         url,
         LOCALIDADES_POOL_SIZE="2",
+        LOCALIDADES_KEEP_ALIVE_TIMEOUT=str(KEEP_ALIVE_TIMEOUT),
         LOCALIDADES_SEND_TIMEOUT=str(SEND_TIMEOUT),
         LOCALIDADES_RELEASE_POLL="60",
         LOCALIDADES_PAGE_CACHE_BYTES="1000000",
@@ -397,7 +401,7 @@ def test_answers_that_nobody_reads_end_wherever_the_reader_stopped(server: str, 
                     connection.sendall(PAGE * (40 * number) + (PAGE, LAST)[number % 2])
             time.sleep(0.5)
             assert open_files(live) > before + 20
-            await_open_files(live, before, 5 + 2 * SEND_TIMEOUT + SLACK)
+            await_open_files(live, before, KEEP_ALIVE_TIMEOUT + 2 * SEND_TIMEOUT + SLACK)
         assert_stops_at_once(live)
 
 

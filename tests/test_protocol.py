@@ -1,12 +1,16 @@
 """Ready answers on the wire: pipelines, old clients, slow readers, and what comes after them on the connection."""
 
+import collections
 import re
 import socket
 import time
 from urllib.parse import urlsplit
 
+import pytest
+
+from localidades_api.settings import Settings
 from tests.conftest import LOCALIDADES
-from tests.wire import ask, parse, send
+from tests.wire import ask, parse, send, serving
 
 PAGE = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()
 BROWSABLE = f"GET {LOCALIDADES}?page=2&format=api HTTP/1.1\r\nHost: test\r\n\r\n".encode()
@@ -62,13 +66,23 @@ def test_old_client_gets_its_answer_and_the_end_of_the_connection(live_server: s
     assert int(answer.one("content-length")) == len(answer.body)
 
 
-def test_idle_connection_is_closed_and_a_busy_one_is_not(live_server: str) -> None:
-    """The keep-alive timer that a ready answer starts is taken back by what comes next."""
-    with connect(live_server) as connection:
+def test_idle_connection_is_closed_and_a_busy_one_is_not(seeded_database: str) -> None:
+    """The time that a connection is kept begins anew with each answer."""
+    with serving(seeded_database, LOCALIDADES_KEEP_ALIVE_TIMEOUT="3") as live, connect(live.base) as connection:
         began = time.monotonic()
         for _ in range(3):
             connection.sendall(PAGE)
             assert b"200" in connection.recv(65536)
-            time.sleep(2)
+            time.sleep(1.5)
         assert b"".join(iter(lambda: connection.recv(65536), b"")) == b""
-        assert 4 + 4 < time.monotonic() - began < 4 + 9
+        assert 3 + 3 - 0.1 < time.monotonic() - began < 3 + 7
+
+
+def test_idle_connection_outlives_that_of_a_balancer(live_server: str) -> None:
+    with connect(live_server) as connection:
+        connection.sendall(PAGE)
+        assert b"200" in connection.recv(65536)
+        connection.settimeout(7)  # uvicorn's own would be five
+        with pytest.raises(TimeoutError):
+            collections.deque(iter(lambda: connection.recv(65536), b""))
+    assert Settings().keep_alive_timeout > 60

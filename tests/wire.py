@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 ROOT = Path(__file__).parents[1]
 COMMAND = (sys.executable, "-c", "from localidades_api.cli import app; app()")
 SERVE = (*COMMAND, "serve", "--port", "0")
-UNCHANGED = "$(ulimit -n)"
 _PATIENCE = 30.0
 
 
@@ -92,13 +91,15 @@ def environment(url: str | None = None, **settings: str) -> dict[str, str]:
     return kept | settings
 
 
-def limited(files: str, *command: str) -> list[str]:
-    """Return a command that may open so many files."""
+def limited(files: str | None, *command: str) -> list[str]:
+    """Return a command that may open so many files, where that is to be changed."""
+    if files is None:
+        return [*command]
     return ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
 
 
 def run(
-    *arguments: str, env: Mapping[str, str] | None = None, files: str = UNCHANGED
+    *arguments: str, env: Mapping[str, str] | None = None, files: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of ours to its end."""
     return subprocess.run(
@@ -118,7 +119,7 @@ def serving(
     *arguments: str,
     probe: str = "/readyz",
     command: Sequence[str] = SERVE,
-    files: str = UNCHANGED,
+    files: str | None = None,
     **settings: str,
 ) -> Iterator[Live]:
     """Run `serve` on a free port in a process group of its own until `probe` says yes; nothing of it is left.

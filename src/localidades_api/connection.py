@@ -71,16 +71,18 @@ class BoundedProtocol(HttpToolsProtocol):
         _loop: "asyncio.AbstractEventLoop | None" = None,
         *,
         header_timeout: float,
+        keep_alive_timeout: float,
         send_timeout: float,
         connection_limit: ConnectionLimit,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._header_timeout = header_timeout
+        self._keep_alive_timeout = keep_alive_timeout
         self._send_timeout = send_timeout
         self._limit = connection_limit
         self._has_room = True
         # What comes to be owed after a look is not overdue before the next one.
-        self._between_looks = min(header_timeout, send_timeout, self.timeout_keep_alive, _LINGER)
+        self._between_looks = min(header_timeout, send_timeout, keep_alive_timeout, _LINGER)
         self._since = 0.0  # when the client came to owe what it owes
         self._unsent, self._unsent_since = 0, 0.0
         self._running: RequestResponseCycle | None = None  # the last that was given to the application
@@ -301,7 +303,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return self._since + _LINGER, self.transport.abort
         if self.scope is not self._whole:
             return self._since + self._header_timeout, self._time_out
-        patience = self.timeout_keep_alive if self._has_asked() else self._header_timeout
+        patience = self._keep_alive_timeout if self._has_asked() else self._header_timeout
         return self._since + patience, self.transport.close
 
     def _time_out(self) -> None:

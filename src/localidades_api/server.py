@@ -94,6 +94,7 @@ def _configure(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     protocol = partial(
         ReadyBytesProtocol,
         header_timeout=settings.header_timeout,
+        keep_alive_timeout=settings.keep_alive_timeout,
         send_timeout=settings.send_timeout,
         connection_limit=ConnectionLimit(max_connections(settings.max_connections, pool_size=settings.pool_size)),
     )

@@ -135,6 +135,9 @@ class Settings(BaseSettings):
         float,
         Field(gt=0, le=3600, description="Seconds that a client has to send a request that it began, or to begin one."),
     ] = 10.0
+    keep_alive_timeout: Annotated[
+        float, Field(gt=0, le=3600, description="Seconds that a connection is kept open for a further request.")
+    ] = 75.0  # longer than proxies keep theirs: whoever closes first may lose a request that is on its way
     send_timeout: Annotated[
         float, Field(gt=0, le=3600, description="Seconds that a client may take nothing of its answer.")
     ] = 60.0

@@ -4,6 +4,7 @@ Without a bound, clients that keep their connections take every descriptor: nobo
 and no connection to the database can be opened.
 """
 
+import asyncio
 import logging
 import resource
 import time
@@ -21,7 +22,8 @@ _OWN_FILES = 96  # listening sockets, log, metrics, static files that are being 
 _FILES_PER_DATABASE_CONNECTION = 2  # asyncpg opens a second one to cancel a statement
 _SILENCE = 1.0  # seconds after which a connection that has asked for nothing yet may be closed to make room
 _TRIES = 8  # connections that are asked to make room
-_LOG_INTERVAL = 10.0  # seconds
+_LOG_DELAY = 0.5  # seconds in which more may come to be said in one line
+_LOG_INTERVAL = 10.0  # seconds between two lines
 
 
 def max_connections(wanted: int | None, *, pool_size: int) -> int:
@@ -77,6 +79,7 @@ class ConnectionLimit:
         self._idle: dict[Client, None] = {}  # those that were answered and have not asked again; longest first
         self._closed = self._refused = 0
         self._next_line = 0.0
+        self._line: asyncio.TimerHandle | None = None
         TALLY.connections_limit = maximum
 
     def open(self, client: Client) -> bool:
@@ -144,14 +147,19 @@ class ConnectionLimit:
         self._say()
 
     def _say(self) -> None:
-        """Say now and then in the log what had to be closed."""
-        if (now := time.monotonic()) >= self._next_line:
-            _log.warning(
-                "Too many connections (%d at most): %d idle ones closed and %d refused since this was said last."
-                " See LOCALIDADES_MAX_CONNECTIONS.",
-                self.maximum,
-                self._closed,
-                self._refused,
-            )
-            self._closed = self._refused = 0
-            self._next_line = now + _LOG_INTERVAL
+        """Have the log say soon what has been closed, and then for a while no more."""
+        if self._line is None:
+            delay = max(_LOG_DELAY, self._next_line - time.monotonic())
+            self._line = asyncio.get_running_loop().call_later(delay, self._write_line)
+
+    def _write_line(self) -> None:
+        _log.warning(
+            "Too many connections (%d at most): idle ones closed to make room: %d, refused: %d."
+            " See LOCALIDADES_MAX_CONNECTIONS.",
+            self.maximum,
+            self._closed,
+            self._refused,
+        )
+        self._line = None
+        self._closed = self._refused = 0
+        self._next_line = time.monotonic() + _LOG_INTERVAL

@@ -197,4 +197,7 @@ def test_command_says_at_its_start_what_is_wrong_with_the_address(command_name: 
     options = ["--port", "0"] if command_name == "serve" else []
     ended = run(command_name, *options, env=environment(f"postgresql://u:{PASSWORD}@localhost:99999/d"))
     assert ended.returncode == 1
-    assert ended.stderr == "error: DATABASE_URL: a port is a number from 1 to 65535\n"
+    assert (
+        ended.stderr
+        == "error: DATABASE_URL: a port is a number from 1 to 65535, as in postgresql://user:password@host:5432/database\n"
+    )

@@ -35,7 +35,8 @@ _FOREIGN_OPTIONS = frozenset(
     }
 )
 _HIGHEST_PORT = 65535
-_NO_ADDRESS = "DATABASE_URL is no Postgres address; write postgresql://user:password@host:5432/database"
+_EXAMPLE = "postgresql://user:password@host:5432/database"
+_NO_ADDRESS = f"DATABASE_URL is no Postgres address; write {_EXAMPLE}"
 _TIMEOUT_OPTIONS = frozenset({"connect_timeout", "timeout"})
 _CHOICES = {
     "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
@@ -138,7 +139,7 @@ def _check_ports(netloc: str, options: Mapping[str, str]) -> None:
     in_hosts = [host.rpartition("]")[2].partition(":")[2] for host in hosts if not host.startswith("/")]
     for port in filter(None, (*in_hosts, *options.get("port", "").split(","))):
         if not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) <= _HIGHEST_PORT):
-            raise ConfigurationError(f"DATABASE_URL: a port is a number from 1 to {_HIGHEST_PORT}")
+            raise ConfigurationError(f"DATABASE_URL: a port is a number from 1 to {_HIGHEST_PORT}, as in {_EXAMPLE}")
 
 
 def _check_tls_files(options: Mapping[str, str]) -> None:

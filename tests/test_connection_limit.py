@@ -109,6 +109,15 @@ def test_connection_that_is_used_is_not_the_one_that_is_closed(seeded_database: 
         assert is_open(used)
 
 
+def test_flood_of_silent_connections_cuts_off_nobody_who_asks(seeded_database: str) -> None:
+    with serving(seeded_database, LOCALIDADES_MAX_CONNECTIONS="50") as live, connect(live.base) as used:
+        used.sendall(REQUEST)
+        assert parse(read_answer(used)).status == 200
+        with keeping(live.base, 200, None):
+            used.sendall(REQUEST)
+            assert parse(read_answer(used)).status == 200
+
+
 def test_connections_that_say_nothing_make_room(seeded_database: str) -> None:
     with serving(seeded_database, LOCALIDADES_MAX_CONNECTIONS="20") as live, keeping(live.base, 20, None):
         time.sleep(1.1)  # they have had their time

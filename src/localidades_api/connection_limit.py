@@ -5,9 +5,12 @@ and no connection to the database can be opened.
 """
 
 import asyncio
+import itertools
 import logging
+import math
 import resource
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Protocol
 
@@ -20,7 +23,7 @@ _DEFAULT = 4096  # where the limit of open files allows as many
 _EXTRA = 16  # connections beyond the limit, so that probes are answered and others are refused with a reason
 _OWN_FILES = 96  # listening sockets, log, metrics, static files that are being sent, connections to a tracer
 _FILES_PER_DATABASE_CONNECTION = 2  # asyncpg opens a second one to cancel a statement
-_SILENCE = 1.0  # seconds after which a connection that has asked for nothing yet may be closed to make room
+_SILENCE = 1.0  # seconds without a request after which a connection may be closed to make room
 _TRIES = 8  # connections that are asked to make room
 _LOG_DELAY = 0.5  # seconds in which more may come to be said in one line
 _LOG_INTERVAL = 10.0  # seconds between two lines
@@ -76,7 +79,7 @@ class ConnectionLimit:
         self.maximum = maximum
         self._open: set[Client] = set()
         self._silent: dict[Client, float] = {}  # those that have asked for nothing yet, since when; longest first
-        self._idle: dict[Client, None] = {}  # those that were answered and have not asked again; longest first
+        self._idle: dict[Client, float] = {}  # those that were answered and have not asked again, since when
         self._closed = self._refused = 0
         self._next_line = 0.0
         self._line: asyncio.TimerHandle | None = None
@@ -110,7 +113,7 @@ class ConnectionLimit:
         if self._silent:
             self._silent.pop(client, None)
         self._idle.pop(client, None)
-        self._idle[client] = None
+        self._idle[client] = time.monotonic()
 
     def close(self, client: Client) -> None:
         """Count a connection no more."""
@@ -122,16 +125,27 @@ class ConnectionLimit:
         self.mark_busy(client)
 
     def _make_room(self) -> bool:
-        """Close the one that has been silent longest, or else the one that has been idle longest."""
-        for client, since in self._silent.items():
-            if since < time.monotonic() - _SILENCE and client.make_room():
-                return self._count_closed(client)
-            break  # the others have not been silent for longer
-        for client in [client for client, _ in zip(self._idle, range(_TRIES), strict=False)]:
+        """Close a connection that nobody misses, and tell whether there was one."""
+        for client in self._candidates():
             if client.make_room():
                 return self._count_closed(client)
-            self.mark_idle(client)
         return False
+
+    def _candidates(self) -> Iterator[Client]:
+        """Yield connections to close, those first that have asked for nothing for longest.
+
+        Of those that were busy a moment ago the silent come first: a flood must not cut off clients that ask.
+        """
+        quiet_since = time.monotonic() - _SILENCE
+        for waiting, latest in (
+            (self._silent, quiet_since),
+            (self._idle, quiet_since),
+            (self._silent, math.inf),
+            (self._idle, math.inf),
+        ):
+            for client, since in itertools.islice(waiting.items(), _TRIES):
+                if since <= latest:
+                    yield client
 
     def _count_closed(self, client: Client) -> bool:
         self._forget(client)

@@ -1,24 +1,17 @@
-"""Which localities are wanted: query parameters, and the conditions that they become."""
+"""The filters of localities: query parameters, their bounds and what they choose."""
 
 import re
-from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
-from sqlalchemy import ColumnElement, String, cast, func, literal_column
-from sqlalchemy.dialects.postgresql import TSQUERY
 
 from localidades_api.folding import fold
-from localidades_api.models import WORDS_OF_NAME, localities
 from localidades_api.pagination import whole_number
 
 MOST_KEYS = 500
 LONGEST_TEXT = 100  # characters that a person types; INEGI's longest name has 86
-MAX_INDEXED_WORDS = 3  # looked up in the index, the longest; names that have these are read for the others
 EVERY_STATE = range(1, 33)
-# The words of a name without their index: one that is at hand is read faster than its words are found in the country.
-WORDS_AS_READ = WORDS_OF_NAME.replace("folded", "folded || ''")
 KEYS_OF_A_STATE = 1000  # a municipio's key is its estado's, then three digits
 
 StateId = Annotated[
@@ -97,27 +90,6 @@ class LocalityFilters(BaseModel):
         folded = {"search": fold(self.search)} if self.search is not None else {}
         return tuple({**self.chosen, **folded}.items())
 
-    def conditions(self) -> list[ColumnElement[bool]]:
-        """Return what a locality must fulfil besides being of the release."""
-        columns = localities.c
-        found: list[ColumnElement[bool]] = []
-        if self.municipio_id is not None:
-            found.append(columns.municipio_id == self.municipio_id)
-        if self.estado_id is not None:
-            found.append(columns.municipio_id.between(*municipalities_of(self.estado_id)))
-        if self.clave is not None:
-            found.append(columns.clave == self.clave)
-        if self.ambito is not None:
-            found.append(columns.ambito == self.ambito)
-        if self.cvegeo is not None:
-            found.append(columns.id == func.any([int(key) for key in self.cvegeo.split(",")]))
-        if self.search is not None:
-            words = distinct_words(fold(self.search))
-            found.append(_have(WORDS_OF_NAME, words[:MAX_INDEXED_WORDS]))  # without words it matches nothing
-            if rest := words[MAX_INDEXED_WORDS:]:
-                found.append(_have(WORDS_AS_READ, rest))
-        return found
-
 
 def municipalities_of(estado_id: int) -> tuple[int, int]:
     """Return the lowest and the highest key that a municipio of an estado may have."""
@@ -127,19 +99,3 @@ def municipalities_of(estado_id: int) -> tuple[int, int]:
 def state_of(municipio_id: int) -> int:
     """Return the key of a municipio's estado."""
     return municipio_id // KEYS_OF_A_STATE
-
-
-def distinct_words(folded: str) -> list[str]:
-    """Return the words that a name must have, the longest first; who has `santa` has what begins with `san` too."""
-    words = sorted(set(folded.split()), key=lambda word: (len(word), word), reverse=True)
-    return [word for index, word in enumerate(words) if not any(one.startswith(word) for one in words[:index])]
-
-
-def prefixes(words: Iterable[str]) -> str:
-    """Write a tsquery for names that have every one of some words, each at least its beginning."""
-    return " & ".join(f"'{word}':*" for word in words)
-
-
-def _have(expression: str, words: Iterable[str]) -> ColumnElement[bool]:
-    column: ColumnElement[str] = literal_column(expression)
-    return column.bool_op("@@")(cast(cast(prefixes(words), String), TSQUERY))

@@ -10,6 +10,7 @@ from localidades_api.database import Database
 from localidades_api.filters import LocalityFilters
 from localidades_api.models import comparisons, current_release, localities, municipalities, releases, states
 from localidades_api.pagination import positions
+from localidades_api.repository.conditions import conditions
 from localidades_api.repository.positions import at_positions
 from localidades_api.repository.presence import having
 from localidades_api.schemas import CHANGE_KINDS, DEMO_RELEASE, PAGE_SIZE, Release
@@ -151,7 +152,7 @@ class CatalogueRepository:
         """Return the positions of the localities that match, in order, four bytes each, the highest byte first."""
         position = func.int4send(localities.c.position, type_=BYTEA)
         found = func.string_agg(position, aggregate_order_by(text("''::bytea"), localities.c.position), type_=BYTEA)
-        statement = select(found).where(localities.c.release_id == release.id, *filters.conditions())
+        statement = select(found).where(localities.c.release_id == release.id, *conditions(filters))
         rows = await self.database.fetch(statement, suits=having(release))
         return bytes(rows[0][0] or b"")
 

@@ -6,15 +6,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, text
 
 from localidades_api.database import Database
-from localidades_api.filters import (
-    KEYS_OF_A_STATE,
-    MAX_INDEXED_WORDS,
-    WORDS_AS_READ,
-    distinct_words,
-    municipalities_of,
-    prefixes,
-)
+from localidades_api.filters import KEYS_OF_A_STATE, municipalities_of
 from localidades_api.models import WORDS_OF_NAME
+from localidades_api.repository.conditions import MAX_INDEXED_WORDS, WORDS_AS_READ, distinct_words, prefixes
 from localidades_api.repository.presence import having
 from localidades_api.repository.sphere import EARTH_RADIUS, boxes_within, haversine
 from localidades_api.schemas import Release

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from localidades_api import __version__, health, problem_types, router
-from localidades_api.census import PREFIX, CensusHeaders
+from localidades_api.census import CensusHeaders
 from localidades_api.database import Database
 from localidades_api.downloads import Transfers
 from localidades_api.errors import ConfigurationError
@@ -24,6 +24,7 @@ from localidades_api.head_requests import HeadRequests
 from localidades_api.metrics import Snapshot, own_snapshot
 from localidades_api.openapi import describe
 from localidades_api.page_cache import PageCache
+from localidades_api.paths import PREFIX
 from localidades_api.problems import install_handlers
 from localidades_api.protection import BrowserProtection
 from localidades_api.releases import ReleaseTracker

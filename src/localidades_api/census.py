@@ -8,41 +8,15 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.errors import MethodNotAllowedError
+from localidades_api.headers import complete
+from localidades_api.paths import OPERATION, is_census
 from localidades_api.problems import problem_response
 
-PREFIX = "/api/census"
-LOCALIDADES = f"{PREFIX}/localidades/"
-_BELOW = f"{PREFIX}/"
-
-OPERATION = "localidades.operation"  # in the scope, once it is known: the name of the function that answers
-
-_CORS = {
-    "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "Allow, Catalogue-Records, Catalogue-Release, Content-Disposition, ETag,"
-    " Last-Modified, Link, Retry-After",
-}
-# Of an answer that varies by nothing but Accept.
-CENSUS_HEADERS = [
-    (name.lower().encode(), value.encode()) for name, value in {"Allow": "GET", "Vary": "Accept", **_CORS}.items()
-]
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, HEAD",
     "Access-Control-Allow-Headers": "*",
     "Access-Control-Max-Age": "86400",
 }
-
-
-def is_census(scope: Scope) -> bool:
-    """Tell whether a request is for something of the census."""
-    path: str = scope["path"]
-    return path.startswith(_BELOW) or path == PREFIX
-
-
-def complete(headers: MutableHeaders) -> None:
-    """Add to an answer's headers what holds for all of the census."""
-    headers["Allow"] = "GET"
-    headers["Vary"] = ", ".join(["Accept", *headers.getlist("Vary")])
-    headers.update(_CORS)
 
 
 class CensusHeaders:

@@ -13,7 +13,6 @@ import httptools
 from starlette.requests import Request
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from localidades_api.census import CENSUS_HEADERS
 from localidades_api.clients import TRANSPORT, bytes_unread
 from localidades_api.connection_limit import ConnectionLimit
 from localidades_api.errors import (
@@ -25,9 +24,9 @@ from localidades_api.errors import (
     UriTooLongError,
 )
 from localidades_api.framing import NothingFollowsError, announces_body, malformed
+from localidades_api.headers import CENSUS_HEADERS, on_wire
 from localidades_api.health import OPERATIONAL
 from localidades_api.metrics import TALLY
-from localidades_api.page_cache import on_wire
 from localidades_api.problems import problem_of
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from starlette_compress import CompressMiddleware, add_compress_type
 
 from localidades_api.clients import TRANSPORT, bytes_unread, client_of
 from localidades_api.errors import DatabaseUnavailableError, DownloadsFullError
-from localidades_api.head_requests import WITH_BODY
+from localidades_api.paths import WITH_BODY
 from localidades_api.repository import RecordsRepository
 from localidades_api.repository.records import COLUMNS, LineFormat
 from localidades_api.schemas import Release

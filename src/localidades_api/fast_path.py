@@ -10,13 +10,15 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from localidades_api.census import CENSUS_HEADERS, LOCALIDADES, OPERATION, CensusSender
+from localidades_api.census import CensusSender
 from localidades_api.errors import NotAcceptableError
 from localidades_api.freshness import is_fresh
+from localidades_api.headers import CENSUS_HEADERS, RawHeaders, on_wire
 from localidades_api.languages import LANGUAGES, Language, choose_language
 from localidades_api.metrics import TALLY
 from localidades_api.negotiation import choose_media_type
-from localidades_api.page_cache import PageCache, RawHeaders, Shelf, on_wire, raw_headers
+from localidades_api.page_cache import PageCache, Shelf, raw_headers
+from localidades_api.paths import LOCALIDADES, OPERATION
 from localidades_api.problems import problem_response
 from localidades_api.renderers import FORMATS, Format
 

@@ -2,7 +2,7 @@
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-WITH_BODY = "localidades.with_body"  # in the scope: False for a HEAD, which need not make what is not sent
+from localidades_api.paths import WITH_BODY
 
 
 class HeadRequests:

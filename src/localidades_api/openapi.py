@@ -7,7 +7,6 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from localidades_api.census import PREFIX
 from localidades_api.errors import (
     DatabaseUnavailableError,
     GoneError,
@@ -18,6 +17,7 @@ from localidades_api.errors import (
     NotFoundError,
 )
 from localidades_api.freshness import CACHE_CONTROL
+from localidades_api.paths import PREFIX
 from localidades_api.problems import problem_document
 from localidades_api.releases import ReleaseTracker
 from localidades_api.renderers import FORMATS

@@ -10,12 +10,13 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from localidades_api.census import CENSUS_HEADERS, LOCALIDADES
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.faults import FAULTS
 from localidades_api.freshness import freshness_headers
+from localidades_api.headers import CENSUS_HEADERS, RawHeaders, on_wire
 from localidades_api.metrics import TALLY
 from localidades_api.pagination import link_header
+from localidades_api.paths import LOCALIDADES
 from localidades_api.releases import ReleaseTracker
 from localidades_api.renderers import JSON, Format
 from localidades_api.repository import CatalogueRepository
@@ -28,8 +29,6 @@ _BULK = 48  # pages a statement, some 200 kB: in smaller ones a release is not a
 _OVERHEAD = 600  # bytes that a page takes besides its body: the Link header, objects
 _LAG = 0.1  # seconds: standbys that are no further behind have a new release before it is asked of them
 _PATIENCE = 1.2  # seconds that requests wait for a new release's pages before they see it without
-
-RawHeaders = list[tuple[bytes, bytes]]
 
 
 class StoredPage(NamedTuple):
@@ -244,11 +243,6 @@ def _store(release: Release, number: int, results: str) -> StoredPage:
     envelope = f'{{"quantity":{release.localities},"total_pages":{release.total_pages},"results":[{results}]}}'
     body = envelope.encode()
     return StoredPage(_links(release, JSON.format, number).encode(), b"%d" % len(body), body)
-
-
-def on_wire(headers: RawHeaders) -> bytes:
-    """Write headers as they go over the wire."""
-    return b"".join(b"%b: %b\r\n" % header for header in headers)
 
 
 _JSON_HEADERS = _raw(JSON.headers)

@@ -10,7 +10,7 @@ import re
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from localidades_api.census import PREFIX
+from localidades_api.paths import PREFIX
 
 _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 # Swagger UI and ReDoc write styles as they go, and ReDoc searches in a worker that it makes itself.

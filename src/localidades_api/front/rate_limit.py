@@ -14,7 +14,7 @@ from localidades_api.errors import TooManyRequestsError
 from localidades_api.fast_path import ReadyAnswer
 from localidades_api.front.layers import Layer, is_operational
 from localidades_api.front.refusals import refuse, send_ready
-from localidades_api.page_cache import on_wire
+from localidades_api.headers import on_wire
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 _NANOSECONDS = 1_000_000_000  # in a second

@@ -5,11 +5,11 @@ from functools import lru_cache
 from starlette.requests import Request
 from starlette.types import Scope, Send
 
-from localidades_api.census import complete, is_census
 from localidades_api.errors import LocalidadesError
 from localidades_api.fast_path import ReadyAnswer
+from localidades_api.headers import complete, on_wire
 from localidades_api.metrics import TALLY
-from localidades_api.page_cache import on_wire
+from localidades_api.paths import is_census
 from localidades_api.problems import problem_of
 
 _CHOOSE = (b"accept", b"accept-language")

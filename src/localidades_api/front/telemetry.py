@@ -9,12 +9,12 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
-from localidades_api.census import OPERATION
 from localidades_api.fast_path import ReadyAnswer
 from localidades_api.faults import cause
 from localidades_api.front.layers import Layer
 from localidades_api.logs import Line, RequestLog, request_id
 from localidades_api.metrics import TALLY
+from localidades_api.paths import OPERATION
 from localidades_api.settings import Settings
 
 _FAULT = 500  # the first status that is always logged, and whose answer has the request's id

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from localidades_api.census import PREFIX
+from localidades_api.paths import PREFIX
 from localidades_api.router import downloads, index, localities, parents, releases
 from localidades_api.router.answers import ERRORS, Catalogue, PageTooLargeError, show_smaller_page
 from localidades_api.router.keys import add_slashless_twins, add_trailing_slash

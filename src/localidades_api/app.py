@@ -19,7 +19,7 @@ from localidades_api.census import CensusHeaders
 from localidades_api.database import Database
 from localidades_api.downloads import Transfers
 from localidades_api.errors import ConfigurationError
-from localidades_api.gauges import Gauges
+from localidades_api.gauges import Sampler
 from localidades_api.head_requests import HeadRequests
 from localidades_api.metrics import Snapshot, own_snapshot
 from localidades_api.openapi import describe
@@ -61,8 +61,9 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         RecordsRepository(database),
         Transfers(settings.max_downloads, settings.min_download_rate),
     )
+    sampler = Sampler(database.gauges, pages.gauges, releases.gauges)
     try:
-        async with _running(pages.follow(settings.release_poll), Gauges(database, pages, releases).follow()):
+        async with _running(pages.follow(settings.release_poll), sampler.run()):
             yield
     finally:
         await selections.close()

@@ -13,9 +13,10 @@ from sqlalchemy import Executable, Row
 from sqlalchemy.exc import DBAPIError, InterfaceError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import QueuePool
 
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.metrics import TALLY
+from localidades_api.metrics import TALLY, Series
 from localidades_api.servers import Connection, Dsn, Servers
 
 _TRIES = 3  # of a SELECT, on as many connections
@@ -209,6 +210,16 @@ class Database:
                 if not self._servers.avoid(cast("Connection", driver).server):
                     raise DatabaseUnavailableError("The server has not got what is asked for yet.", is_passing=True)
                 await connection.invalidate()
+
+    def gauges(self) -> dict[Series, float]:
+        """Return how its connections are used."""
+        gauges: dict[Series, float] = {("database_waiting",): self.waiting}
+        pool = self.engine.pool
+        if isinstance(pool, QueuePool):
+            gauges["database_connections", "in_use"] = pool.checkedout()
+            gauges["database_connections", "idle"] = pool.checkedin()
+            gauges["database_connections_limit",] = pool.size()
+        return gauges
 
     async def dispose(self) -> None:
         """Close every connection."""

@@ -14,7 +14,7 @@ from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.faults import FAULTS
 from localidades_api.freshness import freshness_headers
 from localidades_api.headers import CENSUS_HEADERS, RawHeaders, on_wire
-from localidades_api.metrics import TALLY
+from localidades_api.metrics import TALLY, Series
 from localidades_api.pagination import link_header
 from localidades_api.paths import LOCALIDADES
 from localidades_api.releases import ReleaseTracker
@@ -106,11 +106,13 @@ class PageCache:
             return shelf
         return None  # a database that was made anew counts from 1 again
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """The bytes and the number of the pages that are held."""
+    def gauges(self) -> dict[Series, float]:
+        """Return how much is held."""
         shelves = self._shelves.values()
-        return sum(shelf.bytes for shelf in shelves), sum(shelf.held for shelf in shelves)
+        return {
+            ("page_cache_bytes",): sum(shelf.bytes for shelf in shelves),
+            ("page_cache_pages",): sum(shelf.held for shelf in shelves),
+        }
 
     async def page(self, release: Release, number: int) -> StoredPage:
         """Return a page, held or fetched; all who ask for it at one time share one statement."""

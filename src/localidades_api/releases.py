@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 
 from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, NotFoundError
+from localidades_api.metrics import Series
 from localidades_api.repository import CatalogueRepository, ChangeCounts, Reading
 from localidades_api.schemas import Release
 
@@ -32,7 +33,7 @@ class ReleaseTracker:
         self.newest: Release | None = None
         self.served: Release | None = None
         self.checked_at: float | None = None  # seconds of the epoch, of the last look that succeeded
-        self._in_step_at = time.time()
+        self._in_step_at = self._started_at = time.time()
 
     @property
     def lag(self) -> float:
@@ -108,6 +109,18 @@ class ReleaseTracker:
         return reading.publication < self._publication and all(
             known.get(release.id, release) == release for release in reading.every
         )
+
+    def gauges(self) -> dict[Series, float]:
+        """Return which release is served, and when the releases were last read."""
+        gauges: dict[Series, float] = {
+            # One that has just started has not been failing to read since 1970.
+            ("release_checked_timestamp_seconds",): self.checked_at or self._started_at,
+            ("release_published_timestamp_seconds",): 0,
+        }
+        if self.served:
+            gauges["release_info", self.served.name] = 1
+            gauges["release_published_timestamp_seconds",] = self.served.published_at.timestamp()
+        return gauges
 
     def serve(self, release: Release | None) -> None:
         """Give this release to every request from now on."""

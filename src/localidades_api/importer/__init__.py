@@ -13,11 +13,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.database import Database
 from localidades_api.errors import CatalogueError, InsufficientMemoryError, UncertainPublicationError
+from localidades_api.import_lock import begin_import
 from localidades_api.importer.comparisons import Comparison, compare_with_current, complete_comparisons
 from localidades_api.importer.demo import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import Table, open_table, read_table, watch_reading
 from localidades_api.importer.load import load_release, publish, settle
-from localidades_api.importer.preconditions import begin_import, refuse_published
+from localidades_api.importer.preconditions import refuse_published
 from localidades_api.importer.progress import Progress, Step
 from localidades_api.importer.retire import withdraw_demo
 from localidades_api.importer.source import RELEASE_NAME, Source, interruptible, open_source, suggest_release_name

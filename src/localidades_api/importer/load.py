@@ -18,6 +18,7 @@ from localidades_api.folding import fold
 from localidades_api.importer.progress import Progress, Step
 from localidades_api.importer.publication import set_current
 from localidades_api.importer.transform import Catalogue, Locality, Municipality, State
+from localidades_api.partitions import partition_of
 
 _CHUNK = 5000
 _SETTLING = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between looks
@@ -92,11 +93,6 @@ async def settle(connection: AsyncConnection, release_id: int) -> None:
         if (await autocommit.execute(is_settled, {"name": partition})).scalar_one_or_none() is not False:
             return
         await asyncio.sleep(pause)
-
-
-def partition_of(release_id: int) -> str:
-    """Name the table that holds the localities of a release."""
-    return f"localities_r{release_id}"
 
 
 async def _insert_release(

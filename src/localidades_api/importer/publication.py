@@ -5,7 +5,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.database import Database
 from localidades_api.errors import PublicationError
-from localidades_api.importer.preconditions import begin_import
+from localidades_api.import_lock import begin_import
 
 
 async def publish_release(database: Database, name: str) -> str | None:

@@ -16,10 +16,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.database import Database
 from localidades_api.errors import ImportRunningError, RetirementError
+from localidades_api.import_lock import IMPORT_LOCK
 from localidades_api.importer.comparisons import complete_comparisons
-from localidades_api.importer.load import partition_of
-from localidades_api.importer.preconditions import IMPORT_LOCK
 from localidades_api.importer.progress import Stage
+from localidades_api.partitions import partition_of
 from localidades_api.schemas import DEMO_RELEASE
 
 _LOCK_NOT_AVAILABLE = "55P03"

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.database import Database
 from localidades_api.errors import ImportRunningError, RoleError
-from localidades_api.importer.preconditions import IMPORT_LOCK
+from localidades_api.import_lock import IMPORT_LOCK
 from localidades_api.models import metadata, pending_seed
 
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")

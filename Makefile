@@ -27,7 +27,7 @@ test: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(TYPESCRIPT_CLIENT) $(BROWS
 faults: $(VENV)/dev.stamp ## Stop, kill, pause and part real servers under load; ARGS="--fault-seconds 60"
 	"$(BIN)/python" -m pytest tests/faults $(ARGS)
 
-lint: $(VENV)/dev.stamp ## Check style, types and the floors of the house
+lint: $(VENV)/dev.stamp ## Check style, types, layers and manifests
 	"$(BIN)/ruff" check .
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/mypy"

@@ -13,9 +13,9 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 
 from benchmarks.processes import ROOT, BenchmarkError
+from localidades_api.domain.schemas import DEMO_RELEASE
 from localidades_api.embedded import run_embedded
-from localidades_api.importer.demo import generate_demo
-from localidades_api.schemas import DEMO_RELEASE
+from localidades_api.importer.demo.generate import generate_demo
 
 _TEMPLATE = "localidades"
 

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import asyncpg
 
+from localidades_api.domain.folding import fold
 from localidades_api.embedded import run_embedded
-from localidades_api.folding import fold
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import Catalogue, Locality, Municipality, State, transform
 

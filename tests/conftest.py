@@ -23,12 +23,12 @@ from pydantic import SecretStr
 from sqlalchemy import event
 
 from localidades_api.app import create_app
-from localidades_api.database import Database
 from localidades_api.embedded import run_embedded
-from localidades_api.front import put_layers_before
 from localidades_api.importer import ImportReport, import_catalogue
-from localidades_api.importer.progress import Silent
+from localidades_api.middleware import put_layers_before
+from localidades_api.observability.progress import Silent
 from localidades_api.settings import Settings
+from localidades_api.storage.pool import Database
 from tests.catalogue import many, write_catalogue
 from tests.wire import serving
 

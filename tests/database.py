@@ -9,9 +9,9 @@ from typing import Any
 
 import asyncpg
 
-from localidades_api.database import Database
-from localidades_api.repository import CatalogueRepository
-from localidades_api.schemas import Release
+from localidades_api.domain.schemas import Release
+from localidades_api.storage.pool import Database
+from localidades_api.storage.repository import CatalogueRepository
 from tests.catalogue import Place
 
 # Make every read of a locality fail in a way that the service has no words for (22012, division by zero).

@@ -13,7 +13,7 @@ import pytest
 from pydantic_core import to_json
 
 import localidades_api
-from localidades_api.languages import lenient_translator
+from localidades_api.http.html.i18n import lenient_translator
 from tests.catalogue import many, write_catalogue
 from tests.conftest import LOCALIDADES, client_of, import_into, running_app
 from tests.wire import ask
@@ -413,7 +413,7 @@ async def test_page_refers_to_nothing_outside_and_every_link_leads_somewhere(
 
 
 async def test_style_and_scripts_refer_to_nothing_outside() -> None:
-    for file in (Path(localidades_api.__file__).parent / "static").iterdir():
+    for file in (Path(localidades_api.__file__).parent / "http" / "html" / "static").iterdir():
         text = file.read_text().replace("http://www.w3.org/2000/svg", "").replace("http://127.0.0.1:8000", "")
         assert not re.search(r"//[a-z0-9.-]+\.[a-z]|https?:|@import|innerHTML|eval\(|document\.write", text), file.name
 

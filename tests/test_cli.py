@@ -22,13 +22,13 @@ from typer.testing import CliRunner
 
 from localidades_api import __version__
 from localidades_api.cli import app
-from localidades_api.cli.endings import errors_as_sentences
-from localidades_api.cli.manual import EXIT_CODES
-from localidades_api.database import Database
+from localidades_api.cli.errors import errors_as_sentences
+from localidades_api.cli.help import EXIT_CODES
 from localidades_api.errors import ConfigurationError
 from localidades_api.importer import Step, import_catalogue
-from localidades_api.servers import Dsn
 from localidades_api.settings import PREFIX
+from localidades_api.storage.hosts import Dsn
+from localidades_api.storage.pool import Database
 from tests.catalogue import TRAPS, many, write_catalogue
 from tests.terminal import run_in_terminal
 from tests.wire import COMMAND, ROOT, ask, await_end_of_group, environment, run, serving

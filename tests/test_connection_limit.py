@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import text
 
-from localidades_api.database import Database
 from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.storage.pool import Database
 from tests.conftest import LOCALIDADES
 from tests.wire import Live, ask, environment, parse, run, serving
 

@@ -6,7 +6,13 @@ from itertools import islice, pairwise
 
 import pytest
 
-from localidades_api.importer.demo import COLUMNS, DEMO_LOCALITIES, DEMO_SHA256, ESTADOS, generate_demo
+from localidades_api.importer.demo.generate import (
+    COLUMNS,
+    DEMO_LOCALITIES,
+    DEMO_SHA256,
+    ESTADOS,
+    generate_demo,
+)
 
 REAL_ESTADOS = """
 01 Aguascalientes/Ags.; 02 Baja California/BC; 03 Baja California Sur/BCS; 04 Campeche/Camp.;

@@ -22,7 +22,7 @@ import typer
 
 from localidades_api.app import create_app
 from localidades_api.cli import app as command_line
-from localidades_api.problem_types import answerable
+from localidades_api.router.problem_types import answerable
 from localidades_api.settings import PREFIX, Settings, default_data_dir
 from tests.catalogue import Place, many, write_catalogue
 from tests.conftest import import_into, in_thread, new_database

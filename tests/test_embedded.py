@@ -18,11 +18,11 @@ import pytest
 from pydantic import SecretStr
 
 from localidades_api.embedded import binaries, find_binaries, provide_database, run_embedded
-from localidades_api.embedded import server as embedded_server
-from localidades_api.embedded.cluster import choose_account
+from localidades_api.embedded import postgres_process as embedded_server
+from localidades_api.embedded.data_directory import choose_account
 from localidades_api.errors import EmbeddedPostgresError
-from localidades_api.servers import Dsn
 from localidades_api.settings import Settings
+from localidades_api.storage.hosts import Dsn
 
 # A user of the server in a process of its own: it says the address, and stays until its input ends.
 USER = """
@@ -123,7 +123,7 @@ def find_processes(folder: Path) -> dict[str, int]:
     parents = {}
     for line in listing.stdout.splitlines():
         pid, parent, command = line.split(maxsplit=2)
-        if f" {folder}" in command and "keeper.py" in command:
+        if f" {folder}" in command and "watchdog.py" in command:
             found["keeper"] = int(pid)
         elif f" -D {folder}" in command:
             parents[int(pid)] = int(parent)

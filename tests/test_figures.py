@@ -18,7 +18,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from localidades_api.metrics import Snapshot, merge
+from localidades_api.observability.metrics import Snapshot, merge
 from tests.catalogue import many, write_catalogue
 from tests.conftest import LOCALIDADES, client_in_front_of, import_into, in_thread, running_app
 from tests.wire import Live, ask, serving

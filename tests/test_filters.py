@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localidades_api.folding import fold
+from localidades_api.domain.folding import fold
 from tests.catalogue import TRAPS, Place, write_catalogue
 from tests.conftest import (
     LOCALIDADES,

@@ -10,8 +10,8 @@ from fastapi import FastAPI
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.freshness import entity_tag, freshness_headers, is_fresh
-from localidades_api.schemas import Release
+from localidades_api.domain.schemas import Release
+from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from tests.catalogue import many, write_catalogue
 from tests.conftest import LOCALIDADES, await_release, client_of, import_into, recorded_statements, running_app
 

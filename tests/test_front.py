@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from localidades_api.errors import ConfigurationError
-from localidades_api.front.layers import Layer
-from localidades_api.front.rate_limit import RateLimit
+from localidades_api.middleware.interface import Layer
+from localidades_api.middleware.rate_limit import RateLimit
 from localidades_api.settings import read_settings
 from tests.conftest import LOCALIDADES, new_database
 from tests.wire import Live, ask, parse, send, serving

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from localidades_api.renderers import HEAVIEST
+from localidades_api.http.html.renderer import HEAVIEST
 from tests.catalogue import Place, write_catalogue
 from tests.conftest import client_of, import_into, new_database, running_app
 from tests.test_browsable import BROWSER, Page, Shown

@@ -19,9 +19,9 @@ from localidades_api.errors import CatalogueError
 from localidades_api.importer import extract
 from localidades_api.importer import source as source_module
 from localidades_api.importer.extract import open_table
-from localidades_api.importer.progress import Silent
 from localidades_api.importer.source import open_source
 from localidades_api.importer.transform import transform
+from localidades_api.observability.progress import Silent
 from tests.catalogue import TRAPS, write_catalogue
 from tests.conftest import ROOT
 from tests.fileserver import Answer, serving

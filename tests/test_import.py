@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localidades_api.database import Database
 from localidades_api.errors import (
     CatalogueError,
     ConfigurationError,
@@ -25,8 +24,9 @@ from localidades_api.errors import (
     LocalidadesError,
 )
 from localidades_api.importer import ImportReport, Step, import_catalogue
-from localidades_api.importer.progress import Silent
 from localidades_api.importer.transform import Rejected
+from localidades_api.observability.progress import Silent
+from localidades_api.storage.pool import Database
 from tests.catalogue import Place, many, write_catalogue
 from tests.conftest import ROOT, import_into, in_thread, new_database
 from tests.database import assert_nothing_left, connected, photograph, read_release, rows_of
@@ -39,7 +39,7 @@ LARGE = 6_000  # localities, enough for the observer to be told of some in the m
 # An import in a process of its own, that kills itself at a step's begin, or in the middle of COPY.
 IMPORTER = """
 import asyncio, os, signal, sys
-from localidades_api.database import Database
+from localidades_api.storage.pool import Database
 from localidades_api.importer import Step, import_catalogue
 
 url, source, moment = sys.argv[1:]

@@ -16,7 +16,7 @@ import asyncpg
 import pytest
 import typer
 
-from localidades_api.cli.endings import errors_as_sentences
+from localidades_api.cli.errors import errors_as_sentences
 from localidades_api.errors import DatabaseUnavailableError
 from tests.catalogue import many, write_catalogue
 from tests.conftest import execute

@@ -15,11 +15,17 @@ from pydantic_core import PydanticKnownError
 
 import localidades_api
 from localidades_api import errors
-from localidades_api.languages import LANGUAGES, choose_language, lenient_translator, translator
+from localidades_api.http.html.i18n import (
+    LANGUAGES,
+    choose_language,
+    lenient_translator,
+    translator,
+)
 from tests.test_browsable import ERRORS, PAGES
 from tests.test_browsable import Page as Shown
 
 PACKAGE = Path(localidades_api.__file__).parent
+HTML = PACKAGE / "http" / "html"
 OPTIONS = {"trim_blocks": "true", "lstrip_blocks": "true", "silent": "false"}  # as the environment has them
 
 
@@ -32,11 +38,11 @@ def texts_of(template: Path) -> Iterator[str]:
 
 def in_templates() -> set[str]:
     """Return every text that a template says."""
-    return {text for template in (PACKAGE / "templates").iterdir() for text in texts_of(template)}
+    return {text for template in (HTML / "templates").iterdir() for text in texts_of(template)}
 
 
 def in_catalogue() -> dict[str, str]:
-    with (files("localidades_api") / "translations" / "es.po").open("rb") as file:
+    with (files("localidades_api.http.html") / "translations" / "es.po").open("rb") as file:
         return {str(message.id): str(message.string) for message in read_po(file, abort_invalid=True) if message.id}
 
 
@@ -237,5 +243,5 @@ async def test_page_in_spanish_has_no_text_of_ours_in_english(client: httpx.Asyn
 
 
 def test_languages_are_those_of_the_catalogues() -> None:
-    kept = {path.stem for path in (PACKAGE / "translations").glob("*.po")}
+    kept = {path.stem for path in (HTML / "translations").glob("*.po")}
     assert {"en", *kept} == set(LANGUAGES)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from localidades_api.faults import Faults
-from localidades_api.logs import ConsoleFormatter, JsonFormatter
+from localidades_api.observability.faults import Faults
+from localidades_api.observability.logging import ConsoleFormatter, JsonFormatter
 from tests.conftest import LOCALIDADES, execute, out_of_reach
 from tests.database import BREAK_LOCALITIES
 from tests.wire import Answer, Live, ask, send, serving

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from localidades_api.database import Database
-from localidades_api.repository.search import NEAREST
+from localidades_api.storage.pool import Database
+from localidades_api.storage.repository.search import NEAREST
 from tests.catalogue import Place, write_catalogue
 from tests.conftest import (
     LOCALIDADES,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from localidades_api.errors import NotAcceptableError
-from localidades_api.negotiation import accept_header, choose_media_type
+from localidades_api.http.negotiation import accept_header, choose_media_type
 
 JSON, HTML, CSV = "application/json", "text/html", "text/csv"
 OFFERED = [JSON, HTML]

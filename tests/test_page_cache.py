@@ -11,10 +11,10 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localidades_api import fast_path
-from localidades_api.fast_path import FastPath
-from localidades_api.page_cache import PageCache
-from localidades_api.schemas import Locality, Page
+from localidades_api.cache.pages import PageCache
+from localidades_api.domain.schemas import Locality, Page
+from localidades_api.middleware import cached_pages
+from localidades_api.middleware.cached_pages import FastPath
 from tests.catalogue import Place, many, write_catalogue
 from tests.conftest import (
     LOCALIDADES,
@@ -227,7 +227,7 @@ async def test_pages_for_people_of_a_release_are_not_at_hand_under_the_next(
 
 
 async def test_pages_for_people_are_kept_in_a_bounded_room(warm: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast_path, "_PAGES_FOR_PEOPLE", 60_000)
+    monkeypatch.setattr(cached_pages, "_PAGES_FOR_PEOPLE", 60_000)
     path = FastPath(warm)
     async with client_of_path(path) as client:
         for language in ("en", "es"):
@@ -306,7 +306,7 @@ async def test_page_asked_for_by_many_spellings_takes_one_place(warm: FastAPI) -
 async def test_long_queries_and_headers_are_not_remembered(warm: FastAPI) -> None:
     async with fast_client_of(warm) as client:
         await client.get(LOCALIDADES)
-        memories = (fast_path._parse, fast_path._preferred, fast_path._language)
+        memories = (cached_pages._parse, cached_pages._preferred, cached_pages._language)
         before = [memory.cache_info().currsize for memory in memories]
         for number in range(20):
             long = f"{number:0300d}"

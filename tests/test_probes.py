@@ -12,8 +12,8 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from localidades_api.fast_path import ReadyAnswer
-from localidades_api.front.faults import LayerFaults
+from localidades_api.middleware.cached_pages import ReadyAnswer
+from localidades_api.middleware.faults import LayerFaults
 from tests.conftest import LOCALIDADES, client_in_front_of, execute, out_of_reach, running_app
 from tests.test_figures import eventually, value
 from tests.wire import ask, environment, run, serving

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from localidades_api.problem_types import answerable
+from localidades_api.router.problem_types import answerable
 from tests.conftest import LOCALIDADES, client_of
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}

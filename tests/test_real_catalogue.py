@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from localidades_api.database import Database
 from localidades_api.importer import ImportReport
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import Catalogue, transform
-from localidades_api.repository import CatalogueRepository
+from localidades_api.storage.pool import Database
+from localidades_api.storage.repository import CatalogueRepository
 from tests.conftest import import_into, in_thread, new_database
 
 CUTS = {"2012-06": 299_638, "2018-09": 304_363}

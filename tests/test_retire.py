@@ -15,10 +15,10 @@ import asyncpg
 import httpx
 import pytest
 
-from localidades_api.database import Database
 from localidades_api.errors import CatalogueError, ImportRunningError, RetirementError
-from localidades_api.importer.progress import Silent, Stage
-from localidades_api.importer.retire import Step, retire_release
+from localidades_api.observability.progress import Silent, Stage
+from localidades_api.releases.retire import Step, retire_release
+from localidades_api.storage.pool import Database
 from tests.catalogue import Place, many, write_catalogue
 from tests.conftest import ROOT, await_release, client_of, import_into, new_database, running_app
 from tests.database import connected, photograph, read_release, rows_of
@@ -30,8 +30,8 @@ NAMES = ("2019-01", "2020-01", "2021-01")
 # A retirement in a process of its own, that kills itself at a step's begin.
 RETIRER = """
 import asyncio, os, signal, sys
-from localidades_api.database import Database
-from localidades_api.importer.retire import retire_release
+from localidades_api.storage.pool import Database
+from localidades_api.releases.retire import retire_release
 
 url, name, moment = sys.argv[1:]
 

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 from alembic import command
 
-from localidades_api.database import Database
+from localidades_api.storage.pool import Database
 from tests.catalogue import many, write_catalogue
 from tests.conftest import alembic_config, in_thread, new_database
 from tests.database import connected

@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event
 
-from localidades_api.folding import fold
-from localidades_api.repository.conditions import distinct_words
+from localidades_api.domain.folding import fold
+from localidades_api.storage.repository.conditions import distinct_words
 from tests.catalogue import Place, write_catalogue
 from tests.conftest import (
     LOCALIDADES,

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.database import Database, already_waited
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
-from localidades_api.servers import Dsn, Servers
+from localidades_api.storage.hosts import Dsn, Servers
+from localidades_api.storage.pool import Database, already_waited
 from tests.conftest import execute
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from localidades_api.errors import CatalogueError
 from localidades_api.importer import source as source_module
-from localidades_api.importer.progress import Silent, Step
 from localidades_api.importer.source import Source, open_source, suggest_release_name
+from localidades_api.observability.progress import Silent, Step
 from tests.fileserver import Answer, serving
 
 CONTENT = bytes(range(256)) * 1_000

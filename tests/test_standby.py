@@ -17,7 +17,7 @@ import pytest
 
 from localidades_api.embedded import find_binaries
 from localidades_api.embedded.binaries import Account, clean_environment, make_reachable
-from localidades_api.embedded.cluster import choose_account
+from localidades_api.embedded.data_directory import choose_account
 from tests.conftest import LOCALIDADES, needed, reachable_folder
 from tests.wire import ROOT, ask, environment, run, serving
 

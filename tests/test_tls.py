@@ -12,10 +12,10 @@ import pytest
 from alembic import command
 from sqlalchemy import text
 
-from localidades_api.database import Database
-from localidades_api.embedded.cluster import choose_account, make_cluster
+from localidades_api.embedded.data_directory import choose_account, make_cluster
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
-from localidades_api.servers import Dsn
+from localidades_api.storage.hosts import Dsn
+from localidades_api.storage.pool import Database
 from tests.conftest import LOCALIDADES, alembic_config, import_into, in_thread, needed, reachable_folder
 from tests.faults.servers import Installation, Server, running
 from tests.wire import ask, environment, run, serving

@@ -26,11 +26,11 @@ from localidades_api.errors import CatalogueError, UncheckableError
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import transform
 from localidades_api.verification import Verification, verify_service
-from localidades_api.verification import walk as walk_module
+from localidades_api.verification import page_walk as walk_module
 from localidades_api.verification.compare import Comparison, Kind, Record, compare
 from localidades_api.verification.order import judge_order, positions_astray
+from localidades_api.verification.page_walk import PATH
 from localidades_api.verification.report import as_object, describe
-from localidades_api.verification.walk import PATH
 from tests.catalogue import many, write_catalogue
 from tests.conftest import import_into, in_thread
 from tests.fileserver import Answer

@@ -143,10 +143,10 @@ def test_worker_that_the_system_refuses_is_tried_again(two_workers: Live) -> Non
 
 
 PROGRAM = """
-from localidades_api.listeners import listen
-from localidades_api.logs import log_config
-from localidades_api.server import work
-from localidades_api.supervisor import Supervisor
+from localidades_api.server.sockets import listen
+from localidades_api.observability.logging import log_config
+from localidades_api.server.process import work
+from localidades_api.server.supervisor import Supervisor
 import logging.config
 
 logging.config.dictConfig(log_config("console", "info"))
@@ -222,7 +222,7 @@ def test_last_worker_is_not_removed(two_workers: Live) -> None:
 
 
 FAULTS = {
-    "import": ("sys.modules['localidades_api.front'] = None", "A worker ended with exit code 1"),
+    "import": ("sys.modules['localidades_api.middleware'] = None", "A worker ended with exit code 1"),
     "start": (
         "import localidades_api.app as a; a.Database = None",
         "A worker can't start (AttributeError)",

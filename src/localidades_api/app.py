@@ -14,25 +14,30 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
-from localidades_api import __version__, health, problem_types, router
-from localidades_api.census import CensusHeaders
-from localidades_api.database import Database
-from localidades_api.downloads import Transfers
+from localidades_api import __version__, router
+from localidades_api.cache.pages import PageCache
+from localidades_api.cache.positions import COMPARISON_TIMEOUT, MAX_COMPARISONS, Selections
+from localidades_api.downloads.transfer import Transfers
 from localidades_api.errors import ConfigurationError
-from localidades_api.gauges import Sampler
-from localidades_api.head_requests import HeadRequests
-from localidades_api.metrics import Snapshot, own_snapshot
-from localidades_api.openapi import describe
-from localidades_api.page_cache import PageCache
-from localidades_api.paths import PREFIX
-from localidades_api.problems import install_handlers
-from localidades_api.protection import BrowserProtection
-from localidades_api.releases import ReleaseTracker
-from localidades_api.repository import CatalogueRepository, ChangesRepository, RecordsRepository, SearchRepository
-from localidades_api.router import Catalogue
-from localidades_api.selections import COMPARISON_TIMEOUT, MAX_COMPARISONS, Selections
+from localidades_api.http.paths import PREFIX
+from localidades_api.http.problems import install_handlers
+from localidades_api.middleware.api_headers import CensusHeaders
+from localidades_api.middleware.head_requests import HeadRequests
+from localidades_api.middleware.security_headers import BrowserProtection
+from localidades_api.observability.metrics import Snapshot, own_snapshot
+from localidades_api.observability.sampler import Sampler
+from localidades_api.observability.tracing import traced_statements
+from localidades_api.releases.tracker import ReleaseTracker
+from localidades_api.router import Catalogue, probes, problem_types
+from localidades_api.router.openapi import describe
 from localidades_api.settings import Settings
-from localidades_api.tracing import traced_statements
+from localidades_api.storage.pool import Database
+from localidades_api.storage.repository import (
+    CatalogueRepository,
+    ChangesRepository,
+    RecordsRepository,
+    SearchRepository,
+)
 
 
 @contextlib.asynccontextmanager
@@ -102,9 +107,9 @@ def create_app(settings: Settings, *, collect_metrics: Callable[[], Awaitable[Sn
     )
     app.state.collect_metrics = collect_metrics
     app.include_router(router.router)
-    app.include_router(health.router)
+    app.include_router(probes.router)
     app.include_router(problem_types.router)
-    app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
+    app.mount("/static", StaticFiles(directory=Path(__file__).parent / "http" / "html" / "static"), name="static")
     app.add_api_route("/", _go_to_index, include_in_schema=False)
     install_handlers(app)
     app.add_middleware(CensusHeaders)

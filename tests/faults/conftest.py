@@ -11,7 +11,7 @@ import pytest
 from alembic import command
 
 from localidades_api.embedded.binaries import find_binaries, make_reachable
-from localidades_api.embedded.cluster import choose_account, make_cluster
+from localidades_api.embedded.data_directory import choose_account, make_cluster
 from tests.catalogue import Place, many, write_catalogue
 from tests.conftest import alembic_config, import_into, reachable_folder
 from tests.faults.servers import Installation, Server, running

@@ -16,7 +16,7 @@ from typing import Any
 import asyncpg
 
 from localidades_api.embedded.binaries import Account, clean_environment, run_as
-from localidades_api.embedded.keeper import _die_with_parent
+from localidades_api.embedded.watchdog import _die_with_parent
 
 FAST, IMMEDIATE, KILL = signal.SIGINT, signal.SIGQUIT, signal.SIGKILL
 _PATIENCE = 30.0

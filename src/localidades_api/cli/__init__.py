@@ -13,10 +13,15 @@ from typing import Annotated, NoReturn
 import typer
 
 from localidades_api import __version__
-from localidades_api.cli.endings import USAGE, Commands, errors_as_sentences
-from localidades_api.cli.manual import end_of_help
+from localidades_api.cli.console import (
+    print_json,
+    print_report,
+    print_text,
+    watch_import,
+)
+from localidades_api.cli.errors import USAGE, Commands, errors_as_sentences
+from localidades_api.cli.help import end_of_help
 from localidades_api.cli.releases import releases
-from localidades_api.console import print_json, print_report, print_text, watch_import
 
 app = typer.Typer(
     cls=Commands,
@@ -64,9 +69,9 @@ def serve(
     """Serve the catalogue over HTTP."""
     signal.signal(signal.SIGTERM, _end)
     with errors_as_sentences():
-        from localidades_api.cli.runs import print_where_to_look, ready_database  # noqa: PLC0415  # see above
-        from localidades_api.listeners import listen  # noqa: PLC0415  # see above
-        from localidades_api.server import run_server  # noqa: PLC0415  # see above
+        from localidades_api.cli.tasks import print_where_to_look, ready_database  # noqa: PLC0415  # see above
+        from localidades_api.server.process import run_server  # noqa: PLC0415  # see above
+        from localidades_api.server.sockets import listen  # noqa: PLC0415  # see above
         from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
 
         settings = read_settings()
@@ -74,10 +79,10 @@ def serve(
             listeners = stack.enter_context(listen(host, port, workers=workers))
             shared = [stack.enter_context(listen(host, one))[0] for one in filter(None, [settings.operations_port])]
             url = stack.enter_context(ready_database(settings, watch=True))
-            # Worker processes read their settings from the environment, as this one did.
+            # Worker processes read their settings from the environment, and so does this one where it is the only one.
             os.environ["DATABASE_URL"] = url
             print_where_to_look(url, settings, listeners[0].getsockname())
-            run_server([[listener, *shared] for listener in listeners], settings)
+            run_server([[listener, *shared] for listener in listeners], read_settings())
 
 
 @app.command(
@@ -92,7 +97,7 @@ def migrate(
 ) -> None:
     """Bring the database's tables to this version, and load a catalogue where there is none."""
     with errors_as_sentences():
-        from localidades_api.cli.runs import run_migrations  # noqa: PLC0415  # see above
+        from localidades_api.cli.tasks import run_migrations  # noqa: PLC0415  # see above
 
         run_migrations(print_text, seed=not no_seed)
 
@@ -117,7 +122,7 @@ def import_(
     """Import a catalogue and publish it as the current release, while the service keeps answering."""
     os.nice(19)  # on a machine that both share, requests come first
     with errors_as_sentences():
-        from localidades_api.cli.runs import report_as_object, run_import  # noqa: PLC0415  # see above
+        from localidades_api.cli.tasks import report_as_object, run_import  # noqa: PLC0415  # see above
 
         report = run_import(source, release=release, dry_run=dry_run, allow_shrink=allow_shrink, keep_demo=keep_demo)
         if as_json:
@@ -138,7 +143,7 @@ def roles(
 ) -> None:
     """Make the database's two roles, or bring them up to date; DATABASE_URL names who may, and no password is set."""
     with errors_as_sentences():
-        from localidades_api.cli.runs import describe_roles, run_roles  # noqa: PLC0415  # see above
+        from localidades_api.cli.tasks import describe_roles, run_roles  # noqa: PLC0415  # see above
 
         print_text(describe_roles(run_roles(reader=reader, importer=importer), reader, importer))
 

@@ -4,16 +4,16 @@ from typing import Annotated
 
 import typer
 
-from localidades_api.cli.endings import errors_as_sentences
-from localidades_api.cli.manual import end_of_help
-from localidades_api.console import print_json, print_table, print_text
+from localidades_api.cli.console import print_json, print_table, print_text
+from localidades_api.cli.errors import errors_as_sentences
+from localidades_api.cli.help import end_of_help
 
 releases = typer.Typer()
 
 
 def _complete_name(incomplete: str) -> list[str]:
     """Return the releases that are not the current one; a database that does not answer completes nothing."""
-    from localidades_api.cli.runs import run_releases  # noqa: PLC0415  # completion of all else needs none of it
+    from localidades_api.cli.tasks import run_releases  # noqa: PLC0415  # completion of all else needs none of it
     from localidades_api.settings import read_settings  # noqa: PLC0415  # as above
 
     try:
@@ -37,7 +37,7 @@ def list_(
     if context.invoked_subcommand is not None:
         return
     with errors_as_sentences():
-        from localidades_api.cli.runs import releases_as_object, run_releases, tabulate  # noqa: PLC0415  # see `cli`
+        from localidades_api.cli.tasks import releases_as_object, run_releases, tabulate  # noqa: PLC0415  # see `cli`
 
         every, current = run_releases()
         if as_json:
@@ -58,7 +58,7 @@ def publish(
 ) -> None:
     """Make a release the current one again, as after a bad one was published; nothing is removed."""
     with errors_as_sentences():
-        from localidades_api.cli.runs import run_publication  # noqa: PLC0415  # see `cli`
+        from localidades_api.cli.tasks import run_publication  # noqa: PLC0415  # see `cli`
 
         previous = run_publication(name)
         if as_json:
@@ -77,7 +77,7 @@ def retire(
 ) -> None:
     """Remove an old release for good, while the others are read; also finish what an interrupted run has left."""
     with errors_as_sentences():
-        from localidades_api.cli.runs import run_retirement  # noqa: PLC0415  # see `cli`
+        from localidades_api.cli.tasks import run_retirement  # noqa: PLC0415  # see `cli`
 
         for gone in run_retirement(name):
             print_text(f"Release {gone} is retired.")

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from localidades_api.embedded.binaries import find_binaries
+from localidades_api.embedded.postgres_process import run_embedded
 from localidades_api.embedded.restart import restarted_when_dead
-from localidades_api.embedded.server import run_embedded
 from localidades_api.settings import Settings
 
 __all__ = ["find_binaries", "provide_database", "run_embedded"]

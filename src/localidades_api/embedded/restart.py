@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from localidades_api.embedded.server import Launch, find_running, is_kept, start_or_attach
+from localidades_api.embedded.postgres_process import (
+    Launch,
+    find_running,
+    is_kept,
+    start_or_attach,
+)
 from localidades_api.errors import EmbeddedPostgresError
 
 _log = logging.getLogger(__name__)

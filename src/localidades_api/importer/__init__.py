@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.database import Database
+from localidades_api.domain.schemas import DEMO_RELEASE
 from localidades_api.errors import CatalogueError, InsufficientMemoryError, UncertainPublicationError
-from localidades_api.import_lock import begin_import
-from localidades_api.importer.comparisons import Comparison, compare_with_current, complete_comparisons
-from localidades_api.importer.demo import DEMO_LOCALITIES, generate_demo
+from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import Table, open_table, read_table, watch_reading
 from localidades_api.importer.load import load_release, publish, settle
 from localidades_api.importer.preconditions import refuse_published
-from localidades_api.importer.progress import Progress, Step
-from localidades_api.importer.retire import withdraw_demo
 from localidades_api.importer.source import RELEASE_NAME, Source, interruptible, open_source, suggest_release_name
 from localidades_api.importer.transform import Catalogue, Rejected, transform
-from localidades_api.schemas import DEMO_RELEASE
+from localidades_api.observability.progress import Progress, Step
+from localidades_api.releases.comparison import Comparison, compare_with_current, complete_comparisons
+from localidades_api.releases.retire import withdraw_demo
+from localidades_api.storage.import_lock import begin_import
+from localidades_api.storage.pool import Database
 
 __all__ = ["ImportReport", "Progress", "Step", "import_catalogue"]
 

@@ -20,7 +20,7 @@ from typing import IO
 
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.archive import open_text
-from localidades_api.importer.progress import Counting
+from localidades_api.observability.progress import Counting
 
 # What a file that is no catalogue can make the importer hold in memory.
 MAX_LINES = 4_000_000

@@ -13,12 +13,12 @@ import asyncpg
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from localidades_api.domain.folding import fold
 from localidades_api.errors import CatalogueError
-from localidades_api.folding import fold
-from localidades_api.importer.progress import Progress, Step
-from localidades_api.importer.publication import set_current
 from localidades_api.importer.transform import Catalogue, Locality, Municipality, State
-from localidades_api.partitions import partition_of
+from localidades_api.observability.progress import Progress, Step
+from localidades_api.releases.publish import set_current
+from localidades_api.storage.partitions import partition_of
 
 _CHUNK = 5000
 _SETTLING = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between looks

@@ -2,9 +2,9 @@
 
 from sqlalchemy import text
 
-from localidades_api.database import Database
 from localidades_api.importer import ImportReport, import_catalogue
-from localidades_api.importer.progress import Progress
+from localidades_api.observability.progress import Progress
+from localidades_api.storage.pool import Database
 
 UNNAMED = "seed"  # a file whose name tells no date: a migration can't ask for one
 

@@ -14,10 +14,10 @@ from threading import Timer, current_thread, main_thread
 from typing import IO, TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
 
+from localidades_api.domain.schemas import DEMO_RELEASE
 from localidades_api.errors import CatalogueError
-from localidades_api.importer.demo import DEMO_SHA256
-from localidades_api.importer.progress import Counting, Progress, Step
-from localidades_api.schemas import DEMO_RELEASE
+from localidades_api.importer.demo.generate import DEMO_SHA256
+from localidades_api.observability.progress import Counting, Progress, Step
 
 if TYPE_CHECKING:
     import httpx

@@ -9,8 +9,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from localidades_api.errors import CatalogueError
-from localidades_api.importer.extract import COLUMNS, Layout, Table, split_line, split_lines
-from localidades_api.importer.values import (
+from localidades_api.importer.cells import (
     NO_DATA,
     Memo,
     RowError,
@@ -24,6 +23,7 @@ from localidades_api.importer.values import (
     read_name,
     read_text,
 )
+from localidades_api.importer.extract import COLUMNS, Layout, Table, split_line, split_lines
 
 _LAST_STATE = 32
 _COUNTS = ("POB_TOTAL", "POB_MASCULINA", "POB_FEMENINA", "TOTAL DE VIVIENDAS HABITADAS")

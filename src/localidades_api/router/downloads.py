@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from localidades_api.downloads import FILE_TYPES, has_parquet, write_lines
+from localidades_api.domain.schemas import Problem
+from localidades_api.downloads.transfer import FILE_TYPES, has_parquet, write_lines
 from localidades_api.errors import NotAcceptableError
-from localidades_api.freshness import entity_tag, freshness_headers, is_fresh
-from localidades_api.negotiation import accept_header, choose_media_type
-from localidades_api.router.answers import ReadFrom
-from localidades_api.router.queries import STRICT, DownloadFormat, DownloadQuery
-from localidades_api.schemas import Problem
+from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.router.params import STRICT, DownloadFormat, DownloadQuery
+from localidades_api.router.responses import ReadFrom
 
 router = APIRouter(prefix="/localidades")
 
@@ -55,7 +55,7 @@ async def download_localities(
     name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}.{FILE_TYPES[format_].extension}"
     headers |= {"Content-Disposition": f'attachment; filename="{name}"', "Catalogue-Records": str(len(places))}
     if format_ == "parquet":
-        from localidades_api.parquet import write_parquet  # noqa: PLC0415  # needs an extra
+        from localidades_api.downloads.parquet import write_parquet  # noqa: PLC0415  # needs an extra
 
         chunks = write_parquet(catalogue.records, release, places)
     else:

@@ -5,9 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from localidades_api.router.answers import Exchange, ReadFrom
-from localidades_api.router.queries import STRICT, ReleaseQuery
-from localidades_api.schemas import Index, Release, Resources, Totals
+from localidades_api.domain.schemas import (
+    Index,
+    Release,
+    Resources,
+    Totals,
+)
+from localidades_api.router.params import STRICT, ReleaseQuery
+from localidades_api.router.responses import Exchange, ReadFrom
 
 router = APIRouter()
 

@@ -7,18 +7,10 @@ from fastapi import APIRouter, Path, Query, Request
 from sqlalchemy import Row
 from starlette.responses import Response
 
-from localidades_api.folding import fold
-from localidades_api.models import localities
-from localidades_api.page_cache import raw_freshness, raw_headers
-from localidades_api.pagination import whole_number
-from localidades_api.renderers import JSON
-from localidades_api.repository.search import Scope
-from localidades_api.router import pages
-from localidades_api.router.answers import LISTED, Catalogue, Exchange, Paging, ReadFrom, envelope_bytes
-from localidades_api.router.keys import NO_KEY, answer_by_key, leave_out_blanks
-from localidades_api.router.parents import describe_state
-from localidades_api.router.queries import STRICT, LocalitiesQuery, NearestQuery, ReleaseQuery, SuggestQuery
-from localidades_api.schemas import (
+from localidades_api.cache.pages import raw_freshness, raw_headers
+from localidades_api.domain.folding import fold
+from localidades_api.domain.pagination import whole_number
+from localidades_api.domain.schemas import (
     PAGE_SIZE,
     Found,
     Locality,
@@ -28,6 +20,27 @@ from localidades_api.schemas import (
     Release,
     Suggestion,
 )
+from localidades_api.http.html.renderer import JSON
+from localidades_api.router import html_context
+from localidades_api.router.areas import describe_state
+from localidades_api.router.by_key import NO_KEY, answer_by_key, leave_out_blanks
+from localidades_api.router.params import (
+    STRICT,
+    LocalitiesQuery,
+    NearestQuery,
+    ReleaseQuery,
+    SuggestQuery,
+)
+from localidades_api.router.responses import (
+    LISTED,
+    Catalogue,
+    Exchange,
+    Paging,
+    ReadFrom,
+    envelope_bytes,
+)
+from localidades_api.storage.models import localities
+from localidades_api.storage.repository.search import Scope
 
 router = APIRouter(prefix="/localidades")
 router.add_api_route("/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
@@ -60,7 +73,7 @@ async def list_localities(
         answer = Response(page.body)
         answer.raw_headers = raw_headers(raw_freshness(release), page)
         return answer
-    context = await pages.of_localities(catalogue, release, query, page.body)
+    context = await html_context.of_localities(catalogue, release, query, page.body)
     return exchange.answer("localities.html", "Localidades", page.body, paging, **context)
 
 
@@ -73,7 +86,7 @@ async def _list_chosen(exchange: Exchange, query: LocalitiesQuery, catalogue: Ca
     places = [positions[index] for index in paging.places]
     results = await catalogue.repository.list_places(exchange.release, places) if places else ""
     body = envelope_bytes(paging, results)
-    context = await pages.of_localities(catalogue, exchange.release, query, body) if exchange.for_people else {}
+    context = await html_context.of_localities(catalogue, exchange.release, query, body) if exchange.for_people else {}
     return exchange.answer("localities.html", "Localidades", body, paging, **context)
 
 
@@ -123,7 +136,7 @@ async def get_locality(
     """Show a locality with every column of the catalogue, its municipio and its estado."""
 
     async def context(release: Release, content: Mapping[str, Any]) -> dict[str, Any]:
-        return await pages.of_locality(catalogue, release, content, _near)
+        return await html_context.of_locality(catalogue, release, content, _near)
 
     get = catalogue.repository.get_locality
     return await answer_by_key(

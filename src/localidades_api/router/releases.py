@@ -11,16 +11,35 @@ from pydantic_core import to_json
 from sqlalchemy import Row
 from starlette.responses import Response
 
-from localidades_api.downloads import FILE_TYPES, NDJSON
+from localidades_api.domain.schemas import (
+    CHANGE_KINDS,
+    LocalityChange,
+    Page,
+    PublishedRelease,
+    Release,
+)
+from localidades_api.downloads.transfer import FILE_TYPES, NDJSON
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.freshness import is_fresh
-from localidades_api.negotiation import accept_header, choose_media_type
-from localidades_api.renderers import FORMATS, Format
-from localidades_api.router import pages
-from localidades_api.router.answers import LISTED, Catalogue, Exchange, Paging, ReadFrom, envelope
-from localidades_api.router.keys import leave_out_blanks
-from localidades_api.router.queries import STRICT, ChangesQuery, ReleaseName, ReleaseQuery, ReleasesQuery
-from localidades_api.schemas import CHANGE_KINDS, LocalityChange, Page, PublishedRelease, Release
+from localidades_api.http.caching import is_fresh
+from localidades_api.http.html.renderer import FORMATS, Format
+from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.router import html_context
+from localidades_api.router.by_key import leave_out_blanks
+from localidades_api.router.params import (
+    STRICT,
+    ChangesQuery,
+    ReleaseName,
+    ReleaseQuery,
+    ReleasesQuery,
+)
+from localidades_api.router.responses import (
+    LISTED,
+    Catalogue,
+    Exchange,
+    Paging,
+    ReadFrom,
+    envelope,
+)
 
 router = APIRouter(prefix="/releases")
 router.add_api_route("/{name}/changes/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
@@ -38,7 +57,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     if exchange.holds:
         return exchange.not_modified(paging)
     results = [PublishedRelease.of(every[index], exchange.release).model_dump() for index in paging.places]
-    context = pages.of_releases(catalogue, results) if exchange.for_people else {}
+    context = html_context.of_releases(catalogue, results) if exchange.for_people else {}
     return exchange.answer("releases.html", "Releases", envelope(paging, results), paging, **context)
 
 

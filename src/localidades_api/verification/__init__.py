@@ -6,14 +6,14 @@ Nothing here touches a database: it checks any service with the contract of the 
 from dataclasses import dataclass
 from typing import Protocol
 
-from localidades_api.importer.demo import DEMO_LOCALITIES, generate_demo
+from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import open_table, read_table, watch_reading
-from localidades_api.importer.progress import Counting, Stage
-from localidades_api.importer.progress import Step as ImportStep
 from localidades_api.importer.source import Source, open_source
 from localidades_api.importer.transform import Catalogue, transform
+from localidades_api.observability.progress import Counting, Stage
+from localidades_api.observability.progress import Step as ImportStep
 from localidades_api.verification.compare import Comparison, Record, compare
-from localidades_api.verification.walk import Service, Walk, walk_list
+from localidades_api.verification.page_walk import Service, Walk, walk_list
 
 __all__ = ["Progress", "Step", "Verification", "verify_service"]
 

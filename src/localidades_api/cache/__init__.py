@@ -1,0 +1,1 @@
+"""What is held in memory of the release that is served."""

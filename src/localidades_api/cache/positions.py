@@ -1,0 +1,120 @@
+"""What a filter or a comparison chooses of a release, found once and kept as a row of numbers.
+
+A release never changes, so neither does what is chosen of it: with the positions at hand every page of a filtered list
+costs what its first does, and its totals are known (decision 0008). A comparison of two whole releases may take longer
+than a request: it goes on for whoever asks next, so that each is paid for once (decision 0018).
+"""
+
+import asyncio
+import logging
+import sys
+from array import array
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+
+from cachetools import LRUCache
+
+from localidades_api.domain.filters import EVERY_STATE, LocalityFilters
+from localidades_api.domain.schemas import Release
+from localidades_api.errors import ComparisonRunningError
+from localidades_api.storage.pool import already_waited
+from localidades_api.storage.repository import CatalogueRepository, ChangesRepository
+
+_log = logging.getLogger(__name__)
+
+MAX_COMPARISONS = 2  # that a worker makes at one time: each keeps a processor of the database busy
+COMPARISON_TIMEOUT = 60.0  # seconds: two whole catalogues take one or two, on a busy machine a few times that
+_LIMIT = 16 * 1024**2  # bytes: a dozen of the largest there can be, thousands of usual ones
+_OVERHEAD = 400  # bytes that one takes besides its numbers: key, objects
+
+
+class Selections:
+    """Keeps the numbers that were used last, up to a limit of bytes; all who want some at one time share a search.
+
+    `timeout` is the number of seconds for which a request waits for a comparison.
+    """
+
+    def __init__(
+        self, repository: CatalogueRepository, changes: ChangesRepository, timeout: float, limit: int = _LIMIT
+    ) -> None:
+        self._repository = repository
+        self._changes = changes
+        self._timeout = timeout
+        self._slots = asyncio.Semaphore(MAX_COMPARISONS)
+        self._kept: LRUCache[Hashable, array[int]] = LRUCache(limit, getsizeof=_size)
+        self._finding: dict[Hashable, asyncio.Task[array[int]]] = {}
+
+    async def choose(self, release: Release, filters: LocalityFilters) -> Sequence[int]:
+        """Return the positions of the localities that filters choose, in order."""
+        if not filters.key:
+            return range(1, release.localities + 1)
+        return await self._find((release, filters.key), lambda: self._repository.find_positions(release, filters))
+
+    async def compare(self, old: Release, new: Release) -> "array[int]":
+        """Return what changed between two releases: pairs of a kind's number and a key, in this order.
+
+        Raises ComparisonRunningError where it is not there in time: it goes on, or others had every slot.
+        """
+        key = (new, old)
+        try:
+            async with asyncio.timeout(self._timeout - already_waited.get()):
+                if not self._is_known(key):
+                    await self._slots.acquire()
+                    if self._is_known(key):
+                        self._slots.release()
+                    else:
+                        finding = self._start(key, lambda: self._changes.find_changes(old, new))
+                        finding.add_done_callback(self._end_comparison)
+                return await self._find(key, lambda: self._changes.find_changes(old, new))
+        except TimeoutError:
+            raise ComparisonRunningError from None
+
+    def _end_comparison(self, finding: "asyncio.Task[array[int]]") -> None:
+        self._slots.release()
+        if not finding.cancelled() and (error := finding.exception()):
+            _log.warning("Two releases could not be compared: %s", error)  # there may be nobody left to be told
+
+    async def close(self) -> None:
+        """Give up what is still looked for."""
+        for finding in (unfinished := list(self._finding.values())):
+            finding.cancel()
+        await asyncio.gather(*unfinished, return_exceptions=True)
+
+    async def foresee(self, release: Release) -> None:
+        """Find the large choices that a form begins with, so that nobody waits for them: 2.4 MB of a whole country."""
+        for filters in _FORESEEN:
+            await self.choose(release, filters)
+
+    async def _find(self, key: Hashable, fetch: Callable[[], Awaitable[bytes]]) -> "array[int]":
+        """Return the numbers of a key, which `fetch` returns as four bytes each, the highest first."""
+        kept: array[int] | None = self._kept.get(key)
+        if kept is not None:
+            return kept
+        finding = self._finding.get(key) or self._start(key, fetch)
+        return await asyncio.shield(finding)  # one who hangs up does not take it from the others
+
+    def _is_known(self, key: Hashable) -> bool:
+        return key in self._kept or key in self._finding
+
+    def _start(self, key: Hashable, fetch: Callable[[], Awaitable[bytes]]) -> "asyncio.Task[array[int]]":
+        finding = self._finding[key] = asyncio.create_task(self._fetch(key, fetch))
+        finding.add_done_callback(lambda _: self._finding.pop(key))
+        return finding
+
+    async def _fetch(self, key: Hashable, fetch: Callable[[], Awaitable[bytes]]) -> "array[int]":
+        numbers = array("i", await fetch())
+        if sys.byteorder == "little":
+            numbers.byteswap()
+        if _size(numbers) <= self._kept.maxsize:
+            self._kept[key] = numbers
+        return numbers
+
+
+_FORESEEN = (
+    LocalityFilters(ambito="U"),
+    LocalityFilters(ambito="R"),
+    *(LocalityFilters(estado_id=state) for state in EVERY_STATE),
+)
+
+
+def _size(numbers: "array[int]") -> int:
+    return len(numbers) * numbers.itemsize + _OVERHEAD

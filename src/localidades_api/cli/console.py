@@ -1,0 +1,226 @@
+"""What a command says: results to stdout, for programs too; progress, reports and errors to stderr, for people."""
+
+import errno
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID, TextColumn
+from rich.table import Column, Table
+from rich.text import Text
+
+from localidades_api.errors import OutputError, ReaderGoneError
+
+if TYPE_CHECKING:  # loading the importer takes longer than most of what a command line is asked
+    from localidades_api.importer import ImportReport
+    from localidades_api.observability.progress import Stage
+
+_SHOWN_REJECTIONS = 20
+_PIPE_WIDTH = 200  # what another program reads is not cut at the width of a terminal that is not there
+_MEGABYTE = 1e6
+
+
+class _Remarks(Console):
+    """The console of stderr: what can't be written there is lost, and the command goes on."""
+
+    def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401  # rich's signature
+        try:
+            super().print(*objects, **options)
+        except OSError:
+            self.on_broken_pipe()
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        _forsake(sys.stderr)
+
+
+console = _Remarks(stderr=True, highlight=False, soft_wrap=True)
+
+
+def _forsake(stream: IO[str] | None) -> None:
+    """Send what is left of a stream to nowhere, so that the interpreter's end does not stumble over it."""
+    if stream is not None:
+        with suppress(OSError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123  # a device
+            os.dup2(nowhere.fileno(), stream.fileno())
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Turn what stdout refuses while something is written there into OutputError, or ReaderGoneError."""
+    try:
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))  # noqa: TRY301  # as if it had been tried
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        _forsake(sys.stdout)
+        raise ReaderGoneError("Nobody reads the output any more.") from error
+    except OSError as error:
+        _forsake(sys.stdout)
+        raise OutputError(f"The output can't be written ({error.strerror}): send it elsewhere.") from error
+
+
+def print_text(text: str) -> None:
+    """Write lines to stdout as they are."""
+    with writing():
+        sys.stdout.write(f"{text}\n")
+
+
+def print_json(document: object, *, indent: int | None = None) -> None:
+    """Write one JSON document to stdout, in UTF-8 whatever the locale (RFC 8259 §8.1)."""
+    with writing():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(json.dumps(document, ensure_ascii=False, indent=indent).encode() + b"\n")
+
+
+def print_table(table: Table) -> None:
+    """Write a table to stdout."""
+    width = None if sys.stdout is not None and sys.stdout.isatty() else _PIPE_WIDTH
+    with writing():
+        Console(highlight=False, width=width).print(table)
+
+
+def print_error(sentence: str) -> None:
+    """Write a sentence to stderr, on one line and with nothing that a terminal would obey."""
+    plain = "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(sentence.split()))
+    console.print(Text.assemble(("error:", "red"), f" {plain}"))
+
+
+@contextmanager
+def watch_import() -> "Iterator[_Lines | _Bar]":
+    """Lend an observer that shows an import, or a check, as it goes: a moving bar on a terminal, else plain lines."""
+    # rich takes FORCE_COLOR for a terminal; colours may be wished for in a file, a bar that moves is never.
+    if not (console.is_interactive and console.file.isatty()):
+        lines = _Lines()
+        yield lines
+        return
+    counter = _Counter()
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None), _Figures(counter))
+    with Progress(*columns, console=console, transient=True, expand=True) as progress:
+        yield _Bar(progress, counter)
+
+
+class _Counter:
+    """The amount, rate and remaining time of the present step."""
+
+    def __init__(self) -> None:
+        self.stage: Stage | None = None
+        self.amount = 0
+        self.total: int | None = None
+        self._began = time.perf_counter()
+
+    def begin(self, stage: "Stage") -> None:
+        self.stage, self.amount, self.total, self._began = stage, 0, None, time.perf_counter()
+
+    def expect(self, amount: int) -> None:
+        self.total = amount if amount > 0 else None
+
+    def advance(self, amount: int) -> None:
+        self.amount += amount
+
+    def describe(self) -> str:
+        """Return the amount and rate; of the total, and with the time that is left, while it is known."""
+        unit = self.stage.unit if self.stage else ""
+        scale, shown, form = (_MEGABYTE, "MB", ",.1f") if unit == "bytes" else (1, unit, ",.0f")
+        rate = self.amount / max(time.perf_counter() - self._began, 1e-6)
+        of_total, left = "", ""
+        if self.total is not None and self.amount < self.total:
+            of_total = f" of {self.total / scale:{form}}"
+            left = f", {_clock((self.total - self.amount) / rate)} left" if self.amount else ""
+        return f"{self.amount / scale:{form}}{of_total} {shown} ({rate / scale:{form}}{' MB' * (scale > 1)}/s){left}"
+
+    @property
+    def elapsed(self) -> str:
+        """The time that the step has taken so far."""
+        return _clock(time.perf_counter() - self._began)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+class _Lines:
+    """A line when a step begins, and one with its amount and rate when it ends."""
+
+    def __init__(self) -> None:
+        self._counter = _Counter()
+
+    def begin(self, stage: "Stage") -> None:
+        self.end()
+        self._counter.begin(stage)
+        console.print(stage.value, markup=False)
+
+    def end(self) -> None:
+        if self._counter.amount:
+            self._counter.total = None
+            console.print(f"  {self._counter.describe()}", markup=False)
+
+    def expect(self, amount: int) -> None:
+        """Ignore it: the line comes when all is there."""
+
+    def advance(self, amount: int) -> None:
+        self._counter.advance(amount)
+
+
+class _Figures(ProgressColumn):
+    """The counter, or of a step that nothing is counted of, its time; as they are when the line is drawn."""
+
+    def __init__(self, counter: _Counter) -> None:
+        super().__init__(Column(no_wrap=True))  # the bar gives way
+        self._counter = counter
+
+    def render(self, task: Task) -> Text:  # noqa: ARG002  # rich's signature
+        return Text(self._counter.describe() if self._counter.amount else self._counter.elapsed)
+
+
+class _Bar:
+    """A line of the terminal that moves."""
+
+    def __init__(self, progress: Progress, counter: _Counter) -> None:
+        self._progress = progress
+        self._counter = counter
+        self._task: TaskID = progress.add_task("", total=None)
+
+    def begin(self, stage: "Stage") -> None:
+        self._counter.begin(stage)
+        self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(stage.value, total=None)
+
+    def expect(self, amount: int) -> None:
+        self._counter.expect(amount)
+
+    def advance(self, amount: int) -> None:
+        self._counter.advance(amount)
+        self._progress.update(self._task, completed=self._counter.amount, total=self._counter.total)
+
+
+def print_report(report: "ImportReport", *, dry_run: bool = False) -> None:
+    """Print what an import did, and the first rows that it rejected."""
+    comparison = report.comparison
+    verb = "would publish" if dry_run else "published"
+    lines = [
+        f"{verb} release {report.release} in {report.seconds:.1f} s: {report.localities:,} localities"
+        f" in {report.municipalities:,} municipios, {report.states} estados",
+    ]
+    if comparison.previous is not None:
+        lines.append(
+            f"compared with {comparison.previous}: {comparison.added:,} added, {comparison.removed:,} removed,"
+            f" {comparison.renamed:,} renamed, {comparison.relocated:,} relocated,"
+            f" {comparison.updated:,} updated"
+        )
+    if report.demo_retired:
+        lines.append(
+            f"the demo {'would be' if dry_run else 'is'} retired, for its places are invented; see --keep-demo"
+        )
+    lines.append(f"{len(report.rejected):,} rows rejected, {report.withdrawn:,} withdrawn localities left out")
+    lines += [f"  line {line}: {reason}" for line, reason in report.rejected[:_SHOWN_REJECTIONS]]
+    if len(report.rejected) > _SHOWN_REJECTIONS:
+        lines.append(f"  and {len(report.rejected) - _SHOWN_REJECTIONS:,} more")
+    console.print("\n".join(lines), markup=False)

@@ -1,0 +1,154 @@
+"""How a command ends: every error becomes a sentence on stderr and an exit code, none a traceback."""
+
+import errno
+import gc
+import io
+import logging
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from threading import Event, current_thread, main_thread
+from types import FrameType
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from localidades_api.cli.console import console, print_error, writing
+from localidades_api.errors import InsufficientMemoryError, LocalidadesError, OutputError, ReaderGoneError
+
+FAILED = 1
+USAGE = 2  # and where `verify` can't compare, for its 1 is taken
+UNWRITTEN = 74  # EX_IOERR of sysexits.h
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+READER_GONE = 141  # 128 + SIGPIPE
+TERMINATED = 143  # 128 + SIGTERM
+_UNKNOWN_COLUMN = "42703"
+
+
+class Commands(TyperGroup):
+    """The command line as a whole: what Typer itself refuses ends as what a command refuses."""
+
+    def main(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  # Typer's signature
+        """Run a command and end the process with its exit code."""
+        alone = options.get("standalone_mode", True)
+        options["standalone_mode"] = False
+        if not alone:
+            return super().main(*args, **options)
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # a name may have a letter that the locale lacks
+                stream.reconfigure(errors="backslashreplace")
+        # What goes wrong below a command is its own to tell, not the event loop's.
+        logging.getLogger("asyncio").addHandler(logging.NullHandler())
+        with _unwinding_at_sigterm() as terminated:
+            try:
+                self._run(*args, **options)
+            except SystemExit as ended:
+                if terminated.is_set() and ended.code == INTERRUPTED:
+                    sys.exit(TERMINATED)
+                raise
+
+    def _run(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ANN401  # as above
+        try:
+            with errors_as_sentences(), writing() if sys.stdout else nullcontext():  # help and completion write too
+                sys.exit(super().main(*args, **options) or 0)
+        except TyperException as error:
+            _print_usage_error(error)
+            sys.exit(error.exit_code)
+        except typer.Exit as ended:
+            sys.exit(ended.exit_code)
+        except SystemExit as ended:
+            # Typer and rich end with 1 where nobody reads what they write.
+            sys.exit(READER_GONE if isinstance(ended.__context__, BrokenPipeError) else ended.code)
+
+
+@contextmanager
+def _unwinding_at_sigterm() -> Iterator[Event]:
+    """Have SIGTERM do what Ctrl-C does, so that what was opened is closed; lend what tells that it came."""
+    terminated = Event()
+
+    def interrupt(signum: int, frame: FrameType | None) -> None:
+        terminated.set()
+        handler = signal.getsignal(signal.SIGINT)  # while asyncio runs, one of its own that cancels the task
+        if not callable(handler):
+            raise KeyboardInterrupt
+        handler(signum, frame)
+
+    if current_thread() is not main_thread():
+        yield terminated
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield terminated
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def errors_as_sentences(status: int = FAILED) -> Iterator[None]:
+    """Say what was wrong in a sentence, and end with `status` or, where that says more, another code."""
+    try:
+        yield
+    except (typer.Exit, TyperException):
+        raise
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except ReaderGoneError as error:
+        raise typer.Exit(READER_GONE) from error
+    except Exception as error:
+        if sys.flags.dev_mode:
+            raise
+        print_error(_explain(InsufficientMemoryError() if _is_for_want_of_memory(error) else error))
+        raise typer.Exit(UNWRITTEN if isinstance(error, OutputError) else status) from error
+
+
+def _print_usage_error(error: TyperException) -> None:
+    """Say what is off with the words of a command, and where to look; no words at all are answered with the help."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        console.print(error.format_message(), markup=False)
+        return
+    said = error.format_message().rstrip(".")
+    command = context.command_path if context else "localidades-api"
+    print_error(f"{said}{' See' if said.endswith('?') else '; see'} `{command} --help`.")
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, LocalidadesError):
+        return str(error)
+    root: BaseException = getattr(error, "orig", None) or error
+    root = root.__cause__ or root  # SQLAlchemy's error holds its dialect's, which comes from the driver's
+    if (sqlstate := getattr(root, "sqlstate", None)) == _UNKNOWN_COLUMN:
+        return "The database's tables are of another version of localidades-api: run `localidades-api migrate`."
+    if sqlstate:
+        return f"The database refuses ({sqlstate}): {root}; see to the rights of its user, and to its log."
+    if isinstance(error, OSError) and error.strerror:
+        return f"The system refuses: {error.strerror}{f', {error.filename}' if error.filename else ''}."
+    # Its text may hold an address with a password.
+    return f"This is a fault of localidades-api, {type(error).__name__} in {_place(error)}: please report it."
+
+
+def _is_for_want_of_memory(error: BaseException) -> bool:
+    """Tell whether it, or what it came from, is a want of memory; if so let go of what was held then."""
+    chain = [error]
+    while (earlier := chain[-1].__cause__ or chain[-1].__context__) and earlier not in chain:
+        chain.append(earlier)
+    wanting = any(isinstance(one, MemoryError) or getattr(one, "errno", None) == errno.ENOMEM for one in chain)
+    if wanting:
+        for one in chain:
+            traceback.clear_frames(one.__traceback__)
+        gc.collect()
+    return wanting
+
+
+def _place(error: BaseException) -> str:
+    """Return the line where an error came up."""
+    trace, place = error.__traceback__, "an unknown place"
+    while trace is not None:
+        place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place

@@ -1,0 +1,118 @@
+"""What the end of each command's help says: examples, and the exit codes."""
+
+from localidades_api.cli.errors import (
+    FAILED,
+    INTERRUPTED,
+    READER_GONE,
+    TERMINATED,
+    UNWRITTEN,
+    USAGE,
+)
+
+_EVERYWHERE = {
+    USAGE: "an option, an argument or a command is wrong",
+    UNWRITTEN: "the output can't be written; what was done stands",
+    INTERRUPTED: "interrupted (Ctrl-C)",
+    READER_GONE: "nobody reads the output any more, as after `| head`",
+    TERMINATED: "ended by SIGTERM, as if interrupted",
+}
+
+EXIT_CODES: dict[str, dict[int, str]] = {
+    "serve": {
+        0: "ended by Ctrl-C or SIGTERM",
+        FAILED: "it can't start; the error says why",
+        **{code: meaning for code, meaning in _EVERYWHERE.items() if code != TERMINATED},
+    },
+    "migrate": {
+        0: "migrated and seeded, or there was nothing to do",
+        FAILED: "refused, or not finished; the error says why, and a next run goes on",
+        **_EVERYWHERE,
+        INTERRUPTED: "interrupted (Ctrl-C); a next run goes on",
+    },
+    "import": {
+        0: "published, and so it stays if interrupted then; --dry-run: it could be",
+        FAILED: "refused, and nothing has changed; the error says why",
+        **_EVERYWHERE,
+        INTERRUPTED: "interrupted (Ctrl-C); nothing has changed",
+    },
+    "releases": {
+        0: "listed",
+        FAILED: "the database can't be read; the error says why",
+        **_EVERYWHERE,
+    },
+    "releases publish": {
+        0: "it is the current one",
+        FAILED: "refused, and nothing has changed; the error says why",
+        **_EVERYWHERE,
+    },
+    "releases retire": {
+        0: "retired, and so is what an interrupted run had left",
+        FAILED: "refused, or not finished; the error says why, and a next run goes on",
+        **_EVERYWHERE,
+        INTERRUPTED: "interrupted (Ctrl-C); a next run goes on",
+    },
+    "roles": {
+        0: "both roles are there, with their rights",
+        FAILED: "refused, and nothing has changed; the error says why",
+        **_EVERYWHERE,
+    },
+    "verify": {
+        0: "the service agrees with the file",
+        FAILED: "they differ",
+        **_EVERYWHERE,
+        USAGE: "they can't be compared, or an option or argument is wrong",
+    },
+    "openapi": {
+        0: "printed",
+        FAILED: "a variable of the environment is wrong; the error names it",
+        **_EVERYWHERE,
+    },
+}  # fmt: skip
+
+_EXAMPLES: dict[str, tuple[str, ...]] = {
+    "serve": (
+        "localidades-api serve",
+        "localidades-api serve --host 0.0.0.0 --port 80 --workers 2",
+        "DATABASE_URL=postgresql://user@host/name localidades-api serve",
+    ),
+    "migrate": (
+        "localidades-api migrate",
+        "DATABASE_URL=postgresql://user@host/name localidades-api migrate --no-seed",
+        "LOCALIDADES_CATALOGUE=catun_localidad_2026-11.zip localidades-api migrate",
+    ),
+    "import": (
+        "localidades-api import catun_localidad_2026-11.zip",
+        "localidades-api import catun_localidad.zip --release 2026-11 --dry-run",
+        "localidades-api import https://example.org/catun.zip --release 2026-11",
+        "localidades-api import demo --json | jq .totals",
+    ),
+    "releases": (
+        "localidades-api releases",
+        "localidades-api releases --json | jq -r '.releases[].release'",
+    ),
+    "releases publish": (
+        "localidades-api releases publish 2018-09",
+        "localidades-api releases publish 2018-09 --json | jq -r .previous",
+    ),
+    "releases retire": ("localidades-api releases retire 2018-09",),
+    "roles": (
+        "DATABASE_URL=postgresql://postgres@host/name localidades-api roles",
+        "localidades-api roles --reader web --importer loader",
+    ),
+    "verify": (
+        "localidades-api verify catun_localidad.zip",
+        "localidades-api verify catun_localidad.zip --url https://example.org",
+        "localidades-api verify old.zip --release 2018-09 --json > report.json",
+    ),
+    "openapi": (
+        "localidades-api openapi > openapi.json",
+        "localidades-api openapi | jq '.paths | keys'",
+    ),
+}
+
+
+def end_of_help(command: str) -> str:
+    r"""Return examples and exit codes, in paragraphs that are not wrapped: the `\b` says so, and is not shown."""
+    examples = (f"  {example}" for example in _EXAMPLES[command])
+    codes = (f"  {code:>3}  {meaning}" for code, meaning in sorted(EXIT_CODES[command].items()))
+    return "\n".join(("\b", "Examples:", *examples, "", "\b", "Exit codes:", *codes))

@@ -1,0 +1,269 @@
+"""What the commands do with a database."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import SecretStr
+from rich.table import Table
+
+from localidades_api import __version__
+from localidades_api.cli.console import console, watch_import
+from localidades_api.domain.schemas import CHANGE_KINDS, PublishedRelease, Release
+from localidades_api.embedded import provide_database
+from localidades_api.errors import ConfigurationError, LocalidadesError, UnavailableError
+from localidades_api.importer import ImportReport, import_catalogue
+from localidades_api.releases.publish import publish_release
+from localidades_api.releases.retire import finish_retirements, retire_release
+from localidades_api.settings import Settings, read_settings
+from localidades_api.storage.pool import Database
+from localidades_api.storage.repository import CatalogueRepository
+from localidades_api.storage.roles import grant_roles
+
+_LONGEST_REQUEST = 10.0  # seconds, of several statements each in their time
+
+
+@contextmanager
+def ready_database(settings: Settings, *, seed: bool = True, watch: bool = False) -> Iterator[str]:
+    """Lend the address of the database; an embedded one is brought to today's schema, and seeded if need be.
+
+    With `watch` an embedded one is started again whenever it dies.
+
+    A database of the user's is never migrated unasked.
+    """
+    with provide_database(settings, watch=watch) as url:
+        if settings.database_url is None:
+            _migrate(settings, url, seed=seed)
+        yield url
+
+
+def run_migrations(report: Callable[[str], None], *, seed: bool) -> None:
+    """Bring the database of the settings to today's schema, report that, and load the seed if need be."""
+
+    def describe(before: tuple[str, ...], after: tuple[str, ...]) -> None:
+        revision = ", ".join(after)
+        if before == after:
+            report(f"The database is up to date, at revision {revision}.")
+        elif before:
+            report(f"Migrated the database from revision {', '.join(before)} to {revision}.")
+        else:
+            report(f"Migrated an empty database to revision {revision}.")
+
+    settings = read_settings()
+    with provide_database(settings) as url:
+        _migrate(settings, url, seed=seed, report=describe)
+
+
+def _migrate(
+    settings: Settings,
+    url: str,
+    *,
+    seed: bool,
+    report: Callable[[tuple[str, ...], tuple[str, ...]], None] | None = None,
+) -> None:
+    from alembic import command  # noqa: PLC0415  # a database of the user's needs none of it
+    from alembic.config import Config  # noqa: PLC0415  # as above
+    from alembic.util import CommandError  # noqa: PLC0415  # as above
+
+    package = Path(__file__).parents[1]
+    inside, beside = package / "migrations", package.parents[1] / "migrations"
+    located = settings.model_copy(update={"database_url": SecretStr(url)})
+    config = Config(attributes={"settings": located, "seed": seed, "report": report})
+    config.set_main_option("script_location", str(inside if inside.is_dir() else beside).replace("%", "%%"))
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        if isinstance(error.__cause__, LocalidadesError):
+            raise error.__cause__ from None
+        if "locate revision" not in str(error):
+            raise ConfigurationError(str(error)) from error
+        database, otherwise = "this database", "set DATABASE_URL to another"
+        if settings.database_url is None:
+            database, otherwise = f"the database in {settings.data_dir}", "set LOCALIDADES_DATA_DIR to another folder"
+        raise ConfigurationError(
+            f"A newer version of localidades-api made {database}: install that one, or {otherwise}."
+        ) from error
+
+
+def run_import(source: str, *, release: str | None, dry_run: bool, allow_shrink: bool, keep_demo: bool) -> ImportReport:
+    """Import a catalogue into the database of the settings, remove what is retired, and show how it goes."""
+    settings = read_settings()
+
+    async def run(url: str) -> ImportReport:
+        database = Database.for_writing(url)
+        try:
+            with watch_import() as progress:
+                report = await import_catalogue(
+                    database,
+                    source,
+                    progress,
+                    release=release,
+                    dry_run=dry_run,
+                    allow_shrink=allow_shrink,
+                    keep_demo=keep_demo,
+                )
+                if not dry_run:
+                    with _published_all_the_same():
+                        await finish_retirements(database, progress, grace=_grace(settings))
+                return report
+        finally:
+            await database.dispose()
+
+    with ready_database(settings, seed=False) as url:
+        return asyncio.run(run(url))
+
+
+@contextmanager
+def _published_all_the_same() -> Iterator[None]:
+    """Let no fault of what comes after it pass for one of an import, nor an interruption."""
+    try:
+        yield
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the next import or retirement goes on
+        reason = str(error) if isinstance(error, LocalidadesError) else type(error).__name__
+        if isinstance(error, asyncio.CancelledError):
+            reason = "interrupted"
+        console.print(
+            f"What is retired is still to be removed, which the next import or retirement does: {reason}", markup=False
+        )
+
+
+def _grace(settings: Settings) -> float:
+    """Return the seconds within which every process has looked at the releases, and ended what it had begun."""
+    return 2 * settings.release_poll + _LONGEST_REQUEST
+
+
+def report_as_object(report: ImportReport, *, dry_run: bool) -> dict[str, object]:
+    """Return the whole report of an import, every rejected row in it, as what JSON can hold."""
+    comparison = report.comparison
+    changes = {name: getattr(comparison, name) for name in CHANGE_KINDS}
+    return {
+        "release": report.release,
+        "published": not dry_run,
+        "seconds": round(report.seconds, 3),
+        "totals": {
+            "estados": report.states,
+            "municipios": report.municipalities,
+            "localidades": report.localities,
+        },
+        "compared_with": comparison.previous,
+        "changes": None if comparison.previous is None else changes,
+        "demo_retired": report.demo_retired,
+        "withdrawn": report.withdrawn,
+        "rejected": [{"line": line, "reason": reason} for line, reason in report.rejected],
+    }
+
+
+def run_releases() -> tuple[list[Release], Release | None]:
+    """Return the releases of the database of the settings, oldest first, and the current one."""
+    settings = read_settings()
+    with ready_database(settings, seed=False) as url:
+        return asyncio.run(_read_releases(url, settings))
+
+
+async def _read_releases(url: str, settings: Settings) -> tuple[list[Release], Release | None]:
+    database = Database.for_reading(url, pool_size=1, timeout=settings.database_timeout)
+    try:
+        reading = await CatalogueRepository(database).list_releases()
+        return reading.every, reading.current
+    finally:
+        await database.dispose()
+
+
+def run_publication(name: str) -> str | None:
+    """Make a release of the database of the settings the current one; return the name of the one that was."""
+
+    async def run(url: str) -> str | None:
+        database = Database.for_writing(url)
+        try:
+            return await publish_release(database, name)
+        finally:
+            await database.dispose()
+
+    with ready_database(read_settings(), seed=False) as url:
+        return asyncio.run(run(url))
+
+
+def run_retirement(name: str) -> list[str]:
+    """Retire a release of the database of the settings, show how it goes, and return what is gone."""
+    settings = read_settings()
+
+    async def run(url: str) -> list[str]:
+        database = Database.for_writing(url)
+        try:
+            with watch_import() as progress:
+                return await retire_release(database, name, progress, grace=_grace(settings))
+        finally:
+            await database.dispose()
+
+    with ready_database(settings, seed=False) as url:
+        return asyncio.run(run(url))
+
+
+def run_roles(*, reader: str, importer: str) -> str:
+    """Make the two roles in the database of the settings, and return its name."""
+
+    async def run(url: str) -> str:
+        database = Database.for_writing(url)
+        try:
+            return await grant_roles(database, reader=reader, importer=importer)
+        finally:
+            await database.dispose()
+
+    with ready_database(read_settings(), seed=False) as url:
+        return asyncio.run(run(url))
+
+
+def describe_roles(database: str, reader: str, importer: str) -> str:
+    """Say what the roles are for, and how each gets its password."""
+    return (
+        f"In database {database}\n"
+        f"  {reader} can read the catalogue and nothing else: serve with it\n"
+        f"  {importer} owns the tables: migrate, import and retire with it\n"
+        "This sets no password. Set one for each in psql, which sends only its hash and keeps it out of the history:\n"
+        f"  \\password {reader}\n"
+        f"  \\password {importer}"
+    )
+
+
+def releases_as_object(releases: list[Release], current: Release | None) -> dict[str, object]:
+    """Return releases as what JSON can hold, each as the service's own list shows it."""
+    return {"releases": [PublishedRelease.of(release, current).model_dump(mode="json") for release in releases]}
+
+
+def tabulate(releases: list[Release], current: Release | None) -> Table:
+    """Return releases as a table; the current one has a star."""
+    table = Table("", "release", "published", "localities", "municipios", "source", box=None, pad_edge=False)
+    for release in releases:
+        table.add_row(
+            "*" if release == current else "",
+            release.name,
+            f"{release.published_at:%Y-%m-%d %H:%M} UTC",
+            f"{release.localities:,}",
+            f"{release.municipalities:,}",
+            "generated" if release.is_demo else release.source,
+        )
+    return table
+
+
+def print_where_to_look(url: str, settings: Settings, address: tuple[str, int]) -> None:
+    """Print the release that is served, and the addresses to begin with."""
+    try:
+        _, current = asyncio.run(_read_releases(url, settings))
+        shown = current.name if current else "none: import a catalogue, or run `localidades-api migrate`"
+        if current and current.is_demo:
+            shown = "demo: its municipios and localities are invented; load INEGI's file with `localidades-api import`"
+    except UnavailableError as error:
+        shown = f"unknown: {error}"
+    host = f"[{address[0]}]" if ":" in address[0] else address[0]
+    root = f"http://{host}:{address[1]}"
+    port = settings.operations_port
+    probes = f"\n  probes   http://{host}:{port}/readyz" if port else ""
+    console.print(
+        f"localidades-api {__version__}\n"
+        f"  release  {shown}\n"
+        f"  list     {root}/api/census/localidades/\n"
+        f"  browse   {root}/api/census/localidades/?format=api\n"
+        f"  docs     {root}/docs{probes}",
+        markup=False,
+    )

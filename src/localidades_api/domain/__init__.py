@@ -1,0 +1,1 @@
+"""What things are: releases and localities on the wire, filters, pages, names."""

@@ -1,0 +1,101 @@
+"""The filters of localities: query parameters, their bounds and what they choose."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from localidades_api.domain.folding import fold
+from localidades_api.domain.pagination import whole_number
+
+MOST_KEYS = 500
+LONGEST_TEXT = 100  # characters that a person types; INEGI's longest name has 86
+EVERY_STATE = range(1, 33)
+KEYS_OF_A_STATE = 1000  # a municipio's key is its estado's, then three digits
+
+StateId = Annotated[
+    int,
+    Field(
+        ge=EVERY_STATE[0], le=EVERY_STATE[-1], description="Key of an estado, with or without its zero.", examples=[1]
+    ),
+    whole_number("The key of an estado is two digits, 01 to 32."),
+]
+MunicipalityId = Annotated[
+    int,
+    Field(ge=1001, le=32999, description="Key of a municipio, with or without its zero.", examples=[1001]),
+    whole_number("The key of a municipio is five digits, as 01001."),
+]
+
+OfState = Annotated[StateId | None, Field(description="Only those of this estado, by its key.", examples=[1])]
+OfMunicipality = Annotated[
+    MunicipalityId | None, Field(description="Only those of this municipio, by its key.", examples=[1001])
+]
+
+
+def _split_keys(text: str) -> str:
+    """Take keys of nine digits, or eight without the zero, with commas between; return them as numbers, sorted."""
+    if not re.fullmatch(r"[0-9]{8,9}(,[0-9]{8,9})*", text):
+        raise PydanticCustomError("cvegeo", "Keys of nine digits, as 010010001, with commas between them.")
+    keys = text.split(",")
+    if len(keys) > MOST_KEYS:
+        raise PydanticCustomError("cvegeo_count", f"{MOST_KEYS} keys at most.")  # a constant
+    return ",".join(str(key) for key in sorted({int(key) for key in keys}))
+
+
+_Keys = Annotated[
+    str,
+    Field(
+        max_length=MOST_KEYS * 10,
+        description=f"Official keys with commas between them, {MOST_KEYS} at most; those not there are left out.",
+        examples=["010010001,010010002"],
+        json_schema_extra={"pattern": f"^[0-9]{{8,9}}(,[0-9]{{8,9}}){{0,{MOST_KEYS - 1}}}$"},
+    ),
+    AfterValidator(_split_keys),
+]
+
+
+class LocalityFilters(BaseModel):
+    """The parameters that choose among localities."""
+
+    model_config = ConfigDict(frozen=True)
+
+    municipio_id: OfMunicipality = None
+    estado_id: OfState = None
+    clave: Annotated[
+        str | None, Field(pattern="^[0-9]{4}$", description="Key within the municipio, four digits.", examples=["0001"])
+    ] = None
+    ambito: Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).", examples=["U"])] = None
+    cvegeo: _Keys | None = None
+    search: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=LONGEST_TEXT,
+            description="Words of the name, in any order, each at least its beginning; case, accents and punctuation"
+            " do not matter.",
+            examples=["jose san"],
+        ),
+    ] = None
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The filters that are set, as they stand in an address."""
+        values = ((name, getattr(self, name)) for name in LocalityFilters.model_fields)
+        return {name: str(value) for name, value in values if value is not None}
+
+    @property
+    def key(self) -> tuple[tuple[str, str], ...]:
+        """The same for filters that choose the same, however their words are written; empty where all is chosen."""
+        folded = {"search": fold(self.search)} if self.search is not None else {}
+        return tuple({**self.chosen, **folded}.items())
+
+
+def municipalities_of(estado_id: int) -> tuple[int, int]:
+    """Return the lowest and the highest key that a municipio of an estado may have."""
+    return estado_id * KEYS_OF_A_STATE, (estado_id + 1) * KEYS_OF_A_STATE - 1
+
+
+def state_of(municipio_id: int) -> int:
+    """Return the key of a municipio's estado."""
+    return municipio_id // KEYS_OF_A_STATE

@@ -1,0 +1,77 @@
+"""Pages: how numbers are written in a query, which positions a page holds, and the links between pages."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+from urllib.parse import urlencode
+
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
+
+from localidades_api.domain.schemas import LARGEST_FOR_PEOPLE, LARGEST_PAGE_SIZE, PAGE_SIZE
+
+_LARGEST = 2**53 - 1  # the largest that a JSON reader keeps exactly
+_MOST_DIGITS = len(str(_LARGEST))
+
+
+def whole_number(sentence: str) -> BeforeValidator:
+    """Refuse what Python's int() would take besides digits: signs, spaces, underscores, other scripts."""
+
+    def check(value: object) -> object:
+        if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
+            raise PydanticCustomError("digits", "{sentence}", {"sentence": sentence})
+        if isinstance(value, str) and len(value) > _MOST_DIGITS:
+            raise PydanticCustomError("number_size", "A number has 16 digits at most.")
+        return value
+
+    return BeforeValidator(check)
+
+
+PageNumber = Annotated[
+    int,
+    Field(ge=1, le=_LARGEST, description="Number of the page, from 1 to `total_pages`.", examples=[1]),
+    whole_number("A page is a number from 1, written in the digits 0 to 9."),
+]
+PageSize = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=LARGEST_PAGE_SIZE,
+        description="How many records a page has at most. As a page for people"
+        f" {LARGEST_FOR_PEOPLE}: who asks for more is sent to the one of these that holds the first record asked for.",
+        examples=[PAGE_SIZE],
+    ),
+    whole_number("The size of a page is a number from 1, written in the digits 0 to 9."),
+]
+
+
+def positions(page: int, size: int = PAGE_SIZE) -> tuple[int, int]:
+    """Return the first and the last position of a page; positions count from 1."""
+    return (page - 1) * size + 1, page * size
+
+
+def count_pages(quantity: int, size: int = PAGE_SIZE) -> int:
+    """Return how many pages hold so many records."""
+    return -(-quantity // size)
+
+
+def link_header(path: str, parameters: Mapping[str, str], page: int, total_pages: int) -> str:
+    """Write the Link header of a page (RFC 8288): first, prev, next, last, where there are such.
+
+    `parameters` are what the links pin besides the page.
+    """
+
+    def related() -> Iterator[tuple[str, int]]:
+        yield "first", 1
+        if page > 1:
+            yield "prev", page - 1
+        if page < total_pages:
+            yield "next", page + 1
+        yield "last", max(total_pages, 1)
+
+    pinned = urlencode(parameters)
+    return ", ".join(f'<{path}?page={number}&{pinned}>; rel="{relation}"' for relation, number in related())
+
+
+def neighbours(page: int, total_pages: int) -> list[int]:
+    """Return the pages that navigation offers: the first, the last, and those around this one."""
+    return sorted({1, max(total_pages, 1), *range(max(1, page - 2), min(total_pages, page + 2) + 1)})

@@ -1,0 +1,112 @@
+"""Releases, what they hold, and what changed between two."""
+
+from datetime import datetime
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from localidades_api.domain.schemas.envelopes import PAGE_SIZE
+from localidades_api.domain.schemas.places import LocalityRecord
+
+_ReleaseName = Annotated[str, Field(description="Name of a release of the catalogue.", examples=["2018-09"])]
+_Source = Annotated[str, Field(description="Name of the file that was imported.", examples=["catun_localidad.zip"])]
+_Sha256 = Annotated[str, Field(description="Digest of that file, in hexadecimal.")]
+
+
+DEMO_RELEASE = "demo"  # the name of the bundled catalogue, and of no other
+
+
+class Release(BaseModel):
+    """A release: one whole cut of the catalogue, which never changes once it is published."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    id: int
+    name: _ReleaseName
+    source: _Source
+    sha256: _Sha256
+    states: int
+    municipalities: int
+    localities: int
+    published_at: datetime
+
+    @property
+    def total_pages(self) -> int:
+        """Pages in its list of localities."""
+        return -(-self.localities // PAGE_SIZE)
+
+    @property
+    def is_demo(self) -> bool:
+        """Whether its places are invented."""
+        return self.name == DEMO_RELEASE
+
+
+class Totals(BaseModel):
+    """How much a release holds."""
+
+    estados: Annotated[int, Field(examples=[32])]
+    municipios: Annotated[int, Field(examples=[2463])]
+    localidades: Annotated[int, Field(examples=[304363])]
+
+    @classmethod
+    def of(cls, release: Release) -> Self:
+        """Return a release's."""
+        return cls(estados=release.states, municipios=release.municipalities, localidades=release.localities)
+
+
+class PublishedRelease(BaseModel):
+    """A release, as the list of releases shows it."""
+
+    release: _ReleaseName
+    current: Annotated[bool, Field(description="Whether it is the one that is served unless another is asked for.")]
+    published_at: datetime
+    source: _Source
+    sha256: _Sha256
+    totals: Totals
+
+    @classmethod
+    def of(cls, release: Release, current: Release | None) -> Self:
+        """Return a release as that list shows it."""
+        return cls(
+            release=release.name,
+            current=release == current,
+            published_at=release.published_at,
+            source=release.source,
+            sha256=release.sha256,
+            totals=Totals.of(release),
+        )
+
+
+ChangeKind = Literal["added", "removed", "renamed", "relocated", "updated"]
+CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)  # a kind's number is its place here
+
+
+class LocalityChange(BaseModel):
+    """What became of a locality between two releases; one that was renamed and relocated is there twice."""
+
+    change: Annotated[ChangeKind, Field(description="`updated`: other columns than name and point are different.")]
+    id: Annotated[int, Field(examples=[10010001])]
+    before: Annotated[LocalityRecord | None, Field(description="As the earlier release has it.")]
+    after: Annotated[LocalityRecord | None, Field(description="As the later release has it.")]
+
+
+class Resources(BaseModel):
+    """Where the lists are, relative to the index."""
+
+    estados: Annotated[str, Field(examples=["estados/"])]
+    municipios: Annotated[str, Field(examples=["municipios/"])]
+    localidades: Annotated[str, Field(examples=["localidades/"])]
+    releases: Annotated[str, Field(examples=["releases/"])]
+
+
+class Index(BaseModel):
+    """The release that is served, its totals, and the credit that INEGI's terms of use ask for."""
+
+    release: _ReleaseName
+    demo: Annotated[bool, Field(description="Whether this is the bundled demo, whose places are invented.")]
+    published_at: datetime
+    source: _Source
+    sha256: _Sha256
+    totals: Totals
+    resources: Resources
+    attribution: Annotated[str, Field(description="The source, to be credited wherever the data are shown.")]

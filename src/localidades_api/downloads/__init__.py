@@ -1,0 +1,1 @@
+"""Files of a release: one module a format, and the transfer that sends them."""

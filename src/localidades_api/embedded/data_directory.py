@@ -1,0 +1,133 @@
+"""The folders of the embedded Postgres: made once, by and for the right user."""
+
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from localidades_api.embedded.binaries import Account, read_version, run_as
+from localidades_api.embedded.watchdog import SOCKET_NAME
+from localidades_api.errors import EmbeddedPostgresError
+
+if sys.platform != "win32":
+    import pwd
+
+_BUILTIN_LOCALES = 17  # the first version that has them
+_LONGEST_SOCKET = 103  # bytes of a path: sockaddr_un takes 104 with its end on macOS, 108 on Linux
+
+
+def make_data_dir(data_dir: Path) -> Path:
+    """Make the folder and those above where they are missing; the mode of those that exist stays."""
+    folder = data_dir.resolve()
+    for path in reversed((folder, *folder.parents)):
+        if not path.exists():
+            with suppress(FileExistsError):
+                path.mkdir(mode=0o700)
+                if os.geteuid() == 0:
+                    path.chmod(0o755)  # the server's user has to pass, whatever the umask
+    return folder
+
+
+def choose_account(data_dir: Path) -> Account | None:
+    """Return the account that runs the server: one's own (None), or nobody's in place of root's."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        nobody = pwd.getpwnam("nobody")
+    except KeyError:
+        raise EmbeddedPostgresError(
+            "Postgres does not run as root, and there is no user `nobody` to run it: be another user, or "
+            "set DATABASE_URL."
+        ) from None
+    account = Account(nobody.pw_uid, nobody.pw_gid)
+    for folder in reversed((data_dir, *data_dir.parents)):
+        if not _can_enter(folder, account):
+            raise EmbeddedPostgresError(
+                f"Postgres does not run as root but as `nobody`, who can't enter {folder}: set "
+                "LOCALIDADES_DATA_DIR to a folder that everybody can enter, such as "
+                "/var/lib/localidades-api, or set DATABASE_URL."
+            )
+    return account
+
+
+def _can_enter(folder: Path, account: Account) -> bool:
+    found = folder.stat()
+    if found.st_uid == account.uid:
+        return bool(found.st_mode & stat.S_IXUSR)
+    return bool(found.st_mode & (stat.S_IXGRP if found.st_gid == account.gid else stat.S_IXOTH))
+
+
+def name_cluster(binaries: Path, data_dir: Path) -> Path:
+    """Return the data folder of the binaries' major version, whether it exists or not."""
+    return data_dir / f"cluster-{read_version(binaries).partition('.')[0]}"
+
+
+def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Path:
+    """Make the data folder of this version, with the database `localidades`, where there is none.
+
+    It gets its name when it is complete. Raises EmbeddedPostgresError where another version has data: they would be
+    out of sight, and a new catalogue would be served in their place.
+    """
+    cluster = name_cluster(binaries, data_dir)
+    if cluster.exists():
+        return cluster
+    others = sorted(path for path in data_dir.glob("cluster-*") if (path / "PG_VERSION").is_file())
+    if others:
+        raise EmbeddedPostgresError(_explain_other_version(binaries, data_dir, others[-1].name.partition("-")[2]))
+    partial = Path(tempfile.mkdtemp(prefix=f"{cluster.name}.", suffix=".partial", dir=data_dir))
+    if account is not None:
+        os.chown(partial, *account)
+    # Sorting must not depend on the machine. With the locale C pg_trgm would split words at accents.
+    locale = ["--locale=C.UTF-8"]
+    if int(cluster.name.partition("-")[2]) >= _BUILTIN_LOCALES:
+        locale += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+    options = ["--encoding=UTF8", "--auth=trust", "--username=postgres", "--no-instructions", *locale]
+    run_as(account, [str(binaries / "initdb"), *options, "-D", str(partial)])
+    single = [str(binaries / "postgres"), "--single", "-c", "exit_on_error=on", "-D", str(partial)]
+    run_as(account, [*single, "template1"], stdin="CREATE DATABASE localidades\n")
+    partial.rename(cluster)
+    return cluster
+
+
+def _explain_other_version(binaries: Path, data_dir: Path, old: str) -> str:
+    new = read_version(binaries).partition(".")[0]
+    return (
+        f"The data in {data_dir} are PostgreSQL {old}'s, and {binaries} is PostgreSQL {new}, which can't read them."
+        f" To go on with {old}, set LOCALIDADES_POSTGRES_BIN to the folder of its `postgres`. To go over to {new}, dump"
+        f" and restore, as docs/operations.md says (A new major version of Postgres). To begin anew, put"
+        f" {data_dir / f'cluster-{old}'} aside, or set LOCALIDADES_DATA_DIR to another folder."
+    )
+
+
+def make_socket_dir(data_dir: Path, account: Account | None) -> Path:
+    """Make the folder of the socket, closed to everybody else, where its path is short and plain."""
+    owner, group = account or (os.geteuid(), os.getegid())
+    folder = _choose_socket_dir(data_dir, account, owner)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    is_private = stat.S_ISDIR(found.st_mode) and stat.S_IMODE(found.st_mode) == stat.S_IRWXU
+    if not (is_private and found.st_uid in {owner, os.geteuid()}):
+        raise EmbeddedPostgresError(f"{folder} is no private folder of the server's user: remove it.")
+    if found.st_uid != owner:
+        os.chown(folder, owner, group, follow_symlinks=False)
+    return folder
+
+
+def _choose_socket_dir(data_dir: Path, account: Account | None, owner: int) -> Path:
+    name = f"localidades-{owner}-{hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]}"
+    temporary = (Path(tempfile.gettempdir()).resolve(), Path("/tmp"))  # noqa: S108 - checked by the caller
+    for folder in (data_dir / "run", *(place / name for place in temporary)):
+        reachable = account is None or all(_can_enter(parent, account) for parent in folder.parents)
+        if reachable and _is_plain(folder):
+            return folder
+    raise EmbeddedPostgresError(f"There is no folder for the socket of {data_dir}: set TMPDIR to a short one.")
+
+
+def _is_plain(socket_dir: Path) -> bool:
+    """Tell whether the path fits into a socket's address and a URL: drivers split hosts at commas."""
+    path = str(socket_dir / SOCKET_NAME)
+    return path.isprintable() and "," not in path and len(os.fsencode(path)) <= _LONGEST_SOCKET

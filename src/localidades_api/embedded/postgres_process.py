@@ -1,0 +1,230 @@
+"""Using the embedded server: start it or attach to it, and see it stopped by the last one."""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from localidades_api.embedded import watchdog
+from localidades_api.embedded.binaries import clean_environment, find_binaries, find_reason, make_reachable
+from localidades_api.embedded.data_directory import (
+    choose_account,
+    make_cluster,
+    make_data_dir,
+    make_socket_dir,
+    name_cluster,
+)
+from localidades_api.embedded.watchdog import PAUSE, lock_within, open_lock
+from localidades_api.errors import EmbeddedPostgresError
+
+if sys.platform != "win32":
+    import fcntl
+
+_START_PATIENCE = 60.0
+_STOP_PATIENCE = 15.0
+_STOP_GRACE = 10.0  # seconds that the keeper gives users beyond what they give their own requests
+_LOG_LIMIT = 10_000_000  # bytes
+_SETTINGS = {
+    "listen_addresses": "",
+    "port": "5432",
+    "max_connections": "100",
+    "shared_buffers": "128MB",
+    "client_connection_check_interval": "1s",  # a killed importer's lock is free at once
+    "wal_level": "minimal",  # nothing replicates this server, and COPY into a new table needs no log
+    "max_wal_senders": "0",
+    "max_wal_size": "1GB",
+}
+if sys.platform == "linux":
+    _SETTINGS["recovery_init_sync_method"] = "syncfs"  # after a crash each file is synced else: seconds on a slow disk
+
+
+class Launch(NamedTuple):
+    """What a start of the server needs to know."""
+
+    data_dir: Path
+    postgres_bin: Path | None
+    shutdown_timeout: float  # seconds for which users finish their requests once they are told to stop
+    cluster: Path | None = None  # the data that were served before; nothing else is started in their place
+
+
+class Running(NamedTuple):
+    """A server that takes connections."""
+
+    cluster: Path
+    socket_dir: Path
+
+
+@contextmanager
+def run_embedded(data_dir: Path, postgres_bin: Path | None, *, shutdown_timeout: float = 30) -> Iterator[str]:
+    """Start the server of the folder, or attach to the running one, and yield its address.
+
+    `postgresql://postgres@/localidades?host=%2Fsrv%2Flocalidades%2Frun&port=5432`
+    Waits in the end, if this was the last user, until the server has stopped. Raises EmbeddedPostgresError.
+    """
+    if sys.platform == "win32":
+        raise EmbeddedPostgresError("The embedded Postgres does not run on Windows: set DATABASE_URL.")
+    with _explained(data_dir):
+        data_dir = make_data_dir(data_dir)
+        users = open_lock(data_dir / "users.lock")
+    try:
+        with _explained(data_dir):
+            if not lock_within(users, fcntl.LOCK_SH, _START_PATIENCE):
+                raise EmbeddedPostgresError(f"The Postgres of {data_dir} takes too long to stop: try again.")
+            socket_dir = start_or_attach(Launch(data_dir, postgres_bin, shutdown_timeout)).socket_dir
+        yield f"postgresql://postgres@/localidades?host={quote(str(socket_dir), safe='')}&port=5432"
+    finally:
+        with suppress(OSError):  # the folder was removed meanwhile
+            _leave(data_dir, users)
+        os.close(users)
+
+
+@contextmanager
+def _explained(data_dir: Path) -> Iterator[None]:
+    """Turn what the system refuses into a sentence with a remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise EmbeddedPostgresError(
+            f"The embedded Postgres can't work in {data_dir}: {error}. Set LOCALIDADES_DATA_DIR to a folder "
+            "that is yours, or set DATABASE_URL."
+        ) from error
+
+
+def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> Running:
+    """Return the server once it is ready; one process at a time starts it, the others wait.
+
+    Raises EmbeddedPostgresError; as soon as somebody sets `given_up`, too.
+    """
+    data_dir = launch.data_dir
+    given_up = given_up or threading.Event()
+    start = open_lock(data_dir / "start.lock")
+    try:
+        deadline = time.monotonic() + _START_PATIENCE
+        if not lock_within(start, fcntl.LOCK_EX, _START_PATIENCE, given_up):
+            raise EmbeddedPostgresError(f"Another process takes too long to start the Postgres of {data_dir}.")
+        launched = False
+        written = _size_of_log(data_dir)
+        while time.monotonic() < deadline and not given_up.is_set():
+            if is_kept(data_dir):
+                running = find_running(data_dir)
+                if running is not None:
+                    return running
+                given_up.wait(PAUSE)
+            elif launched:
+                break  # the keeper has ended, and so has the server
+            else:
+                launched = _launch(launch)
+        raise EmbeddedPostgresError(f"The Postgres of {data_dir} did not start{_read_reason(data_dir, written)}")
+    finally:
+        os.close(start)
+
+
+def is_kept(data_dir: Path) -> bool:
+    """Tell whether a keeper lives: a server without one is as good as gone."""
+    lock = open_lock(data_dir / "keeper.lock")
+    try:
+        return not lock_within(lock, fcntl.LOCK_SH, 0)
+    finally:
+        os.close(lock)
+
+
+def find_running(data_dir: Path) -> Running | None:
+    """Find the running server, of whichever version; pid files of killed ones lie about."""
+    for cluster in data_dir.glob("cluster-*"):
+        postmaster = watchdog.read_postmaster(cluster)
+        if postmaster is not None:
+            _, socket_dir, says_ready = postmaster
+            if says_ready and watchdog.answers(socket_dir):
+                return Running(cluster, socket_dir)
+    return None
+
+
+def _launch(launch: Launch) -> bool:
+    """Prepare what is missing and start a keeper; False if it met another."""
+    data_dir, postgres_bin, shutdown_timeout, served = launch
+    account = choose_account(data_dir)
+    for leftover in data_dir.glob("*.partial"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    binaries = make_reachable(find_binaries(postgres_bin), data_dir, account)
+    if served and not (served == name_cluster(binaries, data_dir) and served.exists()):
+        raise EmbeddedPostgresError(f"{served} is gone, or of another version than the Postgres in {binaries}.")
+    cluster = make_cluster(binaries, data_dir, account)
+    socket_dir = make_socket_dir(data_dir, account)
+    quoted = str(socket_dir).replace('"', '""')
+    command = [str(binaries / "postgres"), "-D", str(cluster), "-c", f'unix_socket_directories="{quoted}"']
+    for name, value in _SETTINGS.items():
+        command += ["-c", f"{name}={value}"]
+    uid, gid = account or (-1, -1)
+    numbers = (uid, gid, shutdown_timeout + _STOP_GRACE)
+    return _run_keeper(data_dir, [str(data_dir), str(cluster), str(socket_dir), *map(str, numbers), *command])
+
+
+def _run_keeper(data_dir: Path, arguments: list[str]) -> bool:
+    log = _open_log(data_dir)
+    try:
+        status = subprocess.call(  # noqa: S603 - the arguments are built above
+            [sys.executable, "-I", "-S", watchdog.__file__, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,  # none of our streams, whose reader would wait for the keeper's end
+            stderr=log,
+            cwd="/",
+            env=clean_environment(),
+            start_new_session=True,  # Ctrl-C is for us, not for the server
+        )
+    finally:
+        os.close(log)
+    return status == 0
+
+
+def _open_log(data_dir: Path) -> int:
+    """Open the server's log to append to; one that has grown large is put aside."""
+    path = data_dir / "postgres.log"
+    if path.exists() and path.stat().st_size > _LOG_LIMIT:
+        path.replace(data_dir / "postgres.log.1")
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+
+def _size_of_log(data_dir: Path) -> int:
+    """Return how long the log is before a start; 0 if that start will put it aside."""
+    path = data_dir / "postgres.log"
+    size = path.stat().st_size if path.exists() else 0
+    return size if size <= _LOG_LIMIT else 0
+
+
+def _read_reason(data_dir: Path, written: int) -> str:
+    """Return the end of a sentence: what the log says of a start, and where it is."""
+    path = data_dir / "postgres.log"
+    with suppress(OSError), path.open("rb") as log:
+        log.seek(written)
+        if reason := find_reason(log.read(_LOG_LIMIT).decode(errors="replace")):
+            return f": {reason} Its log is {path}."
+    return f"; its log is {path}."
+
+
+def _leave(data_dir: Path, users: int) -> None:
+    """Release the lock and wait for the server's end, unless somebody else uses it."""
+    fcntl.flock(users, fcntl.LOCK_UN)
+    deadline = time.monotonic() + _STOP_PATIENCE
+    while is_kept(data_dir) and not _has_users(users) and time.monotonic() < deadline:
+        time.sleep(PAUSE)
+
+
+def _has_users(users: int) -> bool:
+    """Tell whether the lock is held shared; exclusively, it is the keeper's, who stops the server.
+
+    Two that look at the same instant can take each other for a user, and then leave without waiting.
+    """
+    if lock_within(users, fcntl.LOCK_EX, 0):
+        fcntl.flock(users, fcntl.LOCK_UN)
+        return False
+    if lock_within(users, fcntl.LOCK_SH, 0):
+        fcntl.flock(users, fcntl.LOCK_UN)
+        return True
+    return False

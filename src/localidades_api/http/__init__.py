@@ -1,0 +1,1 @@
+"""HTTP without routes: negotiation, caching, errors as problems, headers, HTML."""

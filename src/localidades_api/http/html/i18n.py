@@ -1,0 +1,75 @@
+"""The language of pages: what the browser prefers of what there is (RFC 9110 §12.5.4), and the texts in it."""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib.resources import files
+from typing import Literal, get_args
+
+from babel.messages.pofile import read_po
+from starlette.requests import Request
+
+Language = Literal["en", "es"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+_LONGEST_HEADER = 1000
+_RANGE = re.compile(r"\s*([A-Za-z]{1,8})(?:-[A-Za-z0-9-]{1,32})?\s*(?:;\s*q=([01](?:\.[0-9]{0,3})?))?\s*")
+
+
+def choose_language(accept_language: str | None) -> Language:
+    """Return the language that an Accept-Language header prefers, English where it names none of ours."""
+    best, preferred = 0.0, LANGUAGES[0]
+    for element in (accept_language or "")[:_LONGEST_HEADER].split(","):
+        if matched := _RANGE.fullmatch(element):
+            for language in LANGUAGES:
+                if matched[1].lower() == language and (quality := float(matched[2] or 1)) > best:
+                    best, preferred = quality, language
+    return preferred
+
+
+def preferred_language(request: Request) -> Language:
+    """Return the language that a request prefers by its Accept-Language header, several lines joined."""
+    return choose_language(", ".join(request.headers.getlist("accept-language")))
+
+
+def translator(language: Language) -> Callable[[str], str]:
+    """Return what turns a text of ours, which is English, into a language."""
+    return str if language == LANGUAGES[0] else _messages(language).__getitem__
+
+
+def lenient_translator(language: Language) -> Callable[[str], str]:
+    """Return the same for texts that are not all ours, such as a validation's: what is not known stays English.
+
+    A message with names in braces, as pydantic has them, is known with anything in their places.
+    """
+    if language == LANGUAGES[0]:
+        return str
+    known = _messages(language)
+
+    def translate(text: str) -> str:
+        if text in known:
+            return known[text]
+        for pattern, message in _patterns(language):
+            if matched := pattern.fullmatch(text):
+                parts = {name: part.replace(" or ", known[" or "]) for name, part in matched.groupdict().items()}
+                return message.format(**parts)
+        return text
+
+    return translate
+
+
+@lru_cache
+def _patterns(language: Language) -> list[tuple[re.Pattern[str], str]]:
+    """Return the messages with names in braces: what matches them, and what they become."""
+    found = [(re.split(r"\{(\w+)\}", text), message) for text, message in _messages(language).items() if "{" in text]
+    return [
+        (re.compile("".join(f"(?P<{part}>.+)" if i % 2 else re.escape(part) for i, part in enumerate(parts))), message)
+        for parts, message in found
+    ]
+
+
+@lru_cache
+def _messages(language: Language) -> Mapping[str, str]:
+    """Read a catalogue of messages; a text that it lacks would be an error, and a test sees that it lacks none."""
+    with (files("localidades_api.http.html") / "translations" / f"{language}.po").open("rb") as file:
+        return {str(message.id): str(message.string) for message in read_po(file) if message.id}

@@ -1,0 +1,1 @@
+"""The bundled catalogue: invented places, generated."""

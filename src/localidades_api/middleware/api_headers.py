@@ -1,0 +1,66 @@
+"""What holds for every answer under /api/census, errors included: the methods, Allow, Vary, and CORS."""
+
+from http import HTTPStatus
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from localidades_api.errors import MethodNotAllowedError
+from localidades_api.http.headers import complete
+from localidades_api.http.paths import OPERATION, is_census
+from localidades_api.http.problems import problem_response
+
+_PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, HEAD",
+    "Access-Control-Allow-Headers": "*",
+    "Access-Control-Max-Age": "86400",
+}
+
+
+class CensusHeaders:
+    """Sets the headers of the census once, in front of what answers errors.
+
+    CORS headers are the same whoever asks, so that a shared cache may give one answer to all; Starlette's middleware
+    sends them only to requests with an Origin, and lets a cookie add to Vary.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer what is no GET, and pass on what is; a HEAD has become one (`head_requests`)."""
+        if scope["type"] != "http" or not is_census(scope):
+            await self._app(scope, receive, send)
+            return
+        method = scope["method"]
+        sender = CensusSender(send)
+        if method == "OPTIONS":
+            await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, sender)
+        elif method != "GET":
+            await problem_response(Request(scope, receive), MethodNotAllowedError())(scope, receive, sender)
+        else:
+            try:
+                await self._app(scope, receive, sender)
+            finally:
+                if "route" in scope:
+                    scope[OPERATION] = scope["route"].name
+
+
+def complete_sender(scope: Scope, send: Send) -> Send:
+    """Return what sends an answer with what holds for its address."""
+    return CensusSender(send) if is_census(scope) else send
+
+
+class CensusSender:
+    """Sends the answer to one request, with the headers."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    async def __call__(self, message: Message) -> None:
+        """Send a message of the answer."""
+        if message["type"] == "http.response.start":
+            complete(MutableHeaders(scope=message))
+        await self._send(message)

@@ -1,0 +1,29 @@
+"""The last resort: a fault of a layer's own is a problem too, as one of routing is."""
+
+from starlette.types import Receive, Scope, Send
+
+from localidades_api.http.problems import FaultsAsProblems
+from localidades_api.middleware.api_headers import complete_sender
+from localidades_api.middleware.cached_pages import ReadyAnswer
+from localidades_api.middleware.interface import Layer
+
+
+class LayerFaults:
+    """Answers what escapes the layers behind it."""
+
+    def __init__(self, inner: Layer) -> None:
+        self._inner = inner
+        self._answering = FaultsAsProblems(inner, complete_sender)
+
+    def ready(self, scope: Scope) -> ReadyAnswer | None:
+        """Return what is at hand; after a fault the layers are called, and that fault is answered."""
+        try:
+            return self._inner.ready(scope)
+        except Exception:  # noqa: BLE001  # see above
+            return None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, and answer what went wrong."""
+        if scope["type"] == "lifespan":
+            scope["state"].setdefault("front", self)
+        await self._answering(scope, receive, send)

@@ -1,0 +1,98 @@
+"""So many requests for each client in a window of time, said in headers (draft-ietf-httpapi-ratelimit-headers-11).
+
+The library `limits` was tried: what it holds in memory has no bound, and a thread of it goes through all of that every
+hundredth of a second, which with 100,000 addresses stops the event loop for tens of milliseconds.
+"""
+
+import time
+
+from cachetools import LRUCache
+from starlette.types import Message, Receive, Scope, Send
+
+from localidades_api.errors import TooManyRequestsError
+from localidades_api.http.clients import MOST_CLIENTS, client_of
+from localidades_api.http.headers import on_wire
+from localidades_api.middleware.cached_pages import ReadyAnswer
+from localidades_api.middleware.interface import Layer, is_operational
+from localidades_api.middleware.refusals import refuse, send_ready
+
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+_NANOSECONDS = 1_000_000_000  # in a second
+_TAKEN = "localidades.rate_limit"  # in the scope: that the request has been counted, and what it found
+_EXCEEDED = TooManyRequestsError()
+
+_Taken = tuple[int, int]  # how many requests are left, negative for one too many; seconds to the window's end
+
+
+class _Window:
+    """A client's requests until a moment."""
+
+    __slots__ = ("ends", "used")
+
+    def __init__(self, ends: int) -> None:
+        self.ends = ends
+        self.used = 0
+
+
+class RateLimit:
+    """Counts each client's requests in windows that begin with its first, and refuses those beyond `limit`.
+
+    A limit is written as `600/minute`. Each process counts for itself. Probes and collectors are not counted.
+    """
+
+    def __init__(self, inner: Layer, limit: str) -> None:
+        quota, _, unit = limit.partition("/")
+        self._inner = inner
+        self._quota, self._seconds = int(quota), _SECONDS[unit]
+        self._windows: LRUCache[bytes | str, _Window] = LRUCache(MOST_CLIENTS)  # some 20 MB
+        self._policy = (b"ratelimit-policy", b'"default";q=%d;w=%d' % (self._quota, self._seconds))
+
+    def ready(self, scope: Scope) -> ReadyAnswer | None:
+        """Return what is at hand behind it, with how much is left; or the refusal."""
+        if is_operational(scope):
+            return self._inner.ready(scope)
+        taken = scope[_TAKEN] = self._take(scope)
+        if taken[0] < 0:
+            return self._refuse(scope, taken)
+        answer = self._inner.ready(scope)
+        return answer and answer._replace(headers=answer.headers + on_wire(self._headers(taken)))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse, or pass on and say how much is left."""
+        if scope["type"] == "lifespan":
+            scope["state"].setdefault("front", self)
+        if scope["type"] != "http" or is_operational(scope):
+            await self._inner(scope, receive, send)
+            return
+        taken: _Taken = scope.get(_TAKEN) or self._take(scope)  # what is pipelined has not been counted yet
+        if taken[0] < 0:
+            await send_ready(self._refuse(scope, taken), send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *self._headers(taken)]}
+            await send(message)
+
+        await self._inner(scope, receive, send_with_headers)
+
+    def _take(self, scope: Scope) -> _Taken:
+        client = client_of(scope)
+        now = time.monotonic_ns()
+        window = self._windows.get(client)
+        if window is None or window.ends <= now:
+            window = self._windows[client] = _Window(now + self._seconds * _NANOSECONDS)
+        window.used += window.used <= self._quota
+        return self._quota - window.used, -((now - window.ends) // _NANOSECONDS)  # rounded up
+
+    def _headers(self, taken: _Taken) -> list[tuple[bytes, bytes]]:
+        return [self._policy, (b"ratelimit", b'"default";r=%d;t=%d' % (max(taken[0], 0), taken[1])), _EXPOSED]
+
+    def _refuse(self, scope: Scope, taken: _Taken) -> ReadyAnswer:
+        answer = refuse(scope, _EXCEEDED)
+        headers = [*self._headers(taken), (b"retry-after", b"%d" % taken[1])]
+        return answer._replace(headers=answer.headers + on_wire(headers))
+
+
+# A script of another origin may read them too; the header adds to the census's own.
+_EXPOSED = (b"access-control-expose-headers", b"RateLimit, RateLimit-Policy")

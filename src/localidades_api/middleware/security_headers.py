@@ -1,0 +1,59 @@
+"""What an answer outside the census tells a browser: to take it for what it says it is, and to run nothing else.
+
+Answers of the census, and whatever `renderers` writes, have these headers of their own.
+"""
+
+import base64
+import hashlib
+import re
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from localidades_api.http.paths import PREFIX
+
+_INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
+# Swagger UI and ReDoc write styles as they go, and ReDoc searches in a worker that it makes itself.
+_OF_DOCUMENTATION = (
+    "default-src 'none'; script-src 'self'{scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data:;"
+    " connect-src 'self'; worker-src blob:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+
+
+class BrowserProtection:
+    """Adds what is missing of `X-Content-Type-Options`, and to HTML `Content-Security-Policy` and `Referrer-Policy`."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, and complete the answer."""
+        if scope["type"] != "http" or f"{scope['path']}/".startswith(f"{PREFIX}/"):
+            await self._app(scope, receive, send)
+        else:
+            await self._app(scope, receive, _Protected(send))
+
+
+class _Protected:
+    """The sending side of one request; the head waits for the body, whose own scripts it names by their digest."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._head: Message | None = None
+
+    async def __call__(self, message: Message) -> None:
+        """Send a message of the answer."""
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers.setdefault("X-Content-Type-Options", "nosniff")
+            if headers.get("content-type", "").startswith("text/html") and "content-security-policy" not in headers:
+                headers.setdefault("Referrer-Policy", "no-referrer")
+                self._head = message
+                return
+        elif self._head:
+            digests = (hashlib.sha256(script).digest() for script in _INLINE.findall(message["body"]))
+            scripts = "".join(f" 'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+            MutableHeaders(scope=self._head)["Content-Security-Policy"] = _OF_DOCUMENTATION.format(scripts=scripts)
+            await self._send(self._head)
+            self._head = None
+        await self._send(message)

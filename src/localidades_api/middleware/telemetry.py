@@ -1,0 +1,129 @@
+"""The outermost layer: each request gets an id, is counted, and is a line of log where that is wanted."""
+
+import os
+from collections.abc import MutableMapping
+from itertools import count
+from time import perf_counter
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.types import Message, Receive, Scope, Send
+
+from localidades_api.http.paths import OPERATION
+from localidades_api.middleware.cached_pages import ReadyAnswer
+from localidades_api.middleware.interface import Layer
+from localidades_api.observability.faults import cause
+from localidades_api.observability.logging import Line, RequestLog, request_id
+from localidades_api.observability.metrics import TALLY
+from localidades_api.settings import Settings
+
+_FAULT = 500  # the first status that is always logged, and whose answer has the request's id
+
+
+class Telemetry:
+    """Counts what passes through, and writes it down."""
+
+    def __init__(self, layer: Layer, app: FastAPI, settings: Settings) -> None:
+        self._layer = layer
+        self._app = app
+        self._log = RequestLog(settings.log_format)
+        self._logs_all = settings.access_log
+        self._process = os.urandom(4).hex()
+        self._numbers = count(1)
+
+    def ready(self, scope: Scope) -> ReadyAnswer | None:
+        """Return an answer that is at hand, counted."""
+        began = perf_counter()
+        answer = self._layer.ready(scope)
+        if answer is not None:
+            seconds = perf_counter() - began
+            # Only pages of the list and their 304s are at hand; whatever else comes here is a refusal.
+            operation = "list_localities" if answer.status < 400 else "none"  # noqa: PLR2004  # HTTP's
+            TALLY.count(operation, answer.status, seconds)
+            if self._logs_all:  # a refusal is no fault, and there may be thousands of them
+                self._write_down(scope, operation, answer, seconds)
+        return answer
+
+    def _write_down(self, scope: Scope, operation: str, answer: ReadyAnswer, seconds: float) -> None:
+        served = self._app.state.catalogue.releases.served if operation != "none" else None
+        self._log.add(
+            Line(
+                self._next_id(),
+                scope["method"],
+                operation,
+                answer.status,
+                seconds * 1000,
+                served.name if served else None,
+                len(answer.body),
+            )
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, and count and write down what comes of it."""
+        if scope["type"] != "http":
+            await self._live(scope, receive, send)
+            return
+        id_ = self._next_id()
+        request_id.set(id_)
+        cause.set(None)  # with a pipeline, one request is begun by the task of another
+        watch = _Watch(id_, send)
+        TALLY.in_flight += 1
+        try:
+            await self._layer(scope, receive, watch)
+        finally:
+            TALLY.in_flight -= 1
+            seconds = perf_counter() - watch.began
+            operation = _operation(scope)
+            TALLY.count(operation, watch.status, seconds)
+            if self._logs_all or watch.status >= _FAULT:
+                told = (watch.status, seconds * 1000, watch.release, watch.bytes, cause.get())
+                self._log.add(Line(id_, scope["method"], operation, *told))
+
+    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            scope["state"].setdefault("front", self)
+        try:
+            await self._layer(scope, receive, send)
+        finally:
+            self._log.flush()
+
+    def _next_id(self) -> str:
+        """Return an id that no other request of any worker has."""
+        return f"{self._process}-{next(self._numbers):x}"
+
+
+class _Watch:
+    """The sending side of a request: sees what is answered, and adds the id to a fault of ours."""
+
+    def __init__(self, id_: str, send: Send) -> None:
+        self._id = id_
+        self._send = send
+        self.began = perf_counter()
+        self.status = _FAULT  # what the server makes of an exception before the answer
+        self.bytes = 0
+        self._headers: list[tuple[bytes, bytes]] = []
+
+    async def __call__(self, message: Message) -> None:
+        """Send a message of the answer."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self._headers = list(message.get("headers", ()))
+            if self.status >= _FAULT:
+                message = {**message, "headers": [*self._headers, (b"x-request-id", self._id.encode())]}
+        elif message["type"] == "http.response.body":
+            self.bytes += len(message.get("body", b""))
+        await self._send(message)
+
+    @property
+    def release(self) -> str | None:
+        """The release that answered."""
+        return next((value.decode("latin-1") for name, value in self._headers if name == b"catalogue-release"), None)
+
+
+def _operation(scope: MutableMapping[str, Any]) -> str:
+    """Return the name of the function that answered, or `static`; what leads nowhere is not told apart."""
+    if name := scope.get(OPERATION):
+        return str(name)
+    if "route" in scope:
+        return str(scope["route"].name)
+    return "static" if "endpoint" in scope else "none"

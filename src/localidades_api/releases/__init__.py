@@ -1,0 +1,1 @@
+"""The life of a release: published, followed, compared, retired."""

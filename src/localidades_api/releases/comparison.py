@@ -1,0 +1,73 @@
+"""How much changed from each release to the next, counted when the releases are written and read from then on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from localidades_api.domain.schemas import DEMO_RELEASE
+from localidades_api.storage.repository import count_changes
+
+# The demo's places are invented: nothing is compared with it.
+_PREVIOUS = text(
+    """
+    SELECT r.id, r.name
+      FROM releases AS r LEFT JOIN current_release AS c ON c.release_id = r.id
+     WHERE r.retired_at IS NULL AND r.id <> :release_id AND :demo NOT IN (r.name, :name)
+     ORDER BY c.release_id IS NULL, r.id DESC
+     LIMIT 1
+    """
+)
+_MISSING = text(
+    """
+    SELECT id, previous_id
+      FROM (SELECT id, lag(id) OVER (ORDER BY id) AS previous_id
+              FROM releases WHERE retired_at IS NULL AND name <> :demo) AS standing
+     WHERE previous_id IS NOT NULL AND (id, previous_id) NOT IN (SELECT release_id, previous_id FROM comparisons)
+     ORDER BY id
+    """
+)
+_STORE = text(
+    """
+    INSERT INTO comparisons (release_id, previous_id, added, removed, renamed, relocated, updated)
+    VALUES (:release_id, :previous_id, :added, :removed, :renamed, :relocated, :updated)
+    ON CONFLICT (release_id)
+    DO UPDATE SET (previous_id, added, removed, renamed, relocated, updated)
+                = (excluded.previous_id, excluded.added, excluded.removed, excluded.renamed, excluded.relocated,
+                   excluded.updated)
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How a release differs from the one that was current before it; all zero where there was none."""
+
+    previous: str | None
+    added: int = 0
+    removed: int = 0
+    renamed: int = 0
+    relocated: int = 0
+    updated: int = 0
+
+
+async def compare_with_current(connection: AsyncConnection, release_id: int, name: str) -> Comparison:
+    """Compare a release that is being imported with the current one, or, where that is the demo, with the last."""
+    parameters = {"release_id": release_id, "name": name, "demo": DEMO_RELEASE}
+    previous = (await connection.execute(_PREVIOUS, parameters)).one_or_none()
+    if previous is None:
+        return Comparison(None)
+    return Comparison(previous.name, **await _compare(connection, previous.id, release_id))
+
+
+async def complete_comparisons(connection: AsyncConnection) -> None:
+    """Compare each release that stands with the one before it where that has not been done."""
+    for release_id, previous_id in (await connection.execute(_MISSING, {"demo": DEMO_RELEASE})).all():
+        await _compare(connection, previous_id, release_id)
+
+
+async def _compare(connection: AsyncConnection, previous_id: int, release_id: int) -> Mapping[str, int]:
+    counts = await count_changes(connection, previous_id, release_id)
+    await connection.execute(_STORE, {"release_id": release_id, "previous_id": previous_id, **counts})
+    return counts

@@ -1,0 +1,104 @@
+"""Estados and municipios: the lists, whole when asked for, and single ones."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from sqlalchemy import Row
+from starlette.responses import Response
+
+from localidades_api.domain.filters import MunicipalityId, StateId
+from localidades_api.domain.schemas import (
+    Municipality,
+    MunicipalityDetail,
+    Page,
+    State,
+)
+from localidades_api.router import html_context
+from localidades_api.router.by_key import NO_KEY, answer_by_key, leave_out_blanks
+from localidades_api.router.params import (
+    STRICT,
+    MunicipalitiesQuery,
+    ReleaseQuery,
+    StatesQuery,
+)
+from localidades_api.router.responses import (
+    LISTED,
+    Exchange,
+    Paging,
+    ReadFrom,
+    envelope,
+)
+from localidades_api.storage.models import municipalities, states
+
+router = APIRouter()
+router.add_api_route("/municipios/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
+
+
+@router.get("/estados/", response_model=Page[State], dependencies=STRICT, responses=LISTED)
+async def list_states(request: Request, query: Annotated[StatesQuery, Query()], catalogue: ReadFrom) -> Response:
+    """List the estados of a release by id."""
+    exchange = await Exchange.begin(request, query, catalogue)
+    paging = Paging(exchange.release.states, query.page, query.page_size, exchange.links()).check()
+    if exchange.holds:
+        return exchange.not_modified(paging)
+    rows = await catalogue.repository.list_states(exchange.release)
+    results = [rows[index]._asdict() for index in paging.places]
+    return exchange.answer("states.html", "Estados", envelope(paging, results), paging)
+
+
+@router.get("/estados/{id}/", response_model=State, dependencies=STRICT, responses=NO_KEY)
+async def get_state(
+    request: Request,
+    id: Annotated[StateId, Path()],  # noqa: A002  # the parameter's name on the wire
+    query: Annotated[ReleaseQuery, Query()],
+    catalogue: ReadFrom,
+) -> Response:
+    """Show an estado of a release."""
+    get = catalogue.repository.get_state
+    return await answer_by_key(
+        request, query, catalogue, states, id, get, lambda row: row._asdict(), template="state.html"
+    )
+
+
+@router.get("/municipios/", response_model=Page[Municipality], dependencies=STRICT, responses=LISTED)
+async def list_municipalities(
+    request: Request, query: Annotated[MunicipalitiesQuery, Query()], catalogue: ReadFrom
+) -> Response:
+    """List the municipios of a release, or of one estado, by id; with `page_size=1000` those of any estado at once."""
+    exchange = await Exchange.begin(request, query, catalogue)
+    if exchange.holds:
+        return exchange.not_modified()
+    rows = await catalogue.repository.list_municipalities(exchange.release, query.estado_id)
+    chosen = {} if query.estado_id is None else {"estado_id": str(query.estado_id)}
+    paging = Paging(len(rows), query.page, query.page_size, exchange.links(chosen)).check()
+    results = [rows[index]._asdict() for index in paging.places]
+    context = (
+        await html_context.of_municipalities(catalogue, exchange.release, query.estado_id)
+        if exchange.for_people
+        else {}
+    )
+    return exchange.answer("municipalities.html", "Municipios", envelope(paging, results), paging, **context)
+
+
+@router.get("/municipios/{id}/", response_model=MunicipalityDetail, dependencies=STRICT, responses=NO_KEY)
+async def get_municipality(
+    request: Request,
+    id: Annotated[MunicipalityId, Path()],  # noqa: A002  # the parameter's name on the wire
+    query: Annotated[ReleaseQuery, Query()],
+    catalogue: ReadFrom,
+) -> Response:
+    """Show a municipio of a release, and its estado."""
+    get = catalogue.repository.get_municipality
+    return await answer_by_key(
+        request, query, catalogue, municipalities, id, get, _describe, template="municipality.html"
+    )
+
+
+def _describe(row: Row[Any]) -> dict[str, Any]:
+    record = {name: value for name, value in row._asdict().items() if name == "estado_id" or "estado_" not in name}
+    return {**record, "estado": describe_state(row)}
+
+
+def describe_state(row: Row[Any]) -> dict[str, Any]:
+    """Return the estado of a record's row."""
+    return {name: getattr(row, f"estado_{name}") for name in ("id", "clave", "nombre", "abreviatura")}

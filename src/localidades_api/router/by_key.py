@@ -1,0 +1,89 @@
+"""Addresses by key: one spelling, and what is said of a key that a release does not have."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any, NoReturn
+from urllib.parse import quote, urlencode
+
+from fastapi import APIRouter, Request
+from fastapi.routing import APIRoute
+from sqlalchemy import Row, Table
+from starlette.responses import Response
+
+from localidades_api.domain.schemas import GoneProblem, Problem, Release
+from localidades_api.errors import GoneError, NotFoundError
+from localidades_api.router.params import ReleaseQuery
+from localidades_api.router.responses import Catalogue, Exchange
+from localidades_api.storage.models import localities
+
+NO_KEY: dict[int | str, dict[str, Any]] = {
+    308: {"description": "The key without its leading zero is the address."},
+    404: {"model": Problem, "description": "No release up to this one has the key, or there is no such release."},
+    410: {"model": GoneProblem, "description": "An earlier release had the key."},
+}
+
+
+async def answer_by_key(
+    request: Request,
+    query: ReleaseQuery,
+    catalogue: Catalogue,
+    table: Table,
+    id_: int,
+    get: Callable[[Release, int], Awaitable[Row[Any] | None]],
+    describe: Callable[[Row[Any]], Mapping[str, Any]],
+    *,
+    template: str,
+    context: Callable[[Release, Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None,
+) -> Response:
+    """Answer with the record of a key; a client that wrote leading zeros is sent to the address without them."""
+    if request.scope["path"].rstrip("/").rpartition("/")[2] != str(id_):
+        return redirect(request, f"../{id_}/")
+    exchange = await Exchange.begin(request, query, catalogue)
+    if context:  # it may show what other releases have
+        exchange = replace(exchange, page_variant=f".{catalogue.releases.fingerprint}")
+    if exchange.holds:
+        return exchange.not_modified()
+    row = await get(exchange.release, id_)
+    if row is None:
+        return await refuse_unknown(catalogue, table, exchange.release, id_)
+    content = describe(row)
+    further = await context(exchange.release, content) if context and exchange.for_people else {}
+    return exchange.answer(template, row.nombre, content, **further)
+
+
+async def add_trailing_slash(request: Request) -> Response:
+    """Send a client to the path with its trailing slash."""
+    return redirect(request, quote(request.scope["path"].rpartition("/")[2]) + "/")
+
+
+def add_slashless_twins(router: APIRouter) -> None:
+    """Answer every path of a router without its trailing slash too."""
+    for path in [route.path for route in router.routes if isinstance(route, APIRoute)]:
+        if path != "/":
+            slashless = path.removeprefix(router.prefix).rstrip("/")
+            router.add_api_route(slashless, add_trailing_slash, include_in_schema=False)
+
+
+async def leave_out_blanks(request: Request) -> Response:
+    """Send a form of a page on to the list above, without its blank fields: a browser sends every field there is."""
+    kept = [(name, value) for name, value in request.query_params.multi_items() if value]
+    return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": f"../?{urlencode(kept)}"})
+
+
+def redirect(request: Request, location: str) -> Response:
+    """Send a client on for good, with its query; by a relative address, since the Host header is not trusted."""
+    if query := request.scope["query_string"]:
+        location += "?" + quote(query, safe="!$%&'()*+,;=:@/?-._~")
+    return Response(status_code=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": location})
+
+
+async def refuse_unknown(catalogue: Catalogue, table: Table, release: Release, id_: int) -> NoReturn:
+    """Raise GoneError for a key that an earlier release had, else NotFoundError."""
+    last = await catalogue.repository.find_last_release(table, release, id_)
+    if last is None:
+        raise NotFoundError("There is no such key in this release or one before it.")
+    successor = None
+    if table is localities:
+        successor = await catalogue.repository.find_successor(release, last.id, id_)
+    raise GoneError(last.name, successor)

@@ -1,0 +1,165 @@
+"""What FastAPI does not say of itself in the OpenAPI document: headers, problems, browsable pages, and examples."""
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from functools import lru_cache
+from typing import Any
+
+from fastapi import FastAPI
+
+from localidades_api.errors import (
+    DatabaseUnavailableError,
+    GoneError,
+    InvalidPageError,
+    InvalidParametersError,
+    LocalidadesError,
+    NotAcceptableError,
+    NotFoundError,
+)
+from localidades_api.http.caching import CACHE_CONTROL
+from localidades_api.http.html.renderer import FORMATS
+from localidades_api.http.paths import PREFIX
+from localidades_api.http.problems import problem_document
+from localidades_api.releases.tracker import ReleaseTracker
+from localidades_api.router import Catalogue
+
+_DESCRIPTION = """
+Every locality of Mexico with its official keys, from INEGI's *Catálogo Único de Claves de Áreas Geoestadísticas
+Estatales, Municipales y Localidades*. Read-only; no key is needed; any origin may ask.
+
+* An `id` is the official key read as a number, so it never changes.
+* A *release* is one whole cut of the catalogue. `Catalogue-Release` names the one that answered, `release=` asks for
+  another, and `Link` keeps to it: following `rel="next"` gives every record once, whatever is published meanwhile.
+* `ETag` and `If-None-Match` save the transfer of what has not changed.
+* Errors are `application/problem+json` (RFC 9457).
+"""
+
+_HEADERS: dict[str, tuple[str, str]] = {
+    "Allow": ("The methods there are.", "GET"),
+    "Vary": ("The request headers that choose the representation.", "Accept"),
+    "Catalogue-Release": ("The release that answered.", "2018-09"),
+    "ETag": ("Changes when the release does.", '"2018-09.json.0123456789ab"'),
+    "Last-Modified": ("When the release was published.", "Fri, 28 Sep 2018 10:12:00 GMT"),
+    "Cache-Control": ("How long the answer may be kept.", CACHE_CONTROL),
+}
+_OF_DOWNLOADS: dict[str, tuple[str, str]] = {
+    "Catalogue-Records": ("How many records the file has.", "304363"),
+    "Content-Disposition": ("The name of the file.", 'attachment; filename="localidades-2018-09.csv"'),
+}
+_PROBLEMS: dict[str, LocalidadesError] = {
+    "404": NotFoundError("There is no such release."),
+    "406": NotAcceptableError(list(FORMATS)),
+    "410": GoneError("2012-06", 10010002),
+    "422": InvalidParametersError([("page", "A page is a number from 1, written in the digits 0 to 9.")]),
+    "503": DatabaseUnavailableError(),
+}
+_LINK = (
+    "The pages `first`, `prev`, `next` and `last` of the release that answered (RFC 8288).",
+    '</api/census/localidades/?page=2&format=json&release=2018-09>; rel="next"',
+)
+
+
+def describe(app: FastAPI) -> None:
+    """Make `app.openapi()` tell all of it; the document is made once, and once more for the releases that there are."""
+    app.description = _DESCRIPTION
+    generate = app.openapi
+
+    def describe_all() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = generate()
+            for path, operations in document["paths"].items():
+                for operation in operations.values():
+                    _describe_operation(operation, is_census=path.startswith(PREFIX))
+            app.openapi_schema = document
+        return app.openapi_schema
+
+    @lru_cache(maxsize=1)
+    def describe_with(current: str, previous: str) -> dict[str, Any]:
+        document = deepcopy(describe_all())
+        for parameter in _parameters(document):
+            _name_release(parameter, current, previous)
+        return document
+
+    def openapi() -> dict[str, Any]:
+        catalogue: Catalogue | None = getattr(app.state, "catalogue", None)  # there while the service runs
+        held = _newest(catalogue.releases) if catalogue else None
+        return describe_with(*held) if held else describe_all()
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way of extending it
+
+
+def _newest(releases: ReleaseTracker) -> tuple[str, str] | None:
+    """Return the names of the release that is served and of the one before it, which is itself if it is the first."""
+    if releases.served not in releases.every:
+        return None
+    place = releases.every.index(releases.served)
+    return releases.served.name, releases.every[max(place - 1, 0)].name
+
+
+def _parameters(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            yield from operation.get("parameters", ())
+
+
+def _name_release(parameter: dict[str, Any], current: str, previous: str) -> None:
+    """Give a parameter that names a release one that there is, so that what /docs fills in is answered."""
+    if name := {"release": current, "name": current, "since": previous}.get(parameter["name"]):
+        parameter["schema"]["examples"] = [name]
+        if "example" in parameter:
+            parameter["example"] = name
+
+
+def _describe_operation(operation: dict[str, Any], *, is_census: bool) -> None:
+    for parameter in operation.get("parameters", ()):
+        _describe_parameter(parameter)
+    for status, answer in operation["responses"].items():
+        content = answer.get("content", {})
+        if status >= "400" and "application/json" in content:
+            content["application/problem+json"] = _with_example(status, content.pop("application/json"))
+        if not is_census:
+            continue
+        if status >= "400" or "application/json" in content:
+            content["text/html"] = {}
+        # Not `format: binary`, which CSV has from its route: a client would look for bytes in what it decoded.
+        content |= {name: {"schema": {"type": "string"}} for name in content if name.startswith("text/")}
+        answer["headers"] = _headers(status, operation)
+
+
+def _with_example(status: str, content: dict[str, Any]) -> dict[str, Any]:
+    of_page = content["schema"].get("$ref", "").endswith("/InvalidPageProblem")
+    return {**content, "example": problem_document(InvalidPageError(6088) if of_page else _PROBLEMS[status])}
+
+
+def _describe_parameter(parameter: dict[str, Any]) -> None:
+    """Say what may be given: a URL holds no null, and a client would name its types after the choice."""
+    match parameter["schema"]:
+        case {"anyOf": [given, {"type": "null"}], **rest}:
+            parameter["schema"] = {**given, **rest}
+    if description := parameter["schema"].get("description"):
+        parameter.setdefault("description", description)
+    if parameter["required"]:
+        # What /docs fills in, so that trying it out takes one click; given one, it fills in what is optional too.
+        parameter["example"] = parameter["schema"]["examples"][0]
+
+
+def _headers(status: str, operation: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = {parameter["name"] for parameter in operation.get("parameters", ())}
+    described = dict(_HEADERS)
+    if operation["operationId"] == "download_localities":
+        described |= _OF_DOWNLOADS
+    if status >= "400":
+        described = {name: described[name] for name in ("Allow", "Vary")}
+        if status == "503":
+            described["Retry-After"] = ("Seconds to wait before asking again.", "5")
+    elif status == "307":
+        described = {name: described[name] for name in ("Allow", "Vary")}
+        described["Location"] = ("The page's address, relative.", "?format=api&page_size=100&page=1")
+    elif status == "308":
+        described = {"Location": ("The address with the key's own spelling, relative.", "../10010001/")}
+    elif "page" in parameters:
+        described["Link"] = _LINK
+    return {
+        name: {"description": description, "schema": {"type": "string"}, "example": example}
+        for name, (description, example) in described.items()
+    }

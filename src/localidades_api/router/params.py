@@ -1,0 +1,195 @@
+"""The query parameters of the census, and what no query may hold."""
+
+import re
+from collections import Counter
+from typing import Annotated, Literal
+from urllib.parse import unquote_to_bytes
+
+from fastapi import Depends, Path, Request
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from localidades_api.domain.filters import (
+    LONGEST_TEXT,
+    LocalityFilters,
+    OfMunicipality,
+    OfState,
+)
+from localidades_api.domain.pagination import PageNumber, PageSize, whole_number
+from localidades_api.domain.schemas import PAGE_SIZE, ChangeKind
+from localidades_api.errors import InvalidParametersError
+from localidades_api.http.html.i18n import Language
+from localidades_api.http.html.renderer import Format
+from localidades_api.http.problems import plain_name
+
+_RELEASE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+_DECIMAL = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,25})?")  # no language writes more of a double
+
+OfLanguage = Annotated[
+    Language | None,
+    Field(description="Language of the browsable page; else what Accept-Language prefers.", examples=["es"]),
+]
+DownloadFormat = Literal["csv", "excel", "ndjson", "geojson", "parquet"]
+
+
+class RepresentationQuery(BaseModel):
+    """The parameter of every resource."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Annotated[
+        Format | None,
+        Field(
+            description="Representation; wins over the Accept header. `api` is the browsable page.",
+            examples=["json"],
+        ),
+    ] = None
+    lang: OfLanguage = None
+
+
+class ReleaseQuery(RepresentationQuery):
+    """The parameters of every resource of a release."""
+
+    release: Annotated[
+        str | None,
+        Field(
+            pattern=_RELEASE_NAME,
+            description="Name of the release to read; the current one when absent.",
+            examples=["2018-09"],
+        ),
+    ] = None
+
+
+class _Paged(BaseModel):
+    page: PageNumber = 1
+    page_size: PageSize = PAGE_SIZE
+
+
+class StatesQuery(_Paged, ReleaseQuery):
+    """The parameters of the list of estados."""
+
+
+class MunicipalitiesQuery(_Paged, ReleaseQuery):
+    """The parameters of the list of municipios."""
+
+    estado_id: OfState = None
+
+
+class LocalitiesQuery(LocalityFilters, _Paged, ReleaseQuery):
+    """The parameters of the list of localities."""
+
+
+class SuggestQuery(ReleaseQuery):
+    """The parameters of a suggestion."""
+
+    q: Annotated[
+        str, Field(max_length=LONGEST_TEXT, description="What has been typed so far of a name.", examples=["guadal"])
+    ]
+    limit: Annotated[
+        int,
+        Field(ge=1, le=20, description="How many suggestions there are at most.", examples=[10]),
+        whole_number("A number from 1 to 20."),
+    ] = 10
+    estado_id: OfState = None
+    municipio_id: OfMunicipality = None
+
+
+def plain_decimal(sentence: str) -> BeforeValidator:
+    """Refuse what Python's float() would take besides digits and a point: exponents, underscores, spaces, nan."""
+
+    def check(value: object) -> object:
+        if isinstance(value, str) and not _DECIMAL.fullmatch(value):
+            raise PydanticCustomError("decimal", "{sentence}", {"sentence": sentence})
+        return value
+
+    return BeforeValidator(check)
+
+
+class NearestQuery(ReleaseQuery):
+    """The parameters of a search by place."""
+
+    lat: Annotated[
+        float,
+        Field(ge=-90, le=90, description="Latitude in degrees north, without an exponent.", examples=[21.88]),
+        plain_decimal("A latitude is a number from -90 to 90 with up to 25 decimals, as 21.88."),
+    ]
+    lon: Annotated[
+        float,
+        Field(ge=-180, le=180, description="Longitude in degrees east, without an exponent.", examples=[-102.3]),
+        plain_decimal("A longitude is a number from -180 to 180 with up to 25 decimals, as -102.3."),
+    ]
+    limit: Annotated[
+        int,
+        Field(ge=1, le=100, description="How many places there are at most.", examples=[10]),
+        whole_number("A number from 1 to 100."),
+    ] = 10
+
+
+class DownloadQuery(LocalityFilters):
+    """The parameters of a download."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Annotated[
+        DownloadFormat | None,
+        Field(
+            description="Format of the file; wins over the Accept header; CSV unless asked otherwise. `excel` is CSV"
+            " that a spreadsheet opens with a double click: a byte order mark, keys as formulas of their text"
+            ' (`="0001"`) so that they keep their zeros, an apostrophe before a name that would pass for a formula.',
+            examples=["csv"],
+        ),
+    ] = None
+    release: Annotated[
+        str | None,
+        Field(pattern=_RELEASE_NAME, description="Name of the release; else the current one.", examples=["2018-09"]),
+    ] = None
+
+
+class ReleasesQuery(_Paged, RepresentationQuery):
+    """The parameters of the list of releases."""
+
+
+class ChangesQuery(_Paged):
+    """The parameters of a list of changes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    lang: OfLanguage = None
+    since: Annotated[str, Field(pattern=_RELEASE_NAME, description="Name of the other release.", examples=["2012-06"])]
+    change: Annotated[ChangeKind | None, Field(description="Only the changes of this kind.", examples=["renamed"])] = (
+        None
+    )
+    format: Annotated[
+        Literal["json", "api", "ndjson"] | None,
+        Field(
+            description="Representation; wins over the Accept header. `ndjson` gives all changes at once, unless a page"
+            " is asked for.",
+            examples=["json"],
+        ),
+    ] = None
+
+
+ReleaseName = Annotated[
+    str, Path(pattern=_RELEASE_NAME, description="Name of the later release.", examples=["2018-09"])
+]
+
+
+async def refuse_ambiguous_query(request: Request) -> None:
+    """Raise InvalidParametersError for a query that is no UTF-8, holds a NUL, or gives a parameter twice.
+
+    A parameter that is ignored or overruled in silence gives a client other data than it asked for.
+    """
+    raw = unquote_to_bytes(request.scope["query_string"].replace(b"+", b" "))
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        raise InvalidParametersError([("query", "The query is not UTF-8.")]) from None
+    if "\0" in text:
+        raise InvalidParametersError([("query", "The query holds a NUL.")])
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    repeated = [(plain_name(name), "Give this parameter once.") for name, count in counts.items() if count > 1]
+    if repeated:
+        raise InvalidParametersError(repeated)
+
+
+STRICT = [Depends(refuse_ambiguous_query)]

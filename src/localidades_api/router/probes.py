@@ -1,0 +1,84 @@
+"""Probes and figures: whether the process runs, whether it can serve, and how it does."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, cast
+
+from fastapi import APIRouter, Depends, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel, Field
+
+from localidades_api.domain.schemas import Problem
+from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.observability.metrics import exposition
+from localidades_api.releases.tracker import ReleaseTracker
+from localidades_api.router import Catalogue
+from localidades_api.storage.pool import Database, sqlstate_of
+
+OPERATIONAL = frozenset({"/livez", "/readyz", "/metrics"})  # for operators: no limit refuses them
+
+router = APIRouter(tags=["health"])
+
+
+class Served(BaseModel):
+    """The release that is served."""
+
+    release: Annotated[str, Field(examples=["2018-09"])]
+    age_seconds: Annotated[float, Field(description="Since it was published.", examples=[86400.0])]
+    lag_seconds: Annotated[
+        float, Field(description="Since it was last seen to be the current one in the database.", examples=[0.0])
+    ]
+
+
+class Ready(Served):
+    """The process can answer requests."""
+
+    database: Literal["ok"] = "ok"
+
+
+class NotReadyProblem(Problem):
+    """The database does not answer; where a release is named, its held pages are still served."""
+
+    release: str | None = None
+    age_seconds: float | None = None
+    lag_seconds: float | None = None
+
+
+@router.get("/livez", status_code=204)
+async def get_liveness() -> Response:
+    """Tell that the process runs and its event loop turns."""
+    return Response(status_code=204)
+
+
+@router.get("/readyz", responses={503: {"model": NotReadyProblem, "description": "Not now; `detail` says why."}})
+async def get_readiness(request: Request, catalogue: Annotated[Catalogue, Depends(Catalogue.of)]) -> Ready:
+    """Tell that the database answers within its deadline and a release is published."""
+    database = cast("Database", request.app.state.database)
+    releases = catalogue.releases
+    try:
+        async with asyncio.timeout(database.timeout):
+            await releases.refresh()
+    except (DatabaseUnavailableError, TimeoutError) as error:
+        raise DatabaseUnavailableError(str(error) or "The database is too slow.", _served(releases)) from error
+    except Exception as error:
+        kind = sqlstate_of(error) or type(error).__name__
+        sentence = f"The releases can't be read, for a reason that nobody foresaw ({kind}); the log has it."
+        raise DatabaseUnavailableError(sentence, _served(releases), is_unforeseen=True) from error
+    await releases.current()
+    return Ready(**_served(releases))
+
+
+@router.get("/metrics", include_in_schema=False)
+async def get_metrics(request: Request) -> Response:
+    """Return the metrics of all workers, in Prometheus's text format."""
+    snapshot = await request.app.state.collect_metrics()
+    return Response(await asyncio.to_thread(exposition, snapshot), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def _served(releases: ReleaseTracker) -> dict[str, Any]:
+    if (served := releases.served) is None:
+        return {}
+    age = datetime.now(UTC) - served.published_at
+    return Served(
+        release=served.name, age_seconds=round(age.total_seconds(), 3), lag_seconds=round(releases.lag, 3)
+    ).model_dump()

@@ -1,0 +1,254 @@
+"""How a request for a resource of a release is answered: representation, freshness, page, page for people."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Any, NamedTuple, Self, cast
+from urllib.parse import urlencode
+
+from fastapi import Depends, Request
+from pydantic_core import from_json
+from starlette.responses import Response
+
+from localidades_api.cache.pages import PageCache
+from localidades_api.cache.positions import Selections
+from localidades_api.domain.pagination import (
+    count_pages,
+    link_header,
+    neighbours,
+    positions,
+)
+from localidades_api.domain.schemas import (
+    LARGEST_FOR_PEOPLE,
+    PAGE_SIZE,
+    InvalidPageProblem,
+    InvalidParametersProblem,
+    NotAcceptableProblem,
+    Problem,
+    Release,
+)
+from localidades_api.downloads.transfer import Transfers
+from localidades_api.errors import InvalidPageError
+from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from localidades_api.http.html.i18n import Language, preferred_language
+from localidades_api.http.html.renderer import (
+    JSON,
+    Renderer,
+    View,
+    root_of,
+    select_renderer,
+)
+from localidades_api.releases.tracker import ReleaseTracker
+from localidades_api.router.params import ReleaseQuery
+from localidades_api.storage.repository import (
+    CatalogueRepository,
+    ChangesRepository,
+    RecordsRepository,
+    SearchRepository,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What the routes read from; the application's lifespan owns it."""
+
+    releases: ReleaseTracker
+    pages: PageCache
+    selections: Selections
+    repository: CatalogueRepository
+    search: SearchRepository
+    changes: ChangesRepository
+    records: RecordsRepository
+    transfers: Transfers
+
+    @classmethod
+    async def of(cls, request: Request) -> Self:
+        """Return the one of the application that serves this request."""
+        return cast("Self", request.app.state.catalogue)
+
+    async def release(self, name: str | None) -> Release:
+        """Return the release of that name, or the current one."""
+        return await (self.releases.current() if name is None else self.releases.named(name))
+
+
+ReadFrom = Annotated[Catalogue, Depends(Catalogue.of)]
+
+
+class Paging(NamedTuple):
+    """Which page of how many records; `parameters` are what links to others have besides page, size and format."""
+
+    quantity: int
+    page: int
+    page_size: int
+    parameters: Mapping[str, str] = {}
+
+    @property
+    def total_pages(self) -> int:
+        """How many pages there are."""
+        return count_pages(self.quantity, self.page_size)
+
+    def check(self) -> Self:
+        """Raise InvalidPageError for a page past the last; an empty list has one page, and nothing on it."""
+        if self.page > max(self.total_pages, 1):
+            raise InvalidPageError(self.total_pages)
+        return self
+
+    @property
+    def places(self) -> range:
+        """The indexes of its records, from 0."""
+        first, last = positions(self.page, self.page_size)
+        return range(first - 1, min(last, self.quantity))
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request: of which release, in which representation, and what that makes of an answer.
+
+    `pinned` is the release that was asked for by name; `variant` tells answers apart that depend on more than it,
+    `page_variant` pages for people that do.
+    """
+
+    request: Request
+    renderer: Renderer
+    release: Release
+    pinned: str | None = None
+    language: Language = "en"
+    variant: str = ""
+    page_variant: str = ""
+
+    @classmethod
+    async def begin(cls, request: Request, query: ReleaseQuery, catalogue: Catalogue) -> Self:
+        """Choose representation and release; raise NotAcceptableError or NotFoundError where there is none.
+
+        A page for people that would be too large ends here, whichever the list, with PageTooLargeError.
+        """
+        renderer = select_renderer(query.format, request)
+        language = query.lang or preferred_language(request)
+        exchange = cls(request, renderer, await catalogue.release(query.release), query.release, language)
+        if exchange.for_people:
+            _refuse_too_large(request)
+        return exchange
+
+    @property
+    def for_people(self) -> bool:
+        """Whether a page is wanted rather than data."""
+        return self.renderer is not JSON
+
+    @property
+    def holds(self) -> bool:
+        """Whether the client holds this answer already."""
+        etag = entity_tag(self.release, self._representation(self.renderer.format))
+        return is_fresh(self.request.headers.getlist("if-none-match"), etag)
+
+    def _representation(self, format_: str) -> str:
+        """Name what an answer depends on besides the release."""
+        return f"{format_}{self.variant}" + (f"{self.page_variant}.{self.language}" if format_ == "api" else "")
+
+    def links(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return what the links of a list keep to: the release that answers, and the filters."""
+        return {"release": self.release.name, **(chosen or {})}
+
+    def headers(self, format_: str, paging: Paging | None = None) -> dict[str, str]:
+        """Return what an answer and its 304 share."""
+        headers = dict(freshness_headers(self.release, self._representation(format_)))
+        if format_ == "api":
+            headers["Vary"] = "Accept-Language"
+        if paging:
+            pinned = {"format": format_, **paging.parameters}
+            if paging.page_size != PAGE_SIZE:
+                pinned["page_size"] = str(paging.page_size)
+            if format_ == "api" and (language := self.request.query_params.get("lang")):
+                pinned["lang"] = language
+            headers["Link"] = link_header(self.request.scope["path"], pinned, paging.page, paging.total_pages)
+        return headers
+
+    def not_modified(self, paging: Paging | None = None) -> Response:
+        """Answer 304."""
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=self.headers(self.renderer.format, paging))
+
+    def answer(
+        self,
+        template: str,
+        title: str,
+        content: Mapping[str, Any] | bytes,
+        paging: Paging | None = None,
+        **context: object,
+    ) -> Response:
+        """Answer with a resource; `content` is it, or its JSON."""
+        headers = {**self.headers(self.renderer.format, paging), **self.renderer.headers}
+        if self.renderer is JSON and isinstance(content, bytes):
+            return Response(content, headers=headers)
+        query = {name: value for name, value in sorted(self.request.query_params.items()) if name != "format"}
+        asked = {name: value for name, value in query.items() if name != "lang"}
+        if paging:
+            context = {"page": paging.page, "neighbours": neighbours(paging.page, paging.total_pages), **context}
+        view = View(
+            template,
+            title,
+            from_json(content) if isinstance(content, bytes) else content,
+            root=root_of(self.request),
+            target=f"{self.request.scope['path']}?{urlencode({**asked, 'format': 'json'})}",
+            headers=self.headers(JSON.format, paging),
+            release=self.release,
+            pinned=self.pinned,
+            language=self.language,
+            query=query,
+            context=context,
+        )
+        return Response(self.renderer.render(view), headers=headers)
+
+
+class PageTooLargeError(Exception):
+    """A page for people of more records than one shows; `smaller` is the query of one that holds the first of them."""
+
+    def __init__(self, smaller: Mapping[str, str]) -> None:
+        super().__init__()
+        self.smaller = smaller
+
+
+def _refuse_too_large(request: Request) -> None:
+    """Raise PageTooLargeError where more records are asked for than a page for people shows."""
+    asked = dict(request.query_params)  # sound by now: numbers are numbers, and nothing is there twice
+    page, size = int(asked.get("page", 1)), int(asked.get("page_size", PAGE_SIZE))
+    if size > LARGEST_FOR_PEOPLE:
+        first, _ = positions(page, size)
+        holding = -(-first // LARGEST_FOR_PEOPLE)
+        raise PageTooLargeError({**asked, "page": str(holding), "page_size": str(LARGEST_FOR_PEOPLE)})
+
+
+async def show_smaller_page(_: Request, error: Exception) -> Response:
+    """Send a browser on, by a relative address; not for good: as JSON the same address is answered."""
+    query = urlencode(cast("PageTooLargeError", error).smaller)
+    return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": f"?{query}"})
+
+
+def envelope(paging: Paging, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return one page of a list."""
+    return {"quantity": paging.quantity, "total_pages": paging.total_pages, "results": list(results)}
+
+
+def envelope_bytes(paging: Paging, results: str) -> bytes:
+    """Return one page of a list whose results are JSON text already, without the brackets."""
+    return f'{{"quantity":{paging.quantity},"total_pages":{paging.total_pages},"results":[{results}]}}'.encode()
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    304: {"description": "The client holds this very answer already (If-None-Match)."},
+    404: {"model": Problem, "description": "There is no such release."},
+    406: {
+        "model": NotAcceptableProblem,
+        "description": "The Accept header allows no representation there is.",
+    },
+    422: {
+        "model": InvalidParametersProblem,
+        "description": "A parameter is unknown, repeated or out of its bounds.",
+    },
+    503: {
+        "model": Problem,
+        "description": "No catalogue is published yet, the database does not answer, or there is too much to do.",
+    },
+}
+LISTED: dict[int | str, dict[str, Any]] = {
+    307: {"description": f"A page for people has {LARGEST_FOR_PEOPLE} records at most."},
+    404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."},
+}

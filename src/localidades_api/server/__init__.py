@@ -1,0 +1,1 @@
+"""The HTTP server: processes, sockets, and uvicorn's HTTP/1.1 with limits."""

@@ -1,0 +1,121 @@
+"""What a worker and the supervisor say to each other: a line of JSON at a time over a socket pair."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from localidades_api.observability.metrics import TALLY, Snapshot
+
+_MAX_MESSAGE = 4 * 1024**2  # bytes; a worker that has seen every kind of answer says some 100 KB
+_HEARTBEAT_INTERVAL = 1.0  # seconds
+_ANSWER_TIMEOUT = 1.0  # seconds that a scrape waits for the supervisor
+_STARTING = 0.02  # seconds between two looks at whether the server has started
+
+
+@dataclass(frozen=True)
+class Message:
+    """A worker's metrics, or the supervisor's of all workers; or why a worker can't start."""
+
+    snapshot: Snapshot = field(default_factory=dict)
+    is_question: bool = False  # for the metrics of all workers
+    is_leaving: bool = False  # it stops, and takes no connections any more
+    failure: str = ""
+
+    def encode(self) -> bytes:
+        """Return a line."""
+        fields = [list(self.snapshot.items()), self.is_question, self.is_leaving, self.failure]
+        return json.dumps(fields).encode() + b"\n"
+
+    @classmethod
+    def decode(cls, line: bytes) -> "Message":
+        """Return what a line says."""
+        items, *rest = json.loads(line)
+        return cls({tuple(series): values for series, values in items}, *rest)
+
+
+async def connect(end: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Return the streams of one end."""
+    return await asyncio.open_unix_connection(sock=end, limit=_MAX_MESSAGE)
+
+
+async def read(reader: asyncio.StreamReader) -> Message | None:
+    """Return the next message, or None when the other end is gone."""
+    with suppress(ConnectionError):
+        line = await reader.readline()
+        if line.endswith(b"\n"):  # else it died in the middle of it
+            return Message.decode(line)
+    return None
+
+
+class Server(Protocol):
+    """What is known here of uvicorn's."""
+
+    started: bool
+    should_exit: bool
+
+
+class Link:
+    """A worker's end: gives signs of life, and asks for the metrics of all workers."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._answer: asyncio.Future[Snapshot] | None = None
+        self._known: Snapshot | None = None  # the last answer
+
+    @asynccontextmanager
+    async def following(self, server: Server) -> AsyncIterator[None]:
+        """Give a sign of life every second once the server has started; stop it when the supervisor is gone.
+
+        The event loop gives it, so none comes from one that hangs.
+        """
+        reader, self._writer = await connect(self._end.dup())
+        tasks = [asyncio.create_task(self._hear(reader)), asyncio.create_task(self._report(server))]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            if server.started:
+                self._say(is_leaving=True)
+            self._writer.close()
+            with suppress(ConnectionError):
+                await self._writer.wait_closed()
+
+    async def _report(self, server: Server) -> None:
+        while not server.started:  # noqa: ASYNC110  # uvicorn has no event of it
+            await asyncio.sleep(_STARTING)
+        while True:
+            if not self._writer.transport.get_write_buffer_size():  # else the supervisor stands still
+                self._say(is_leaving=server.should_exit)
+            await asyncio.sleep(_HEARTBEAT_INTERVAL)
+
+    async def _hear(self, reader: asyncio.StreamReader) -> None:
+        while message := await read(reader):
+            self._known = message.snapshot
+            if self._answer and not self._answer.done():
+                self._answer.set_result(message.snapshot)
+        os.kill(os.getpid(), signal.SIGTERM)  # a killed supervisor can't tell its workers
+
+    def _say(self, *, is_question: bool = False, is_leaving: bool = False) -> None:
+        self._writer.write(Message(TALLY.snapshot(), is_question=is_question, is_leaving=is_leaving).encode())
+
+    async def metrics(self) -> Snapshot:
+        """Return the metrics of all workers; where the supervisor is too slow, those of its last answer."""
+        if self._answer is None or self._answer.done():
+            self._answer = asyncio.get_running_loop().create_future()
+            self._say(is_question=True)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ANSWER_TIMEOUT):
+                return await asyncio.shield(self._answer)
+        return self._known or TALLY.snapshot()
+
+    def fail(self, reason: str) -> None:
+        """Say why the worker can't start, once its event loop has ended."""
+        with suppress(OSError):
+            self._end.sendall(Message(failure=reason).encode())

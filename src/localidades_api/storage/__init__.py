@@ -1,0 +1,1 @@
+"""Postgres: connections, tables, and every SELECT of the service."""

@@ -1,0 +1,253 @@
+"""Releases, pages of the list, estados, municipios, and single records."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Row, Table, func, select, text
+from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
+
+from localidades_api.domain.filters import LocalityFilters
+from localidades_api.domain.pagination import positions
+from localidades_api.domain.schemas import (
+    CHANGE_KINDS,
+    DEMO_RELEASE,
+    PAGE_SIZE,
+    Release,
+)
+from localidades_api.storage.models import (
+    comparisons,
+    current_release,
+    localities,
+    municipalities,
+    releases,
+    states,
+)
+from localidades_api.storage.pool import Database
+from localidades_api.storage.replica_check import having
+from localidades_api.storage.repository.conditions import conditions
+from localidades_api.storage.repository.positions import at_positions
+
+# What a standby has been sent, and does not show yet.
+_IS_BEHIND = text("pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn() AS is_behind")
+_RELEASES = (
+    select(
+        releases,
+        current_release.c.publication,
+        comparisons.c.previous_id,
+        *(comparisons.c[kind] for kind in CHANGE_KINDS),
+        _IS_BEHIND,
+    )
+    .outerjoin_from(releases, current_release, current_release.c.release_id == releases.c.id)
+    .outerjoin(comparisons, comparisons.c.release_id == releases.c.id)
+    .where(releases.c.retired_at.is_(None))
+    .order_by(releases.c.id)  # releases are numbered in the order of their imports; a clock may be set back
+)
+
+# Postgres writes the JSON: it takes the work off the process that answers, and one value crosses the wire in place of
+# two hundred (decision 0007). `clave` is four digits, so only `nombre` needs escaping.
+_LOCALITY = """
+    '{"id":' || id || ',"municipio_id":' || municipio_id
+    || ',"clave":"' || clave || '","nombre":' || to_json(nombre)::text || '}'
+"""
+_PAGES = text(
+    f"""
+    SELECT string_agg({_LOCALITY}, ',' ORDER BY position)
+      FROM localities
+     WHERE release_id = :release_id AND position BETWEEN :first AND :last
+     GROUP BY (position - 1) / {PAGE_SIZE}
+     ORDER BY (position - 1) / {PAGE_SIZE}
+    """
+)
+_PLACES = f"""
+    SELECT coalesce(string_agg({_LOCALITY}, ',' ORDER BY position), '')
+      FROM localities
+     WHERE release_id = :release_id AND
+"""
+
+_STATES = select(states.c.id, states.c.clave, states.c.nombre, states.c.abreviatura).order_by(states.c.id)
+_MUNICIPALITIES = select(
+    municipalities.c.id,
+    municipalities.c.estado_id,
+    municipalities.c.clave,
+    municipalities.c.nombre,
+    municipalities.c.localities.label("localidades"),
+).order_by(municipalities.c.id)
+
+_DETAIL = text(
+    """
+    SELECT l.id, l.municipio_id, l.clave, l.nombre, lpad(l.id::text, 9, '0') AS cvegeo, l.ambito, l.latitud, l.longitud,
+           l.altitud, l.carta, l.poblacion, l.poblacion_masculina, l.poblacion_femenina, l.viviendas,
+           m.clave AS municipio_clave, m.nombre AS municipio_nombre, m.localities AS municipio_localidades,
+           s.id AS estado_id, s.clave AS estado_clave, s.nombre AS estado_nombre, s.abreviatura AS estado_abreviatura
+      FROM localities AS l
+      JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
+      JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
+     WHERE l.release_id = :release_id AND l.id = :id
+    """
+)
+# What took a withdrawn key's place: the same name at the same point, under a key that there was not before.
+_SUCCESSORS = text(
+    """
+    SELECT new.id
+      FROM localities AS old
+      JOIN localities AS new ON new.folded = old.folded AND new.nombre = old.nombre
+           AND new.latitud = old.latitud AND new.longitud = old.longitud
+     WHERE old.release_id = :old AND old.id = :id AND new.release_id = :new
+       AND NOT EXISTS (SELECT FROM localities AS same WHERE same.release_id = :old AND same.id = new.id)
+     ORDER BY new.id
+     LIMIT 2
+    """
+)
+
+
+def _akin(release: Release) -> ColumnElement[bool]:
+    """Return the condition that a release is part of the same history: the demo, being invented, is part of none."""
+    return (releases.c.name == DEMO_RELEASE) == release.is_demo
+
+
+class ChangeCounts(NamedTuple):
+    """How many localities changed since an earlier release, by kind."""
+
+    since: str
+    counts: Mapping[str, int]
+
+
+class Reading(NamedTuple):
+    """What a server shows of the releases, oldest first; one that is behind may have received others.
+
+    `changes` has what the importer has counted, by the later release's name; `publication` is how often the pointer to
+    the current release has been set, 0 before the first time.
+    """
+
+    every: list[Release]
+    current: Release | None
+    changes: Mapping[str, ChangeCounts]
+    publication: int
+    is_behind: bool
+
+
+class CatalogueRepository:
+    """Reads releases and their records; a database that does not answer raises DatabaseUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def list_releases(self) -> Reading:
+        """Return the releases that the server shows which is asked."""
+        rows = await self.database.fetch(_RELEASES)
+        every = [Release.model_validate(row) for row in rows]
+        pointed_at = [
+            (release, row.publication) for release, row in zip(every, rows, strict=True) if row.publication is not None
+        ]
+        current, publication = pointed_at[0] if pointed_at else (None, 0)
+        names = {row.id: row.name for row in rows}
+        changes = {
+            row.name: ChangeCounts(names[row.previous_id], {kind: getattr(row, kind) for kind in CHANGE_KINDS})
+            for row in rows
+            if row.previous_id in names  # what was compared with a release that is retired says nothing
+        }
+        return Reading(every, current, changes, publication, any(row.is_behind for row in rows))
+
+    async def list_pages(self, release: Release, first: int, last: int) -> list[str]:
+        """Return the results of a range of pages, each as the JSON text of its localities, without the brackets.
+
+        A page is a range of positions, so the last one costs what the first does (decision 0003).
+        """
+        rows = await self.database.fetch(
+            _PAGES,
+            {"release_id": release.id, "first": positions(first)[0], "last": positions(last)[1]},
+            suits=having(release),
+        )
+        return [row[0] for row in rows]
+
+    async def find_positions(self, release: Release, filters: LocalityFilters) -> bytes:
+        """Return the positions of the localities that match, in order, four bytes each, the highest byte first."""
+        position = func.int4send(localities.c.position, type_=BYTEA)
+        found = func.string_agg(position, aggregate_order_by(text("''::bytea"), localities.c.position), type_=BYTEA)
+        statement = select(found).where(localities.c.release_id == release.id, *conditions(filters))
+        rows = await self.database.fetch(statement, suits=having(release))
+        return bytes(rows[0][0] or b"")
+
+    async def list_places(self, release: Release, places: Sequence[int]) -> str:
+        """Return the localities of some positions as JSON text, without the brackets."""
+        chosen, parameters = at_positions(release, places)
+        rows = await self.database.fetch(text(f"{_PLACES} {chosen}"), parameters, suits=having(release))
+        return str(rows[0][0])
+
+    async def list_states(self, release: Release) -> Sequence[Row[Any]]:
+        """Return every estado, by id."""
+        return await self.database.fetch(_STATES.where(states.c.release_id == release.id), suits=having(release))
+
+    async def list_municipalities(self, release: Release, estado_id: int | None) -> Sequence[Row[Any]]:
+        """Return every municipio, or those of one estado, by id."""
+        statement = _MUNICIPALITIES.where(municipalities.c.release_id == release.id)
+        if estado_id is not None:
+            statement = statement.where(municipalities.c.estado_id == estado_id)
+        return await self.database.fetch(statement, suits=having(release))
+
+    async def get_state(self, release: Release, id_: int) -> Row[Any] | None:
+        """Return an estado, if there is such."""
+        statement = _STATES.where(states.c.release_id == release.id, states.c.id == id_)
+        rows = await self.database.fetch(statement, suits=having(release))
+        return rows[0] if rows else None
+
+    async def get_municipality(self, release: Release, id_: int) -> Row[Any] | None:
+        """Return a municipio and its estado, if there is such."""
+        statement = (
+            _MUNICIPALITIES.add_columns(
+                states.c.clave.label("estado_clave"),
+                states.c.nombre.label("estado_nombre"),
+                states.c.abreviatura.label("estado_abreviatura"),
+            )
+            .join_from(municipalities, states)
+            .where(municipalities.c.release_id == release.id, municipalities.c.id == id_)
+        )
+        rows = await self.database.fetch(statement, suits=having(release))
+        return rows[0] if rows else None
+
+    async def get_locality(self, release: Release, id_: int) -> Row[Any] | None:
+        """Return a locality with its municipio and its estado, if there is such."""
+        rows = await self.database.fetch(_DETAIL, {"release_id": release.id, "id": id_}, suits=having(release))
+        return rows[0] if rows else None
+
+    async def name_municipalities(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
+        """Return the names of some municipios and of their estados, by key."""
+        statement = (
+            select(
+                municipalities.c.id,
+                municipalities.c.nombre,
+                municipalities.c.estado_id,
+                states.c.nombre.label("estado"),
+            )
+            .join_from(municipalities, states)
+            .where(municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids)))
+        )
+        return {row.id: row for row in await self.database.fetch(statement, suits=having(release))}
+
+    async def list_history(self, release: Release, id_: int) -> Sequence[Row[Any]]:
+        """Return what each release has under a locality's key, oldest first, this release among them."""
+        return await self.database.fetch(
+            select(releases.c.name.label("release"), localities.c.nombre, localities.c.poblacion)
+            .join_from(releases, localities, localities.c.release_id == releases.c.id)
+            .where(localities.c.id == id_, releases.c.retired_at.is_(None), _akin(release))
+            .order_by(releases.c.id),
+            suits=having(release),
+        )
+
+    async def find_last_release(self, table: Table, release: Release, id_: int) -> Row[Any] | None:
+        """Return the last release before this one that knew a key, if one did."""
+        rows = await self.database.fetch(
+            select(releases)
+            .join(table, table.c.release_id == releases.c.id)
+            .where(table.c.id == id_, releases.c.id < release.id, releases.c.retired_at.is_(None), _akin(release))
+            .order_by(releases.c.id.desc())
+            .limit(1),
+            suits=having(release),
+        )
+        return rows[0] if rows else None
+
+    async def find_successor(self, release: Release, last_id: int, id_: int) -> int | None:
+        """Return the key that a withdrawn locality's place has now, if one and only one has its name at its point."""
+        parameters = {"old": last_id, "id": id_, "new": release.id}
+        rows = await self.database.fetch(_SUCCESSORS, parameters, suits=having(release))
+        return int(rows[0].id) if len(rows) == 1 else None

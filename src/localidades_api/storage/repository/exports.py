@@ -1,0 +1,142 @@
+"""Whole records as Postgres writes them, for downloads: CSV, NDJSON and GeoJSON lines, or rows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from sqlalchemy import Row, text
+
+from localidades_api.domain.schemas import Release
+from localidades_api.storage.pool import Database
+from localidades_api.storage.replica_check import having
+from localidades_api.storage.repository.positions import at_positions
+
+LineFormat = Literal["csv", "excel", "ndjson", "geojson"]
+
+# Every column of a download, in its order: its SQL, and what kind of value it is.
+COLUMNS: Mapping[str, tuple[str, Literal["integer", "number", "text", "key"]]] = {
+    "id": ("l.id", "integer"),
+    "cvegeo": ("lpad(l.id::text, 9, '0')", "key"),
+    "clave": ("l.clave", "key"),
+    "nombre": ("l.nombre", "text"),
+    "ambito": ("l.ambito", "text"),
+    "latitud": ("l.latitud", "number"),
+    "longitud": ("l.longitud", "number"),
+    "altitud": ("l.altitud", "integer"),
+    "carta": ("l.carta", "text"),
+    "poblacion": ("l.poblacion", "integer"),
+    "poblacion_masculina": ("l.poblacion_masculina", "integer"),
+    "poblacion_femenina": ("l.poblacion_femenina", "integer"),
+    "viviendas": ("l.viviendas", "integer"),
+    "municipio_id": ("l.municipio_id", "integer"),
+    "municipio_clave": ("m.clave", "key"),
+    "municipio": ("m.nombre", "text"),
+    "estado_id": ("m.estado_id", "integer"),
+    "estado_clave": ("s.clave", "key"),
+    "estado": ("s.nombre", "text"),
+    "estado_abreviatura": ("s.abreviatura", "text"),
+}
+_FROM = """
+      FROM localities AS l
+      JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
+      JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
+     WHERE l.release_id = :release_id AND
+"""
+
+
+def _csv() -> str:
+    """Write a line of CSV (RFC 4180): keys and texts quoted, so that a reader that minds keeps the zeros."""
+    return _joined(
+        f"""coalesce('"' || replace({sql}, '"', '""') || '"', '')""" if kind in {"text", "key"} else _plain(sql)
+        for sql, kind in COLUMNS.values()
+    )
+
+
+# What a spreadsheet takes for the begin of a formula, after any blanks; in Japan the wide signs too.
+_FORMULA = r"^([\u0001-\u0020\u00a0]*[=+@\uff1d\uff0b\uff0d\uff20-]|[\t\r\n])"
+
+
+def _excel() -> str:
+    """Write a line for spreadsheets: keys as formulas of their text, and no other text is taken for a formula."""
+    return _joined(
+        f'\'"=""\' || {sql} || \'"""\''
+        if kind == "key"
+        else f"""coalesce('"' || regexp_replace(replace({sql}, '"', '""'), '{_FORMULA}', '''\\1') || '"', '')"""
+        if kind == "text"
+        else _plain(sql)
+        for sql, kind in COLUMNS.values()
+    )
+
+
+def _joined(values: Any) -> str:  # noqa: ANN401  # any iterable of SQL
+    return " || ',' || ".join(values) + " || E'\\r\\n'"
+
+
+def _plain(sql: str) -> str:
+    return f"coalesce({sql}::text, '')"
+
+
+def _object(names: Sequence[str]) -> str:
+    """Write a JSON object of some columns."""
+    members = " || ',' || ".join(
+        f"'\"{name}\":' || " + (f"coalesce({_json(*COLUMNS[name])}, 'null')") for name in names
+    )
+    return f"'{{' || {members} || '}}'"
+
+
+def _json(sql: str, kind: str) -> str:
+    return f"to_json({sql})::text" if kind in {"text", "key"} else f"{sql}::text"
+
+
+def _feature() -> str:
+    """Write a feature (RFC 7946); its geometry is null where the place is not known."""
+    properties = _object([name for name in COLUMNS if name not in {"id", "latitud", "longitud"}])
+    point = """'{"type":"Point","coordinates":[' || l.longitud || ',' || l.latitud || ']}'"""
+    return (
+        f"""'{{"type":"Feature","id":' || l.id || ',"geometry":' || coalesce({point}, 'null')"""
+        f""" || ',"properties":' || {properties} || '}}'"""
+    )
+
+
+_LINES: Mapping[LineFormat, tuple[str, str]] = {
+    "csv": (_csv(), ""),
+    "excel": (_excel(), ""),
+    "ndjson": (_object(list(COLUMNS)) + " || E'\\n'", ""),
+    "geojson": (_feature(), ",\n"),
+}
+
+
+class RecordsRepository:
+    """Reads records in chunks; a database that does not answer raises DatabaseUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list_lines(self, release: Release, places: Sequence[int], format_: LineFormat) -> tuple[int, bytes]:
+        """Return the number of the localities at some positions, and their lines as UTF-8."""
+        line, between = _LINES[format_]
+        chosen, parameters = at_positions(release, places)
+        rows = await self._database.fetch(
+            text(
+                f"""
+                SELECT count(*) AS quantity,
+                       coalesce(convert_to(string_agg({_escaped(line)}, :between ORDER BY l.position), 'UTF8'), '')
+                       AS lines
+                {_FROM} {chosen}
+                """
+            ),
+            {**parameters, "between": between},
+            suits=having(release),
+        )
+        return rows[0].quantity, bytes(rows[0].lines)
+
+    async def list_rows(self, release: Release, places: Sequence[int]) -> Sequence[Row[Any]]:
+        """Return the localities at some positions with every column."""
+        columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
+        chosen, parameters = at_positions(release, places)
+        statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"
+        return await self._database.fetch(text(statement), parameters, suits=having(release))
+
+
+def _escaped(sql: str) -> str:
+    """Keep SQLAlchemy from taking `:word` within a literal for a parameter."""
+    return sql.replace('":', '"\\:')

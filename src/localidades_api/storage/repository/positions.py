@@ -1,0 +1,13 @@
+"""Localities by their place in the list of a release."""
+
+from collections.abc import Sequence
+
+from localidades_api.domain.schemas import Release
+
+
+def at_positions(release: Release, places: Sequence[int]) -> tuple[str, dict[str, object]]:
+    """Return the condition that localities at some positions fulfil, and all parameters; a range is one scan."""
+    if isinstance(places, range):
+        bounds = {"first": places.start, "last": places.stop - 1}
+        return "position BETWEEN :first AND :last", {"release_id": release.id, **bounds}
+    return "position = ANY(:positions)", {"release_id": release.id, "positions": list(places)}

@@ -1,0 +1,134 @@
+"""The two roles of a database: one that can only read, for the service, and one that owns the tables, for the rest.
+
+No password is given here: one would stand on a command line, in an environment or in a log. All is one transaction, and
+done again it changes nothing.
+"""
+
+import re
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from localidades_api.errors import ImportRunningError, RoleError
+from localidades_api.storage.import_lock import IMPORT_LOCK
+from localidades_api.storage.models import metadata, pending_seed
+from localidades_api.storage.pool import Database
+
+_NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
+_READ = [name for name in metadata.tables if name != pending_seed.name]
+
+
+async def grant_roles(database: Database, *, reader: str, importer: str) -> str:
+    """Make the two roles, or bring them up to date; return the name of the database.
+
+    Raises RoleError, ImportRunningError or DatabaseUnavailableError; then nothing has changed.
+    """
+    for name in (reader, importer):
+        if not _NAME.fullmatch(name):
+            raise RoleError("A role's name is up to 63 small letters, digits and underscores, without pg_ before it.")
+    if reader == importer:
+        raise RoleError("Reader and importer are two roles: who can only read must not be who writes.")
+    async with database.connect() as connection:
+        # Readers wait behind what waits for a table's owner to change.
+        await connection.execute(text("SET LOCAL lock_timeout = '500ms'"))
+        if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": IMPORT_LOCK}):
+            raise ImportRunningError
+        for name in (reader, importer):
+            await _make(connection, name)
+        names = await connection.execute(text("SELECT quote_ident(current_database()), quote_ident(current_schema())"))
+        database_name, schema = names.one()
+        await _let_own(connection, importer, database_name, schema)
+        await _let_read(connection, reader, importer, database_name, schema)
+        await _refuse_more_than_reading(connection, reader)
+        await connection.commit()
+    return str(database_name)
+
+
+async def _make(connection: AsyncConnection, name: str) -> None:
+    """Make a role if there is none; raise RoleError where there is one with rights beyond those of this command."""
+    found = await connection.execute(
+        text(
+            """
+            SELECT rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls
+                   OR EXISTS (SELECT FROM pg_auth_members WHERE member = r.oid)
+              FROM pg_roles AS r WHERE rolname = :name
+            """
+        ),
+        {"name": name},
+    )
+    is_mighty = found.scalar_one_or_none()
+    if is_mighty:
+        raise RoleError(f"Role {name} is a superuser, has other rights, or those of another role: name one of its own.")
+    if is_mighty is None:
+        await connection.execute(text(f'CREATE ROLE "{name}" LOGIN'))
+    else:
+        await connection.execute(text(f'ALTER ROLE "{name}" LOGIN'))
+
+
+async def _let_own(connection: AsyncConnection, importer: str, database: str, schema: str) -> None:
+    """Let the importer own the tables: a partition is attached by whoever owns the table that it becomes a part of."""
+    if not await connection.scalar(text("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")):
+        await connection.execute(text(f'GRANT "{importer}" TO CURRENT_USER'))  # who gives a table away must be able to
+    await connection.execute(text(f'GRANT CONNECT, CREATE, TEMPORARY ON DATABASE {database} TO "{importer}"'))
+    await connection.execute(text(f'GRANT USAGE, CREATE ON SCHEMA {schema} TO "{importer}"'))
+    others = await connection.execute(
+        text(
+            """
+            SELECT quote_ident(relname) FROM pg_class
+             WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
+               AND (relname = ANY(:names) OR relname = 'alembic_version' OR relname ~ '^localities_r[0-9]+$')
+               AND pg_get_userbyid(relowner) <> :importer
+            """
+        ),
+        {"names": list(metadata.tables), "importer": importer},
+    )
+    for table in others.scalars():
+        await connection.execute(text(f'ALTER TABLE {schema}.{table} OWNER TO "{importer}"'))
+
+
+async def _let_read(connection: AsyncConnection, reader: str, importer: str, database: str, schema: str) -> None:
+    """Let the reader select from the tables that the service reads, those of later migrations too, and nothing else."""
+    # Up to Postgres 14 everybody could make tables in `public`; still everybody can make temporary ones.
+    await connection.execute(text(f'REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC, "{reader}"'))
+    await connection.execute(text(f'REVOKE CREATE, TEMPORARY ON DATABASE {database} FROM PUBLIC, "{reader}"'))
+    await connection.execute(text(f'GRANT CONNECT ON DATABASE {database} TO "{reader}"'))
+    await connection.execute(text(f'GRANT USAGE ON SCHEMA {schema} TO "{reader}"'))
+    await connection.execute(
+        text(f'ALTER ROLE "{reader}" IN DATABASE {database} SET default_transaction_read_only = on')
+    )
+    await connection.execute(
+        text(f'ALTER DEFAULT PRIVILEGES FOR ROLE "{importer}" IN SCHEMA {schema} GRANT SELECT ON TABLES TO "{reader}"')
+    )
+    there = await connection.execute(
+        text("SELECT name FROM unnest(CAST(:names AS text[])) AS name WHERE to_regclass(name) IS NOT NULL"),
+        {"names": list(metadata.tables)},
+    )
+    for table in there.scalars():
+        await connection.execute(text(f'REVOKE ALL ON {schema}.{table} FROM PUBLIC, "{reader}"'))
+        if table in _READ:
+            await connection.execute(text(f'GRANT SELECT ON {schema}.{table} TO "{reader}"'))
+
+
+async def _refuse_more_than_reading(connection: AsyncConnection, reader: str) -> None:
+    """Raise RoleError where the reader can write all the same: it owns something, or somebody else has let it."""
+    writable = await connection.execute(
+        text(
+            """
+            SELECT c.oid::regclass::text
+              FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
+             WHERE n.nspname !~ '^pg_|^information_schema$' AND relkind IN ('r', 'p', 'v', 'm', 'f')
+               AND (pg_get_userbyid(relowner) = :reader
+                    OR has_table_privilege(:reader, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
+                    OR has_any_column_privilege(:reader, c.oid, 'INSERT, UPDATE'))
+            UNION
+            SELECT 'schema ' || nspname FROM pg_namespace WHERE has_schema_privilege(:reader, oid, 'CREATE')
+            UNION
+            SELECT 'database ' || current_database()
+             WHERE has_database_privilege(:reader, current_database(), 'CREATE, TEMPORARY')
+             LIMIT 1
+            """
+        ),
+        {"reader": reader},
+    )
+    if what := writable.scalar_one_or_none():
+        raise RoleError(f"Role {reader} could still write to {what}: take that right away, or name another role.")

@@ -1,0 +1,236 @@
+"""The whole list of a service, page after page over one connection, within bounds whatever the service does.
+
+UncheckableError is for an answer that leaves nothing to compare. What is only wrong goes to the walk's `faults`.
+"""
+
+import time
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Self
+
+import httpx
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from localidades_api.errors import UncheckableError
+from localidades_api.importer.source import RELEASE_NAME
+from localidades_api.observability.progress import Counting
+from localidades_api.verification.compare import Record
+
+PATH = "/api/census/localidades/"
+MAX_ANSWER_BYTES = 1024**2  # a page of 50 has 4 kB
+MAX_PAGES = 100_000  # INEGI's whole catalogue has some 6,100
+MAX_RECORDS = 5_000_000
+ANSWER_SECONDS = 10.0
+_FURTHER_PAGES = 3  # that links may lead to, past what the first page says there are
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    id: int
+    municipio_id: int
+    clave: str
+    nombre: str
+
+
+class _Envelope(BaseModel):
+    """What a comparison needs of a page; a clave of another shape is a difference, not an error, and is let through."""
+
+    model_config = ConfigDict(strict=True)
+
+    quantity: int
+    total_pages: int
+    results: list[_Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Where a service is, and which of its releases is meant; None is the current one."""
+
+    address: httpx.URL
+    release: str | None
+
+    @classmethod
+    def parse(cls, url: str, release: str | None) -> Self:
+        """Read the address of a service's root."""
+        try:
+            address = httpx.URL(url.strip().rstrip("/"))
+        except (httpx.InvalidURL, UnicodeError):
+            address = httpx.URL()
+        if address.scheme not in {"http", "https"} or not address.host or address.query or address.fragment:
+            raise UncheckableError("A service's address is that of its root, as http://127.0.0.1:8000.")
+        if release is not None and not RELEASE_NAME.fullmatch(release):
+            raise UncheckableError("No release can have that name: --release is one as 2018-09.")
+        return cls(address, release)
+
+    @property
+    def root(self) -> str:
+        """The address without a password."""
+        return str(self.address.copy_with(username=None, password=None))
+
+    def page(self, number: int) -> httpx.URL:
+        """Return the address of a page, without a password."""
+        pinned = {} if self.release is None else {"release": self.release}
+        return httpx.URL(self.root + PATH, params={"page": str(number), **pinned})
+
+    def connect(self) -> httpx.Client:
+        """Open a client that sends nothing of its own to anyone else."""
+        auth = (self.address.username, self.address.password) if self.address.username else None
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        return httpx.Client(auth=auth, headers=headers, timeout=ANSWER_SECONDS)
+
+
+@dataclass(slots=True)
+class Walk:
+    """What was met, in its order; `quantity`, `total_pages` and `release` are those of the first page."""
+
+    quantity: int
+    total_pages: int
+    release: str | None
+    followed: bool  # Link: rel="next"; else the pages were counted
+    records: list[Record] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)  # position of each page's first record
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def pages(self) -> int:
+        """Pages that were met."""
+        return len(self.starts)
+
+    def page_of(self, position: int) -> int:
+        """Return the page, from 1, that holds a position."""
+        return bisect_right(self.starts, position)
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    quantity: int
+    total_pages: int
+    release: str | None
+    records: list[Record]
+    following: httpx.URL | None  # on the same origin
+
+    @property
+    def totals(self) -> tuple[int, int, str | None]:
+        """What all pages of one list have in common."""
+        return self.quantity, self.total_pages, self.release
+
+
+def walk_list(service: Service, counting: Counting) -> Walk:
+    """Read every page; follow the service's links where its first page has one, else count."""
+    with service.connect() as client:
+        first = _fetch(client, service.page(1), 1)
+        if first is None:
+            raise UncheckableError("Page 1 answers 404: no such list or release; see --url and --release.")
+        if service.release is not None and first.release not in {None, service.release}:
+            raise UncheckableError("The service answers with another release: it does not know --release.")
+        if first.total_pages > MAX_PAGES:
+            raise UncheckableError(f"The service claims {first.total_pages} pages; a check takes {MAX_PAGES}.")
+        counting.expect(first.total_pages)
+        walk = Walk(first.quantity, first.total_pages, first.release, followed=first.following is not None)
+        for page in _pages(client, service, first, walk):
+            walk.starts.append(len(walk.records))
+            walk.records += page.records
+            if len(walk.records) > MAX_RECORDS:
+                raise UncheckableError(f"The service lists more than {MAX_RECORDS} records.")
+            counting.advance(1)
+    walk.faults += _check_totals(walk)
+    return walk
+
+
+def _pages(client: httpx.Client, service: Service, first: _Page, walk: Walk) -> Iterator[_Page]:
+    """Yield the pages of a list; where they stop early or change on the way, say so in the walk's faults."""
+    page, number, steady, visited = first, 1, True, {service.page(1)}
+    yield page
+    while address := _following(service, page, number, walk):
+        if address in visited or number >= walk.total_pages + _FURTHER_PAGES:
+            walk.faults.append(f"The links to a next page do not end: the walk stopped after page {number}.")
+            return
+        visited.add(address)
+        number += 1
+        found = _fetch(client, address, number)
+        if found is None:
+            walk.faults.append(f"Page {number} answers 404; the first page says there are {walk.total_pages}.")
+            return
+        page = found
+        if steady and page.totals != first.totals:
+            steady = False
+            walk.faults.append(f"Page {number} is of another list: its quantity, total_pages or release has changed.")
+        yield page
+
+
+def _following(service: Service, page: _Page, number: int, walk: Walk) -> httpx.URL | None:
+    if walk.followed:
+        return page.following
+    return service.page(number + 1) if number < walk.total_pages else None
+
+
+def _check_totals(walk: Walk) -> Iterator[str]:
+    if walk.quantity != len(walk.records):
+        yield f"quantity is {walk.quantity}, and the walk met {len(walk.records)} records."
+    # An empty list has one page with nothing on it, or none.
+    if walk.total_pages != walk.pages and (walk.records or walk.total_pages not in {0, 1}):
+        yield f"total_pages is {walk.total_pages}, and the walk met {walk.pages}."
+
+
+def _fetch(client: httpx.Client, address: httpx.URL, number: int) -> _Page | None:
+    """Ask for a page; None where there is none."""
+    with _refusing_faults(number), client.stream("GET", address) as response:
+        if response.status_code == HTTPStatus.NOT_FOUND:
+            return None
+        if response.status_code != HTTPStatus.OK:
+            hint = "give --url where it leads" if response.is_redirect else "see what the service's log says"
+            raise UncheckableError(f"Page {number} answers {response.status_code}: {hint}.")
+        envelope = _Envelope.model_validate_json(_read_body(response, number))
+        return _Page(
+            envelope.quantity,
+            envelope.total_pages,
+            response.headers.get("catalogue-release"),
+            [Record(row.id, row.municipio_id, row.clave, row.nombre) for row in envelope.results],
+            _next_address(response),
+        )
+
+
+@contextmanager
+def _refusing_faults(number: int) -> Iterator[None]:
+    try:
+        yield
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        if fault["type"] == "json_invalid":
+            raise UncheckableError(f"Page {number} is not JSON: give --url the root of a service.") from error
+        where = "".join(f"{part}: " for part in [".".join(map(str, fault["loc"]))] if part)
+        raise UncheckableError(
+            f"Page {number} has another shape than the contract's: {where}{fault['msg']}."
+        ) from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise UncheckableError(
+            f"Page {number} can't be read ({str(error) or type(error).__name__}): see that the service of --url runs."
+        ) from error
+
+
+def _read_body(response: httpx.Response, number: int) -> bytes:
+    """Read an answer as it was sent; nothing compressed was asked for."""
+    deadline = time.monotonic() + ANSWER_SECONDS
+    body = bytearray()
+    for chunk in response.iter_raw():
+        body += chunk
+        if len(body) > MAX_ANSWER_BYTES:
+            raise UncheckableError(f"Page {number} is larger than {MAX_ANSWER_BYTES // 1024**2} MB.")
+        if time.monotonic() > deadline:
+            raise UncheckableError(f"Page {number} took more than {ANSWER_SECONDS:.0f} s.")
+    return bytes(body)
+
+
+def _next_address(response: httpx.Response) -> httpx.URL | None:
+    """Return where Link: rel="next" leads, unless that is another server."""
+    link = response.links.get("next", {}).get("url")
+    if link is None:
+        return None
+    address = response.url.join(link)
+    here = response.url
+    same = (address.scheme, address.host, address.port) == (here.scheme, here.host, here.port)
+    return address.copy_with(fragment=None) if same else None

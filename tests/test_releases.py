@@ -14,10 +14,10 @@ import asyncpg
 import httpx
 import pytest
 
-from localidades_api import releases
-from localidades_api.database import Database
 from localidades_api.errors import CatalogueError, ImportRunningError
-from localidades_api.importer.publication import publish_release
+from localidades_api.releases import tracker
+from localidades_api.releases.publish import publish_release
+from localidades_api.storage.pool import Database
 from tests.catalogue import Place, many, write_catalogue
 from tests.conftest import LOCALIDADES, await_release, client_of, import_into, new_database, running_app
 from tests.database import connected, photograph
@@ -441,7 +441,7 @@ async def test_server_that_shows_an_earlier_publication_is_passed_over_whatever_
         await await_release(client, "2020-01")
         await execute(two_releases, earlier, 2)  # what it showed before that
         await assert_stays(client, "2020-01")
-        monkeypatch.setattr(releases, "_PATIENCE", 0.3)
+        monkeypatch.setattr(tracker, "_PATIENCE", 0.3)
         await await_release(client, "2021-01")  # no server has gone further, so that publication is lost
         monkeypatch.undo()
         await execute(two_releases, earlier, 1)
@@ -577,7 +577,7 @@ async def test_release_that_no_server_has_any_more_is_given_up_after_a_while(
         await asyncio.sleep(0.5)
         assert_unavailable(await client.get(f"{LOCALIDADES}?page_size=7"), "The database does not answer.")
         assert (await client.get(LOCALIDADES)).status_code == 503
-        monkeypatch.setattr(releases, "_PATIENCE", 0.3)
+        monkeypatch.setattr(tracker, "_PATIENCE", 0.3)
         await await_release(client, "2020-01")
         assert (await client.get(LOCALIDADES)).json()["results"] == records_of(many(132))[:50]
         assert (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 404
@@ -612,21 +612,21 @@ async def test_database_without_tables_is_503_and_is_served_once_they_are_there(
         await await_release(client, "2020-01")
 
 
-async def test_database_whose_tables_are_of_another_version_is_500_that_says_nothing(seeded_database: str) -> None:
+async def test_database_whose_tables_are_of_another_version_is_503_that_says_nothing(seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         await execute(seeded_database, "ALTER TABLE localities RENAME COLUMN nombre TO c4n4ry")
         for target in (LOCALIDADES, f"{LOCALIDADES}?format=api"):
             answer = await client.get(target)
-            assert answer.status_code == 500
+            assert answer.status_code == 503
             assert answer.headers["allow"] == "GET"
             assert answer.headers["vary"] == ("Accept, Accept-Language" if "format=api" in target else "Accept")
             for inside in ("c4n4ry", "nombre", "localities", "SELECT", "asyncpg", "Traceback", "Error:"):
                 assert inside not in answer.text.replace("localidades", "")
         assert (await client.get(LOCALIDADES)).json() == {
-            "type": "/problems#internal-error",
-            "title": "Internal Server Error",
-            "status": 500,
-            "detail": "Something went wrong here; it has been written down.",
+            "type": "/problems#database-unavailable",
+            "title": "Service Unavailable",
+            "status": 503,
+            "detail": "The database does not answer.",
         }
 
 

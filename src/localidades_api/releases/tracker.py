@@ -21,7 +21,7 @@ class ReleaseTracker:
     """Keeps what was last read of the releases.
 
     A request asks once and works on the release that it is given, so no answer mixes two. The newest release is read
-    by `refresh`; requests are given it once `serve` has been told to, when its pages are at hand (`page_cache`).
+    by `refresh`; requests are given it once `serve` has been told to, when its pages are at hand (`cache.pages`).
     """
 
     def __init__(self, repository: CatalogueRepository) -> None:

@@ -7,12 +7,15 @@ announces a body is the last of its connection. That leaves nothing to smuggle a
 import re
 from functools import lru_cache
 
+import httptools
+
 from localidades_api.errors import RequestError
 
 _VERSIONS = frozenset({"1.0", "1.1"})
-_WATCHED = frozenset({b"host", b"content-length", b"transfer-encoding"})
+_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 # RFC 9110 §7.2: a name, an IPv4 address or an IPv6 address in brackets, and a port; without userinfo.
 _HOST = re.compile(rb"(?:\[[0-9A-Za-z:.~_%-]+\]|(?:[0-9A-Za-z._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?")
+_MAX_HOST = 300  # bytes: a name has up to 253 (RFC 1035 §2.3.4), and there is a port
 _END_OF_AUTHORITY = re.compile(rb"[/?#]")
 
 
@@ -25,37 +28,41 @@ def malformed() -> RequestError:
     return RequestError("This is no request of HTTP/1.1.")
 
 
-def announces_body(version: str, method: bytes, target: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
+def announces_body(parser: httptools.HttpRequestParser, target: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
     """Check a head (RFC 9112 §3.2 and §6.1), and tell whether something may follow it that is no request.
 
     Raises RequestError. Host is made that of a target in absolute form, which counts in its place (§3.2.2).
     """
-    watched = [field for field in headers if field[0] in _WATCHED]
-    is_plain = len(watched) == 1 and watched[0][0] == b"host" and _is_host(watched[0][1])
-    if not is_plain or version != "1.1" or not target.startswith(b"/"):
-        return _announces_body(version, method, target, headers)
-    return method == b"CONNECT"
-
-
-def _announces_body(version: str, method: bytes, target: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
-    """Look at what few requests have."""
-    if version not in _VERSIONS:
-        raise malformed()
-    hosts = [value for name, value in headers if name == b"host"]
-    if len(hosts) > 1 or (not hosts and version == "1.1") or not all(map(_is_host, hosts)):
-        raise RequestError("A request of HTTP/1.1 has one header Host, with a name or an address.")
+    hosts, framing = [], []
+    for name, value in headers:  # a plain loop: each request comes through here
+        if name == b"host":
+            hosts.append(value)
+        elif name in _FRAMING:
+            framing.append((name, value.lower()))
+    _check_host(parser.get_http_version(), hosts)
     if not target.startswith(b"/") and b"://" in target:
         _take_host(target, headers)
-    codings = [value.lower() for name, value in headers if name == b"transfer-encoding"]
+    return (bool(framing) and _frames_body(framing)) or parser.get_method() == b"CONNECT"
+
+
+def _check_host(version: str, hosts: list[bytes]) -> None:
+    if version not in _VERSIONS:
+        raise malformed()
+    is_named = len(hosts) == 1 and _is_host(hosts[0])
+    if not is_named and (hosts or version == "1.1"):
+        raise RequestError("A request of HTTP/1.1 has one header Host, with a name or an address.")
+
+
+def _frames_body(framing: list[tuple[bytes, bytes]]) -> bool:
+    codings = [value for name, value in framing if name == b"transfer-encoding"]
     if codings and codings != [b"chunked"]:
         raise RequestError("A request has no Transfer-Encoding but chunked.")
-    lengths = [value for name, value in headers if name == b"content-length"]
-    return bool(codings) or lengths not in ([], [b"0"]) or method == b"CONNECT"
+    return framing != [(b"content-length", b"0")]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _is_host(value: bytes) -> bool:
-    return _HOST.fullmatch(value) is not None
+    return len(value) <= _MAX_HOST and _HOST.fullmatch(value) is not None
 
 
 def _take_host(target: bytes, headers: list[tuple[bytes, bytes]]) -> None:

@@ -126,9 +126,15 @@ class BoundedProtocol(HttpToolsProtocol):
             start = end
 
     def _read(self, data: bytes) -> None:
-        whole = self._whole
+        whole, rest = self._whole, data
         try:
-            self._feed(data)
+            while rest:
+                try:
+                    self.parser.feed_data(rest)
+                    break
+                except httptools.HttpParserUpgrade as stop:
+                    # There is nothing to upgrade to: it is answered as if it had not asked (RFC 9110 §7.8).
+                    rest = rest[stop.args[0] :]
         except httptools.HttpParserError as error:
             ours = error.__context__  # what a callback raised
             if isinstance(ours, NothingFollowsError):
@@ -140,19 +146,6 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._await_rest(len(data), alone=whole is self._whole)
             else:
                 self._room = _LONGEST_HEAD
-
-    def _feed(self, data: bytes) -> None:
-        """Have data parsed, and go on where the parser stops, behind a request that asks for another protocol.
-
-        There is none to upgrade to: it is answered as if it had not asked (RFC 9110 §7.8).
-        """
-        while data:
-            try:
-                self.parser.feed_data(data)
-            except httptools.HttpParserUpgrade as stop:
-                data = data[stop.args[0] :]
-            else:
-                return
 
     def _read_no_more(self) -> None:
         """Have the last request answered; what follows it is nobody's request."""
@@ -185,8 +178,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Check a head before it is answered, and read nothing behind that of a connection's last request."""
-        version, method = self.parser.get_http_version(), self.parser.get_method()
-        if announces_body(version, method, self.url, self.headers):
+        if announces_body(self.parser, self.url, self.headers):
             self._last = self.scope
         if not self._has_room and self._limit.is_exceeded and not self._is_operational():
             self._limit.count_refusal()

@@ -392,15 +392,15 @@ def test_download_that_nobody_reads_ends_and_leaves_nothing_behind(server: str, 
 def test_answers_that_nobody_reads_end_wherever_the_reader_stopped(server: str, large: str) -> None:
     """With all in the kernel's buffers, some in the server's, too much there: it must not matter."""
     with serving_large(server, large) as (live, _):
-        before = open_files(live)
+        before = most = open_files(live)
         with ExitStack() as stack:
             for number in range(30):
                 connection = stack.enter_context(connected(live.base, 4096))
                 connection.settimeout(2)
                 with suppress(TimeoutError):
                     connection.sendall(PAGE * (40 * number) + (PAGE, LAST)[number % 2])
-            time.sleep(0.5)
-            assert open_files(live) > before + 20
+                most = max(most, open_files(live))  # on a busy machine the first have their end before the last begin
+            assert most > before + 5
             await_open_files(live, before, KEEP_ALIVE_TIMEOUT + 2 * SEND_TIMEOUT + SLACK)
         assert_stops_at_once(live)
 

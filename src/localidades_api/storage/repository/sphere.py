@@ -30,6 +30,7 @@ def boxes_within(reach: str) -> str:
     `turn`, by how many degrees of longitude :lon is moved to see it from this side of the 180th meridian.
     """
     width = ", ".join(_width(latitude) for latitude in ("low", "tangent", "high"))
+    # OFFSET 0 keeps Postgres from writing each expression out wherever it is used: that took half of the time.
     return f"""(
         SELECT box(point(greatest(-180, :lon + turn - width), low), point(least(180, :lon + turn + width), high))
                AS box, (low + high) / 2 AS middle, turn
@@ -38,8 +39,10 @@ def boxes_within(reach: str) -> str:
                                least(high, :lat + degrees(angle)) AS high,
                                degrees(asin(least(1, greatest(-1, sin(radians(:lat)) / cos(angle))))) AS tangent
                           FROM (SELECT least(pi(), angle + {_SLACK}) AS angle FROM {reach}) AS reach
-                         CROSS JOIN (VALUES {_BANDS}) AS bands (low, high)) AS bands
-                 WHERE low <= high) AS windows
+                         CROSS JOIN (VALUES {_BANDS}) AS bands (low, high)
+                         OFFSET 0) AS bands
+                 WHERE low <= high
+                 OFFSET 0) AS windows
           JOIN (VALUES (-360), (0), (360)) AS turns (turn)
             ON :lon + turn - width <= 180 AND :lon + turn + width >= -180
     )"""

@@ -210,18 +210,30 @@ async def _remove(connection: AsyncConnection, leftover: _Leftover, progress: Pr
 
 
 async def _drop(connection: AsyncConnection, partition: str) -> None:
-    """Drop a detached partition.
+    """Drop a detached partition, its foreign key first.
 
-    Its foreign key makes that lock `municipalities` against readers too: whoever reads there for long, as a backup
-    does, must not hold up the others behind this lock, so it is asked for again and again, each time for a moment.
+    That key makes either step lock `municipalities` against readers too: dropping it alone is over at once, where
+    dropping the table with its indexes takes a second on a busy machine. Whoever reads there for long, as a backup
+    does, must not hold up the others behind the lock: it is asked for again and again, each time for a moment.
     """
+    keys = await connection.execute(
+        text("SELECT quote_ident(conname) FROM pg_constraint WHERE conrelid = to_regclass(:name) AND contype = 'f'"),
+        {"name": partition},
+    )
     await connection.execute(text(f"SET lock_timeout = '{_MOMENT}'"))
+    for key in keys.scalars().all():
+        await _insist(connection, f"ALTER TABLE {partition} DROP CONSTRAINT {key}")
+    await _insist(connection, f"DROP TABLE {partition}")
+    await connection.execute(text(f"SET lock_timeout = '{_LIMITS['lock_timeout']}'"))
+
+
+async def _insist(connection: AsyncConnection, statement: str) -> None:
+    """Run a statement, again and again where it does not get its lock within a moment."""
     for tries_left in reversed(range(_TRIES)):
         try:
-            await connection.execute(text(f"DROP TABLE {partition}"))
+            await connection.execute(text(statement))
             break
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) != _LOCK_NOT_AVAILABLE or not tries_left:
                 raise
         await asyncio.sleep(1)
-    await connection.execute(text(f"SET lock_timeout = '{_LIMITS['lock_timeout']}'"))

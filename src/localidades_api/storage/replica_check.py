@@ -1,6 +1,6 @@
 """Whether a server has a release: a standby may be behind, and a promoted one may have lost what was published last."""
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.domain.schemas import Release
@@ -8,9 +8,13 @@ from localidades_api.storage.models import releases
 from localidades_api.storage.pool import Suits
 
 # The moment of its publication tells a release from another that has come to its number in a database made anew.
-_PUBLISHED = select(releases.c.id, releases.c.retired_at).where(
-    releases.c.id == bindparam("release_id"), releases.c.published_at == bindparam("moment")
-)
+_PUBLISHED = select(
+    releases.c.id,
+    text(
+        "EXISTS (SELECT FROM pg_inherits WHERE inhparent = to_regclass('localities')"
+        " AND inhrelid = to_regclass('localities_r' || releases.id) AND NOT inhdetachpending) AS is_attached"
+    ),
+).where(releases.c.id == bindparam("release_id"), releases.c.published_at == bindparam("moment"))
 
 
 def having(*wanted: Release) -> Suits:
@@ -18,7 +22,7 @@ def having(*wanted: Release) -> Suits:
 
     Without it a statement would find nothing there, which is an answer too, and a wrong one. It is asked once of each
     connection, which remembers it, and again when a statement has found nothing: a release that is being retired goes
-    on being read for a moment, and then its rows are gone.
+    on being read for a moment, and then its rows are gone. Those that are attached still were so before.
     """
 
     async def suits(connection: AsyncConnection, *, anew: bool = False) -> bool:
@@ -28,7 +32,7 @@ def having(*wanted: Release) -> Suits:
             if anew or key not in known:
                 parameters = {"release_id": release.id, "moment": release.published_at}
                 found = (await connection.execute(_PUBLISHED, parameters)).first()
-                if found is None or (anew and found.retired_at):
+                if found is None or (anew and not found.is_attached):
                     known.discard(key)
                     return False
                 known.add(key)

@@ -168,8 +168,14 @@ class Server:
         """Wait until this standby has replayed what the primary has written."""
         ((written,),) = await primary.fetch("SELECT pg_current_wal_lsn()::text")
         async with asyncio.timeout(_PATIENCE):
-            while not (await self.fetch("SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn", written))[0][0]:  # noqa: ASYNC110
+            while not await self._has_replayed(written):  # noqa: ASYNC110  # it is polled
                 await asyncio.sleep(0.05)
+
+    async def _has_replayed(self, written: str) -> bool:
+        try:
+            return bool((await self.fetch("SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn", written))[0][0])
+        except asyncpg.SerializationError:  # the very replay that is waited for cancels what reads
+            return False
 
 
 def make_private(folder: Path, account: Account | None) -> None:

@@ -10,6 +10,7 @@ from localidades_api.storage.pool import Suits
 # The moment of its publication tells a release from another that has come to its number in a database made anew.
 _PUBLISHED = select(
     releases.c.id,
+    releases.c.retired_at,
     text(
         "EXISTS (SELECT FROM pg_inherits WHERE inhparent = to_regclass('localities')"
         " AND inhrelid = to_regclass('localities_r' || releases.id) AND NOT inhdetachpending) AS is_attached"
@@ -32,7 +33,7 @@ def having(*wanted: Release) -> Suits:
             if anew or key not in known:
                 parameters = {"release_id": release.id, "moment": release.published_at}
                 found = (await connection.execute(_PUBLISHED, parameters)).first()
-                if found is None or (anew and not found.is_attached):
+                if found is None or (anew and found.retired_at and not found.is_attached):
                     known.discard(key)
                     return False
                 known.add(key)

@@ -393,14 +393,22 @@ def test_answers_that_nobody_reads_end_wherever_the_reader_stopped(server: str, 
     """With all in the kernel's buffers, some in the server's, too much there: it must not matter."""
     with serving_large(server, large) as (live, _):
         before = most = open_files(live)
-        with ExitStack() as stack:
-            for number in range(30):
-                connection = stack.enter_context(connected(live.base, 4096))
-                connection.settimeout(2)
+        began = time.monotonic()
+        with ExitStack() as stack, ThreadPoolExecutor(30) as senders:
+
+            def ask_much(number: int) -> None:
                 with suppress(TimeoutError):
-                    connection.sendall(PAGE * (40 * number) + (PAGE, LAST)[number % 2])
-                most = max(most, open_files(live))  # on a busy machine the first have their end before the last begin
-            assert most > before
+                    connections[number].sendall(PAGE * (40 * number) + (PAGE, LAST)[number % 2])
+
+            connections = [stack.enter_context(connected(live.base, 4096)) for _ in range(30)]
+            for connection in connections:
+                connection.settimeout(2)
+            asking = [senders.submit(ask_much, number) for number in range(30)]
+            while not all(one.done() for one in asking) or most <= before + 20:
+                most = max(most, open_files(live))
+                assert time.monotonic() < began + 30, most
+            for one in asking:
+                one.result()
             await_open_files(live, before, KEEP_ALIVE_TIMEOUT + 2 * SEND_TIMEOUT + SLACK)
         assert_stops_at_once(live)
 

@@ -259,7 +259,8 @@ def test_import_without_enough_memory_says_so(database: str) -> None:
     )
     assert (ended.returncode, ended.stdout) == (1, "")
     said = r"error: There is not enough memory: .+ takes some [0-9]+ MB; raise the limit, .+\."
-    assert re.fullmatch(rf"reading rows\n{said}\n", ended.stderr)
+    # Without memory, Python itself may report an object that it could not finish.
+    assert re.search(rf"^{said}\n\Z", ended.stderr, re.MULTILINE)
     assert "demo" not in run("releases", env=environment(database)).stdout
 
 

@@ -42,8 +42,9 @@ class Commands(TyperGroup):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # a name may have a letter that the locale lacks
                 stream.reconfigure(errors="backslashreplace")
-        # What goes wrong below a command is its own to tell, not the event loop's.
-        logging.getLogger("asyncio").addHandler(logging.NullHandler())
+        # What goes wrong below a command is its own to tell, not the event loop's nor the connection pool's.
+        for library in ("asyncio", "sqlalchemy.pool"):
+            logging.getLogger(library).addHandler(logging.NullHandler())
         with _unwinding_at_sigterm() as terminated:
             try:
                 self._run(*args, **options)

@@ -53,7 +53,7 @@ async def _ask_steadily(base: str, pages: int, number: int, samples: list[Sample
             due = time.time()
         writer.write(f"GET {PATH}?page={chance.randint(1, pages)} HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
         try:
-            status, _ = await read_answer(reader)
+            status, _, _ = await read_answer(reader)
         except (OSError, EOFError):
             status = 0
             reader, writer = await asyncio.open_connection(address.hostname, address.port)
@@ -62,9 +62,8 @@ async def _ask_steadily(base: str, pages: int, number: int, samples: list[Sample
     writer.close()
 
 
-async def read_answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
-    """Return the status and the headers of the next answer, once its body is there."""
+async def read_answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
+    """Return the status, headers and body of the next answer."""
     status, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
-    await reader.readexactly(int(headers["content-length"]))
-    return int(status.split()[1]), headers
+    return int(status.split()[1]), headers, await reader.readexactly(int(headers["content-length"]))

@@ -108,7 +108,7 @@ async def _watch(base: str, watch: _Watch, ended: asyncio.Event) -> None:
         try:
             reader, writer = await asyncio.open_connection(address.hostname, address.port)
             writer.write(f"GET {PATH} HTTP/1.1\r\nHost: {address.netloc}\r\nConnection: close\r\n\r\n".encode())
-            status, headers = await read_answer(reader)
+            status, headers, _ = await read_answer(reader)
             writer.close()
         except (OSError, EOFError):
             watch.failed += 1

@@ -12,6 +12,7 @@ minute, requests, failures, latencies and the anonymous memory, descriptors and 
 import argparse
 import asyncio
 import itertools
+import json
 import sys
 import tempfile
 import time
@@ -97,8 +98,8 @@ async def _client(base: str, targets: Sequence[str], number: int, rate: float, r
             due = time.time()
         writer.write(f"GET {chance.choice(targets)} HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
         try:
-            status, _ = await asyncio.wait_for(read_answer(reader), _PATIENCE)
-            fault = None if status == HTTPStatus.OK else str(status)
+            status, _, body = await asyncio.wait_for(read_answer(reader), _PATIENCE)
+            fault = None if status == HTTPStatus.OK else f"{status} {json.loads(body)['title']}"
         except (OSError, EOFError) as error:  # a time-out is an OSError
             fault = type(error).__name__
             writer.close()

@@ -233,7 +233,7 @@ async def test_partition_of_a_release_has_the_keys_of_its_parent_and_no_more(see
     assert {name: definition for name, definition in found.items() if not name.endswith("_not_null")} == {
         f"{partition}_pkey": "PRIMARY KEY (release_id, id)",
         f"{partition}_release_id_position_key": 'UNIQUE (release_id, "position")',
-        f"{partition}_release_id_municipio_id_fkey": "FOREIGN KEY (release_id, municipio_id)"
+        "localities_release_id_municipio_id_fkey": "FOREIGN KEY (release_id, municipio_id)"
         " REFERENCES municipalities(release_id, id)",
     }
 
@@ -483,6 +483,16 @@ async def test_readers_at_each_step_see_one_whole_release_without_waiting(
     new = await read_release(seeded_database)
     assert (new[0].name, new[1]) == ("2020-02", rows_of([replace(places[0], nombre="New"), *places[1:]]))
     assert seen == (new if step is Step.DONE else old)
+
+
+@pytest.mark.parametrize("step", UNPUBLISHED)
+async def test_import_locks_no_table_against_readers(seeded_database: str, next_catalogue: Path, step: Step) -> None:
+    tables = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
+    async with connected(seeded_database) as reader:
+        with Held(seeded_database, next_catalogue, step):
+            await reader.execute("SET lock_timeout = '50ms'")
+            for (table,) in await reader.fetch(tables):
+                await reader.execute(f'SELECT FROM "{table}" LIMIT 1')
 
 
 async def test_readers_during_a_publication_never_see_a_mixture(

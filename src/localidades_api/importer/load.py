@@ -157,13 +157,15 @@ def _rank(localities: Sequence[Locality]) -> list[int]:
 
 
 async def _constrain(connection: AsyncConnection, partition: str, release_id: int) -> None:
-    """Give the partition the keys that the parent has; the other indexes are built when it is attached."""
+    """Give the partition the unique keys that the parent has; the rest comes when it is attached.
+
+    The foreign key must not be here: for one that is, ATTACH drops triggers of `municipalities`, and so locks that
+    table against every reader until the import commits.
+    """
     statements = (
         f"ADD CONSTRAINT {partition}_pkey PRIMARY KEY (release_id, id)",
         f"ADD CONSTRAINT {partition}_release_id_position_key UNIQUE (release_id, position)",
         f"ADD CONSTRAINT {partition}_release_id_check CHECK (release_id = {release_id})",
-        f"ADD CONSTRAINT {partition}_release_id_municipio_id_fkey"
-        " FOREIGN KEY (release_id, municipio_id) REFERENCES municipalities (release_id, id)",
     )
     for statement in statements:
         await connection.execute(text(f"ALTER TABLE {partition} {statement}"))

@@ -27,7 +27,7 @@ def seeded_postgres(folder: Path, catalogue: Path | None) -> Iterator[str]:
     with run_embedded(folder, None) as url:
         done = subprocess.run(
             [sys.executable, "-m", "alembic", "upgrade", "head"],
-            env={**environment(url), "LOCALIDADES_CATALOGUE": source},
+            env={**environment(url), "LOCALIDADES_SEED": source},
             cwd=ROOT,
             check=False,
             capture_output=True,

@@ -120,7 +120,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)  # as root, the server runs as another user
         with run_embedded(Path(folder) / "data", None) as url:
-            environment = os.environ | {"DATABASE_URL": url, "LOCALIDADES_CATALOGUE": arguments.before}
+            environment = os.environ | {"DATABASE_URL": url, "LOCALIDADES_SEED": arguments.before}
             subprocess.run(
                 [sys.executable, "-m", "alembic", "upgrade", "head"], env=environment, check=True, capture_output=True
             )

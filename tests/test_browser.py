@@ -22,7 +22,7 @@ LIST = f"{INDEX}localidades/?format=api"
 AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 SCREENSHOTS = ROOT / "build" / "screenshots"
 TELEPHONE: ViewportSize = {"width": 360, "height": 740}
-HEAVIEST = 100_000  # bytes of a page
+MAX_HTML_BYTES = 100_000  # bytes of a page
 
 _STATES = (("02", "Baja California", 32.5, -115.5), ("14", "Jalisco", 20.7, -103.3), ("31", "Yucatán", 20.9, -89.6))
 _LONG = "San Francisco Telixtlahuaca de los Peñascos (Fraccionamiento Residencial Las Águilas)"
@@ -486,7 +486,7 @@ async def test_page_of_any_kind_is_light_and_fits_a_telephone(examined: Page, ki
     answer = await examined.goto(in_spanish(KINDS[kind]))
     assert answer
     assert answer.status == int("".join(re.findall("[0-9]{3}", kind)) or 200)
-    assert len(await answer.body()) < HEAVIEST
+    assert len(await answer.body()) < MAX_HTML_BYTES
     assert await examined.evaluate("() => document.documentElement.scrollWidth") <= TELEPHONE["width"]
     await examined.screenshot(path=SCREENSHOTS / f"{kind}-telephone.png", full_page=True)
 

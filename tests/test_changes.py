@@ -436,7 +436,7 @@ async def test_comparison_with_a_release_that_is_being_retired_is_no_wrong_one(s
 
 
 def applied(records: list[Record], changes: list[Record]) -> dict[int, Record]:
-    """Do to a copy what its keeper is told to do."""
+    """Do to a copy what its watchdog is told to do."""
     copy = {record["id"]: record for record in records}
     for change in changes:
         if change["after"] is None:

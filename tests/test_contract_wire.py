@@ -22,8 +22,8 @@ def assert_census(answer: Answer) -> None:
     assert answer.one("allow") == "GET"
     assert answer.one("access-control-allow-origin") == "*"
     assert answer.all("content-type") or not answer.body
-    for_people = "html" in "".join(answer.all("content-type")) or ".api." in "".join(answer.all("etag"))
-    assert answer.one("vary") == ("Accept, Accept-Language" if for_people else "Accept")
+    wants_html = "html" in "".join(answer.all("content-type")) or ".api." in "".join(answer.all("etag"))
+    assert answer.one("vary") == ("Accept, Accept-Language" if wants_html else "Accept")
 
 
 def assert_page(answer: Answer) -> dict[str, object]:

@@ -129,7 +129,7 @@ def test_balancer_and_processes_of_compose_agree() -> None:
     for number in (1, 2):
         api = services[f"api-{number}"]
         assert preset[f"API_{number}"] == f"api-{number}:8000"
-        assert preset[f"API_{number}_PROBES"] == api["environment"]["LOCALIDADES_OPERATIONS_PORT"]
+        assert preset[f"API_{number}_PROBES"] == api["environment"]["LOCALIDADES_MANAGEMENT_PORT"]
         trusted = api["environment"]["LOCALIDADES_TRUSTED_PROXIES"]
         assert trusted == services["balancer"]["networks"]["clients"]["ipv4_address"]
         assert int(api["stop_grace_period"][:-1]) > int(api["environment"]["LOCALIDADES_SHUTDOWN_TIMEOUT"])
@@ -213,7 +213,7 @@ def test_pod_has_the_time_to_drain() -> None:
     pause = container["lifecycle"]["preStop"]["sleep"]["seconds"]
     assert spec["terminationGracePeriodSeconds"] > pause + int(given["LOCALIDADES_SHUTDOWN_TIMEOUT"])
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    assert ports == {"http": 8000, "operations": int(given["LOCALIDADES_OPERATIONS_PORT"])}
+    assert ports == {"http": 8000, "operations": int(given["LOCALIDADES_MANAGEMENT_PORT"])}
 
 
 def test_secrets_are_an_example_without_values() -> None:

@@ -115,7 +115,7 @@ def start_user() -> Iterator[StartUser]:
 
 
 def find_processes(folder: Path) -> dict[str, int]:
-    """Find the keeper and the postmaster of the servers below the folder."""
+    """Find the watchdog and the postmaster of the servers below the folder."""
     listing = subprocess.run(
         ["/bin/ps", "-axww", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True
     )
@@ -124,7 +124,7 @@ def find_processes(folder: Path) -> dict[str, int]:
     for line in listing.stdout.splitlines():
         pid, parent, command = line.split(maxsplit=2)
         if f" {folder}" in command and "watchdog.py" in command:
-            found["keeper"] = int(pid)
+            found["watchdog"] = int(pid)
         elif f" -D {folder}" in command:
             parents[int(pid)] = int(parent)
     for process, its_parent in parents.items():
@@ -190,7 +190,7 @@ def test_provide_database_unset_starts_one_that_ends_with_it(data_dir: Path, mon
         assert query(url, "SHOW listen_addresses") == ""
         assert query(url, "SHOW fsync") == "on"
         assert find_socket_dir(url).stat().st_mode & 0o777 == 0o700
-        assert find_processes(data_dir).keys() == {"keeper", "postmaster"}
+        assert find_processes(data_dir).keys() == {"watchdog", "postmaster"}
     assert not find_processes(data_dir)
     assert not (data_dir / "run").exists()
     assert data_dir.stat().st_mode & 0o777 == (0o755 if IS_ROOT else 0o700)
@@ -240,7 +240,7 @@ def test_server_only_user_signalled_is_gone_and_starts_again(
 
 @pytest.mark.parametrize(
     ("role", "number"),
-    [("keeper", signal.SIGKILL), ("postmaster", signal.SIGKILL), ("postmaster", signal.SIGTERM)],
+    [("watchdog", signal.SIGKILL), ("postmaster", signal.SIGKILL), ("postmaster", signal.SIGTERM)],
 )
 def test_server_process_signalled_is_replaced_for_the_next_user(
     used_dir: Path, start_user: StartUser, role: str, number: signal.Signals
@@ -263,7 +263,7 @@ def test_keeper_that_is_told_to_stop_waits_for_its_users_but_not_for_ever(
         before = find_processes(used_dir)
         told = time.monotonic()
         for _ in range(2):
-            os.kill(before["keeper"], signal.SIGTERM)
+            os.kill(before["watchdog"], signal.SIGTERM)
         assert query(url, "SELECT 1") == 1
         wait_until(lambda: not find_processes(used_dir))
         assert time.monotonic() - told >= 3
@@ -276,7 +276,7 @@ def test_server_stale_pid_file_starts_and_harms_nobody(used_dir: Path, start_use
     before = find_processes(used_dir)
     pid_file = next(used_dir.glob("cluster-*")) / "postmaster.pid"
     text = pid_file.read_text()
-    for pid in (before["keeper"], before["postmaster"], user.pid):
+    for pid in (before["watchdog"], before["postmaster"], user.pid):
         os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not find_processes(used_dir))
     account = "nobody" if IS_ROOT else None

@@ -32,7 +32,7 @@ def data_dir(places: list[Place], tmp_path_factory: pytest.TempPathFactory) -> I
     file = write_catalogue(tmp_path_factory.mktemp("large") / "catun_localidad_2020-01.csv", places)
     with lend_folder() as folder:
         data_dir = folder / "data"
-        with serving("", LOCALIDADES_DATA_DIR=str(data_dir), LOCALIDADES_CATALOGUE=str(file)):
+        with serving("", LOCALIDADES_DATA_DIR=str(data_dir), LOCALIDADES_SEED=str(file)):
             pass
         assert not find_processes(data_dir)
         yield data_dir
@@ -78,7 +78,7 @@ def runs_anew(data_dir: Path, before: dict[str, int]) -> bool:
 def test_embedded_server_that_is_killed_is_started_again(data_dir: Path, workers: str) -> None:
     with serve(data_dir, "--workers", workers) as live:
         assert search(live) == 200
-        for number, roles in enumerate([("postmaster",), ("keeper",), ("keeper", "postmaster")], 1):
+        for number, roles in enumerate([("postmaster",), ("watchdog",), ("watchdog", "postmaster")], 1):
             before = kill(data_dir, *roles)
             await_that(lambda: runs_anew(data_dir, before), live)  # noqa: B023  # it has ended before the next
             await_that(lambda: search(live) == 200, live)
@@ -91,7 +91,7 @@ def test_embedded_server_that_is_killed_is_started_again(data_dir: Path, workers
 def test_embedded_server_of_several_services_is_started_again_once(data_dir: Path) -> None:
     with ExitStack() as stack:
         lives = [stack.enter_context(serving("", LOCALIDADES_DATA_DIR=str(data_dir))) for _ in range(2)]
-        before = kill(data_dir, "keeper")
+        before = kill(data_dir, "watchdog")
         for live in lives:
             await_that(lambda: runs_anew(data_dir, before) and search(live) == 200, live)  # noqa: B023  # as above
         after = find_processes(data_dir)
@@ -120,7 +120,7 @@ def test_embedded_server_whose_data_are_gone_is_not_made_anew(data_dir: Path) ->
         with serving("", LOCALIDADES_DATA_DIR=str(copy)) as live:
             (cluster,) = copy.glob("cluster-*")
             cluster.rename(copy / "aside")
-            kill(copy, "keeper", "postmaster")
+            kill(copy, "watchdog", "postmaster")
             await_that(lambda: f"{cluster} is gone" in live.output.read_text(), live)
             assert ask(live.base, LOCALIDADES).status == 200, "it is held"
             (copy / "aside").rename(cluster)
@@ -133,10 +133,10 @@ def test_download_is_whole_when_service_and_keeper_are_told_to_stop_together(
     data_dir: Path, places: list[Place], workers: str
 ) -> None:
     with serve(data_dir, "--workers", workers) as live, stalled(live.base, "format=csv") as download:
-        keeper = find_processes(data_dir)["keeper"]
-        os.kill(keeper, signal.SIGTERM)
+        watchdog = find_processes(data_dir)["watchdog"]
+        os.kill(watchdog, signal.SIGTERM)
         live.process.terminate()
-        time.sleep(1.5)  # a keeper that does not wait would be gone by now, and the server with it
+        time.sleep(1.5)  # a watchdog that does not wait would be gone by now, and the server with it
         assert live.process.poll() is None
         assert len(read_csv(download.read_on())) == len(places)
         assert live.process.wait(30) == 0

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from localidades_api.errors import ConfigurationError
-from localidades_api.middleware.interface import Layer
+from localidades_api.middleware.interface import Middleware
 from localidades_api.middleware.rate_limit import RateLimit
 from localidades_api.settings import read_settings
 from tests.conftest import LOCALIDADES, new_database
@@ -106,7 +106,7 @@ def test_no_header_tells_of_a_limit_that_there_is_not(live_server: str) -> None:
     assert "ratelimit" not in ask(live_server, HELD).text.lower()
 
 
-def test_memory_for_clients_is_bounded(app: Layer) -> None:
+def test_memory_for_clients_is_bounded(app: Middleware) -> None:
     layer = RateLimit(app, "10/hour")
     for number in range(70_000):
         layer._take({"client": (f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", 1)})

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from localidades_api.http.html.renderer import HEAVIEST
+from localidades_api.http.html.renderer import MAX_HTML_BYTES
 from tests.catalogue import Place, write_catalogue
 from tests.conftest import client_of, import_into, new_database, running_app
 from tests.test_browsable import BROWSER, Page, Shown
@@ -142,7 +142,7 @@ async def test_page_of_any_list_is_below_the_bound_and_begins_with_what_was_aske
     else:
         query.pop("estado_id", None)
     answer = await page_of(client, path, query)
-    assert len(answer.content) < HEAVIEST
+    assert len(answer.content) < MAX_HTML_BYTES
     page = Page.of(answer)
     rows = page.rows()
     assert len(rows) <= min(int(query.get("page_size", 50)), 100)
@@ -236,7 +236,7 @@ async def test_page_shows_as_much_of_the_json_as_it_has_room_for(client: httpx.A
     body = to_json((await client.get(shown.target)).json(), indent=2).decode()
     assert shown.body.endswith("\n…")
     assert body.startswith(shown.body.removesuffix("…"))
-    assert HEAVIEST - 200 < len(answer.content) < HEAVIEST
+    assert MAX_HTML_BYTES - 200 < len(answer.content) < MAX_HTML_BYTES
 
 
 async def test_page_of_a_locality_shows_what_the_newest_hundred_releases_have(client: httpx.AsyncClient) -> None:
@@ -263,5 +263,5 @@ async def test_page_of_a_locality_shows_what_the_newest_hundred_releases_have(cl
 async def test_page_of_any_other_kind_is_below_the_bound(client: httpx.AsyncClient, target: str) -> None:
     answer = await client.get(target, headers=BROWSER, follow_redirects=True)
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert len(answer.content) < HEAVIEST
+    assert len(answer.content) < MAX_HTML_BYTES
     Page.of(answer)

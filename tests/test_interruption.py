@@ -157,7 +157,7 @@ async def test_import_that_ends_after_it_has_published_says_so_and_ends_with_0(
     url, path = slow_to_settle
     arguments = ("import", str(path)) if command == "import" else ("migrate",)
     async with connected(url) as observer:
-        with started(*arguments, env=environment(url, LOCALIDADES_CATALOGUE=str(path))) as process:
+        with started(*arguments, env=environment(url, LOCALIDADES_SEED=str(path))) as process:
             backend = await await_statement(observer, "query LIKE 'VACUUM localities_r%'")
             if end is None:
                 await observer.execute("SELECT pg_terminate_backend($1)", backend)

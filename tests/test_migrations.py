@@ -272,8 +272,7 @@ def start_alembic(url: str, catalogue: Path, *arguments: str) -> subprocess.Pope
     return subprocess.Popen(
         [sys.executable, "-m", "alembic", *arguments],
         cwd=ROOT,
-        env=os.environ
-        | {"PYTHONPATH": str(ROOT / "src"), "DATABASE_URL": url, "LOCALIDADES_CATALOGUE": str(catalogue)},
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "DATABASE_URL": url, "LOCALIDADES_SEED": str(catalogue)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -354,7 +353,7 @@ def test_upgrade_offline_prints_sql_that_makes_the_same_schema(
 
 
 def migrate(url: str, catalogue: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return run("migrate", *options, env=environment(url, LOCALIDADES_CATALOGUE=str(catalogue)))
+    return run("migrate", *options, env=environment(url, LOCALIDADES_SEED=str(catalogue)))
 
 
 def head_of() -> str:
@@ -421,7 +420,7 @@ def test_migrate_that_cannot_write_what_it_did_has_done_it(empty_database: str, 
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
             [*COMMAND, "migrate", "--no-seed"],
-            env=environment(empty_database, LOCALIDADES_CATALOGUE=str(small_catalogue)),
+            env=environment(empty_database, LOCALIDADES_SEED=str(small_catalogue)),
             cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
         )  # fmt: skip
     assert (ended.returncode, ended.stderr) == (
@@ -451,7 +450,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_installed_package_migrates_a_database_without_the_clone(
     installed: Path, empty_database: str, small_catalogue: Path, tmp_path: Path, config: Config
 ) -> None:
-    env = environment(empty_database, LOCALIDADES_CATALOGUE=str(small_catalogue), PYTHONPATH="")
+    env = environment(empty_database, LOCALIDADES_SEED=str(small_catalogue), PYTHONPATH="")
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -70,7 +70,7 @@ class Asking:
 @pytest.fixture(scope="module")
 def narrow(server: str, seeded: str) -> Iterator[tuple[Live, str]]:
     """Lend a server that has one request in hand and lets one wait, and the address of its database."""
-    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_WAITING": "1", "LOCALIDADES_DATABASE_TIMEOUT": "20"}
+    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_QUEUED": "1", "LOCALIDADES_DATABASE_TIMEOUT": "20"}
     with new_database(server, seeded) as url, serving(url, **limits) as live:
         while ask(live.base, HELD).status != 200:
             pass
@@ -186,7 +186,7 @@ def test_storm_of_clients_that_hang_up_leaves_no_connection_and_no_place_taken(n
 
 
 def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: str, large: str) -> None:  # noqa: F811
-    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_WAITING": "0", "LOCALIDADES_MAX_DOWNLOADS": "2",
+    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_QUEUED": "0", "LOCALIDADES_MAX_DOWNLOADS": "2",
               "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}  # fmt: skip
     with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", **limits) as live:
         with stalled(live.base, "format=csv"), stalled(live.base, "format=ndjson", "gzip"):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from localidades_api.cache.pages import PageCache
 from localidades_api.domain.schemas import Locality, Page
 from localidades_api.middleware import cached_pages
-from localidades_api.middleware.cached_pages import FastPath
+from localidades_api.middleware.cached_pages import CachedPages
 from tests.catalogue import Place, many, write_catalogue
 from tests.conftest import (
     LOCALIDADES,
@@ -30,12 +30,12 @@ ENOUGH = 1_000_000
 
 
 def pages_of(app: FastAPI) -> PageCache:
-    pages: PageCache = app.state.catalogue.pages
+    pages: PageCache = app.state.services.pages
     return pages
 
 
 def fast_client_of(app: FastAPI) -> httpx.AsyncClient:
-    return client_of_path(FastPath(app))
+    return client_of_path(CachedPages(app))
 
 
 def held_by(app: FastAPI) -> list[int]:
@@ -59,7 +59,7 @@ async def await_warm(app: FastAPI) -> None:
 
 async def await_looks(app: FastAPI, count: int) -> None:
     """Wait until the releases have been read so many times more."""
-    releases = app.state.catalogue.releases
+    releases = app.state.services.releases
     async with asyncio.timeout(20):
         for _ in range(count):
             before = releases.checked_at
@@ -141,15 +141,15 @@ async def test_any_request_is_answered_alike_by_fast_path_and_routing(
         assert ready == (by_routing.status_code, lines, by_routing.content)
 
 
-_fast_paths: dict[int, FastPath] = {}
+_fast_paths: dict[int, CachedPages] = {}
 
 
-def fast_path_of(app: FastAPI) -> FastPath:
+def fast_path_of(app: FastAPI) -> CachedPages:
     """Return an application's only fast path: what one request left there must not show in another's answer."""
-    return _fast_paths.setdefault(id(app), FastPath(app))
+    return _fast_paths.setdefault(id(app), CachedPages(app))
 
 
-def client_of_path(fast_path: FastPath) -> httpx.AsyncClient:
+def client_of_path(fast_path: CachedPages) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(fast_path), base_url="http://test")
 
 
@@ -175,7 +175,7 @@ async def test_ready_bytes_are_what_routing_would_send(warm: FastAPI, parts: lis
         headers = {"if-none-match": etag if if_none_match == "same" else '"x"'}
         request = client.build_request("GET", f"{LOCALIDADES}?{'&'.join(parts)}", headers=headers)
         answer = await client.send(request)
-    ready = FastPath(warm).ready(scope_of(request))
+    ready = CachedPages(warm).ready(scope_of(request))
     if ready is None:
         assert parts  # at the least the list's plain address is answered
     else:
@@ -197,7 +197,7 @@ FOR_PEOPLE = [
 async def test_page_for_people_is_at_hand_once_it_was_asked_for(
     warm: FastAPI, query: str, headers: dict[str, str]
 ) -> None:
-    fast_path = FastPath(warm)
+    fast_path = CachedPages(warm)
     async with client_of_path(fast_path) as client:
         request = client.build_request("GET", LOCALIDADES + query, headers=headers)
         assert fast_path.ready(scope_of(request)) is None
@@ -215,7 +215,7 @@ async def test_pages_for_people_of_a_release_are_not_at_hand_under_the_next(
 ) -> None:
     async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app:
         await await_warm(app)
-        fast_path = FastPath(app)
+        fast_path = CachedPages(app)
         async with client_of_path(fast_path) as client:
             request = client.build_request("GET", f"{LOCALIDADES}?format=api")
             assert "2020-01" in (await client.send(request)).text
@@ -228,22 +228,22 @@ async def test_pages_for_people_of_a_release_are_not_at_hand_under_the_next(
 
 async def test_pages_for_people_are_kept_in_a_bounded_room(warm: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached_pages, "_PAGES_FOR_PEOPLE", 60_000)
-    path = FastPath(warm)
+    path = CachedPages(warm)
     async with client_of_path(path) as client:
         for language in ("en", "es"):
             for query in ("", "?page=1", "?page=2", "?page=3", "?lang=es", "?lang=en&page=3"):
                 headers = {"accept": "text/html", "accept-language": language}
                 assert (await client.get(LOCALIDADES + query, headers=headers)).status_code == 200
-                assert path._for_people.currsize <= 60_000
-        assert path._for_people
-        before = path._for_people.currsize
+                assert path._html.currsize <= 60_000
+        assert path._html
+        before = path._html.currsize
         for query in ("?page=4", "?page=01", "?x=1", "?page=1&ambito=R", f"?search={'x' * 90}", "?release=2020-01"):
             await client.get(LOCALIDADES + query, headers={"accept": "text/html"})
-        assert path._for_people.currsize == before
+        assert path._html.currsize == before
 
 
 async def test_page_for_people_that_is_held_is_answered_with_304(warm: FastAPI) -> None:
-    path = FastPath(warm)
+    path = CachedPages(warm)
     async with client_of_path(path) as client:
         for language, other in (("en", "es"), ("es", "en")):
             headers = {"accept": "text/html", "accept-language": language}
@@ -285,7 +285,7 @@ async def test_page_that_is_not_held_makes_one_statement_however_many_ask(seeded
 
 async def test_page_whose_first_asker_hangs_up_reaches_the_others(seeded_database: str) -> None:
     async with running_app(seeded_database) as app:
-        release = await app.state.catalogue.release(None)
+        release = await app.state.services.release(None)
         first = asyncio.create_task(pages_of(app).page(release, 1))
         second = asyncio.create_task(pages_of(app).page(release, 1))
         await asyncio.sleep(0)

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from localidades_api.middleware.cached_pages import ReadyAnswer
-from localidades_api.middleware.faults import LayerFaults
+from localidades_api.middleware.cached_pages import RawResponse
+from localidades_api.middleware.faults import MiddlewareFaults
 from tests.conftest import LOCALIDADES, client_in_front_of, execute, out_of_reach, running_app
 from tests.test_figures import eventually, value
 from tests.wire import ask, environment, run, serving
@@ -119,13 +119,13 @@ async def test_fault_outside_the_census_is_a_problem(seeded_database: str) -> No
 @pytest.mark.parametrize("path", [LOCALIDADES, "/readyz"])
 async def test_fault_in_front_of_routing_is_a_problem(path: str) -> None:
     class Broken:
-        def ready(self, scope: Scope) -> ReadyAnswer | None:
+        def ready(self, scope: Scope) -> RawResponse | None:
             raise KeyError(scope["path"])
 
         async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # ASGI's
             raise KeyError(scope["path"])
 
-    layer = LayerFaults(Broken())
+    layer = MiddlewareFaults(Broken())
     assert layer.ready({"type": "http", "path": path}) is None
     async with httpx.AsyncClient(transport=httpx.ASGITransport(layer), base_url="http://test") as client:
         answer = await client.get(path)
@@ -143,7 +143,7 @@ async def test_readiness_without_a_release_names_none(database: str) -> None:
 def test_port_for_operations_has_probes_and_figures_and_nothing_else(seeded_database: str) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as probe:
         port = probe.getsockname()[1]
-    with serving(seeded_database, "--workers", "2", LOCALIDADES_OPERATIONS_PORT=str(port)) as live:
+    with serving(seeded_database, "--workers", "2", LOCALIDADES_MANAGEMENT_PORT=str(port)) as live:
         operations = f"http://127.0.0.1:{port}"
         assert f"probes   {operations}/readyz" in live.output.read_text()
         assert [ask(operations, path).status for path in ("/livez", "/readyz", "/metrics")] == [204, 200, 200]
@@ -161,6 +161,6 @@ def test_port_for_operations_has_probes_and_figures_and_nothing_else(seeded_data
 def test_port_for_operations_that_is_taken_is_a_sentence(seeded_database: str) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = str(taken.getsockname()[1])
-        ended = run("serve", "--port", "0", env=environment(seeded_database, LOCALIDADES_OPERATIONS_PORT=port))
+        ended = run("serve", "--port", "0", env=environment(seeded_database, LOCALIDADES_MANAGEMENT_PORT=port))
     assert ended.returncode == 1
     assert f"Can't listen on 127.0.0.1 port {port}" in ended.stderr

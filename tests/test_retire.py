@@ -17,7 +17,7 @@ import pytest
 
 from localidades_api.errors import CatalogueError, ImportRunningError, RetirementError
 from localidades_api.observability.progress import Silent, Stage
-from localidades_api.releases.retire import Step, retire_release
+from localidades_api.releases.retire import RetirementStep, retire_release
 from localidades_api.storage.pool import Database
 from tests.catalogue import Place, many, write_catalogue
 from tests.conftest import ROOT, await_release, client_of, import_into, new_database, running_app
@@ -94,7 +94,7 @@ async def retire(url: str, name: str, progress: Any = None, *, grace: float = 0)
 class Observer:
     """Does something when a step begins."""
 
-    def __init__(self, moment: Step, act: Any) -> None:  # noqa: ANN401  # any function
+    def __init__(self, moment: RetirementStep, act: Any) -> None:  # noqa: ANN401  # any function
         self.moment, self.act = moment, act
 
     def begin(self, step: Stage) -> None:
@@ -243,7 +243,7 @@ async def kill_amid_detachment(url: str, name: str) -> None:
         assert await other.fetchval(pending)
 
 
-@pytest.mark.parametrize("moment", [*(step.name for step in Step), "amid DETACH"])
+@pytest.mark.parametrize("moment", [*(step.name for step in RetirementStep), "amid DETACH"])
 async def test_retirement_killed_at_each_step_is_finished_by_the_next(releases: str, moment: str) -> None:
     await kill(releases, "2020-01", moment)
     for name in ("2019-01", "2021-01"):

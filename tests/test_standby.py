@@ -175,7 +175,7 @@ def set_up(owner: str, importer: str, catalogue: Path) -> None:
     granted = run("roles", env=environment(owner))
     assert granted.returncode == 0, granted.stderr
     command = (sys.executable, "-m", "alembic", "upgrade", "head")
-    subprocess.run(command, cwd=ROOT, env=environment(importer, LOCALIDADES_CATALOGUE=str(catalogue)), check=True)
+    subprocess.run(command, cwd=ROOT, env=environment(importer, LOCALIDADES_SEED=str(catalogue)), check=True)
 
 
 async def test_service_reads_from_the_standby_and_goes_on_without_the_primary(

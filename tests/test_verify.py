@@ -522,7 +522,7 @@ def test_other_release_than_the_one_asked_for_is_refused(small_catalogue: Path) 
 def test_answer_that_stops_or_drips_is_given_up(
     small_catalogue: Path, monkeypatch: pytest.MonkeyPatch, answer: Answer, drip: float, said: str
 ) -> None:
-    monkeypatch.setattr(walk_module, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(walk_module, "ANSWER_TIMEOUT", 0.3)
     with listening(always(answer), drip=drip) as url:
         began = time.monotonic()
         with pytest.raises(UncheckableError, match=said):

@@ -16,19 +16,19 @@ from starlette.staticfiles import StaticFiles
 
 from localidades_api import __version__, router
 from localidades_api.cache.pages import PageCache
-from localidades_api.cache.positions import COMPARISON_TIMEOUT, MAX_COMPARISONS, Selections
+from localidades_api.cache.positions import COMPARISON_TIMEOUT, MAX_COMPARISONS, PositionCache
 from localidades_api.downloads.transfer import Transfers
 from localidades_api.errors import ConfigurationError
 from localidades_api.http.paths import PREFIX
 from localidades_api.http.problems import install_handlers
-from localidades_api.middleware.api_headers import CensusHeaders
+from localidades_api.middleware.api_headers import ApiHeaders
 from localidades_api.middleware.head_requests import HeadRequests
-from localidades_api.middleware.security_headers import BrowserProtection
+from localidades_api.middleware.security_headers import SecurityHeaders
 from localidades_api.observability.metrics import Snapshot, own_snapshot
 from localidades_api.observability.sampler import Sampler
 from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.router import Catalogue, probes, problem_types
+from localidades_api.router import Services, probes, problem_types
 from localidades_api.router.openapi import describe
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
@@ -52,14 +52,14 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     repository = CatalogueRepository(database)
     releases = ReleaseTracker(repository)
     changes = ChangesRepository(database, comparing)
-    selections = Selections(repository, changes, settings.database_timeout)
-    pages = PageCache(repository, releases, selections, settings.page_cache_bytes)
+    positions = PositionCache(repository, changes, settings.database_timeout)
+    pages = PageCache(repository, releases, positions, settings.page_cache_bytes)
     app.state.database = database
     app.state.comparing = comparing
-    app.state.catalogue = Catalogue(
+    app.state.services = Services(
         releases,
         pages,
-        selections,
+        positions,
         repository,
         SearchRepository(database),
         changes,
@@ -71,7 +71,7 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         async with _running(pages.follow(settings.release_poll), sampler.run()):
             yield
     finally:
-        await selections.close()
+        await positions.close()
         await comparing.dispose()
         await database.dispose()
 
@@ -112,8 +112,8 @@ def create_app(settings: Settings, *, collect_metrics: Callable[[], Awaitable[Sn
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "http" / "html" / "static"), name="static")
     app.add_api_route("/", _go_to_index, include_in_schema=False)
     install_handlers(app)
-    app.add_middleware(CensusHeaders)
-    app.add_middleware(BrowserProtection)
+    app.add_middleware(ApiHeaders)
+    app.add_middleware(SecurityHeaders)
     app.add_middleware(HeadRequests)
     app.add_exception_handler(router.PageTooLargeError, router.show_smaller_page)
     describe(app)

@@ -99,7 +99,7 @@ class Settings(BaseSettings):
     max_in_flight: Annotated[
         int, Field(ge=1, le=10_000, description="Requests that each worker has in hand at one time, at most.")
     ] = 16
-    max_waiting: Annotated[
+    max_queued: Annotated[
         int, Field(ge=0, le=10_000, description="Requests that wait for each worker, at most; beyond it is 503.")
     ] = 64
     max_downloads: Annotated[
@@ -141,7 +141,7 @@ class Settings(BaseSettings):
     send_timeout: Annotated[
         float, Field(gt=0, le=3600, description="Seconds that a client may take nothing of its answer.")
     ] = 60.0
-    operations_port: Annotated[
+    management_port: Annotated[
         int | None,
         Field(ge=1, le=65535, description="A port of their own for probes and figures; unset, they are on --port."),
     ] = None

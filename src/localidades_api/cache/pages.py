@@ -10,25 +10,25 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from localidades_api.cache.positions import Selections
+from localidades_api.cache.positions import PositionCache
 from localidades_api.domain.pagination import link_header
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.http.caching import freshness_headers
-from localidades_api.http.headers import CENSUS_HEADERS, RawHeaders, on_wire
+from localidades_api.http.headers import API_HEADERS, RawHeaders, on_wire
 from localidades_api.http.html.renderer import JSON, Format
 from localidades_api.http.paths import LOCALIDADES
 from localidades_api.observability.faults import FAULTS
-from localidades_api.observability.metrics import TALLY, Series
+from localidades_api.observability.metrics import COUNTERS, Series
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.storage.repository import CatalogueRepository
 
 _log = logging.getLogger("uvicorn.error")
 
-_BULK = 48  # pages a statement, some 200 kB: in smaller ones a release is not all there when requests see it
+_BATCH_PAGES = 48  # pages a statement, some 200 kB: in smaller ones a release is not all there when requests see it
 _OVERHEAD = 600  # bytes that a page takes besides its body: the Link header, objects
-_LAG = 0.1  # seconds: standbys that are no further behind have a new release before it is asked of them
-_PATIENCE = 1.2  # seconds that requests wait for a new release's pages before they see it without
+_REPLICATION_LAG = 0.1  # seconds: standbys that are no further behind have a new release before it is asked of them
+_ACTIVATION_TIMEOUT = 1.2  # seconds that requests wait for a new release's pages before they see it without
 
 
 class StoredPage(NamedTuple):
@@ -39,7 +39,7 @@ class StoredPage(NamedTuple):
     body: bytes
 
 
-class Shelf:
+class ReleasePages:
     """The pages of one release, by number; there is no page 0."""
 
     def __init__(self, release: Release, limit: int) -> None:
@@ -63,7 +63,7 @@ class Shelf:
         """Return all headers of a page's 304 as they go over the wire."""
         if page := self.pages[number]:
             return b"".join((self._wire_start, page.link, _WIRE_END))
-        return on_wire(self.not_modified(number) + CENSUS_HEADERS)
+        return on_wire(self.not_modified(number) + API_HEADERS)
 
     def page_headers_on_wire(self, page: StoredPage) -> bytes:
         """Return all headers of a page as they go over the wire."""
@@ -85,22 +85,22 @@ class PageCache:
     """Holds up to `limit` bytes of pages of the release that is served; with 0, none."""
 
     def __init__(
-        self, repository: CatalogueRepository, releases: ReleaseTracker, selections: Selections, limit: int
+        self, repository: CatalogueRepository, releases: ReleaseTracker, selections: PositionCache, limit: int
     ) -> None:
         self._repository = repository
         self._selections = selections
         self._releases = releases
         self._limit = limit
-        self._shelves: dict[int, Shelf] = {}
+        self._shelves: dict[int, ReleasePages] = {}
         self._is_away = False
         self._loading: dict[tuple[Release, int], asyncio.Task[StoredPage]] = {}
 
-    def shelf(self) -> Shelf | None:
+    def shelf(self) -> ReleasePages | None:
         """Return the shelf of the release that is served, if there is one."""
         served = self._releases.served
         return self._shelf_of(served) if served else None
 
-    def _shelf_of(self, release: Release) -> Shelf | None:
+    def _shelf_of(self, release: Release) -> ReleasePages | None:
         shelf = self._shelves.get(release.id)
         if shelf is None or shelf.release is release or shelf.release == release:
             return shelf
@@ -118,9 +118,9 @@ class PageCache:
         """Return a page, held or fetched; all who ask for it at one time share one statement."""
         shelf = self._shelf_of(release)
         if shelf and (held := shelf.pages[number]):
-            TALLY.page_hits += 1
+            COUNTERS.page_hits += 1
             return held
-        TALLY.page_misses += 1
+        COUNTERS.page_misses += 1
         key = (release, number)
         loading = self._loading.get(key)
         if loading is None:
@@ -176,14 +176,14 @@ class PageCache:
         """Fetch a release's pages, and let requests see it once they are at hand or it has taken too long."""
         if release:
             if release != self._releases.served:
-                await asyncio.sleep(_LAG)
+                await asyncio.sleep(_REPLICATION_LAG)
             shelf = self._shelf_of(release)
             if shelf is None:
-                shelf = self._shelves[release.id] = Shelf(release, self._limit)
+                shelf = self._shelves[release.id] = ReleasePages(release, self._limit)
             if self._limit and not shelf.is_warm and (shelf.warming is None or shelf.warming.done()):
                 shelf.warming = asyncio.create_task(self._warm(shelf))
                 if release != self._releases.served:
-                    await asyncio.wait({shelf.warming}, timeout=_PATIENCE)
+                    await asyncio.wait({shelf.warming}, timeout=_ACTIVATION_TIMEOUT)
         self._releases.serve(release)
         self._drop_all_but(release)
 
@@ -192,12 +192,12 @@ class PageCache:
             if warming := self._shelves.pop(id_).warming:
                 warming.cancel()
 
-    async def _warm(self, shelf: Shelf) -> None:
+    async def _warm(self, shelf: ReleasePages) -> None:
         """Fill a shelf in bulk; what fails is tried again at the next look."""
         total = shelf.release.total_pages
         try:
-            for first in range(1, total + 1, _BULK):
-                last = min(first + _BULK - 1, total)
+            for first in range(1, total + 1, _BATCH_PAGES):
+                last = min(first + _BATCH_PAGES - 1, total)
                 if all(shelf.pages[first : last + 1]):
                     continue
                 began = time.monotonic()
@@ -206,7 +206,7 @@ class PageCache:
                 if not all(shelf.put(number, page) for number, page in enumerate(pages, first)):
                     break  # the shelf is full
                 await asyncio.sleep((time.monotonic() - began) / 2)  # a third of the time is for requests alone
-            await self._selections.foresee(shelf.release)
+            await self._selections.prewarm(shelf.release)
         except Exception as error:  # noqa: BLE001  # as above
             is_foreseen = isinstance(error, DatabaseUnavailableError)
             message = "The pages of release %s can't be fetched: %s"
@@ -249,4 +249,4 @@ def _store(release: Release, number: int, results: str) -> StoredPage:
 
 _JSON_HEADERS = _raw(JSON.headers)
 _WIRE_MIDDLE = b"\r\n" + on_wire(_JSON_HEADERS) + b"content-length: "
-_WIRE_END = b"\r\n" + on_wire(CENSUS_HEADERS)
+_WIRE_END = b"\r\n" + on_wire(API_HEADERS)

@@ -23,18 +23,18 @@ _log = logging.getLogger(__name__)
 
 MAX_COMPARISONS = 2  # that a worker makes at one time: each keeps a processor of the database busy
 COMPARISON_TIMEOUT = 60.0  # seconds: two whole catalogues take one or two, on a busy machine a few times that
-_LIMIT = 16 * 1024**2  # bytes: a dozen of the largest there can be, thousands of usual ones
+_MAX_BYTES = 16 * 1024**2  # bytes: a dozen of the largest there can be, thousands of usual ones
 _OVERHEAD = 400  # bytes that one takes besides its numbers: key, objects
 
 
-class Selections:
+class PositionCache:
     """Keeps the numbers that were used last, up to a limit of bytes; all who want some at one time share a search.
 
     `timeout` is the number of seconds for which a request waits for a comparison.
     """
 
     def __init__(
-        self, repository: CatalogueRepository, changes: ChangesRepository, timeout: float, limit: int = _LIMIT
+        self, repository: CatalogueRepository, changes: ChangesRepository, timeout: float, limit: int = _MAX_BYTES
     ) -> None:
         self._repository = repository
         self._changes = changes
@@ -43,7 +43,7 @@ class Selections:
         self._kept: LRUCache[Hashable, array[int]] = LRUCache(limit, getsizeof=_size)
         self._finding: dict[Hashable, asyncio.Task[array[int]]] = {}
 
-    async def choose(self, release: Release, filters: LocalityFilters) -> Sequence[int]:
+    async def positions_for(self, release: Release, filters: LocalityFilters) -> Sequence[int]:
         """Return the positions of the localities that filters choose, in order."""
         if not filters.key:
             return range(1, release.localities + 1)
@@ -79,10 +79,10 @@ class Selections:
             finding.cancel()
         await asyncio.gather(*unfinished, return_exceptions=True)
 
-    async def foresee(self, release: Release) -> None:
+    async def prewarm(self, release: Release) -> None:
         """Find the large choices that a form begins with, so that nobody waits for them: 2.4 MB of a whole country."""
-        for filters in _FORESEEN:
-            await self.choose(release, filters)
+        for filters in _PREWARMED:
+            await self.positions_for(release, filters)
 
     async def _find(self, key: Hashable, fetch: Callable[[], Awaitable[bytes]]) -> "array[int]":
         """Return the numbers of a key, which `fetch` returns as four bytes each, the highest first."""
@@ -109,7 +109,7 @@ class Selections:
         return numbers
 
 
-_FORESEEN = (
+_PREWARMED = (
     LocalityFilters(ambito="U"),
     LocalityFilters(ambito="R"),
     *(LocalityFilters(estado_id=state) for state in EVERY_STATE),

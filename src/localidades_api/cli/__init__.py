@@ -77,7 +77,7 @@ def serve(
         settings = read_settings()
         with ExitStack() as stack:
             listeners = stack.enter_context(listen(host, port, workers=workers))
-            shared = [stack.enter_context(listen(host, one))[0] for one in filter(None, [settings.operations_port])]
+            shared = [stack.enter_context(listen(host, one))[0] for one in filter(None, [settings.management_port])]
             url = stack.enter_context(ready_database(settings, watch=True))
             # Worker processes read their settings from the environment, and so does this one where it is the only one.
             os.environ["DATABASE_URL"] = url
@@ -87,7 +87,7 @@ def serve(
 
 @app.command(
     help="Bring the database's tables to this version, and load a catalogue where there is none.\n\n"
-    "The catalogue is that of LOCALIDADES_CATALOGUE, which is the demo unless it is set. In a clone `alembic upgrade"
+    "The catalogue is that of LOCALIDADES_SEED, which is the demo unless it is set. In a clone `alembic upgrade"
     " head` does the same.",
     epilog=end_of_help("migrate"),
 )

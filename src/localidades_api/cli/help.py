@@ -78,7 +78,7 @@ _EXAMPLES: dict[str, tuple[str, ...]] = {
     "migrate": (
         "localidades-api migrate",
         "DATABASE_URL=postgresql://user@host/name localidades-api migrate --no-seed",
-        "LOCALIDADES_CATALOGUE=catun_localidad_2026-11.zip localidades-api migrate",
+        "LOCALIDADES_SEED=catun_localidad_2026-11.zip localidades-api migrate",
     ),
     "import": (
         "localidades-api import catun_localidad_2026-11.zip",

@@ -21,7 +21,7 @@ from localidades_api.storage.pool import Database
 from localidades_api.storage.repository import CatalogueRepository
 from localidades_api.storage.roles import grant_roles
 
-_LONGEST_REQUEST = 10.0  # seconds, of several statements each in their time
+_REQUEST_TIMEOUT = 10.0  # seconds, of several statements each in their time
 
 
 @contextmanager
@@ -130,7 +130,7 @@ def _published_all_the_same() -> Iterator[None]:
 
 def _grace(settings: Settings) -> float:
     """Return the seconds within which every process has looked at the releases, and ended what it had begun."""
-    return 2 * settings.release_poll + _LONGEST_REQUEST
+    return 2 * settings.release_poll + _REQUEST_TIMEOUT
 
 
 def report_as_object(report: ImportReport, *, dry_run: bool) -> dict[str, object]:
@@ -257,7 +257,7 @@ def print_where_to_look(url: str, settings: Settings, address: tuple[str, int]) 
         shown = f"unknown: {error}"
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     root = f"http://{host}:{address[1]}"
-    port = settings.operations_port
+    port = settings.management_port
     probes = f"\n  probes   http://{host}:{port}/readyz" if port else ""
     console.print(
         f"localidades-api {__version__}\n"

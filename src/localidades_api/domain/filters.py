@@ -10,7 +10,7 @@ from localidades_api.domain.folding import fold
 from localidades_api.domain.pagination import whole_number
 
 MOST_KEYS = 500
-LONGEST_TEXT = 100  # characters that a person types; INEGI's longest name has 86
+MAX_TEXT_LENGTH = 100  # characters that a person types; INEGI's longest name has 86
 EVERY_STATE = range(1, 33)
 KEYS_OF_A_STATE = 1000  # a municipio's key is its estado's, then three digits
 
@@ -71,7 +71,7 @@ class LocalityFilters(BaseModel):
         str | None,
         Field(
             min_length=1,
-            max_length=LONGEST_TEXT,
+            max_length=MAX_TEXT_LENGTH,
             description="Words of the name, in any order, each at least its beginning; case, accents and punctuation"
             " do not matter.",
             examples=["jose san"],

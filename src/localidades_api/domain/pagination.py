@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from localidades_api.domain.schemas import LARGEST_FOR_PEOPLE, LARGEST_PAGE_SIZE, PAGE_SIZE
+from localidades_api.domain.schemas import LARGEST_PAGE_SIZE, MAX_HTML_PAGE_SIZE, PAGE_SIZE
 
-_LARGEST = 2**53 - 1  # the largest that a JSON reader keeps exactly
-_MOST_DIGITS = len(str(_LARGEST))
+_MAX_NUMBER = 2**53 - 1  # the largest that a JSON reader keeps exactly
+_MAX_DIGITS = len(str(_MAX_NUMBER))
 
 
 def whole_number(sentence: str) -> BeforeValidator:
@@ -19,7 +19,7 @@ def whole_number(sentence: str) -> BeforeValidator:
     def check(value: object) -> object:
         if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
             raise PydanticCustomError("digits", "{sentence}", {"sentence": sentence})
-        if isinstance(value, str) and len(value) > _MOST_DIGITS:
+        if isinstance(value, str) and len(value) > _MAX_DIGITS:
             raise PydanticCustomError("number_size", "A number has 16 digits at most.")
         return value
 
@@ -28,7 +28,7 @@ def whole_number(sentence: str) -> BeforeValidator:
 
 PageNumber = Annotated[
     int,
-    Field(ge=1, le=_LARGEST, description="Number of the page, from 1 to `total_pages`.", examples=[1]),
+    Field(ge=1, le=_MAX_NUMBER, description="Number of the page, from 1 to `total_pages`.", examples=[1]),
     whole_number("A page is a number from 1, written in the digits 0 to 9."),
 ]
 PageSize = Annotated[
@@ -37,7 +37,7 @@ PageSize = Annotated[
         ge=1,
         le=LARGEST_PAGE_SIZE,
         description="How many records a page has at most. As a page for people"
-        f" {LARGEST_FOR_PEOPLE}: who asks for more is sent to the one of these that holds the first record asked for.",
+        f" {MAX_HTML_PAGE_SIZE}: who asks for more is sent to the one of these that holds the first record asked for.",
         examples=[PAGE_SIZE],
     ),
     whole_number("The size of a page is a number from 1, written in the digits 0 to 9."),

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 _CHUNK = 4000  # records: a statement of some 20 ms, a megabyte
 _WINDOW = 5.0  # seconds over which a client's rate is measured; before the first have passed nobody is slow
-_FAIR_TIME = 120.0  # seconds that a client which has more downloads than others can be sure of one
+_FAIR_SHARE_TIMEOUT = 120.0  # seconds that a client which has more downloads than others can be sure of one
 
 
 class FileType(NamedTuple):
@@ -115,7 +115,7 @@ class Transfers:
     def _make_room(self, client: bytes | str) -> None:
         """End the transfer that others can best do without, the slowest of whoever has most of them."""
         shares = Counter(transfer.client for transfer in self._under_way)
-        long_ago = asyncio.get_running_loop().time() - _FAIR_TIME
+        long_ago = asyncio.get_running_loop().time() - _FAIR_SHARE_TIMEOUT
         waited_for = [transfer for transfer in self._under_way if transfer.rate < math.inf]
         slow = [transfer for transfer in waited_for if transfer.rate < self._min_rate]
         unfair = [

@@ -1,14 +1,14 @@
 """A private Postgres in a folder, for whoever has configured none.
 
-Everybody who uses the folder's server shares it, and it runs for as long as one of them does: see `keeper`. A service
+Everybody who uses the folder's server shares it, and it runs for as long as one of them does: see `watchdog`. A service
 starts it again when it dies: see `restart`.
 
     cluster-18/    the data; another major version gets another folder
     run/           the socket, elsewhere if its path is too long; nothing listens on a network
-    postgres.log   what server and keeper say
-    users.lock     held shared by each user, and exclusively by a keeper that stops the server
+    postgres.log   what server and watchdog say
+    users.lock     held shared by each user, and exclusively by a watchdog that stops the server
     start.lock     held by the one who starts the server
-    keeper.lock    held by the keeper
+    watchdog.lock    held by the watchdog
     postgres-18.6/ a copy of the binaries, where root's are closed to the server's user
     *.partial      something unfinished: the next start removes it
 """

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from localidades_api.errors import EmbeddedPostgresError
 
-_OLDEST = 15
+_MIN_VERSION = 15
 _GRAVE = re.compile(r"\b(FATAL|PANIC|ERROR|error):")
 _PREFIX = re.compile(r"^.*?\b(?:[A-Z]+[0-9]?|error): +")  # time, process and severity of a line of log
 # Where packages of Debian, PGDG's for Red Hat, Homebrew and Postgres.app put them.
@@ -43,7 +43,7 @@ def find_binaries(postgres_bin: Path | None) -> Path:
         if not _is_usable(folder):
             raise EmbeddedPostgresError(
                 f"LOCALIDADES_POSTGRES_BIN: {postgres_bin} holds no `postgres` and `initdb` that run here "
-                f"and are of version {_OLDEST} or newer."
+                f"and are of version {_MIN_VERSION} or newer."
             )
         return folder
     for folder in _candidates():
@@ -78,7 +78,7 @@ def _is_usable(folder: Path) -> bool:
     if not ((folder / "postgres").is_file() and (folder / "initdb").is_file()):
         return False
     try:
-        return int(read_version(folder).partition(".")[0]) >= _OLDEST
+        return int(read_version(folder).partition(".")[0]) >= _MIN_VERSION
     except EmbeddedPostgresError:
         return False
 

@@ -16,7 +16,7 @@ if sys.platform != "win32":
     import pwd
 
 _BUILTIN_LOCALES = 17  # the first version that has them
-_LONGEST_SOCKET = 103  # bytes of a path: sockaddr_un takes 104 with its end on macOS, 108 on Linux
+_MAX_SOCKET_PATH = 103  # bytes of a path: sockaddr_un takes 104 with its end on macOS, 108 on Linux
 
 
 def make_data_dir(data_dir: Path) -> Path:
@@ -130,4 +130,4 @@ def _choose_socket_dir(data_dir: Path, account: Account | None, owner: int) -> P
 def _is_plain(socket_dir: Path) -> bool:
     """Tell whether the path fits into a socket's address and a URL: drivers split hosts at commas."""
     path = str(socket_dir / SOCKET_NAME)
-    return path.isprintable() and "," not in path and len(os.fsencode(path)) <= _LONGEST_SOCKET
+    return path.isprintable() and "," not in path and len(os.fsencode(path)) <= _MAX_SOCKET_PATH

@@ -21,16 +21,16 @@ from localidades_api.embedded.data_directory import (
     make_socket_dir,
     name_cluster,
 )
-from localidades_api.embedded.watchdog import PAUSE, lock_within, open_lock
+from localidades_api.embedded.watchdog import POLL_INTERVAL, lock_within, open_lock
 from localidades_api.errors import EmbeddedPostgresError
 
 if sys.platform != "win32":
     import fcntl
 
-_START_PATIENCE = 60.0
-_STOP_PATIENCE = 15.0
-_STOP_GRACE = 10.0  # seconds that the keeper gives users beyond what they give their own requests
-_LOG_LIMIT = 10_000_000  # bytes
+_START_TIMEOUT = 60.0
+_STOP_TIMEOUT = 15.0
+_STOP_GRACE = 10.0  # seconds that the watchdog gives users beyond what they give their own requests
+_MAX_LOG_BYTES = 10_000_000  # bytes
 _SETTINGS = {
     "listen_addresses": "",
     "port": "5432",
@@ -75,7 +75,7 @@ def run_embedded(data_dir: Path, postgres_bin: Path | None, *, shutdown_timeout:
         users = open_lock(data_dir / "users.lock")
     try:
         with _explained(data_dir):
-            if not lock_within(users, fcntl.LOCK_SH, _START_PATIENCE):
+            if not lock_within(users, fcntl.LOCK_SH, _START_TIMEOUT):
                 raise EmbeddedPostgresError(f"The Postgres of {data_dir} takes too long to stop: try again.")
             socket_dir = start_or_attach(Launch(data_dir, postgres_bin, shutdown_timeout)).socket_dir
         yield f"postgresql://postgres@/localidades?host={quote(str(socket_dir), safe='')}&port=5432"
@@ -106,8 +106,8 @@ def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> 
     given_up = given_up or threading.Event()
     start = open_lock(data_dir / "start.lock")
     try:
-        deadline = time.monotonic() + _START_PATIENCE
-        if not lock_within(start, fcntl.LOCK_EX, _START_PATIENCE, given_up):
+        deadline = time.monotonic() + _START_TIMEOUT
+        if not lock_within(start, fcntl.LOCK_EX, _START_TIMEOUT, given_up):
             raise EmbeddedPostgresError(f"Another process takes too long to start the Postgres of {data_dir}.")
         launched = False
         written = _size_of_log(data_dir)
@@ -116,9 +116,9 @@ def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> 
                 running = find_running(data_dir)
                 if running is not None:
                     return running
-                given_up.wait(PAUSE)
+                given_up.wait(POLL_INTERVAL)
             elif launched:
-                break  # the keeper has ended, and so has the server
+                break  # the watchdog has ended, and so has the server
             else:
                 launched = _launch(launch)
         raise EmbeddedPostgresError(f"The Postgres of {data_dir} did not start{_read_reason(data_dir, written)}")
@@ -127,8 +127,8 @@ def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> 
 
 
 def is_kept(data_dir: Path) -> bool:
-    """Tell whether a keeper lives: a server without one is as good as gone."""
-    lock = open_lock(data_dir / "keeper.lock")
+    """Tell whether a watchdog lives: a server without one is as good as gone."""
+    lock = open_lock(data_dir / "watchdog.lock")
     try:
         return not lock_within(lock, fcntl.LOCK_SH, 0)
     finally:
@@ -147,7 +147,7 @@ def find_running(data_dir: Path) -> Running | None:
 
 
 def _launch(launch: Launch) -> bool:
-    """Prepare what is missing and start a keeper; False if it met another."""
+    """Prepare what is missing and start a watchdog; False if it met another."""
     data_dir, postgres_bin, shutdown_timeout, served = launch
     account = choose_account(data_dir)
     for leftover in data_dir.glob("*.partial"):
@@ -163,16 +163,16 @@ def _launch(launch: Launch) -> bool:
         command += ["-c", f"{name}={value}"]
     uid, gid = account or (-1, -1)
     numbers = (uid, gid, shutdown_timeout + _STOP_GRACE)
-    return _run_keeper(data_dir, [str(data_dir), str(cluster), str(socket_dir), *map(str, numbers), *command])
+    return _run_watchdog(data_dir, [str(data_dir), str(cluster), str(socket_dir), *map(str, numbers), *command])
 
 
-def _run_keeper(data_dir: Path, arguments: list[str]) -> bool:
+def _run_watchdog(data_dir: Path, arguments: list[str]) -> bool:
     log = _open_log(data_dir)
     try:
         status = subprocess.call(  # noqa: S603 - the arguments are built above
             [sys.executable, "-I", "-S", watchdog.__file__, *arguments],
             stdin=subprocess.DEVNULL,
-            stdout=log,  # none of our streams, whose reader would wait for the keeper's end
+            stdout=log,  # none of our streams, whose reader would wait for the watchdog's end
             stderr=log,
             cwd="/",
             env=clean_environment(),
@@ -186,7 +186,7 @@ def _run_keeper(data_dir: Path, arguments: list[str]) -> bool:
 def _open_log(data_dir: Path) -> int:
     """Open the server's log to append to; one that has grown large is put aside."""
     path = data_dir / "postgres.log"
-    if path.exists() and path.stat().st_size > _LOG_LIMIT:
+    if path.exists() and path.stat().st_size > _MAX_LOG_BYTES:
         path.replace(data_dir / "postgres.log.1")
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
@@ -195,7 +195,7 @@ def _size_of_log(data_dir: Path) -> int:
     """Return how long the log is before a start; 0 if that start will put it aside."""
     path = data_dir / "postgres.log"
     size = path.stat().st_size if path.exists() else 0
-    return size if size <= _LOG_LIMIT else 0
+    return size if size <= _MAX_LOG_BYTES else 0
 
 
 def _read_reason(data_dir: Path, written: int) -> str:
@@ -203,7 +203,7 @@ def _read_reason(data_dir: Path, written: int) -> str:
     path = data_dir / "postgres.log"
     with suppress(OSError), path.open("rb") as log:
         log.seek(written)
-        if reason := find_reason(log.read(_LOG_LIMIT).decode(errors="replace")):
+        if reason := find_reason(log.read(_MAX_LOG_BYTES).decode(errors="replace")):
             return f": {reason} Its log is {path}."
     return f"; its log is {path}."
 
@@ -211,13 +211,13 @@ def _read_reason(data_dir: Path, written: int) -> str:
 def _leave(data_dir: Path, users: int) -> None:
     """Release the lock and wait for the server's end, unless somebody else uses it."""
     fcntl.flock(users, fcntl.LOCK_UN)
-    deadline = time.monotonic() + _STOP_PATIENCE
+    deadline = time.monotonic() + _STOP_TIMEOUT
     while is_kept(data_dir) and not _has_users(users) and time.monotonic() < deadline:
-        time.sleep(PAUSE)
+        time.sleep(POLL_INTERVAL)
 
 
 def _has_users(users: int) -> bool:
-    """Tell whether the lock is held shared; exclusively, it is the keeper's, who stops the server.
+    """Tell whether the lock is held shared; exclusively, it is the watchdog's, who stops the server.
 
     Two that look at the same instant can take each other for a user, and then leave without waiting.
     """

@@ -1,4 +1,4 @@
-"""Starts the embedded Postgres again when it, or its keeper, has died while it is used."""
+"""Starts the embedded Postgres again when it, or its watchdog, has died while it is used."""
 
 import logging
 import math
@@ -19,9 +19,9 @@ from localidades_api.errors import EmbeddedPostgresError
 _log = logging.getLogger(__name__)
 
 _CHECK_INTERVAL = 0.5  # seconds
-_STEADY = 60.0  # seconds of life after which a death is the first again
-_MAX_PAUSE = 30.0  # seconds before a try that follows others
-_JOIN_TIMEOUT = 35.0  # seconds: longer than a keeper takes to clear away what a killed one has left
+_STABLE_AFTER = 60.0  # seconds of life after which a death is the first again
+_MAX_BACKOFF = 30.0  # seconds before a try that follows others
+_JOIN_TIMEOUT = 35.0  # seconds: longer than a watchdog takes to clear away what a killed one has left
 
 
 @contextmanager
@@ -48,8 +48,8 @@ def _watch(launch: Launch, stopping: threading.Event) -> None:
     while not stopping.wait(_CHECK_INTERVAL):
         if _lives(launch.data_dir):
             continue
-        is_first = time.monotonic() - started > _STEADY
-        pause = 0.0 if is_first else min(2 * pause or 1.0, _MAX_PAUSE)
+        is_first = time.monotonic() - started > _STABLE_AFTER
+        pause = 0.0 if is_first else min(2 * pause or 1.0, _MAX_BACKOFF)
         _log.error("The embedded Postgres has died; it is started again%s.", f" in {pause:.0f} s" if pause else "")
         if stopping.wait(pause):
             break

@@ -1,8 +1,8 @@
-"""The keeper: a small process that runs one Postgres for as long as somebody uses it.
+"""The watchdog: a small process that runs one Postgres for as long as somebody uses it.
 
-Who uses the server holds `users.lock` shared. The keeper waits for the same lock exclusively: the kernel
-grants it when the last user has gone, even by kill -9, and then the keeper stops the server and ends. It
-holds `keeper.lock` all its life, so that anybody can see whether it lives: a pid may be another's by now.
+Who uses the server holds `users.lock` shared. The watchdog waits for the same lock exclusively: the kernel
+grants it when the last user has gone, even by kill -9, and then the watchdog stops the server and ends. It
+holds `watchdog.lock` all its life, so that anybody can see whether it lives: a pid may be another's by now.
 Told to stop, it gives users time to go first: a service manager tells all processes at once.
 
 It is run by its path with `python -I -S`, and imports nothing but the standard library: it starts in 30 ms,
@@ -24,7 +24,7 @@ from pathlib import Path
 if sys.platform != "win32":
     import fcntl
 
-PAUSE = 0.01  # seconds between two looks at a lock or a file
+POLL_INTERVAL = 0.01  # seconds between two looks at a lock or a file
 SOCKET_NAME = ".s.PGSQL.5432"
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _STOP_STEPS = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
@@ -45,7 +45,7 @@ def lock_within(lock: int, operation: int, seconds: float, given_up: threading.E
         except BlockingIOError:
             if time.monotonic() >= deadline or (given_up and given_up.is_set()):
                 return False
-            time.sleep(PAUSE)
+            time.sleep(POLL_INTERVAL)
         else:
             return True
 
@@ -97,7 +97,7 @@ def _find_living(cluster: Path) -> set[int]:
 
 
 def _clear_remains(cluster: Path, socket_dir: Path) -> None:
-    """Stop the server that a killed keeper may have left, and remove the files that name its pid."""
+    """Stop the server that a killed watchdog may have left, and remove the files that name its pid."""
     postmaster = read_postmaster(cluster)
     for number, patience in _STOP_STEPS:
         living = _find_living(cluster)
@@ -110,7 +110,7 @@ def _clear_remains(cluster: Path, socket_dir: Path) -> None:
                 with suppress(ProcessLookupError):
                     os.kill(pid, number)
         while _find_living(cluster) and time.monotonic() < deadline:
-            time.sleep(PAUSE)
+            time.sleep(POLL_INTERVAL)
     if sys.platform == "linux":
         # Nothing runs here: the files are stale. Postgres would not start if their pid were in use again, or
         # a zombie's, as it is in a container whose first process does not reap.
@@ -120,14 +120,14 @@ def _clear_remains(cluster: Path, socket_dir: Path) -> None:
 
 def _die_with_parent() -> Callable[[], None]:
     """Make the function that runs in the server's process, after the change of user and before exec."""
-    keeper = os.getpid()
+    watchdog = os.getpid()
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
     def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAKING)
         if prctl is not None:
             prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
-            if os.getppid() != keeper:  # it was killed before the line above
+            if os.getppid() != watchdog:  # it was killed before the line above
                 os._exit(1)
 
     return prepare
@@ -175,12 +175,12 @@ def _keep(users: int, account: tuple[int, int] | None, stop_timeout: float, comm
 
 
 def main(arguments: list[str]) -> int:
-    """Become the keeper; return (to the starter) when the lock is held, or 1 if another keeper holds it."""
+    """Become the watchdog; return (to the starter) when the lock is held, or 1 if another watchdog holds it."""
     data_dir, cluster, socket_dir = (Path(argument) for argument in arguments[:3])
     uid, gid, stop_timeout = int(arguments[3]), int(arguments[4]), float(arguments[5])
-    keeper = open_lock(data_dir / "keeper.lock")
-    # Those who look whether a keeper lives hold its lock for an instant.
-    if not lock_within(keeper, fcntl.LOCK_EX, 1):
+    watchdog = open_lock(data_dir / "watchdog.lock")
+    # Those who look whether a watchdog lives hold its lock for an instant.
+    if not lock_within(watchdog, fcntl.LOCK_EX, 1):
         return 1
     # The starter waits for what follows, lest it take the server that is being stopped for the new one.
     _clear_remains(cluster, socket_dir)

@@ -9,7 +9,7 @@ from ipaddress import IPv6Address, ip_address
 
 from starlette.types import Scope
 
-MOST_CLIENTS = 65_536  # that are remembered at one time
+MAX_CLIENTS = 65_536  # that are remembered at one time
 TRANSPORT = "localidades.transport"  # in the scope: what the server writes the answer to
 
 
@@ -18,7 +18,7 @@ def client_of(scope: Scope) -> bytes | str:
     return _client_at(scope["client"][0]) if scope.get("client") else ""
 
 
-@lru_cache(maxsize=MOST_CLIENTS)
+@lru_cache(maxsize=MAX_CLIENTS)
 def _client_at(host: str) -> bytes | str:
     try:
         address = ip_address(host)

@@ -10,7 +10,7 @@ _CORS = {
     " Last-Modified, Link, Retry-After",
 }
 # Of an answer that varies by nothing but Accept.
-CENSUS_HEADERS: RawHeaders = [
+API_HEADERS: RawHeaders = [
     (name.lower().encode(), value.encode()) for name, value in {"Allow": "GET", "Vary": "Accept", **_CORS}.items()
 ]
 

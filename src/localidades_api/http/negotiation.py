@@ -17,7 +17,7 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _QUALITY = re.compile(r"(?i);\s*q=([^;\s]*)")
 # `.2`, which RFC 9110 does not allow, is what Java's HttpURLConnection has sent for decades.
 _QVALUE = re.compile(r"0?\.[0-9]{1,3}|[01](?:\.0{0,3})?|0\.[0-9]{0,3}")
-_LONGEST_HEADER = 4096
+_MAX_HEADER = 4096
 
 
 class _MediaRange(NamedTuple):
@@ -64,7 +64,7 @@ def _quality(media_type: str, ranges: Sequence[_MediaRange]) -> float:
 
 def _parse(accept: str) -> list[_MediaRange]:
     """Read a header; one that does not follow the grammar names nothing."""
-    if len(accept) > _LONGEST_HEADER:
+    if len(accept) > _MAX_HEADER:
         return []
     ranges = []
     for element in _ELEMENT.findall(accept):

@@ -10,7 +10,7 @@ OPERATION = "localidades.operation"  # once it is known: the name of the functio
 WITH_BODY = "localidades.with_body"  # False for a HEAD, which need not make what is not sent
 
 
-def is_census(scope: Scope) -> bool:
+def is_api(scope: Scope) -> bool:
     """Tell whether a request is for something of the census."""
     path: str = scope["path"]
     return path.startswith(_BELOW) or path == PREFIX

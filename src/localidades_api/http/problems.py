@@ -34,7 +34,7 @@ from localidades_api.http.html.renderer import (
     select_renderer,
 )
 from localidades_api.observability.faults import FAULTS, cause
-from localidades_api.observability.metrics import TALLY
+from localidades_api.observability.metrics import COUNTERS
 
 PROBLEMS = "/problems"  # below the service's root
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
@@ -88,7 +88,7 @@ def problem_response(request: Request, error: Exception) -> Response:
     """Answer an error; of one that was not foreseen the log has the cause and the client only that it happened."""
     known = _translate(error)
     if isinstance(known, OverloadedError):  # no fault, and there may be very much of it
-        TALLY.refused[known.slug] += 1
+        COUNTERS.refused[known.slug] += 1
     elif known.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _log_fault(known, error)
     return problem_of(request, known)

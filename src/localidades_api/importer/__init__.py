@@ -15,7 +15,7 @@ from localidades_api.domain.schemas import DEMO_RELEASE
 from localidades_api.errors import CatalogueError, InsufficientMemoryError, UncertainPublicationError
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import Table, open_table, read_table, watch_reading
-from localidades_api.importer.load import load_release, publish, settle
+from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.preconditions import refuse_published
 from localidades_api.importer.source import RELEASE_NAME, Source, interruptible, open_source, suggest_release_name
 from localidades_api.importer.transform import Catalogue, Rejected, transform
@@ -103,7 +103,7 @@ async def _finish(connection: AsyncConnection, release_id: int, name: str, progr
     try:
         if interrupted:
             raise asyncio.CancelledError  # noqa: TRY301  # as if it had come a moment later
-        await settle(connection, release_id)
+        await vacuum(connection, release_id)
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the release is published, whatever it is
         reason = "interrupted" if isinstance(error, asyncio.CancelledError) else type(error).__name__
         logger.warning(

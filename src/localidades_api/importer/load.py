@@ -21,7 +21,7 @@ from localidades_api.releases.publish import set_current
 from localidades_api.storage.partitions import partition_of
 
 _CHUNK = 5000
-_SETTLING = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between looks
+_VACUUM_DELAYS = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between looks
 _COLUMNS = ("release_id", "position", *Locality._fields, "folded", "prominence")
 
 
@@ -79,7 +79,7 @@ async def _attach(connection: AsyncConnection, partition: str, release_id: int) 
     await connection.execute(text(f"ANALYZE {partition} ({columns})"))
 
 
-async def settle(connection: AsyncConnection, release_id: int) -> None:
+async def vacuum(connection: AsyncConnection, release_id: int) -> None:
     """Mark the rows of a published release as seen by all, so that searches need not look each one up.
 
     They are, once every statement that began before the publication has ended. Where one goes on for longer than this
@@ -87,7 +87,7 @@ async def settle(connection: AsyncConnection, release_id: int) -> None:
     """
     autocommit = await connection.execution_options(isolation_level="AUTOCOMMIT")
     partition = partition_of(release_id)
-    for pause in _SETTLING:
+    for pause in _VACUUM_DELAYS:
         await autocommit.execute(text(f"VACUUM {partition}"))
         is_settled = text("SELECT relallvisible = relpages FROM pg_class WHERE oid = to_regclass(:name)")
         if (await autocommit.execute(is_settled, {"name": partition})).scalar_one_or_none() is not False:

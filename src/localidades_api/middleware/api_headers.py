@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.errors import MethodNotAllowedError
 from localidades_api.http.headers import complete
-from localidades_api.http.paths import OPERATION, is_census
+from localidades_api.http.paths import OPERATION, is_api
 from localidades_api.http.problems import problem_response
 
 _PREFLIGHT = {
@@ -19,7 +19,7 @@ _PREFLIGHT = {
 }
 
 
-class CensusHeaders:
+class ApiHeaders:
     """Sets the headers of the census once, in front of what answers errors.
 
     CORS headers are the same whoever asks, so that a shared cache may give one answer to all; Starlette's middleware
@@ -31,11 +31,11 @@ class CensusHeaders:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what is no GET, and pass on what is; a HEAD has become one (`head_requests`)."""
-        if scope["type"] != "http" or not is_census(scope):
+        if scope["type"] != "http" or not is_api(scope):
             await self._app(scope, receive, send)
             return
         method = scope["method"]
-        sender = CensusSender(send)
+        sender = ApiSender(send)
         if method == "OPTIONS":
             await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, sender)
         elif method != "GET":
@@ -50,10 +50,10 @@ class CensusHeaders:
 
 def complete_sender(scope: Scope, send: Send) -> Send:
     """Return what sends an answer with what holds for its address."""
-    return CensusSender(send) if is_census(scope) else send
+    return ApiSender(send) if is_api(scope) else send
 
 
-class CensusSender:
+class ApiSender:
     """Sends the answer to one request, with the headers."""
 
     def __init__(self, send: Send) -> None:

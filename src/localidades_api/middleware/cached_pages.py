@@ -10,26 +10,26 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from localidades_api.cache.pages import PageCache, Shelf, raw_headers
+from localidades_api.cache.pages import PageCache, ReleasePages, raw_headers
 from localidades_api.errors import NotAcceptableError
 from localidades_api.http.caching import is_fresh
-from localidades_api.http.headers import CENSUS_HEADERS, RawHeaders, on_wire
+from localidades_api.http.headers import API_HEADERS, RawHeaders, on_wire
 from localidades_api.http.html.i18n import LANGUAGES, Language, choose_language
 from localidades_api.http.html.renderer import FORMATS, Format
 from localidades_api.http.negotiation import choose_media_type
 from localidades_api.http.paths import LOCALIDADES, OPERATION
 from localidades_api.http.problems import problem_response
-from localidades_api.middleware.api_headers import CensusSender
-from localidades_api.observability.metrics import TALLY
+from localidades_api.middleware.api_headers import ApiSender
+from localidades_api.observability.metrics import COUNTERS
 
-_LONGEST_REMEMBERED = 256  # bytes: what a client makes up must not fill the memory of what was read before
+_MAX_MEMOIZED = 256  # bytes: what a client makes up must not fill the memory of what was read before
 _PAGE = re.compile(rb"[0-9]{1,15}")  # more is beyond any page there is; routing says what is wrong with it
-_PAGES_FOR_PEOPLE = 8 * 1024**2  # bytes of HTML that are kept, some 250 pages; what was asked for least goes
+_MAX_HTML_CACHE = 8 * 1024**2  # bytes of HTML that are kept, some 250 pages; what was asked for least goes
 _FORMATS: Mapping[bytes | None, Format | None] = {None: None, **{one.encode(): one for one in get_args(Format)}}
 _LANGUAGES: Mapping[bytes | None, Language | None] = {None: None, **{one.encode(): one for one in LANGUAGES}}
 
 
-class ReadyAnswer(NamedTuple):
+class RawResponse(NamedTuple):
     """An answer that needs no waiting; `headers` are lines as they go over the wire."""
 
     status: int
@@ -51,7 +51,7 @@ class Asked(NamedTuple):
     names_release: bool
 
 
-class FastPath:
+class CachedPages:
     """Answers a GET of a page of the served release; whatever else is asked is routing's.
 
     What it sends is what routing would: a test holds the two against each other. Pages for people are what routing has
@@ -60,9 +60,9 @@ class FastPath:
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
-        self._for_people: LRUCache[tuple[object, ...], ReadyAnswer] = LRUCache(_PAGES_FOR_PEOPLE, getsizeof=_size)
+        self._html: LRUCache[tuple[object, ...], RawResponse] = LRUCache(_MAX_HTML_CACHE, getsizeof=_size)
 
-    def ready(self, scope: Scope) -> ReadyAnswer | None:
+    def ready(self, scope: Scope) -> RawResponse | None:
         """Return the answer if it is at hand: a page that is held, or a 304."""
         plain = self._read(scope)
         if plain is None:
@@ -70,12 +70,12 @@ class FastPath:
         shelf, asked, format_ = plain
         if format_ == "api":
             key = _key_for_people(shelf, asked, scope)
-            return self._for_people.get(key) if key else None
-        if _holds(scope, shelf):
-            return ReadyAnswer(304, shelf.not_modified_on_wire(asked.number), b"")
+            return self._html.get(key) if key else None
+        if _is_not_modified(scope, shelf):
+            return RawResponse(304, shelf.not_modified_on_wire(asked.number), b"")
         if page := shelf.pages[asked.number]:
-            TALLY.page_hits += 1
-            return ReadyAnswer(200, shelf.page_headers_on_wire(page), page.body)
+            COUNTERS.page_hits += 1
+            return RawResponse(200, shelf.page_headers_on_wire(page), page.body)
         return None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,31 +91,31 @@ class FastPath:
                 send = self._remembering(key, send)
         await self._app(scope, receive, send)
 
-    def _read(self, scope: Scope) -> tuple[Shelf, Asked, Format] | None:
+    def _read(self, scope: Scope) -> tuple[ReleasePages, Asked, Format] | None:
         """Return where the pages have their place, what is asked for, and as what; None where routing has to look."""
         if scope["type"] == "http" and scope["path"] == LOCALIDADES and scope["method"] == "GET":
             shelf, query = self._pages.shelf(), scope["query_string"]
-            if shelf is not None and len(query) <= _LONGEST_REMEMBERED:
+            if shelf is not None and len(query) <= _MAX_MEMOIZED:
                 asked = _parse(query, shelf.name)
                 if asked is not None and 0 < asked.number < len(shelf.pages):
                     format_ = asked.format or _accepted(scope)
                     return (shelf, asked, format_) if format_ else None
         return None
 
-    async def _answer(self, shelf: Shelf, number: int, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, shelf: ReleasePages, number: int, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a page that there is, as JSON."""
         scope[OPERATION] = "list_localities"
         headers: RawHeaders
         try:
-            if _holds(scope, shelf):
+            if _is_not_modified(scope, shelf):
                 status, headers, body = 304, shelf.not_modified(number), b""
             else:
                 page = await self._pages.page(shelf.release, number)
                 status, headers, body = 200, raw_headers(shelf.freshness, page), page.body
         except Exception as error:  # noqa: BLE001  # nothing has been sent yet: whatever it is becomes an answer
-            await problem_response(Request(scope, receive), error)(scope, receive, CensusSender(send))
+            await problem_response(Request(scope, receive), error)(scope, receive, ApiSender(send))
             return
-        await send({"type": "http.response.start", "status": status, "headers": headers + CENSUS_HEADERS})
+        await send({"type": "http.response.start", "status": status, "headers": headers + API_HEADERS})
         await send({"type": "http.response.body", "body": body})
 
     def _remembering(self, key: tuple[object, ...], send: Send) -> Send:
@@ -127,7 +127,7 @@ class FastPath:
             if message["type"] == "http.response.start":
                 head = message
             elif head["status"] == 200 and not message.get("more_body"):  # noqa: PLR2004  # what HTTP calls OK
-                self._for_people[key] = ReadyAnswer(200, on_wire(head["headers"]), message["body"])
+                self._html[key] = RawResponse(200, on_wire(head["headers"]), message["body"])
             await send(message)
 
         return send_and_keep
@@ -135,15 +135,15 @@ class FastPath:
     @cached_property
     def _pages(self) -> PageCache:
         """Look the pages up once: Starlette's state is asked through a method of Python, for each request."""
-        pages: PageCache = self._app.state.catalogue.pages
+        pages: PageCache = self._app.state.services.pages
         return pages
 
 
-def _size(answer: ReadyAnswer) -> int:
+def _size(answer: RawResponse) -> int:
     return len(answer.headers) + len(answer.body)
 
 
-def _holds(scope: Scope, shelf: Shelf) -> bool:
+def _is_not_modified(scope: Scope, shelf: ReleasePages) -> bool:
     """Tell whether the client holds the pages of this release as JSON already."""
     if_none_match = _values(scope, b"if-none-match")
     if not if_none_match or if_none_match == [shelf.etag]:
@@ -156,15 +156,15 @@ def _accepted(scope: Scope) -> Format | None:
     accept = b", ".join(_values(scope, b"accept"))
     if not accept:
         return "json"
-    return _preferred(accept) if len(accept) <= _LONGEST_REMEMBERED else None
+    return _preferred(accept) if len(accept) <= _MAX_MEMOIZED else None
 
 
-def _key_for_people(shelf: Shelf, asked: Asked, scope: Scope) -> tuple[object, ...] | None:
+def _key_for_people(shelf: ReleasePages, asked: Asked, scope: Scope) -> tuple[object, ...] | None:
     """Return all that a page for people depends on; None where routing has to look."""
     if asked.names_release or asked.page is None or _values(scope, b"if-none-match"):
         return None
     accept_language = b", ".join(_values(scope, b"accept-language"))
-    if len(accept_language) > _LONGEST_REMEMBERED:
+    if len(accept_language) > _MAX_MEMOIZED:
         return None
     return (shelf.etag, asked.page, asked.language, asked.language or _language(accept_language))
 

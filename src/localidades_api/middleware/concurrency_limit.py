@@ -13,19 +13,19 @@ from collections import deque
 from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.errors import OverloadedError
-from localidades_api.middleware.cached_pages import ReadyAnswer
-from localidades_api.middleware.interface import Layer, is_operational
+from localidades_api.middleware.cached_pages import RawResponse
+from localidades_api.middleware.interface import Middleware, is_operational
 from localidades_api.middleware.refusals import refuse, send_ready
 from localidades_api.storage.pool import already_waited
 
 _log = logging.getLogger("uvicorn.error")
 
-_LONGEST_WAIT = 0.5  # seconds for a place: whoever has waited that long is better served by another process
-_QUIET = 10.0  # seconds between two lines of log about what is refused
+_QUEUE_TIMEOUT = 0.5  # seconds for a place: whoever has waited that long is better served by another process
+_LOG_INTERVAL = 10.0  # seconds between two lines of log about what is refused
 _OVERLOADED = OverloadedError()
 
 
-class _Place:
+class _Slot:
     """What a request waits for; its turn ends when the place is given, the client hangs up, or it is too late."""
 
     def __init__(self, turn: asyncio.Timeout) -> None:
@@ -39,18 +39,18 @@ class _Place:
             self.turn.reschedule(0)
 
 
-class Admission:
+class ConcurrencyLimit:
     """Lets so many requests in at one time, and so many wait; what is at hand, probes and static files always pass.
 
     A request is in hand until its answer begins: a client that reads slowly, or a file that is sent for minutes, keeps
     nobody out. (Files have a bound of their own, `downloads.Transfers`.)
     """
 
-    def __init__(self, inner: Layer, *, max_in_flight: int, max_waiting: int) -> None:
+    def __init__(self, inner: Middleware, *, max_in_flight: int, max_queued: int) -> None:
         self._inner = inner
         self._max_in_flight = max_in_flight
-        self._max_waiting = max_waiting
-        self._waiting: deque[_Place] = deque()
+        self._max_queued = max_queued
+        self._waiting: deque[_Slot] = deque()
         self._coming = 0
         self._refused = 0
         self._next_line = 0.0
@@ -61,7 +61,7 @@ class Admission:
         """How many requests wait for a place."""
         return len(self._waiting)
 
-    def ready(self, scope: Scope) -> ReadyAnswer | None:
+    def ready(self, scope: Scope) -> RawResponse | None:
         """Return what is at hand, and where there is no place for more, a refusal."""
         answer = self._inner.ready(scope)
         if answer is None and _needs_place(scope):
@@ -88,7 +88,7 @@ class Admission:
 
     @property
     def _is_full(self) -> bool:
-        return self.in_flight + len(self._waiting) + self._coming >= self._max_in_flight + self._max_waiting
+        return self.in_flight + len(self._waiting) + self._coming >= self._max_in_flight + self._max_queued
 
     def _expect_one(self) -> None:
         """Count a request whose task has been made and will run once all have been read that have come by now."""
@@ -120,7 +120,7 @@ class Admission:
         """Tell whether a place has been given in time, before the client has hung up."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        place = _Place(asyncio.timeout(_LONGEST_WAIT))
+        place = _Slot(asyncio.timeout(_QUEUE_TIMEOUT))
         with contextlib.suppress(TimeoutError):  # it is ended early when a place is given
             try:
                 async with place.turn:
@@ -143,12 +143,12 @@ class Admission:
         else:
             self.in_flight -= 1
 
-    def _refuse(self, scope: Scope) -> ReadyAnswer:
+    def _refuse(self, scope: Scope) -> RawResponse:
         """Refuse, and say so in the log now and then."""
         self._refused += 1
         if (now := time.monotonic()) >= self._next_line:
             _log.warning("Overloaded: %d requests refused since this was said last.", self._refused)
-            self._refused, self._next_line = 0, now + _QUIET
+            self._refused, self._next_line = 0, now + _LOG_INTERVAL
         return refuse(scope, _OVERLOADED)
 
 

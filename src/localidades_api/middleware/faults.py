@@ -4,18 +4,18 @@ from starlette.types import Receive, Scope, Send
 
 from localidades_api.http.problems import FaultsAsProblems
 from localidades_api.middleware.api_headers import complete_sender
-from localidades_api.middleware.cached_pages import ReadyAnswer
-from localidades_api.middleware.interface import Layer
+from localidades_api.middleware.cached_pages import RawResponse
+from localidades_api.middleware.interface import Middleware
 
 
-class LayerFaults:
+class MiddlewareFaults:
     """Answers what escapes the layers behind it."""
 
-    def __init__(self, inner: Layer) -> None:
+    def __init__(self, inner: Middleware) -> None:
         self._inner = inner
         self._answering = FaultsAsProblems(inner, complete_sender)
 
-    def ready(self, scope: Scope) -> ReadyAnswer | None:
+    def ready(self, scope: Scope) -> RawResponse | None:
         """Return what is at hand; after a fault the layers are called, and that fault is answered."""
         try:
             return self._inner.ready(scope)

@@ -4,14 +4,14 @@ from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
 
-from localidades_api.middleware.cached_pages import ReadyAnswer
+from localidades_api.middleware.cached_pages import RawResponse
 from localidades_api.router.probes import OPERATIONAL
 
 
-class Layer(Protocol):
+class Middleware(Protocol):
     """An ASGI application in front of routing."""
 
-    def ready(self, scope: Scope) -> ReadyAnswer | None:
+    def ready(self, scope: Scope) -> RawResponse | None:
         """Return the answer if it needs no waiting; None leaves the request to the call."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

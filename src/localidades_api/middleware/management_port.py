@@ -5,18 +5,18 @@ from starlette.types import Receive, Scope, Send
 
 from localidades_api.errors import NotFoundError
 from localidades_api.http.problems import problem_response
-from localidades_api.middleware.cached_pages import ReadyAnswer
-from localidades_api.middleware.interface import Layer, is_operational
+from localidades_api.middleware.cached_pages import RawResponse
+from localidades_api.middleware.interface import Middleware, is_operational
 
 
-class OperationsPort:
+class ManagementPort:
     """Leads to what is for operators on this port alone, and to nothing else on it."""
 
-    def __init__(self, layer: Layer, port: int) -> None:
+    def __init__(self, layer: Middleware, port: int) -> None:
         self._layer = layer
         self._port = port
 
-    def ready(self, scope: Scope) -> ReadyAnswer | None:
+    def ready(self, scope: Scope) -> RawResponse | None:
         """Return what is at hand; nothing of it is for operators."""
         return None if scope["server"][1] == self._port else self._layer.ready(scope)
 

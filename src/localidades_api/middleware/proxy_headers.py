@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any, cast
 from starlette.types import Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from localidades_api.middleware.cached_pages import ReadyAnswer
-from localidades_api.middleware.interface import Layer
+from localidades_api.middleware.cached_pages import RawResponse
+from localidades_api.middleware.interface import Middleware
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
 
 
-class TrustedProxies:
+class ProxyHeaders:
     """Puts the client's own address and scheme into the scope where a trusted proxy tells them.
 
     It is uvicorn's middleware, which uvicorn would put where an answer that is ready does not pass.
     """
 
-    def __init__(self, inner: Layer, proxies: Sequence[str]) -> None:
+    def __init__(self, inner: Middleware, proxies: Sequence[str]) -> None:
         self._inner = inner
         self._believe = ProxyHeadersMiddleware(cast("ASGI3Application", _nothing), list(proxies))
 
-    def ready(self, scope: Scope) -> ReadyAnswer | None:
+    def ready(self, scope: Scope) -> RawResponse | None:
         """Return what is at hand behind it."""
         with suppress(StopIteration):  # it awaits nothing, and so ends at once
             self._believe(cast("Any", scope), cast("Any", None), cast("Any", None)).send(None)

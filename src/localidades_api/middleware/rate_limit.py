@@ -10,10 +10,10 @@ from cachetools import LRUCache
 from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.errors import TooManyRequestsError
-from localidades_api.http.clients import MOST_CLIENTS, client_of
+from localidades_api.http.clients import MAX_CLIENTS, client_of
 from localidades_api.http.headers import on_wire
-from localidades_api.middleware.cached_pages import ReadyAnswer
-from localidades_api.middleware.interface import Layer, is_operational
+from localidades_api.middleware.cached_pages import RawResponse
+from localidades_api.middleware.interface import Middleware, is_operational
 from localidades_api.middleware.refusals import refuse, send_ready
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
@@ -40,14 +40,14 @@ class RateLimit:
     A limit is written as `600/minute`. Each process counts for itself. Probes and collectors are not counted.
     """
 
-    def __init__(self, inner: Layer, limit: str) -> None:
+    def __init__(self, inner: Middleware, limit: str) -> None:
         quota, _, unit = limit.partition("/")
         self._inner = inner
         self._quota, self._seconds = int(quota), _SECONDS[unit]
-        self._windows: LRUCache[bytes | str, _Window] = LRUCache(MOST_CLIENTS)  # some 20 MB
+        self._windows: LRUCache[bytes | str, _Window] = LRUCache(MAX_CLIENTS)  # some 20 MB
         self._policy = (b"ratelimit-policy", b'"default";q=%d;w=%d' % (self._quota, self._seconds))
 
-    def ready(self, scope: Scope) -> ReadyAnswer | None:
+    def ready(self, scope: Scope) -> RawResponse | None:
         """Return what is at hand behind it, with how much is left; or the refusal."""
         if is_operational(scope):
             return self._inner.ready(scope)
@@ -88,7 +88,7 @@ class RateLimit:
     def _headers(self, taken: _Taken) -> list[tuple[bytes, bytes]]:
         return [self._policy, (b"ratelimit", b'"default";r=%d;t=%d' % (max(taken[0], 0), taken[1])), _EXPOSED]
 
-    def _refuse(self, scope: Scope, taken: _Taken) -> ReadyAnswer:
+    def _refuse(self, scope: Scope, taken: _Taken) -> RawResponse:
         answer = refuse(scope, _EXCEEDED)
         headers = [*self._headers(taken), (b"retry-after", b"%d" % taken[1])]
         return answer._replace(headers=answer.headers + on_wire(headers))

@@ -20,7 +20,7 @@ _OF_DOCUMENTATION = (
 )
 
 
-class BrowserProtection:
+class SecurityHeaders:
     """Adds what is missing of `X-Content-Type-Options`, and to HTML `Content-Security-Policy` and `Referrer-Policy`."""
 
     def __init__(self, app: ASGIApp) -> None:

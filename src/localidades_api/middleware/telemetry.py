@@ -10,11 +10,11 @@ from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.http.paths import OPERATION
-from localidades_api.middleware.cached_pages import ReadyAnswer
-from localidades_api.middleware.interface import Layer
+from localidades_api.middleware.cached_pages import RawResponse
+from localidades_api.middleware.interface import Middleware
 from localidades_api.observability.faults import cause
 from localidades_api.observability.logging import Line, RequestLog, request_id
-from localidades_api.observability.metrics import TALLY
+from localidades_api.observability.metrics import COUNTERS
 from localidades_api.settings import Settings
 
 _FAULT = 500  # the first status that is always logged, and whose answer has the request's id
@@ -23,7 +23,7 @@ _FAULT = 500  # the first status that is always logged, and whose answer has the
 class Telemetry:
     """Counts what passes through, and writes it down."""
 
-    def __init__(self, layer: Layer, app: FastAPI, settings: Settings) -> None:
+    def __init__(self, layer: Middleware, app: FastAPI, settings: Settings) -> None:
         self._layer = layer
         self._app = app
         self._log = RequestLog(settings.log_format)
@@ -31,7 +31,7 @@ class Telemetry:
         self._process = os.urandom(4).hex()
         self._numbers = count(1)
 
-    def ready(self, scope: Scope) -> ReadyAnswer | None:
+    def ready(self, scope: Scope) -> RawResponse | None:
         """Return an answer that is at hand, counted."""
         began = perf_counter()
         answer = self._layer.ready(scope)
@@ -39,13 +39,13 @@ class Telemetry:
             seconds = perf_counter() - began
             # Only pages of the list and their 304s are at hand; whatever else comes here is a refusal.
             operation = "list_localities" if answer.status < 400 else "none"  # noqa: PLR2004  # HTTP's
-            TALLY.count(operation, answer.status, seconds)
+            COUNTERS.count(operation, answer.status, seconds)
             if self._logs_all:  # a refusal is no fault, and there may be thousands of them
                 self._write_down(scope, operation, answer, seconds)
         return answer
 
-    def _write_down(self, scope: Scope, operation: str, answer: ReadyAnswer, seconds: float) -> None:
-        served = self._app.state.catalogue.releases.served if operation != "none" else None
+    def _write_down(self, scope: Scope, operation: str, answer: RawResponse, seconds: float) -> None:
+        served = self._app.state.services.releases.served if operation != "none" else None
         self._log.add(
             Line(
                 self._next_id(),
@@ -67,14 +67,14 @@ class Telemetry:
         request_id.set(id_)
         cause.set(None)  # with a pipeline, one request is begun by the task of another
         watch = _Watch(id_, send)
-        TALLY.in_flight += 1
+        COUNTERS.in_flight += 1
         try:
             await self._layer(scope, receive, watch)
         finally:
-            TALLY.in_flight -= 1
+            COUNTERS.in_flight -= 1
             seconds = perf_counter() - watch.began
             operation = _operation(scope)
-            TALLY.count(operation, watch.status, seconds)
+            COUNTERS.count(operation, watch.status, seconds)
             if self._logs_all or watch.status >= _FAULT:
                 told = (watch.status, seconds * 1000, watch.release, watch.bytes, cause.get())
                 self._log.add(Line(id_, scope["method"], operation, *told))

@@ -6,8 +6,8 @@ from functools import lru_cache
 from starlette.types import Receive, Scope, Send
 
 from localidades_api.errors import UntrustedHostError
-from localidades_api.middleware.cached_pages import ReadyAnswer
-from localidades_api.middleware.interface import Layer, is_operational
+from localidades_api.middleware.cached_pages import RawResponse
+from localidades_api.middleware.interface import Middleware, is_operational
 from localidades_api.middleware.refusals import refuse, send_ready
 
 _UNTRUSTED = UntrustedHostError()
@@ -19,13 +19,13 @@ class TrustedHosts:
     A probe calls a process by its address and a collector by whatever it found: they are let in.
     """
 
-    def __init__(self, inner: Layer, hosts: Sequence[str]) -> None:
+    def __init__(self, inner: Middleware, hosts: Sequence[str]) -> None:
         self._inner = inner
         self._names = {host.lower() for host in hosts}
         self._endings = tuple(name[1:] for name in self._names if name.startswith("*."))
         self._is_ours = lru_cache(maxsize=1024)(self._find)
 
-    def ready(self, scope: Scope) -> ReadyAnswer | None:
+    def ready(self, scope: Scope) -> RawResponse | None:
         """Return what is at hand behind it, or the refusal."""
         return self._inner.ready(scope) if self._trusts(scope) else refuse(scope, _UNTRUSTED)
 

@@ -12,7 +12,7 @@ from zlib import crc32
 
 _log = logging.getLogger(__name__)
 
-_INTERVAL = 60.0  # seconds between two lines about one cause
+_LOG_INTERVAL = 60.0  # seconds between two lines about one cause
 _REFUSED = "42"  # SQLSTATE's class of statements that a server won't run: its text names tables and columns only
 
 cause: ContextVar[str | None] = ContextVar("cause", default=None)  # of the fault that the request met
@@ -33,7 +33,7 @@ class Faults:
     There are as many of them as there are places that raise errors: what clients send is in no name.
     """
 
-    def __init__(self, interval: float = _INTERVAL) -> None:
+    def __init__(self, interval: float = _LOG_INTERVAL) -> None:
         self._interval = interval
         self._seen: dict[str, _Seen] = {}
 

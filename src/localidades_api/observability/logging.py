@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 _OURS = ("localidades_api", "uvicorn")  # of libraries, warnings only
-_PIECE = 4096  # bytes that a pipe takes whole, so that lines of several workers never mix (PIPE_BUF)
-_DELAY = 0.2  # seconds that a line of a request waits for others
+_MAX_WRITE = 4096  # bytes that a pipe takes whole, so that lines of several workers never mix (PIPE_BUF)
+_FLUSH_INTERVAL = 0.2  # seconds that a line of a request waits for others
 
 
 class Line(NamedTuple):
@@ -75,7 +75,7 @@ class RequestLog:
     def add(self, line: Line) -> None:
         """Write a line soon."""
         if not self._lines:
-            asyncio.get_running_loop().call_later(_DELAY, self.flush)
+            asyncio.get_running_loop().call_later(_FLUSH_INTERVAL, self.flush)
         self._lines.append(self._write(line))
 
     def flush(self) -> None:
@@ -84,7 +84,7 @@ class RequestLog:
         piece: list[str] = []
         length = 0
         for line in lines:
-            if length + len(line) > _PIECE:
+            if length + len(line) > _MAX_WRITE:
                 _write(piece)
                 piece, length = [], 0
             piece.append(line)

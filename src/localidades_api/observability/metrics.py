@@ -115,7 +115,7 @@ _METRICS = {
 }
 
 
-class Tally:
+class Counters:
     """What this process counts; only the event loop's thread may touch it."""
 
     def __init__(self) -> None:
@@ -164,12 +164,12 @@ def _no_requests() -> list[float]:
     return [0] * (len(_BUCKETS) + 2)
 
 
-TALLY = Tally()
+COUNTERS = Counters()
 
 
 async def own_snapshot() -> Snapshot:
     """Return the metrics of a process without peers."""
-    return TALLY.snapshot()
+    return COUNTERS.snapshot()
 
 
 def merge(snapshots: Iterable[Snapshot]) -> Snapshot:

@@ -7,11 +7,11 @@ from itertools import count
 from time import perf_counter
 
 from localidades_api.observability.faults import FAULTS
-from localidades_api.observability.metrics import TALLY, Series
+from localidades_api.observability.metrics import COUNTERS, Series
 
-_STEP = 0.05  # seconds of a sleep whose lateness is measured
-_STEPS = 20  # between two samples
-_MINUTE = 60  # samples for which a lateness is shown: longer than the time between two scrapes
+_SLEEP_INTERVAL = 0.05  # seconds of a sleep whose lateness is measured
+_SLEEPS_PER_SAMPLE = 20  # between two samples
+_MAX_LATENESS_SAMPLES = 60  # samples for which a lateness is shown: longer than the time between two scrapes
 
 Gauges = Callable[[], Mapping[Series, float]]  # what a part of the service shows of itself
 
@@ -27,16 +27,16 @@ class Sampler:
 
     async def run(self) -> None:
         """Sample for ever."""
-        late = deque([0.0], maxlen=_MINUTE)
+        late = deque([0.0], maxlen=_MAX_LATENESS_SAMPLES)
         try:
             for step in count():
-                if step % _STEPS == 0:
+                if step % _SLEEPS_PER_SAMPLE == 0:
                     self._sample(max(late))
                     late.append(0.0)
                     FAULTS.sweep()
                 began = perf_counter()
-                await asyncio.sleep(_STEP)
-                late[-1] = max(late[-1], perf_counter() - began - _STEP)
+                await asyncio.sleep(_SLEEP_INTERVAL)
+                late[-1] = max(late[-1], perf_counter() - began - _SLEEP_INTERVAL)
         finally:
             FAULTS.sweep(everything=True)
 
@@ -48,4 +48,4 @@ class Sampler:
         except Exception as error:  # noqa: BLE001  # whatever it is, the next sample may succeed
             FAULTS.report(error, "The gauges can't be sampled", traceback=True)
         else:
-            TALLY.gauges = gauges
+            COUNTERS.gauges = gauges

@@ -23,8 +23,8 @@ from localidades_api.storage.partitions import partition_of
 from localidades_api.storage.pool import Database
 
 _LOCK_NOT_AVAILABLE = "55P03"
-_MOMENT = "250ms"  # that a reader may have to wait behind a lock
-_TRIES = 600  # to get it, a second apart: a backup may hold it off for minutes
+_LOCK_TIMEOUT = "250ms"  # that a reader may have to wait behind a lock
+_MAX_ATTEMPTS = 600  # to get it, a second apart: a backup may hold it off for minutes
 
 # The session's own limits; it ends with the retirement. A killed one's lock goes as soon as the server notices.
 _LIMITS = {
@@ -35,7 +35,7 @@ _LIMITS = {
 }
 
 
-class Step(Stage):
+class RetirementStep(Stage):
     """The steps of a retirement, in order."""
 
     MARK = "withdrawing the release"
@@ -47,7 +47,7 @@ class Step(Stage):
     DONE = "retired"
 
 
-class Progress(Protocol):
+class RetirementProgress(Protocol):
     """An observer of one retirement."""
 
     def begin(self, step: Stage) -> None:
@@ -63,23 +63,23 @@ class _Leftover:
     state: str  # attached, pending (a detachment was cut short), detached, or gone
 
 
-async def retire_release(database: Database, name: str, progress: Progress, *, grace: float) -> list[str]:
+async def retire_release(database: Database, name: str, progress: RetirementProgress, *, grace: float) -> list[str]:
     """Remove a release for good, and whatever an interrupted run has left; return the names of all that are gone.
 
     `grace` is the number of seconds within which every process of the service has seen that the release is withdrawn.
     Raises RetirementError, ImportRunningError or DatabaseUnavailableError.
     """
     async with _session(database) as connection:
-        progress.begin(Step.MARK)
+        progress.begin(RetirementStep.MARK)
         await _mark(connection, name)
-        progress.begin(Step.COMPARE)
+        progress.begin(RetirementStep.COMPARE)
         await complete_comparisons(connection)
         retired = await _remove_marked(connection, progress, grace)
-    progress.begin(Step.DONE)
+    progress.begin(RetirementStep.DONE)
     return retired
 
 
-async def finish_retirements(database: Database, progress: Progress, *, grace: float) -> list[str]:
+async def finish_retirements(database: Database, progress: RetirementProgress, *, grace: float) -> list[str]:
     """Remove what is withdrawn already, by an import or by a run that was interrupted; return the names.
 
     Raises ImportRunningError or DatabaseUnavailableError; a next run goes on.
@@ -89,7 +89,7 @@ async def finish_retirements(database: Database, progress: Progress, *, grace: f
             return []
         await complete_comparisons(connection)
         retired = await _remove_marked(connection, progress, grace)
-    progress.begin(Step.DONE)
+    progress.begin(RetirementStep.DONE)
     return retired
 
 
@@ -114,8 +114,8 @@ async def _session(database: Database) -> AsyncIterator[AsyncConnection]:
             await connection.invalidate()  # the session's lock and limits end with it
 
 
-async def _remove_marked(connection: AsyncConnection, progress: Progress, grace: float) -> list[str]:
-    progress.begin(Step.WAIT)
+async def _remove_marked(connection: AsyncConnection, progress: RetirementProgress, grace: float) -> list[str]:
+    progress.begin(RetirementStep.WAIT)
     await _wait(connection, grace)
     return [await _remove(connection, leftover, progress) for leftover in await _leftovers(connection)]
 
@@ -185,17 +185,17 @@ async def _leftovers(connection: AsyncConnection) -> list[_Leftover]:
     ]
 
 
-async def _remove(connection: AsyncConnection, leftover: _Leftover, progress: Progress) -> str:
+async def _remove(connection: AsyncConnection, leftover: _Leftover, progress: RetirementProgress) -> str:
     """Remove a marked release, from whichever step its removal was cut short at; return its name."""
     if leftover.state in {"attached", "pending"}:
-        progress.begin(Step.DETACH)
+        progress.begin(RetirementStep.DETACH)
         # It waits for every transaction that reads localities, and none waits for it.
         how = "CONCURRENTLY" if leftover.state == "attached" else "FINALIZE"
         await connection.execute(text(f"ALTER TABLE localities DETACH PARTITION {leftover.partition} {how}"))
     if leftover.state != "gone":
-        progress.begin(Step.DROP)
+        progress.begin(RetirementStep.DROP)
         await _drop(connection, leftover.partition)
-    progress.begin(Step.CLEAR)
+    progress.begin(RetirementStep.CLEAR)
     removed = await connection.execute(
         text(
             """
@@ -220,7 +220,7 @@ async def _drop(connection: AsyncConnection, partition: str) -> None:
         text("SELECT quote_ident(conname) FROM pg_constraint WHERE conrelid = to_regclass(:name) AND contype = 'f'"),
         {"name": partition},
     )
-    await connection.execute(text(f"SET lock_timeout = '{_MOMENT}'"))
+    await connection.execute(text(f"SET lock_timeout = '{_LOCK_TIMEOUT}'"))
     for key in keys.scalars().all():
         await _insist(connection, f"ALTER TABLE {partition} DROP CONSTRAINT {key}")
     await _insist(connection, f"DROP TABLE {partition}")
@@ -229,7 +229,7 @@ async def _drop(connection: AsyncConnection, partition: str) -> None:
 
 async def _insist(connection: AsyncConnection, statement: str) -> None:
     """Run a statement, again and again where it does not get its lock within a moment."""
-    for tries_left in reversed(range(_TRIES)):
+    for tries_left in reversed(range(_MAX_ATTEMPTS)):
         try:
             await connection.execute(text(statement))
             break

@@ -14,7 +14,7 @@ _log = logging.getLogger("uvicorn.error")
 
 # Seconds for which a server that does not know the newest release is taken for one that is behind. After that no server
 # has it any more: a standby was promoted that never received it, or a backup restored.
-_PATIENCE = 30.0
+_BEHIND_TIMEOUT = 30.0
 
 
 class ReleaseTracker:
@@ -103,7 +103,7 @@ class ReleaseTracker:
         Clocks don't count, for they may be set back. A release that has another's number is another database's, as
         one that was made anew, which counts from 1 again.
         """
-        if self._behind_since and time.monotonic() - self._behind_since > _PATIENCE:
+        if self._behind_since and time.monotonic() - self._behind_since > _BEHIND_TIMEOUT:
             return False
         known = {release.id: release for release in self._by_name.values()}
         return reading.publication < self._publication and all(

@@ -13,12 +13,12 @@ from localidades_api.router import (
 from localidades_api.router.by_key import add_slashless_twins, add_trailing_slash
 from localidades_api.router.responses import (
     ERRORS,
-    Catalogue,
     PageTooLargeError,
+    Services,
     show_smaller_page,
 )
 
-__all__ = ["Catalogue", "PageTooLargeError", "router", "show_smaller_page"]
+__all__ = ["PageTooLargeError", "Services", "router", "show_smaller_page"]
 
 router = APIRouter(prefix=PREFIX, tags=["census"], responses=ERRORS)
 router.add_api_route("", add_trailing_slash, include_in_schema=False)

@@ -23,9 +23,9 @@ from localidades_api.router.params import (
 )
 from localidades_api.router.responses import (
     LISTED,
-    Exchange,
     Paging,
-    ReadFrom,
+    ResponseBuilder,
+    ServicesDep,
     envelope,
 )
 from localidades_api.storage.models import municipalities, states
@@ -35,15 +35,15 @@ router.add_api_route("/municipios/filter/", leave_out_blanks, dependencies=STRIC
 
 
 @router.get("/estados/", response_model=Page[State], dependencies=STRICT, responses=LISTED)
-async def list_states(request: Request, query: Annotated[StatesQuery, Query()], catalogue: ReadFrom) -> Response:
+async def list_states(request: Request, query: Annotated[StatesQuery, Query()], services: ServicesDep) -> Response:
     """List the estados of a release by id."""
-    exchange = await Exchange.begin(request, query, catalogue)
-    paging = Paging(exchange.release.states, query.page, query.page_size, exchange.links()).check()
-    if exchange.holds:
-        return exchange.not_modified(paging)
-    rows = await catalogue.repository.list_states(exchange.release)
+    builder = await ResponseBuilder.begin(request, query, services)
+    paging = Paging(builder.release.states, query.page, query.page_size, builder.links()).check()
+    if builder.is_not_modified:
+        return builder.not_modified(paging)
+    rows = await services.repository.list_states(builder.release)
     results = [rows[index]._asdict() for index in paging.places]
-    return exchange.answer("states.html", "Estados", envelope(paging, results), paging)
+    return builder.answer("states.html", "Estados", envelope(paging, results), paging)
 
 
 @router.get("/estados/{id}/", response_model=State, dependencies=STRICT, responses=NO_KEY)
@@ -51,33 +51,31 @@ async def get_state(
     request: Request,
     id: Annotated[StateId, Path()],  # noqa: A002  # the parameter's name on the wire
     query: Annotated[ReleaseQuery, Query()],
-    catalogue: ReadFrom,
+    services: ServicesDep,
 ) -> Response:
     """Show an estado of a release."""
-    get = catalogue.repository.get_state
+    get = services.repository.get_state
     return await answer_by_key(
-        request, query, catalogue, states, id, get, lambda row: row._asdict(), template="state.html"
+        request, query, services, states, id, get, lambda row: row._asdict(), template="state.html"
     )
 
 
 @router.get("/municipios/", response_model=Page[Municipality], dependencies=STRICT, responses=LISTED)
 async def list_municipalities(
-    request: Request, query: Annotated[MunicipalitiesQuery, Query()], catalogue: ReadFrom
+    request: Request, query: Annotated[MunicipalitiesQuery, Query()], services: ServicesDep
 ) -> Response:
     """List the municipios of a release, or of one estado, by id; with `page_size=1000` those of any estado at once."""
-    exchange = await Exchange.begin(request, query, catalogue)
-    if exchange.holds:
-        return exchange.not_modified()
-    rows = await catalogue.repository.list_municipalities(exchange.release, query.estado_id)
+    builder = await ResponseBuilder.begin(request, query, services)
+    if builder.is_not_modified:
+        return builder.not_modified()
+    rows = await services.repository.list_municipalities(builder.release, query.estado_id)
     chosen = {} if query.estado_id is None else {"estado_id": str(query.estado_id)}
-    paging = Paging(len(rows), query.page, query.page_size, exchange.links(chosen)).check()
+    paging = Paging(len(rows), query.page, query.page_size, builder.links(chosen)).check()
     results = [rows[index]._asdict() for index in paging.places]
     context = (
-        await html_context.of_municipalities(catalogue, exchange.release, query.estado_id)
-        if exchange.for_people
-        else {}
+        await html_context.of_municipalities(services, builder.release, query.estado_id) if builder.wants_html else {}
     )
-    return exchange.answer("municipalities.html", "Municipios", envelope(paging, results), paging, **context)
+    return builder.answer("municipalities.html", "Municipios", envelope(paging, results), paging, **context)
 
 
 @router.get("/municipios/{id}/", response_model=MunicipalityDetail, dependencies=STRICT, responses=NO_KEY)
@@ -85,12 +83,12 @@ async def get_municipality(
     request: Request,
     id: Annotated[MunicipalityId, Path()],  # noqa: A002  # the parameter's name on the wire
     query: Annotated[ReleaseQuery, Query()],
-    catalogue: ReadFrom,
+    services: ServicesDep,
 ) -> Response:
     """Show a municipio of a release, and its estado."""
-    get = catalogue.repository.get_municipality
+    get = services.repository.get_municipality
     return await answer_by_key(
-        request, query, catalogue, municipalities, id, get, _describe, template="municipality.html"
+        request, query, services, municipalities, id, get, _describe, template="municipality.html"
     )
 
 

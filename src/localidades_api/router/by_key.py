@@ -14,7 +14,7 @@ from starlette.responses import Response
 from localidades_api.domain.schemas import GoneProblem, Problem, Release
 from localidades_api.errors import GoneError, NotFoundError
 from localidades_api.router.params import ReleaseQuery
-from localidades_api.router.responses import Catalogue, Exchange
+from localidades_api.router.responses import ResponseBuilder, Services
 from localidades_api.storage.models import localities
 
 NO_KEY: dict[int | str, dict[str, Any]] = {
@@ -27,7 +27,7 @@ NO_KEY: dict[int | str, dict[str, Any]] = {
 async def answer_by_key(
     request: Request,
     query: ReleaseQuery,
-    catalogue: Catalogue,
+    services: Services,
     table: Table,
     id_: int,
     get: Callable[[Release, int], Awaitable[Row[Any] | None]],
@@ -39,17 +39,17 @@ async def answer_by_key(
     """Answer with the record of a key; a client that wrote leading zeros is sent to the address without them."""
     if request.scope["path"].rstrip("/").rpartition("/")[2] != str(id_):
         return redirect(request, f"../{id_}/")
-    exchange = await Exchange.begin(request, query, catalogue)
+    builder = await ResponseBuilder.begin(request, query, services)
     if context:  # it may show what other releases have
-        exchange = replace(exchange, page_variant=f".{catalogue.releases.fingerprint}")
-    if exchange.holds:
-        return exchange.not_modified()
-    row = await get(exchange.release, id_)
+        builder = replace(builder, page_variant=f".{services.releases.fingerprint}")
+    if builder.is_not_modified:
+        return builder.not_modified()
+    row = await get(builder.release, id_)
     if row is None:
-        return await refuse_unknown(catalogue, table, exchange.release, id_)
+        return await refuse_unknown(services, table, builder.release, id_)
     content = describe(row)
-    further = await context(exchange.release, content) if context and exchange.for_people else {}
-    return exchange.answer(template, row.nombre, content, **further)
+    further = await context(builder.release, content) if context and builder.wants_html else {}
+    return builder.answer(template, row.nombre, content, **further)
 
 
 async def add_trailing_slash(request: Request) -> Response:
@@ -78,12 +78,12 @@ def redirect(request: Request, location: str) -> Response:
     return Response(status_code=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": location})
 
 
-async def refuse_unknown(catalogue: Catalogue, table: Table, release: Release, id_: int) -> NoReturn:
+async def refuse_unknown(services: Services, table: Table, release: Release, id_: int) -> NoReturn:
     """Raise GoneError for a key that an earlier release had, else NotFoundError."""
-    last = await catalogue.repository.find_last_release(table, release, id_)
+    last = await services.repository.find_last_release(table, release, id_)
     if last is None:
         raise NotFoundError("There is no such key in this release or one before it.")
     successor = None
     if table is localities:
-        successor = await catalogue.repository.find_successor(release, last.id, id_)
+        successor = await services.repository.find_successor(release, last.id, id_)
     raise GoneError(last.name, successor)

@@ -11,7 +11,7 @@ from localidades_api.errors import NotAcceptableError
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.router.params import STRICT, DownloadFormat, DownloadQuery
-from localidades_api.router.responses import ReadFrom
+from localidades_api.router.responses import ServicesDep
 
 router = APIRouter(prefix="/localidades")
 
@@ -38,7 +38,7 @@ _MEDIA_TYPES: dict[str, DownloadFormat] = {
     },
 )
 async def download_localities(
-    request: Request, query: Annotated[DownloadQuery, Query()], catalogue: ReadFrom
+    request: Request, query: Annotated[DownloadQuery, Query()], services: ServicesDep
 ) -> Response:
     """Download the localities of a release, all or those that filters choose, with every column and their parents.
 
@@ -46,21 +46,21 @@ async def download_localities(
     zstd, br or gzip if the client takes it.
     """
     format_ = _choose_format(query.format, request)
-    release = await catalogue.release(query.release)
+    release = await services.release(query.release)
     etag = entity_tag(release, format_)
     headers = {**freshness_headers(release, format_), "ETag": f"W/{etag}"}
     if is_fresh(request.headers.getlist("if-none-match"), etag):
         return Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
-    places = await catalogue.selections.choose(release, query)
+    places = await services.positions.positions_for(release, query)
     name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}.{FILE_TYPES[format_].extension}"
     headers |= {"Content-Disposition": f'attachment; filename="{name}"', "Catalogue-Records": str(len(places))}
     if format_ == "parquet":
         from localidades_api.downloads.parquet import write_parquet  # noqa: PLC0415  # needs an extra
 
-        chunks = write_parquet(catalogue.records, release, places)
+        chunks = write_parquet(services.records, release, places)
     else:
-        chunks = write_lines(catalogue.records, release, places, format_)
-    return await catalogue.transfers.start(request.scope, chunks, headers, FILE_TYPES[format_])
+        chunks = write_lines(services.records, release, places, format_)
+    return await services.transfers.start(request.scope, chunks, headers, FILE_TYPES[format_])
 
 
 def _choose_format(wanted: DownloadFormat | None, request: Request) -> DownloadFormat:

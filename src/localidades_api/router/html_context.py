@@ -6,24 +6,24 @@ from typing import Any
 from pydantic_core import from_json
 
 from localidades_api.domain.filters import LocalityFilters, state_of
-from localidades_api.domain.schemas import LARGEST_FOR_PEOPLE, Release
+from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, Release
 from localidades_api.http.html.svg import draw_map, draw_releases
-from localidades_api.router.responses import Catalogue
+from localidades_api.router.responses import Services
 
 _NEIGHBOURS = 8
 
 
 async def of_localities(
-    catalogue: Catalogue, release: Release, filters: LocalityFilters, content: bytes
+    services: Services, release: Release, filters: LocalityFilters, content: bytes
 ) -> dict[str, Any]:
     """Return the names of the parents that a page of the list shows, and the choices of its form."""
     ids = {locality["municipio_id"] for locality in from_json(content)["results"]}
     estado_id = filters.estado_id or (state_of(filters.municipio_id) if filters.municipio_id else None)
     return {
         "form": {
-            "states": await catalogue.repository.list_states(release),
-            "municipalities": await catalogue.repository.list_municipalities(release, estado_id) if estado_id else [],
-            "names": await catalogue.repository.name_municipalities(release, ids),
+            "states": await services.repository.list_states(release),
+            "municipalities": await services.repository.list_municipalities(release, estado_id) if estado_id else [],
+            "names": await services.repository.name_municipalities(release, ids),
             "estado_id": estado_id,
             "municipio_id": filters.municipio_id,
             "is_filtered": bool(filters.chosen),
@@ -32,28 +32,28 @@ async def of_localities(
     }
 
 
-async def of_municipalities(catalogue: Catalogue, release: Release, estado_id: int | None) -> dict[str, Any]:
+async def of_municipalities(services: Services, release: Release, estado_id: int | None) -> dict[str, Any]:
     """Return the estados: their names, and the choices of the form."""
-    states = await catalogue.repository.list_states(release)
+    states = await services.repository.list_states(release)
     return {"states": states, "names": {state.id: state.nombre for state in states}, "estado_id": estado_id}
 
 
 async def of_locality(
-    catalogue: Catalogue,
+    services: Services,
     release: Release,
     locality: Mapping[str, Any],
     describe: Any,  # noqa: ANN401
 ) -> dict[str, Any]:
     """Return a locality's neighbours, the map of them, and what the newest releases have under its key."""
-    history = (await catalogue.repository.list_history(release, locality["id"]))[-LARGEST_FOR_PEOPLE:]
+    history = (await services.repository.list_history(release, locality["id"]))[-MAX_HTML_PAGE_SIZE:]
     if locality["latitud"] is None or locality["longitud"] is None:
         return {"history": history, "nearby": [], "drawing": None}
-    found = await catalogue.search.nearest(release, locality["latitud"], locality["longitud"], _NEIGHBOURS + 1)
+    found = await services.search.nearest(release, locality["latitud"], locality["longitud"], _NEIGHBOURS + 1)
     nearby = [describe(row) for row in found if row.id != locality["id"]]
     return {"history": history, "nearby": nearby, "drawing": draw_map(locality, nearby)}
 
 
-def of_releases(catalogue: Catalogue, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def of_releases(services: Services, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return how many localities each release shown has gained, lost and renamed since the one before, and a chart."""
-    changes = {release["release"]: catalogue.releases.changes.get(release["release"]) for release in shown}
+    changes = {release["release"]: services.releases.changes.get(release["release"]) for release in shown}
     return {"changes": changes, "chart": draw_releases(shown, changes)}

@@ -12,18 +12,18 @@ from localidades_api.domain.schemas import (
     Totals,
 )
 from localidades_api.router.params import STRICT, ReleaseQuery
-from localidades_api.router.responses import Exchange, ReadFrom
+from localidades_api.router.responses import ResponseBuilder, ServicesDep
 
 router = APIRouter()
 
 
 @router.get("/", response_model=Index, dependencies=STRICT)
-async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], catalogue: ReadFrom) -> Response:
+async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep) -> Response:
     """Tell which release is served, how much it holds, where the lists are, and whom to credit."""
-    exchange = await Exchange.begin(request, query, catalogue)
-    if exchange.holds:
-        return exchange.not_modified()
-    return exchange.answer("index.html", "Census", describe_release(exchange.release).model_dump())
+    builder = await ResponseBuilder.begin(request, query, services)
+    if builder.is_not_modified:
+        return builder.not_modified()
+    return builder.answer("index.html", "Census", describe_release(builder.release).model_dump())
 
 
 def describe_release(release: Release) -> Index:

@@ -33,14 +33,14 @@ from localidades_api.router.params import (
 )
 from localidades_api.router.responses import (
     LISTED,
-    Catalogue,
-    Exchange,
     Paging,
-    ReadFrom,
+    ResponseBuilder,
+    Services,
+    ServicesDep,
     envelope_bytes,
 )
 from localidades_api.storage.models import localities
-from localidades_api.storage.repository.search import Scope
+from localidades_api.storage.repository.search import SearchArea
 
 router = APIRouter(prefix="/localidades")
 router.add_api_route("/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
@@ -55,70 +55,70 @@ _MATCHES = ("exact", "prefix", "contains", "near")
 
 @router.get("/", response_model=Page[Locality], dependencies=STRICT, responses=LISTED)
 async def list_localities(
-    request: Request, query: Annotated[LocalitiesQuery, Query()], catalogue: ReadFrom
+    request: Request, query: Annotated[LocalitiesQuery, Query()], services: ServicesDep
 ) -> Response:
     """List the localities of a release, all or those that filters choose, by clave, then id.
 
     Follow `Link: rel="next"` to walk one release from end to end, every record once, whatever is published meanwhile.
     """
-    exchange = await Exchange.begin(request, query, catalogue)
+    builder = await ResponseBuilder.begin(request, query, services)
     if query.chosen or query.page_size != PAGE_SIZE:
-        return await _list_chosen(exchange, query, catalogue)
-    release = exchange.release
-    paging = Paging(release.localities, query.page, PAGE_SIZE, exchange.links()).check()
-    if exchange.holds:
-        return exchange.not_modified(paging)
-    page = await catalogue.pages.page(release, query.page)
-    if exchange.renderer is JSON:
+        return await _list_chosen(builder, query, services)
+    release = builder.release
+    paging = Paging(release.localities, query.page, PAGE_SIZE, builder.links()).check()
+    if builder.is_not_modified:
+        return builder.not_modified(paging)
+    page = await services.pages.page(release, query.page)
+    if builder.renderer is JSON:
         answer = Response(page.body)
         answer.raw_headers = raw_headers(raw_freshness(release), page)
         return answer
-    context = await html_context.of_localities(catalogue, release, query, page.body)
-    return exchange.answer("localities.html", "Localidades", page.body, paging, **context)
+    context = await html_context.of_localities(services, release, query, page.body)
+    return builder.answer("localities.html", "Localidades", page.body, paging, **context)
 
 
-async def _list_chosen(exchange: Exchange, query: LocalitiesQuery, catalogue: Catalogue) -> Response:
+async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, services: Services) -> Response:
     """Answer a page of what filters choose, or of another size than most."""
-    if exchange.holds:
-        return exchange.not_modified()
-    positions = await catalogue.selections.choose(exchange.release, query)
-    paging = Paging(len(positions), query.page, query.page_size, exchange.links(query.chosen)).check()
+    if builder.is_not_modified:
+        return builder.not_modified()
+    positions = await services.positions.positions_for(builder.release, query)
+    paging = Paging(len(positions), query.page, query.page_size, builder.links(query.chosen)).check()
     places = [positions[index] for index in paging.places]
-    results = await catalogue.repository.list_places(exchange.release, places) if places else ""
+    results = await services.repository.list_places(builder.release, places) if places else ""
     body = envelope_bytes(paging, results)
-    context = await html_context.of_localities(catalogue, exchange.release, query, body) if exchange.for_people else {}
-    return exchange.answer("localities.html", "Localidades", body, paging, **context)
+    context = await html_context.of_localities(services, builder.release, query, body) if builder.wants_html else {}
+    return builder.answer("localities.html", "Localidades", body, paging, **context)
 
 
 @router.get("/suggest/", response_model=Found[Suggestion], dependencies=STRICT)
 async def suggest_localities(
-    request: Request, query: Annotated[SuggestQuery, Query()], catalogue: ReadFrom
+    request: Request, query: Annotated[SuggestQuery, Query()], services: ServicesDep
 ) -> Response:
     """Suggest the localities that are meant by what has been typed so far, the likeliest first.
 
     First those of this very name, then those whose name begins so, then those that have the words, then such with words
     much like them; among equals the larger comes first.
     """
-    exchange = await Exchange.begin(request, query, catalogue)
-    if exchange.holds:
-        return exchange.not_modified()
-    scope = Scope(query.estado_id, query.municipio_id)
-    found = await catalogue.search.suggest(exchange.release, fold(query.q), scope, query.limit)
+    builder = await ResponseBuilder.begin(request, query, services)
+    if builder.is_not_modified:
+        return builder.not_modified()
+    scope = SearchArea(query.estado_id, query.municipio_id)
+    found = await services.search.suggest(builder.release, fold(query.q), scope, query.limit)
     results = [{**_place(row), "match": _MATCHES[row.rank]} for row in found]
-    return exchange.answer("places.html", "Suggestions", {"results": results})
+    return builder.answer("places.html", "Suggestions", {"results": results})
 
 
 @router.get("/nearest/", response_model=Found[NearbyPlace], dependencies=STRICT)
 async def list_nearest_localities(
-    request: Request, query: Annotated[NearestQuery, Query()], catalogue: ReadFrom
+    request: Request, query: Annotated[NearestQuery, Query()], services: ServicesDep
 ) -> Response:
     """List the localities nearest to a point, with their distance along the great circle."""
-    exchange = await Exchange.begin(request, query, catalogue)
-    if exchange.holds:
-        return exchange.not_modified()
-    found = await catalogue.search.nearest(exchange.release, query.lat, query.lon, query.limit)
+    builder = await ResponseBuilder.begin(request, query, services)
+    if builder.is_not_modified:
+        return builder.not_modified()
+    found = await services.search.nearest(builder.release, query.lat, query.lon, query.limit)
     results = [_near(row) for row in found]
-    return exchange.answer("places.html", "Nearest", {"results": results})
+    return builder.answer("places.html", "Nearest", {"results": results})
 
 
 @router.get(
@@ -131,16 +131,16 @@ async def get_locality(
     request: Request,
     id: _LOCALITY_ID,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[ReleaseQuery, Query()],
-    catalogue: ReadFrom,
+    services: ServicesDep,
 ) -> Response:
     """Show a locality with every column of the catalogue, its municipio and its estado."""
 
     async def context(release: Release, content: Mapping[str, Any]) -> dict[str, Any]:
-        return await html_context.of_locality(catalogue, release, content, _near)
+        return await html_context.of_locality(services, release, content, _near)
 
-    get = catalogue.repository.get_locality
+    get = services.repository.get_locality
     return await answer_by_key(
-        request, query, catalogue, localities, id, get, _detail, template="locality.html", context=context
+        request, query, services, localities, id, get, _detail, template="locality.html", context=context
     )
 
 

@@ -21,7 +21,7 @@ from localidades_api.http.html.renderer import FORMATS
 from localidades_api.http.paths import PREFIX
 from localidades_api.http.problems import problem_document
 from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.router import Catalogue
+from localidades_api.router import Services
 
 _DESCRIPTION = """
 Every locality of Mexico with its official keys, from INEGI's *Catálogo Único de Claves de Áreas Geoestadísticas
@@ -69,7 +69,7 @@ def describe(app: FastAPI) -> None:
             document = generate()
             for path, operations in document["paths"].items():
                 for operation in operations.values():
-                    _describe_operation(operation, is_census=path.startswith(PREFIX))
+                    _describe_operation(operation, is_api=path.startswith(PREFIX))
             app.openapi_schema = document
         return app.openapi_schema
 
@@ -81,8 +81,8 @@ def describe(app: FastAPI) -> None:
         return document
 
     def openapi() -> dict[str, Any]:
-        catalogue: Catalogue | None = getattr(app.state, "catalogue", None)  # there while the service runs
-        held = _newest(catalogue.releases) if catalogue else None
+        services: Services | None = getattr(app.state, "services", None)  # there while the service runs
+        held = _newest(services.releases) if services else None
         return describe_with(*held) if held else describe_all()
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way of extending it
@@ -110,14 +110,14 @@ def _name_release(parameter: dict[str, Any], current: str, previous: str) -> Non
             parameter["example"] = name
 
 
-def _describe_operation(operation: dict[str, Any], *, is_census: bool) -> None:
+def _describe_operation(operation: dict[str, Any], *, is_api: bool) -> None:
     for parameter in operation.get("parameters", ()):
         _describe_parameter(parameter)
     for status, answer in operation["responses"].items():
         content = answer.get("content", {})
         if status >= "400" and "application/json" in content:
             content["application/problem+json"] = _with_example(status, content.pop("application/json"))
-        if not is_census:
+        if not is_api:
             continue
         if status >= "400" or "application/json" in content:
             content["text/html"] = {}

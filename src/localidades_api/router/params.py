@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from localidades_api.domain.filters import (
-    LONGEST_TEXT,
+    MAX_TEXT_LENGTH,
     LocalityFilters,
     OfMunicipality,
     OfState,
@@ -83,7 +83,7 @@ class SuggestQuery(ReleaseQuery):
     """The parameters of a suggestion."""
 
     q: Annotated[
-        str, Field(max_length=LONGEST_TEXT, description="What has been typed so far of a name.", examples=["guadal"])
+        str, Field(max_length=MAX_TEXT_LENGTH, description="What has been typed so far of a name.", examples=["guadal"])
     ]
     limit: Annotated[
         int,

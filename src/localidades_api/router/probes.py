@@ -12,7 +12,7 @@ from localidades_api.domain.schemas import Problem
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.observability.metrics import exposition
 from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.router import Catalogue
+from localidades_api.router import Services
 from localidades_api.storage.pool import Database, sqlstate_of
 
 OPERATIONAL = frozenset({"/livez", "/readyz", "/metrics"})  # for operators: no limit refuses them
@@ -51,10 +51,10 @@ async def get_liveness() -> Response:
 
 
 @router.get("/readyz", responses={503: {"model": NotReadyProblem, "description": "Not now; `detail` says why."}})
-async def get_readiness(request: Request, catalogue: Annotated[Catalogue, Depends(Catalogue.of)]) -> Ready:
+async def get_readiness(request: Request, services: Annotated[Services, Depends(Services.of)]) -> Ready:
     """Tell that the database answers within its deadline and a release is published."""
     database = cast("Database", request.app.state.database)
-    releases = catalogue.releases
+    releases = services.releases
     try:
         async with asyncio.timeout(database.timeout):
             await releases.refresh()

@@ -34,10 +34,10 @@ from localidades_api.router.params import (
 )
 from localidades_api.router.responses import (
     LISTED,
-    Catalogue,
-    Exchange,
     Paging,
-    ReadFrom,
+    ResponseBuilder,
+    Services,
+    ServicesDep,
     envelope,
 )
 
@@ -48,17 +48,17 @@ _CHUNK = 2000  # changes that are read at once
 
 
 @router.get("/", response_model=Page[PublishedRelease], dependencies=STRICT, responses=LISTED)
-async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], catalogue: ReadFrom) -> Response:
+async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], services: ServicesDep) -> Response:
     """List the releases there are, oldest first."""
-    exchange = await Exchange.begin(request, ReleaseQuery(format=query.format, lang=query.lang), catalogue)
-    every = catalogue.releases.every
-    exchange = replace(exchange, variant=f".{catalogue.releases.fingerprint}")
+    builder = await ResponseBuilder.begin(request, ReleaseQuery(format=query.format, lang=query.lang), services)
+    every = services.releases.every
+    builder = replace(builder, variant=f".{services.releases.fingerprint}")
     paging = Paging(len(every), query.page, query.page_size).check()
-    if exchange.holds:
-        return exchange.not_modified(paging)
-    results = [PublishedRelease.of(every[index], exchange.release).model_dump() for index in paging.places]
-    context = html_context.of_releases(catalogue, results) if exchange.for_people else {}
-    return exchange.answer("releases.html", "Releases", envelope(paging, results), paging, **context)
+    if builder.is_not_modified:
+        return builder.not_modified(paging)
+    results = [PublishedRelease.of(every[index], builder.release).model_dump() for index in paging.places]
+    context = html_context.of_releases(services, results) if builder.wants_html else {}
+    return builder.answer("releases.html", "Releases", envelope(paging, results), paging, **context)
 
 
 @router.get(
@@ -74,7 +74,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     },
 )
 async def list_changes(
-    request: Request, name: ReleaseName, query: Annotated[ChangesQuery, Query()], catalogue: ReadFrom
+    request: Request, name: ReleaseName, query: Annotated[ChangesQuery, Query()], services: ServicesDep
 ) -> Response:
     """List what changed from one release to another, by kind, then id; as NDJSON all of it, or the page asked for.
 
@@ -82,19 +82,19 @@ async def list_changes(
     was removed is deleted.
     """
     format_ = _choose_format(query, request)
-    new, old = await catalogue.releases.named(name), await catalogue.releases.named(query.since)
+    new, old = await services.releases.named(name), await services.releases.named(query.since)
     representation = cast("Format", "json" if format_ == "ndjson" else format_)
     asked = ReleaseQuery(format=representation, lang=query.lang, release=name)
-    exchange = await Exchange.begin(request, asked, catalogue)
+    builder = await ResponseBuilder.begin(request, asked, services)
     kind = f".{query.change}" if query.change else ""
-    exchange = replace(exchange, variant=f".since.{old.name}.{old.sha256[:12]}{kind}")
+    builder = replace(builder, variant=f".since.{old.name}.{old.sha256[:12]}{kind}")
     if format_ == "ndjson":
-        return await _as_ndjson(exchange, catalogue, old, query)
-    if exchange.holds:
-        return exchange.not_modified()
-    found, paging = await _find(catalogue, old, new, query)
-    results = await _describe(catalogue, old, new, _on_page(found, paging))
-    return exchange.answer("changes.html", "Changes", envelope(paging, results), paging, since=old.name)
+        return await _as_ndjson(builder, services, old, query)
+    if builder.is_not_modified:
+        return builder.not_modified()
+    found, paging = await _find(services, old, new, query)
+    results = await _describe(services, old, new, _on_page(found, paging))
+    return builder.answer("changes.html", "Changes", envelope(paging, results), paging, since=old.name)
 
 
 def _choose_format(query: ChangesQuery, request: Request) -> str:
@@ -103,9 +103,9 @@ def _choose_format(query: ChangesQuery, request: Request) -> str:
     return query.format or formats[choose_media_type(accept_header(request), list(formats))]
 
 
-async def _find(catalogue: Catalogue, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
+async def _find(services: Services, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
     """Return all changes of the kind asked for, and the page of them; raise InvalidPageError where there is none."""
-    found = _of_kind(await catalogue.selections.compare(old, new), query.change)
+    found = _of_kind(await services.positions.compare(old, new), query.change)
     chosen = {"since": old.name, **({"change": query.change} if query.change else {})}
     return found, Paging(len(found) // 2, query.page, query.page_size, chosen).check()
 
@@ -122,17 +122,17 @@ def _on_page(changes: "array[int]", paging: Paging) -> "array[int]":
     return changes[paging.places.start * 2 : paging.places.stop * 2]
 
 
-async def _as_ndjson(exchange: Exchange, catalogue: Catalogue, old: Release, query: ChangesQuery) -> Response:
+async def _as_ndjson(builder: ResponseBuilder, services: Services, old: Release, query: ChangesQuery) -> Response:
     """Answer with all changes, or those of the page that is asked for."""
-    headers = exchange.headers("ndjson")
+    headers = builder.headers("ndjson")
     etag = headers["ETag"]
     headers["ETag"] = f"W/{etag}"
-    if is_fresh(exchange.request.headers.getlist("if-none-match"), etag):
+    if is_fresh(builder.request.headers.getlist("if-none-match"), etag):
         return Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
-    changes, paging = await _find(catalogue, old, exchange.release, query)
+    changes, paging = await _find(services, old, builder.release, query)
     if query.model_fields_set & {"page", "page_size"}:
         changes = _on_page(changes, paging)
-    name = f"changes-{old.name}-{exchange.release.name}.ndjson"
+    name = f"changes-{old.name}-{builder.release.name}.ndjson"
     headers |= {
         "Content-Disposition": f'attachment; filename="{name}"',
         "Catalogue-Records": str(len(changes) // 2),
@@ -140,17 +140,17 @@ async def _as_ndjson(exchange: Exchange, catalogue: Catalogue, old: Release, que
 
     async def lines() -> AsyncGenerator[bytes, None]:
         for start in range(0, len(changes), _CHUNK * 2):
-            described = await _describe(catalogue, old, exchange.release, changes[start : start + _CHUNK * 2])
+            described = await _describe(services, old, builder.release, changes[start : start + _CHUNK * 2])
             yield b"".join(to_json(change) + b"\n" for change in described)
 
-    return await catalogue.transfers.start(exchange.request.scope, lines(), headers, FILE_TYPES["ndjson"])
+    return await services.transfers.start(builder.request.scope, lines(), headers, FILE_TYPES["ndjson"])
 
 
-async def _describe(catalogue: Catalogue, old: Release, new: Release, changes: "array[int]") -> list[dict[str, Any]]:
+async def _describe(services: Services, old: Release, new: Release, changes: "array[int]") -> list[dict[str, Any]]:
     """Return changes with the locality as either release has it."""
     if not changes:
         return []
-    records = await catalogue.changes.list_records(old, new, sorted(set(changes[1::2])))
+    records = await services.changes.list_records(old, new, sorted(set(changes[1::2])))
     if lost := [id_ for id_ in changes[1::2] if (old.id, id_) not in records and (new.id, id_) not in records]:
         raise DatabaseUnavailableError(f"The database has lost {len(lost)} records of a comparison.")
     return [

@@ -11,7 +11,7 @@ from pydantic_core import from_json
 from starlette.responses import Response
 
 from localidades_api.cache.pages import PageCache
-from localidades_api.cache.positions import Selections
+from localidades_api.cache.positions import PositionCache
 from localidades_api.domain.pagination import (
     count_pages,
     link_header,
@@ -19,7 +19,7 @@ from localidades_api.domain.pagination import (
     positions,
 )
 from localidades_api.domain.schemas import (
-    LARGEST_FOR_PEOPLE,
+    MAX_HTML_PAGE_SIZE,
     PAGE_SIZE,
     InvalidPageProblem,
     InvalidParametersProblem,
@@ -49,12 +49,12 @@ from localidades_api.storage.repository import (
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class Services:
     """What the routes read from; the application's lifespan owns it."""
 
     releases: ReleaseTracker
     pages: PageCache
-    selections: Selections
+    positions: PositionCache
     repository: CatalogueRepository
     search: SearchRepository
     changes: ChangesRepository
@@ -64,14 +64,14 @@ class Catalogue:
     @classmethod
     async def of(cls, request: Request) -> Self:
         """Return the one of the application that serves this request."""
-        return cast("Self", request.app.state.catalogue)
+        return cast("Self", request.app.state.services)
 
     async def release(self, name: str | None) -> Release:
         """Return the release of that name, or the current one."""
         return await (self.releases.current() if name is None else self.releases.named(name))
 
 
-ReadFrom = Annotated[Catalogue, Depends(Catalogue.of)]
+ServicesDep = Annotated[Services, Depends(Services.of)]
 
 
 class Paging(NamedTuple):
@@ -101,7 +101,7 @@ class Paging(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ResponseBuilder:
     """One request: of which release, in which representation, and what that makes of an answer.
 
     `pinned` is the release that was asked for by name; `variant` tells answers apart that depend on more than it,
@@ -117,25 +117,25 @@ class Exchange:
     page_variant: str = ""
 
     @classmethod
-    async def begin(cls, request: Request, query: ReleaseQuery, catalogue: Catalogue) -> Self:
+    async def begin(cls, request: Request, query: ReleaseQuery, services: Services) -> Self:
         """Choose representation and release; raise NotAcceptableError or NotFoundError where there is none.
 
         A page for people that would be too large ends here, whichever the list, with PageTooLargeError.
         """
         renderer = select_renderer(query.format, request)
         language = query.lang or preferred_language(request)
-        exchange = cls(request, renderer, await catalogue.release(query.release), query.release, language)
-        if exchange.for_people:
+        builder = cls(request, renderer, await services.release(query.release), query.release, language)
+        if builder.wants_html:
             _refuse_too_large(request)
-        return exchange
+        return builder
 
     @property
-    def for_people(self) -> bool:
+    def wants_html(self) -> bool:
         """Whether a page is wanted rather than data."""
         return self.renderer is not JSON
 
     @property
-    def holds(self) -> bool:
+    def is_not_modified(self) -> bool:
         """Whether the client holds this answer already."""
         etag = entity_tag(self.release, self._representation(self.renderer.format))
         return is_fresh(self.request.headers.getlist("if-none-match"), etag)
@@ -210,10 +210,10 @@ def _refuse_too_large(request: Request) -> None:
     """Raise PageTooLargeError where more records are asked for than a page for people shows."""
     asked = dict(request.query_params)  # sound by now: numbers are numbers, and nothing is there twice
     page, size = int(asked.get("page", 1)), int(asked.get("page_size", PAGE_SIZE))
-    if size > LARGEST_FOR_PEOPLE:
+    if size > MAX_HTML_PAGE_SIZE:
         first, _ = positions(page, size)
-        holding = -(-first // LARGEST_FOR_PEOPLE)
-        raise PageTooLargeError({**asked, "page": str(holding), "page_size": str(LARGEST_FOR_PEOPLE)})
+        holding = -(-first // MAX_HTML_PAGE_SIZE)
+        raise PageTooLargeError({**asked, "page": str(holding), "page_size": str(MAX_HTML_PAGE_SIZE)})
 
 
 async def show_smaller_page(_: Request, error: Exception) -> Response:
@@ -249,6 +249,6 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     },
 }
 LISTED: dict[int | str, dict[str, Any]] = {
-    307: {"description": f"A page for people has {LARGEST_FOR_PEOPLE} records at most."},
+    307: {"description": f"A page for people has {MAX_HTML_PAGE_SIZE} records at most."},
     404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."},
 }

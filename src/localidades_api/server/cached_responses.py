@@ -4,20 +4,20 @@ from typing import TYPE_CHECKING, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from localidades_api.server.protocol import BoundedProtocol
+from localidades_api.server.protocol import HttpProtocol
 
 if TYPE_CHECKING:
     from starlette.types import Scope
     from uvicorn._types import ASGI3Application
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from localidades_api.middleware import Layer
+    from localidades_api.middleware import Middleware
 
-_LAST_REQUEST = 1.0  # seconds that a connection has for a request once the process is told to stop
+_SHUTDOWN_GRACE = 1.0  # seconds that a connection has for a request once the process is told to stop
 _ENDING = "localidades.ending"  # in the lifespan's state, which all connections of the process share
 
 
-class ReadyBytesProtocol(BoundedProtocol):
+class CachedResponseProtocol(HttpProtocol):
     """Writes what is at hand in front of routing, in the place where uvicorn starts a task for the application.
 
     uvicorn checks and copies each header of each answer and starts a task for it; for a page that is held, that was
@@ -30,13 +30,13 @@ class ReadyBytesProtocol(BoundedProtocol):
         A connection that looks idle may have a request on its way, which would be lost if it were closed at once.
         """
         self.app_state[_ENDING] = True
-        self.loop.call_later(_LAST_REQUEST, super().shutdown)
+        self.loop.call_later(_SHUTDOWN_GRACE, super().shutdown)
 
     def _start_asgi_task(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
         """Answer, or have the application do so."""
         if _ENDING in self.app_state:
             cycle.keep_alive = False
-        front: Layer = self.app_state["front"]
+        front: Middleware = self.app_state["front"]
         # With a pipeline waiting, answers would start each other, each a few frames deeper in the stack.
         idle = not self.pipeline and not self.flow.write_paused and not self.transport.is_closing() and not self._last
         if idle and (answer := front.ready(cast("Scope", cycle.scope))):

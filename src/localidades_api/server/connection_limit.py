@@ -15,16 +15,16 @@ from contextlib import suppress
 from typing import Protocol
 
 from localidades_api.errors import ConfigurationError
-from localidades_api.observability.metrics import TALLY
+from localidades_api.observability.metrics import COUNTERS
 
 _log = logging.getLogger(__name__)
 
-_DEFAULT = 4096  # where the limit of open files allows as many
-_EXTRA = 16  # connections beyond the limit, so that probes are answered and others are refused with a reason
+_DEFAULT_LIMIT = 4096  # where the limit of open files allows as many
+_PROBE_RESERVE = 16  # connections beyond the limit, so that probes are answered and others are refused with a reason
 _OWN_FILES = 96  # listening sockets, log, metrics, static files that are being sent, connections to a tracer
 _FILES_PER_DATABASE_CONNECTION = 2  # asyncpg opens a second one to cancel a statement
-_SILENCE = 1.0  # seconds without a request after which a connection may be closed to make room
-_TRIES = 8  # connections that are asked to make room
+_SILENT_AFTER = 1.0  # seconds without a request after which a connection may be closed to make room
+_MAX_CANDIDATES = 8  # connections that are asked to make room
 _LOG_DELAY = 0.5  # seconds in which more may come to be said in one line
 _LOG_INTERVAL = 10.0  # seconds between two lines
 
@@ -34,15 +34,15 @@ def max_connections(wanted: int | None, *, pool_size: int) -> int:
 
     Raises ConfigurationError where the system allows too few open files.
     """
-    reserve = _OWN_FILES + _EXTRA + pool_size * _FILES_PER_DATABASE_CONNECTION
-    files = _raise_file_limit(reserve + (wanted or _DEFAULT))
+    reserve = _OWN_FILES + _PROBE_RESERVE + pool_size * _FILES_PER_DATABASE_CONNECTION
+    files = _raise_file_limit(reserve + (wanted or _DEFAULT_LIMIT))
     room = files - reserve
     if room < (wanted or 1):
         raise ConfigurationError(
             f"The limit of open files ({files}) leaves room for {max(room, 0)} connections of clients: raise it"
             f" (ulimit -n), or lower {'LOCALIDADES_MAX_CONNECTIONS' if wanted else 'LOCALIDADES_POOL_SIZE'}."
         )
-    return wanted or min(room, _DEFAULT)
+    return wanted or min(room, _DEFAULT_LIMIT)
 
 
 def _raise_file_limit(wanted: int) -> int:
@@ -83,19 +83,19 @@ class ConnectionLimit:
         self._closed = self._refused = 0
         self._next_line = 0.0
         self._line: asyncio.TimerHandle | None = None
-        TALLY.connections_limit = maximum
+        COUNTERS.connections_limit = maximum
 
     def open(self, client: Client) -> bool:
         """Count a connection, and tell whether there is room for it."""
         self._open.add(client)
         has_room = not self.is_exceeded or self._make_room()
-        if len(self._open) > self.maximum + _EXTRA:
+        if len(self._open) > self.maximum + _PROBE_RESERVE:
             self._forget(client)
             client.cut_off()
             self.count_refusal()
         else:
             self._silent[client] = time.monotonic()
-        TALLY.connections = len(self._open)
+        COUNTERS.connections = len(self._open)
         return has_room
 
     @property
@@ -118,7 +118,7 @@ class ConnectionLimit:
     def close(self, client: Client) -> None:
         """Count a connection no more."""
         self._forget(client)
-        TALLY.connections = len(self._open)
+        COUNTERS.connections = len(self._open)
 
     def _forget(self, client: Client) -> None:
         self._open.discard(client)
@@ -136,28 +136,28 @@ class ConnectionLimit:
 
         Of those that were busy a moment ago the silent come first: a flood must not cut off clients that ask.
         """
-        quiet_since = time.monotonic() - _SILENCE
+        quiet_since = time.monotonic() - _SILENT_AFTER
         for waiting, latest in (
             (self._silent, quiet_since),
             (self._idle, quiet_since),
             (self._silent, math.inf),
             (self._idle, math.inf),
         ):
-            for client, since in itertools.islice(waiting.items(), _TRIES):
+            for client, since in itertools.islice(waiting.items(), _MAX_CANDIDATES):
                 if since <= latest:
                     yield client
 
     def _count_closed(self, client: Client) -> bool:
         self._forget(client)
         self._closed += 1
-        TALLY.connections_closed["idle"] += 1
+        COUNTERS.connections_closed["idle"] += 1
         self._say()
         return True
 
     def count_refusal(self) -> None:
         """Count a connection that was closed without the answer that it asked for."""
         self._refused += 1
-        TALLY.connections_closed["refused"] += 1
+        COUNTERS.connections_closed["refused"] += 1
         self._say()
 
     def _say(self) -> None:

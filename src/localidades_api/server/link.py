@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from localidades_api.observability.metrics import TALLY, Snapshot
+from localidades_api.observability.metrics import COUNTERS, Snapshot
 
 _MAX_MESSAGE = 4 * 1024**2  # bytes; a worker that has seen every kind of answer says some 100 KB
 _HEARTBEAT_INTERVAL = 1.0  # seconds
 _ANSWER_TIMEOUT = 1.0  # seconds that a scrape waits for the supervisor
-_STARTING = 0.02  # seconds between two looks at whether the server has started
+_START_POLL_INTERVAL = 0.02  # seconds between two looks at whether the server has started
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Link:
 
     async def _report(self, server: Server) -> None:
         while not server.started:  # noqa: ASYNC110  # uvicorn has no event of it
-            await asyncio.sleep(_STARTING)
+            await asyncio.sleep(_START_POLL_INTERVAL)
         while True:
             if not self._writer.transport.get_write_buffer_size():  # else the supervisor stands still
                 self._say(is_leaving=server.should_exit)
@@ -103,7 +103,7 @@ class Link:
         os.kill(os.getpid(), signal.SIGTERM)  # a killed supervisor can't tell its workers
 
     def _say(self, *, is_question: bool = False, is_leaving: bool = False) -> None:
-        self._writer.write(Message(TALLY.snapshot(), is_question=is_question, is_leaving=is_leaving).encode())
+        self._writer.write(Message(COUNTERS.snapshot(), is_question=is_question, is_leaving=is_leaving).encode())
 
     async def metrics(self) -> Snapshot:
         """Return the metrics of all workers; where the supervisor is too slow, those of its last answer."""
@@ -113,7 +113,7 @@ class Link:
         with suppress(TimeoutError):
             async with asyncio.timeout(_ANSWER_TIMEOUT):
                 return await asyncio.shield(self._answer)
-        return self._known or TALLY.snapshot()
+        return self._known or COUNTERS.snapshot()
 
     def fail(self, reason: str) -> None:
         """Say why the worker can't start, once its event loop has ended."""

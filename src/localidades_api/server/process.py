@@ -18,10 +18,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from localidades_api.app import create_app
 from localidades_api.errors import LocalidadesError
-from localidades_api.middleware import put_layers_before
+from localidades_api.middleware import build_middleware_stack
 from localidades_api.observability.logging import log_config
 from localidades_api.observability.metrics import own_snapshot
-from localidades_api.server.cached_responses import ReadyBytesProtocol
+from localidades_api.server.cached_responses import CachedResponseProtocol
 from localidades_api.server.connection_limit import ConnectionLimit, max_connections
 from localidades_api.server.link import Link
 from localidades_api.server.sockets import BACKLOG
@@ -69,7 +69,7 @@ def _end(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001  # t
 
 def _serve(sockets: Sockets, settings: Settings, link: Link | None = None) -> None:
     app = create_app(settings, collect_metrics=link.metrics if link else own_snapshot)
-    start = _Start(put_layers_before(app, settings))
+    start = _Start(build_middleware_stack(app, settings))
     server = uvicorn.Server(_configure(start, settings))
     # What has been loaded by now lives as long as the process: no collection needs to go through it again. Requests
     # leave next to no cycles behind, and looking for some took a tenth of the time with a thousand connections open.
@@ -92,7 +92,7 @@ def _serve(sockets: Sockets, settings: Settings, link: Link | None = None) -> No
 
 def _configure(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     protocol = partial(
-        ReadyBytesProtocol,
+        CachedResponseProtocol,
         header_timeout=settings.header_timeout,
         keep_alive_timeout=settings.keep_alive_timeout,
         send_timeout=settings.send_timeout,

@@ -22,9 +22,9 @@ from localidades_api.errors import (
     UriTooLongError,
 )
 from localidades_api.http.clients import TRANSPORT, bytes_unread
-from localidades_api.http.headers import CENSUS_HEADERS, on_wire
+from localidades_api.http.headers import API_HEADERS, on_wire
 from localidades_api.http.problems import problem_of
-from localidades_api.observability.metrics import TALLY
+from localidades_api.observability.metrics import COUNTERS
 from localidades_api.router.probes import OPERATIONAL
 from localidades_api.server.connection_limit import ConnectionLimit
 from localidades_api.server.framing import NothingFollowsError, announces_body, malformed
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
     from uvicorn.server import ServerState
 
-_LONGEST_TARGET = 8 * 1024
-_LONGEST_HEAD = 16 * 1024
-_LONGEST_REST = 1024**2  # of what nobody reads, while an answer is made that may take minutes
+_MAX_TARGET = 8 * 1024
+_MAX_HEAD = 16 * 1024
+_MAX_UNREAD = 1024**2  # of what nobody reads, while an answer is made that may take minutes
 _OPERATIONAL = frozenset(path.encode() for path in OPERATIONAL)
-_LINGER = 5.0  # seconds in which a client that is still sending can read why it was refused (RFC 9112 §9.6)
+_LINGERING_TIMEOUT = 5.0  # seconds in which a client that is still sending can read why it was refused (RFC 9112 §9.6)
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class _LingeringTransport:
         self.close = leave
 
 
-class BoundedProtocol(HttpToolsProtocol):
+class HttpProtocol(HttpToolsProtocol):
     """Ends what a client begins and does not finish, and refuses what is too large.
 
     uvicorn waits for ever for the rest of a request and for a client that does not read, and takes heads of any size.
@@ -81,7 +81,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._limit = connection_limit
         self._has_room = True
         # What comes to be owed after a look is not overdue before the next one.
-        self._between_looks = min(header_timeout, send_timeout, keep_alive_timeout, _LINGER)
+        self._between_looks = min(header_timeout, send_timeout, keep_alive_timeout, _LINGERING_TIMEOUT)
         self._since = 0.0  # when the client came to owe what it owes
         self._unsent, self._unsent_since = 0, 0.0
         self._running: RequestResponseCycle | None = None  # the last that was given to the application
@@ -89,7 +89,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._last: object = None  # the scope of a request behind which nothing is read, for it has a body
         self._whole: object = None  # the scope of the last request that has come to its end
         self._unfinished: object = None  # the scope of one that had not, when last it was read from
-        self._room = _LONGEST_HEAD  # bytes that may come before the limits have to be looked at
+        self._room = _MAX_HEAD  # bytes that may come before the limits have to be looked at
         self._refusal: bytes | None = None
         self._leaving = False  # what still comes is passed over
         self._has_left = False
@@ -116,7 +116,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Read what has come, in pieces that end where a head would become too large."""
         if self._leaving:
             self._received += len(data)
-            if self._received > _LONGEST_REST and self._is_answering():
+            if self._received > _MAX_UNREAD and self._is_answering():
                 self.transport.abort()
             return
         start = 0
@@ -145,7 +145,7 @@ class BoundedProtocol(HttpToolsProtocol):
             if self.scope is not self._whole:
                 self._await_rest(len(data), alone=whole is self._whole)
             else:
-                self._room = _LONGEST_HEAD
+                self._room = _MAX_HEAD
 
     def _read_no_more(self) -> None:
         """Have the last request answered; what follows it is nobody's request."""
@@ -166,14 +166,14 @@ class BoundedProtocol(HttpToolsProtocol):
             self._received = size if alone else 0
         else:
             self._received += size
-        self._room = _LONGEST_HEAD - self._received
+        self._room = _MAX_HEAD - self._received
         if self._room <= 0:
             self._refuse(HeaderFieldsTooLargeError())
 
     def on_url(self, url: bytes) -> None:
         """Take a part of the target."""
         self.url += url
-        if len(self.url) > _LONGEST_TARGET:
+        if len(self.url) > _MAX_TARGET:
             raise UriTooLongError
 
     def on_headers_complete(self) -> None:
@@ -232,7 +232,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Say, when it is its turn, why nothing more is read."""
         if isinstance(error, RequestError):
             _log.info("refused a client: %s %s", error.status, error.slug)
-        TALLY.refused[error.slug] += 1
+        COUNTERS.refused[error.slug] += 1
         self._refusal = self._problem(error)
         self._received = 0
         self._leaving = True
@@ -242,7 +242,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _problem(self, error: LocalidadesError) -> bytes:
         scope = {"type": "http", "root_path": self.root_path, "query_string": b"", "headers": []}
         answer = problem_of(Request(scope), error)
-        headers = [*self.server_state.default_headers, *answer.raw_headers, *CENSUS_HEADERS, (b"connection", b"close")]
+        headers = [*self.server_state.default_headers, *answer.raw_headers, *API_HEADERS, (b"connection", b"close")]
         return b"".join((STATUS_LINE[answer.status_code], on_wire(headers), b"\r\n", bytes(answer.body)))
 
     def _leave(self) -> None:
@@ -291,7 +291,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_answering():
             return math.inf, self.transport.abort
         if self._leaving:
-            return self._since + _LINGER, self.transport.abort
+            return self._since + _LINGERING_TIMEOUT, self.transport.abort
         if self.scope is not self._whole:
             return self._since + self._header_timeout, self._time_out
         patience = self._keep_alive_timeout if self._has_asked() else self._header_timeout

@@ -18,8 +18,8 @@ from localidades_api.server.workers import Sockets, Work, Worker
 
 HEARTBEAT_TIMEOUT = 30.0  # seconds without a sign of life; a worker of a busy machine may be late by many
 _EXIT_TIMEOUT = 15.0  # seconds, beyond the time that requests have, until a worker that was told to stop is killed
-_QUICK_DEATH = 10.0  # seconds; a worker that lives longer is replaced at once
-_PAUSES = (0, 0.5, 1, 2, 4, 8)  # seconds before a replacement, by the number of quick deaths in a row before it
+_STABLE_AFTER = 10.0  # seconds; a worker that lives longer is replaced at once
+_BACKOFF = (0, 0.5, 1, 2, 4, 8)  # seconds before a replacement, by the number of quick deaths in a row before it
 _MAX_WORKERS = 64  # as of `serve --workers`
 
 _log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class _Slot:
 
     sockets: Sockets
     worker: Worker
-    keeper: "asyncio.Task[None] | None" = None
+    keeping: "asyncio.Task[None] | None" = None
 
 
 class Supervisor:
@@ -160,14 +160,14 @@ class Supervisor:
             del self._orphans[-len(orphans) :]
             self._slots.append(removed)
             return
-        if removed.keeper:
-            removed.keeper.cancel()
+        if removed.keeping:
+            removed.keeping.cancel()
         await removed.worker.stop(self._stop_timeout)
 
     def _add_slot(self, sockets: Sockets, *, is_first: bool = False) -> None:
         slot = _Slot(sockets, self._start_worker(sockets))
         self._slots.append(slot)
-        slot.keeper = self._start_task(self._keep(slot, is_first=is_first))
+        slot.keeping = self._start_task(self._keep(slot, is_first=is_first))
 
     async def _keep(self, slot: _Slot, *, is_first: bool) -> None:
         """Replace the slot's worker whenever it ends."""
@@ -182,8 +182,8 @@ class Supervisor:
                     f"A worker {worker.describe_end()}, before it was ready: what it logged may say more."
                 )
             is_first = False
-            quick_deaths = 0 if time.monotonic() - worker.started_at > _QUICK_DEATH else quick_deaths + 1
-            pause = _PAUSES[min(quick_deaths, len(_PAUSES)) - 1] if quick_deaths else 0
+            quick_deaths = 0 if time.monotonic() - worker.started_at > _STABLE_AFTER else quick_deaths + 1
+            pause = _BACKOFF[min(quick_deaths, len(_BACKOFF)) - 1] if quick_deaths else 0
             _log.error("%s %s; another starts in %g s", worker, worker.describe_end(), pause)
             await self._replace(slot, pause)
 
@@ -195,7 +195,7 @@ class Supervisor:
                 slot.worker = self._start_worker(slot.sockets)
             except OSError as error:
                 _log.error("The system refuses another worker (%s)", error.strerror)
-                await asyncio.sleep(_PAUSES[-1])
+                await asyncio.sleep(_BACKOFF[-1])
 
     def _start_worker(self, sockets: Sockets) -> Worker:
         worker = Worker(self._work, list(dict.fromkeys([*sockets, *self._orphans])), self._heartbeat_timeout)

@@ -16,7 +16,7 @@ Sockets = Sequence[socket.socket]
 Work = Callable[[Sockets, socket.socket], None]
 
 START_TIMEOUT = 60.0  # seconds for a new worker to be ready
-_SECOND_LOOK = 1.0  # seconds; a supervisor that was stopped itself finds the signs of life there to be read
+_RECHECK_TIMEOUT = 1.0  # seconds; a supervisor that was stopped itself finds the signs of life there to be read
 _EXIT_TIMEOUT = 15.0  # seconds to be gone after the last word
 
 _SUPERVISORS = {signal.SIGINT, signal.SIGHUP}
@@ -129,7 +129,7 @@ class Worker:
 
 
 async def _read(reader: asyncio.StreamReader, patience: float) -> link.Message | None:
-    for seconds in (patience, _SECOND_LOOK):
+    for seconds in (patience, _RECHECK_TIMEOUT):
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 return await link.read(reader)

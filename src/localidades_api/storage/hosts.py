@@ -14,7 +14,7 @@ import asyncpg
 
 from localidades_api.errors import ConfigurationError
 
-_AVOIDED_FOR = 3.0  # seconds: within five of a server's return, connections go to it again
+_AVOID_INTERVAL = 3.0  # seconds: within five of a server's return, connections go to it again
 
 # What other drivers and hosts put into a query that asyncpg would send to the server as a setting.
 _FOREIGN_OPTIONS = frozenset(
@@ -34,7 +34,7 @@ _FOREIGN_OPTIONS = frozenset(
         "schema",
     }
 )
-_HIGHEST_PORT = 65535
+_MAX_PORT = 65535
 _EXAMPLE = "postgresql://user:password@host:5432/database"
 _NO_ADDRESS = f"DATABASE_URL is no Postgres address; write {_EXAMPLE}"
 _TIMEOUT_OPTIONS = frozenset({"connect_timeout", "timeout"})
@@ -138,8 +138,8 @@ def _check_ports(netloc: str, options: Mapping[str, str]) -> None:
     hosts = f"{netloc.rpartition('@')[2]},{options.get('host', '')}".split(",")
     in_hosts = [host.rpartition("]")[2].partition(":")[2] for host in hosts if not host.startswith("/")]
     for port in filter(None, (*in_hosts, *options.get("port", "").split(","))):
-        if not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) <= _HIGHEST_PORT):
-            raise ConfigurationError(f"DATABASE_URL: a port is a number from 1 to {_HIGHEST_PORT}, as in {_EXAMPLE}")
+        if not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) <= _MAX_PORT):
+            raise ConfigurationError(f"DATABASE_URL: a port is a number from 1 to {_MAX_PORT}, as in {_EXAMPLE}")
 
 
 def _check_tls_files(options: Mapping[str, str]) -> None:
@@ -221,7 +221,7 @@ class Servers:
 
     def avoid(self, address: str) -> bool:
         """Ask this server last for a while; tell whether there is another to ask."""
-        self._avoided[address] = time.monotonic() + _AVOIDED_FOR
+        self._avoided[address] = time.monotonic() + _AVOID_INTERVAL
         return not all(map(self._is_avoided, self._dsn.addresses))
 
     def _is_avoided(self, address: str) -> bool:

@@ -16,19 +16,21 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import QueuePool
 
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.observability.metrics import TALLY, Series
+from localidades_api.observability.metrics import COUNTERS, Series
 from localidades_api.storage.hosts import Connection, Dsn, Servers
 
-_TRIES = 3  # of a SELECT, on as many connections
-_LIFETIME = 600  # seconds of a connection to one of several servers: one that has come back gets its part again
+_MAX_ATTEMPTS = 3  # of a SELECT, on as many connections
+_MAX_CONNECTION_AGE = (
+    600  # seconds of a connection to one of several servers: one that has come back gets its part again
+)
 # The server ends a statement a little before the deadline: its connection stays sound, and is not made anew.
-_OF_DEADLINE = 0.9
+_STATEMENT_SHARE = 0.9
 
 # Seconds that a request has waited for its turn before: they are a part of the deadline.
 already_waited: ContextVar[float] = ContextVar("already_waited", default=0.0)
 
 
-class Suits(Protocol):
+class ReplicaCheck(Protocol):
     """The question whether the server of a connection can answer; `anew` asks even one that said yes before."""
 
     async def __call__(self, connection: AsyncConnection, *, anew: bool = False) -> bool:
@@ -111,7 +113,7 @@ class Database:
                 timeout=timeout,
                 server_settings={
                     "default_transaction_read_only": "on",
-                    "statement_timeout": str(int(timeout * _OF_DEADLINE * 1000)),
+                    "statement_timeout": str(int(timeout * _STATEMENT_SHARE * 1000)),
                     "lock_timeout": str(int(timeout * 500)),
                     "idle_in_transaction_session_timeout": str(int(timeout * 1000)),
                     # A plan for any release looks dear, since Postgres counts what a run leaves out: with several it
@@ -128,7 +130,7 @@ class Database:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=timeout / 2,  # whoever gets a connection at last has time to use it, or to make it anew
-            pool_recycle=_LIFETIME if len(dsn.addresses) > 1 else -1,
+            pool_recycle=_MAX_CONNECTION_AGE if len(dsn.addresses) > 1 else -1,
             hide_parameters=True,  # what a client sent goes into no log
         )
         return cls(engine, servers, timeout)
@@ -153,10 +155,10 @@ class Database:
             async with AsyncExitStack() as stack:
                 yield await self._lend(stack)
         except (OSError, TimeoutError, PoolTimeoutError) as error:
-            TALLY.database_errors[_kind(error)] += 1
+            COUNTERS.database_errors[_kind(error)] += 1
             raise _translate_connecting(error) from error
         except (DBAPIError, asyncpg.PostgresError) as error:
-            TALLY.database_errors[_kind(error)] += 1
+            COUNTERS.database_errors[_kind(error)] += 1
             translated = _translate(error)
             if translated is None:
                 raise
@@ -170,7 +172,7 @@ class Database:
             self.waiting -= 1
 
     async def fetch(
-        self, statement: Executable, parameters: Mapping[str, Any] | None = None, *, suits: Suits | None = None
+        self, statement: Executable, parameters: Mapping[str, Any] | None = None, *, suits: ReplicaCheck | None = None
     ) -> Sequence[Row[Any]]:
         """Run a SELECT and return its rows, or raise DatabaseUnavailableError, within the deadline.
 
@@ -180,7 +182,7 @@ class Database:
         """
         try:
             async with asyncio.timeout(self.timeout - already_waited.get()):
-                for _ in range(_TRIES - 1):
+                for _ in range(_MAX_ATTEMPTS - 1):
                     try:
                         return await self._fetch_once(statement, parameters, suits)
                     except DatabaseUnavailableError as error:
@@ -188,7 +190,7 @@ class Database:
                             raise
                 return await self._fetch_once(statement, parameters, suits)
         except TimeoutError as error:
-            TALLY.database_errors[_kind(error)] += 1
+            COUNTERS.database_errors[_kind(error)] += 1
             raise DatabaseUnavailableError from error
         except DBAPIError as error:
             if (refusal := _translate_refusal(error)) is None:
@@ -196,7 +198,7 @@ class Database:
             raise refusal from error
 
     async def _fetch_once(
-        self, statement: Executable, parameters: Mapping[str, Any] | None, suits: Suits | None
+        self, statement: Executable, parameters: Mapping[str, Any] | None, suits: ReplicaCheck | None
     ) -> Sequence[Row[Any]]:
         """Run a SELECT on the first connection that suits; those to servers that do not are given up for others."""
         while True:

@@ -5,7 +5,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.domain.schemas import Release
 from localidades_api.storage.models import releases
-from localidades_api.storage.pool import Suits
+from localidades_api.storage.pool import ReplicaCheck
 
 # The moment of its publication tells a release from another that has come to its number in a database made anew.
 _PUBLISHED = select(
@@ -18,7 +18,7 @@ _PUBLISHED = select(
 ).where(releases.c.id == bindparam("release_id"), releases.c.published_at == bindparam("moment"))
 
 
-def having(*wanted: Release) -> Suits:
+def requires_release(*wanted: Release) -> ReplicaCheck:
     """Return the question whether the server of a connection has these releases.
 
     Without it a statement would find nothing there, which is an answer too, and a wrong one. It is asked once of each

@@ -23,8 +23,8 @@ PATH = "/api/census/localidades/"
 MAX_ANSWER_BYTES = 1024**2  # a page of 50 has 4 kB
 MAX_PAGES = 100_000  # INEGI's whole catalogue has some 6,100
 MAX_RECORDS = 5_000_000
-ANSWER_SECONDS = 10.0
-_FURTHER_PAGES = 3  # that links may lead to, past what the first page says there are
+ANSWER_TIMEOUT = 10.0
+_MAX_FURTHER_PAGES = 3  # that links may lead to, past what the first page says there are
 
 
 class _Row(BaseModel):
@@ -80,7 +80,7 @@ class Service:
         """Open a client that sends nothing of its own to anyone else."""
         auth = (self.address.username, self.address.password) if self.address.username else None
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-        return httpx.Client(auth=auth, headers=headers, timeout=ANSWER_SECONDS)
+        return httpx.Client(auth=auth, headers=headers, timeout=ANSWER_TIMEOUT)
 
 
 @dataclass(slots=True)
@@ -146,7 +146,7 @@ def _pages(client: httpx.Client, service: Service, first: _Page, walk: Walk) -> 
     page, number, steady, visited = first, 1, True, {service.page(1)}
     yield page
     while address := _following(service, page, number, walk):
-        if address in visited or number >= walk.total_pages + _FURTHER_PAGES:
+        if address in visited or number >= walk.total_pages + _MAX_FURTHER_PAGES:
             walk.faults.append(f"The links to a next page do not end: the walk stopped after page {number}.")
             return
         visited.add(address)
@@ -214,14 +214,14 @@ def _refusing_faults(number: int) -> Iterator[None]:
 
 def _read_body(response: httpx.Response, number: int) -> bytes:
     """Read an answer as it was sent; nothing compressed was asked for."""
-    deadline = time.monotonic() + ANSWER_SECONDS
+    deadline = time.monotonic() + ANSWER_TIMEOUT
     body = bytearray()
     for chunk in response.iter_raw():
         body += chunk
         if len(body) > MAX_ANSWER_BYTES:
             raise UncheckableError(f"Page {number} is larger than {MAX_ANSWER_BYTES // 1024**2} MB.")
         if time.monotonic() > deadline:
-            raise UncheckableError(f"Page {number} took more than {ANSWER_SECONDS:.0f} s.")
+            raise UncheckableError(f"Page {number} took more than {ANSWER_TIMEOUT:.0f} s.")
     return bytes(body)
 
 

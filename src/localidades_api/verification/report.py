@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from localidades_api.verification import Verification
 from localidades_api.verification.compare import Difference, Kind, Record
 
-_SHOWN_MUNICIPIOS = 20
-_SHOWN_EXAMPLES = 3
+_MAX_MUNICIPIOS = 20
+_MAX_EXAMPLES = 3
 
 _ByMunicipio = dict[int | None, list[Difference]]
 
@@ -55,14 +55,14 @@ def _remarks(verification: Verification) -> Iterator[str]:
 
 def _examples(verification: Verification) -> Iterator[str]:
     grouped = _by_municipio(verification.comparison.differences)
-    for key, differences in list(grouped.items())[:_SHOWN_MUNICIPIOS]:
+    for key, differences in list(grouped.items())[:_MAX_MUNICIPIOS]:
         counts = Counter(difference.kind for difference in differences)
         yield f"{_name(verification, key)}: {', '.join(f'{counts[kind]:,} {kind}' for kind in Kind if counts[kind])}"
-        yield from (f"  {_example(verification, difference)}" for difference in differences[:_SHOWN_EXAMPLES])
-        if len(differences) > _SHOWN_EXAMPLES:
-            yield f"  and {len(differences) - _SHOWN_EXAMPLES:,} more"
-    if len(grouped) > _SHOWN_MUNICIPIOS:
-        yield f"and {len(grouped) - _SHOWN_MUNICIPIOS:,} more municipios"
+        yield from (f"  {_example(verification, difference)}" for difference in differences[:_MAX_EXAMPLES])
+        if len(differences) > _MAX_EXAMPLES:
+            yield f"  and {len(differences) - _MAX_EXAMPLES:,} more"
+    if len(grouped) > _MAX_MUNICIPIOS:
+        yield f"and {len(grouped) - _MAX_MUNICIPIOS:,} more municipios"
 
 
 def _by_municipio(differences: list[Difference]) -> _ByMunicipio:

@@ -1,8 +1,8 @@
 """The wire: what the answers of the service look like, and what the OpenAPI document says of them."""
 
 from localidades_api.domain.schemas.envelopes import (
-    LARGEST_FOR_PEOPLE,
     LARGEST_PAGE_SIZE,
+    MAX_HTML_PAGE_SIZE,
     PAGE_SIZE,
     Found,
     Page,
@@ -41,8 +41,8 @@ from localidades_api.domain.schemas.releases import (
 __all__ = [
     "CHANGE_KINDS",
     "DEMO_RELEASE",
-    "LARGEST_FOR_PEOPLE",
     "LARGEST_PAGE_SIZE",
+    "MAX_HTML_PAGE_SIZE",
     "PAGE_SIZE",
     "ChangeKind",
     "Fault",

@@ -9,7 +9,7 @@ T = TypeVar("T")
 PAGE_SIZE = 50
 LARGEST_PAGE_SIZE = 1000
 # With the choice of Oaxaca's 570 municipios and links that keep the longest name of a release these are some 95 kB.
-LARGEST_FOR_PEOPLE = 100
+MAX_HTML_PAGE_SIZE = 100
 
 
 class Page(BaseModel, Generic[T]):

@@ -12,14 +12,14 @@ from starlette.requests import Request
 Language = Literal["en", "es"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
-_LONGEST_HEADER = 1000
+_MAX_HEADER = 1000
 _RANGE = re.compile(r"\s*([A-Za-z]{1,8})(?:-[A-Za-z0-9-]{1,32})?\s*(?:;\s*q=([01](?:\.[0-9]{0,3})?))?\s*")
 
 
 def choose_language(accept_language: str | None) -> Language:
     """Return the language that an Accept-Language header prefers, English where it names none of ours."""
     best, preferred = 0.0, LANGUAGES[0]
-    for element in (accept_language or "")[:_LONGEST_HEADER].split(","):
+    for element in (accept_language or "")[:_MAX_HEADER].split(","):
         if matched := _RANGE.fullmatch(element):
             for language in LANGUAGES:
                 if matched[1].lower() == language and (quality := float(matched[2] or 1)) > best:

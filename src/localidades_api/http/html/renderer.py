@@ -16,8 +16,8 @@ from localidades_api.http.negotiation import accept_header, choose_media_type
 
 Format = Literal["json", "api"]
 
-HEAVIEST = 100_000  # bytes: what a page for people stays below
-_ROOM = 2_000  # bytes that the exchange has at least, where it is shown
+MAX_HTML_BYTES = 100_000  # bytes: what a page for people stays below
+_MIN_JSON_BYTES = 2_000  # bytes that the exchange has at least, where it is shown
 _BODY = "\0"  # stands where the JSON goes; nothing that is shown can hold it
 _CUT = "\n…".encode()
 
@@ -106,12 +106,12 @@ class BrowsableRenderer:
         the records, and few links.
         """
         page = self._draw(view, lean=False)
-        if len(page) > HEAVIEST - _ROOM:
+        if len(page) > MAX_HTML_BYTES - _MIN_JSON_BYTES:
             page = self._draw(view, lean=True)
         before, mark, after = page.partition(_BODY.encode())
         if not mark:
             return page
-        return before + _beginning(view.content, HEAVIEST - len(page)) + after
+        return before + _beginning(view.content, MAX_HTML_BYTES - len(page)) + after
 
     def _draw(self, view: View, *, lean: bool) -> bytes:
         template = _templates.get_template(view.template)

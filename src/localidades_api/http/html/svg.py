@@ -12,7 +12,7 @@ _MARGIN = 48.0
 _CHART_HEIGHT = 260.0
 _CHART_STEP = 120.0  # a release's room
 _METRES_A_DEGREE = 111_195.0
-_FINEST = 1e-9  # degrees: what is nearer is at the same point
+_MIN_DISTANCE = 1e-9  # degrees: what is nearer is at the same point
 CHARTED = CHANGE_KINDS[:3]  # added, removed, renamed
 
 
@@ -43,7 +43,7 @@ def draw_map(here: Mapping[str, Any], nearby: Sequence[Mapping[str, Any]]) -> Ma
     ]
     farthest = (max(abs(east) / (width - 2 * _MARGIN), abs(north) / (height - 2 * _MARGIN)) for east, north in offsets)
     reach = 2 * max(farthest, default=0.0)  # degrees a unit of the drawing
-    if reach < _FINEST:
+    if reach < _MIN_DISTANCE:
         reach = 0.01 / width
     dots = [
         Dot(round(width / 2 + east / reach, 1), round(height / 2 - north / reach, 1), str(place))

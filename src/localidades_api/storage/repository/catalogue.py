@@ -23,7 +23,7 @@ from localidades_api.storage.models import (
     states,
 )
 from localidades_api.storage.pool import Database
-from localidades_api.storage.replica_check import having
+from localidades_api.storage.replica_check import requires_release
 from localidades_api.storage.repository.conditions import conditions
 from localidades_api.storage.repository.positions import at_positions
 
@@ -156,7 +156,7 @@ class CatalogueRepository:
         rows = await self.database.fetch(
             _PAGES,
             {"release_id": release.id, "first": positions(first)[0], "last": positions(last)[1]},
-            suits=having(release),
+            suits=requires_release(release),
         )
         return [row[0] for row in rows]
 
@@ -165,30 +165,32 @@ class CatalogueRepository:
         position = func.int4send(localities.c.position, type_=BYTEA)
         found = func.string_agg(position, aggregate_order_by(text("''::bytea"), localities.c.position), type_=BYTEA)
         statement = select(found).where(localities.c.release_id == release.id, *conditions(filters))
-        rows = await self.database.fetch(statement, suits=having(release))
+        rows = await self.database.fetch(statement, suits=requires_release(release))
         return bytes(rows[0][0] or b"")
 
     async def list_places(self, release: Release, places: Sequence[int]) -> str:
         """Return the localities of some positions as JSON text, without the brackets."""
         chosen, parameters = at_positions(release, places)
-        rows = await self.database.fetch(text(f"{_PLACES} {chosen}"), parameters, suits=having(release))
+        rows = await self.database.fetch(text(f"{_PLACES} {chosen}"), parameters, suits=requires_release(release))
         return str(rows[0][0])
 
     async def list_states(self, release: Release) -> Sequence[Row[Any]]:
         """Return every estado, by id."""
-        return await self.database.fetch(_STATES.where(states.c.release_id == release.id), suits=having(release))
+        return await self.database.fetch(
+            _STATES.where(states.c.release_id == release.id), suits=requires_release(release)
+        )
 
     async def list_municipalities(self, release: Release, estado_id: int | None) -> Sequence[Row[Any]]:
         """Return every municipio, or those of one estado, by id."""
         statement = _MUNICIPALITIES.where(municipalities.c.release_id == release.id)
         if estado_id is not None:
             statement = statement.where(municipalities.c.estado_id == estado_id)
-        return await self.database.fetch(statement, suits=having(release))
+        return await self.database.fetch(statement, suits=requires_release(release))
 
     async def get_state(self, release: Release, id_: int) -> Row[Any] | None:
         """Return an estado, if there is such."""
         statement = _STATES.where(states.c.release_id == release.id, states.c.id == id_)
-        rows = await self.database.fetch(statement, suits=having(release))
+        rows = await self.database.fetch(statement, suits=requires_release(release))
         return rows[0] if rows else None
 
     async def get_municipality(self, release: Release, id_: int) -> Row[Any] | None:
@@ -202,12 +204,14 @@ class CatalogueRepository:
             .join_from(municipalities, states)
             .where(municipalities.c.release_id == release.id, municipalities.c.id == id_)
         )
-        rows = await self.database.fetch(statement, suits=having(release))
+        rows = await self.database.fetch(statement, suits=requires_release(release))
         return rows[0] if rows else None
 
     async def get_locality(self, release: Release, id_: int) -> Row[Any] | None:
         """Return a locality with its municipio and its estado, if there is such."""
-        rows = await self.database.fetch(_DETAIL, {"release_id": release.id, "id": id_}, suits=having(release))
+        rows = await self.database.fetch(
+            _DETAIL, {"release_id": release.id, "id": id_}, suits=requires_release(release)
+        )
         return rows[0] if rows else None
 
     async def name_municipalities(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
@@ -222,7 +226,7 @@ class CatalogueRepository:
             .join_from(municipalities, states)
             .where(municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids)))
         )
-        return {row.id: row for row in await self.database.fetch(statement, suits=having(release))}
+        return {row.id: row for row in await self.database.fetch(statement, suits=requires_release(release))}
 
     async def list_history(self, release: Release, id_: int) -> Sequence[Row[Any]]:
         """Return what each release has under a locality's key, oldest first, this release among them."""
@@ -231,7 +235,7 @@ class CatalogueRepository:
             .join_from(releases, localities, localities.c.release_id == releases.c.id)
             .where(localities.c.id == id_, releases.c.retired_at.is_(None), _akin(release))
             .order_by(releases.c.id),
-            suits=having(release),
+            suits=requires_release(release),
         )
 
     async def find_last_release(self, table: Table, release: Release, id_: int) -> Row[Any] | None:
@@ -242,12 +246,12 @@ class CatalogueRepository:
             .where(table.c.id == id_, releases.c.id < release.id, releases.c.retired_at.is_(None), _akin(release))
             .order_by(releases.c.id.desc())
             .limit(1),
-            suits=having(release),
+            suits=requires_release(release),
         )
         return rows[0] if rows else None
 
     async def find_successor(self, release: Release, last_id: int, id_: int) -> int | None:
         """Return the key that a withdrawn locality's place has now, if one and only one has its name at its point."""
         parameters = {"old": last_id, "id": id_, "new": release.id}
-        rows = await self.database.fetch(_SUCCESSORS, parameters, suits=having(release))
+        rows = await self.database.fetch(_SUCCESSORS, parameters, suits=requires_release(release))
         return int(rows[0].id) if len(rows) == 1 else None

@@ -7,7 +7,7 @@ from sqlalchemy import Row, text
 
 from localidades_api.domain.schemas import Release
 from localidades_api.storage.pool import Database
-from localidades_api.storage.replica_check import having
+from localidades_api.storage.replica_check import requires_release
 from localidades_api.storage.repository.positions import at_positions
 
 LineFormat = Literal["csv", "excel", "ndjson", "geojson"]
@@ -125,7 +125,7 @@ class RecordsRepository:
                 """
             ),
             {**parameters, "between": between},
-            suits=having(release),
+            suits=requires_release(release),
         )
         return rows[0].quantity, bytes(rows[0].lines)
 
@@ -134,7 +134,7 @@ class RecordsRepository:
         columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
         chosen, parameters = at_positions(release, places)
         statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"
-        return await self._database.fetch(text(statement), parameters, suits=having(release))
+        return await self._database.fetch(text(statement), parameters, suits=requires_release(release))
 
 
 def _escaped(sql: str) -> str:

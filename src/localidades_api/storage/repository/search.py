@@ -9,7 +9,7 @@ from localidades_api.domain.filters import KEYS_OF_A_STATE, municipalities_of
 from localidades_api.domain.schemas import Release
 from localidades_api.storage.models import WORDS_OF_NAME
 from localidades_api.storage.pool import Database
-from localidades_api.storage.replica_check import having
+from localidades_api.storage.replica_check import requires_release
 from localidades_api.storage.repository.conditions import (
     MAX_INDEXED_WORDS,
     WORDS_AS_READ,
@@ -18,15 +18,17 @@ from localidades_api.storage.repository.conditions import (
 )
 from localidades_api.storage.repository.sphere import EARTH_RADIUS, boxes_within, haversine
 
-_FINEST = 9  # decimals of a degree, a tenth of a millimetre; the square of much less is an error in Postgres, underflow
+_COORDINATE_DECIMALS = (
+    9  # decimals of a degree, a tenth of a millimetre; the square of much less is an error in Postgres, underflow
+)
 _ANGLE = haversine("latitud", "longitud")
 _FAR = 0.05  # radians, 320 km
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_LONGEST_SHORT = 4  # letters; such a word with a wrong one shares no trigrams to speak of with the right one
-_LONGEST_VARIED = 24  # letters; of longer words trigrams tell all
+_MAX_SHORT_WORD = 4  # letters; such a word with a wrong one shares no trigrams to speak of with the right one
+_MAX_VARIED_WORD = 24  # letters; of longer words trigrams tell all
 _MAX_MISTYPED = 6  # words, the longest, that are looked up for others like them
 _MAX_MISTYPED_LETTERS = 3  # words of one letter: most names have a word that may be meant
-_LIKE_WORDS = 20
+_MAX_LIKE_WORDS = 20
 
 # Homonyms of a municipio share their folded name, and two pairs of municipios of Oaxaca share theirs.
 _PLACE = f"""
@@ -88,7 +90,7 @@ _LIKE = text(
      CROSS JOIN LATERAL (SELECT word FROM words
                           WHERE word % typed.word OR word LIKE '%' || typed.word || '%'
                           ORDER BY similarity(word, typed.word) DESC, word
-                          LIMIT {_LIKE_WORDS}) AS near
+                          LIMIT {_MAX_LIKE_WORDS}) AS near
      UNION ALL
     SELECT typed.word, near.word
       FROM unnest(CAST(:typed AS text[]), CAST(:variants AS text[])) AS typed (word, variant)
@@ -135,7 +137,7 @@ NEAREST = text(
 )
 
 
-class Scope(NamedTuple):
+class SearchArea(NamedTuple):
     """Where to look: an estado, a municipio, or everywhere."""
 
     estado_id: int | None = None
@@ -148,7 +150,7 @@ class SearchRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def suggest(self, release: Release, folded: str, scope: Scope, limit: int) -> list[Row[Any]]:
+    async def suggest(self, release: Release, folded: str, scope: SearchArea, limit: int) -> list[Row[Any]]:
         """Return places whose name is, begins with or has these words, then such with words much like them.
 
         `folded` is what was typed, folded. Among equals the larger place comes first.
@@ -163,33 +165,35 @@ class SearchRepository:
             *await self._database.fetch(
                 _statement(_SUGGESTIONS, scope, others=bool(others)),
                 {**parameters, "beyond": folded + "{", **indexed, **others},  # `{` comes after `z`
-                suits=having(release),
+                suits=requires_release(release),
             )
         ]
         if len(found) < limit and (alike := await self._like(release, folded)):
             parameters |= {"limit": limit - len(found), "words": alike, "known": [place.id for place in found]}
-            found += await self._database.fetch(_statement(_NEAR_MISSES, scope), parameters, suits=having(release))
+            found += await self._database.fetch(
+                _statement(_NEAR_MISSES, scope), parameters, suits=requires_release(release)
+            )
         return found
 
     async def nearest(self, release: Release, lat: float, lon: float, limit: int) -> Sequence[Row[Any]]:
         """Return the places nearest to a point in degrees, with `distance` in metres."""
-        finest = {"lat": round(lat, _FINEST), "lon": round(lon, _FINEST)}
+        finest = {"lat": round(lat, _COORDINATE_DECIMALS), "lon": round(lon, _COORDINATE_DECIMALS)}
         parameters = {"release_id": release.id, "limit": limit, **finest}
-        return await self._database.fetch(NEAREST, parameters, suits=having(release))
+        return await self._database.fetch(NEAREST, parameters, suits=requires_release(release))
 
     async def _like(self, release: Release, folded: str) -> str | None:
         """Write a tsquery for names with words much like these; None where no word is like any."""
         longest = sorted(set(folded.split()), key=lambda word: (len(word), word), reverse=True)[:_MAX_MISTYPED]
         typed = [word for index, word in enumerate(longest) if len(word) > 1 or index < _MAX_MISTYPED_LETTERS]
-        variants = [(word, variant) for word in typed if len(word) <= _LONGEST_VARIED for variant in _vary(word)]
+        variants = [(word, variant) for word in typed if len(word) <= _MAX_VARIED_WORD for variant in _vary(word)]
         rows = await self._database.fetch(
             _LIKE,
             {
-                "long": [word for word in typed if len(word) > _LONGEST_SHORT],
+                "long": [word for word in typed if len(word) > _MAX_SHORT_WORD],
                 "typed": [word for word, _ in variants],
                 "variants": [variant for _, variant in variants],
             },
-            suits=having(release),
+            suits=requires_release(release),
         )
         alternatives = {word: [f"'{word}':*"] for word in typed}
         for row in rows:
@@ -209,7 +213,7 @@ def _vary(word: str) -> set[str]:
     } - {word, ""}
 
 
-def _statement(statement: str, scope: Scope, *, others: bool = False) -> Any:  # noqa: ANN401  # SQLAlchemy's TextClause is generic nowhere else
+def _statement(statement: str, scope: SearchArea, *, others: bool = False) -> Any:  # noqa: ANN401  # SQLAlchemy's TextClause is generic nowhere else
     words = WORDS_OF_NAME if scope.municipio_id is None else WORDS_AS_READ
     return text(
         statement.format(
@@ -222,7 +226,7 @@ def _statement(statement: str, scope: Scope, *, others: bool = False) -> Any:  #
     )
 
 
-def _bounds(scope: Scope) -> dict[str, int]:
+def _bounds(scope: SearchArea) -> dict[str, int]:
     """Return the lowest and the highest municipio that may be; of another estado's municipio, none."""
     ranges = []
     if scope.municipio_id is not None:

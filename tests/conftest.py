@@ -29,8 +29,8 @@ from localidades_api.middleware import build_middleware_stack
 from localidades_api.observability.progress import Silent
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
-from tests.catalogue import many, write_catalogue
-from tests.wire import serving
+from tests.support.catalogue import many, write_catalogue
+from tests.support.wire import serving
 
 ROOT = Path(__file__).parents[1]
 LOCALIDADES = "/api/census/localidades/"

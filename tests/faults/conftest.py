@@ -12,12 +12,12 @@ from alembic import command
 
 from localidades_api.embedded.binaries import find_binaries, make_reachable
 from localidades_api.embedded.data_directory import choose_account, make_cluster
-from tests.catalogue import Place, many, write_catalogue
 from tests.conftest import alembic_config, import_into, reachable_folder
 from tests.faults.servers import Installation, Server, running
 from tests.faults.trial import HEAD, POOL_SIZE, Report
 from tests.faults.truth import Truth
-from tests.wire import Live, serving
+from tests.support.catalogue import Place, many, write_catalogue
+from tests.support.wire import Live, serving
 
 OLDER, CURRENT, NEXT = "2020-01", "2021-01", "2022-01"
 _TABLE = pytest.StashKey[list[tuple[str, ...]]]()

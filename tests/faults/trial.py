@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.faults.load import Load, Question, load
 from tests.faults.servers import Server
-from tests.wire import Live
+from tests.support.wire import Live
 
 POOL_SIZE = 6
 RECOVERED_WITHIN = 5.0  # seconds: what the service promises

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from json import dumps
 from typing import Any
 
-from tests.catalogue import Place
+from tests.support.catalogue import Place
 
 PAGE_SIZE = 50
 

@@ -1,0 +1,1 @@
+"""What is shipped around the service: manifests, proxies, documentation, packages."""

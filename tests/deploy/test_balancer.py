@@ -1,0 +1,232 @@
+"""The balancer's own configuration, in a real HAProxy before real processes of the service."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+
+from tests.conftest import LOCALIDADES, in_thread, needed
+from tests.support.wire import ROOT, Live, ask, serving
+
+CONFIGURATION = ROOT / "deploy" / "haproxy.cfg"
+PATIENCE = 30.0
+
+
+@dataclass(frozen=True)
+class Balancer:
+    """An HAProxy that runs."""
+
+    base: str
+    operations: str
+
+    def figure(self, name: str, proxy: str, server: str = "", code: str = "") -> float:
+        """Return one of HAProxy's own figures."""
+        labels = {"proxy": proxy} | ({"server": server} if server else {}) | ({"code": code} if code else {})
+        sample = name + "{" + ",".join(f'{key}="{value}"' for key, value in labels.items()) + "}"
+        lines = ask(self.operations, "/metrics").body.decode().splitlines()
+        return next(float(line.removeprefix(sample)) for line in lines if line.startswith(sample))
+
+    def answered(self, proxy: str, server: str) -> float:
+        """Return how many requests a server has answered well."""
+        return self.figure("haproxy_server_http_responses_total", proxy, server, "2xx")
+
+    def await_servers(self, proxy: str, count: int) -> None:
+        """Wait until as many servers of a backend pass their checks."""
+        deadline = time.monotonic() + PATIENCE
+        while self.figure("haproxy_backend_active_servers", proxy) != count:
+            assert time.monotonic() < deadline, f"{proxy} has not come to {count} servers"
+            time.sleep(0.05)
+
+
+@contextmanager
+def balancing(*bases: str) -> Iterator[Balancer]:
+    """Run HAProxy with the configuration of deploy/ before two servers."""
+    haproxy = needed(shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin"), "install haproxy")
+    with ExitStack() as stack:
+        # It takes over sockets that listen already: no port is lost to somebody else.
+        public, operations = (stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2))
+        variables = {"LISTEN": f"fd@{public.fileno()}", "LISTEN_OPERATIONS": f"fd@{operations.fileno()}"}
+        for number, base in enumerate(bases, start=1):
+            address = urlsplit(base)
+            variables |= {f"API_{number}": address.netloc, f"API_{number}_PROBES": str(address.port)}
+        process = subprocess.Popen(
+            [haproxy, "-db", "-f", str(CONFIGURATION)],
+            env=os.environ | variables,
+            pass_fds=[public.fileno(), operations.fileno()],
+            stdout=subprocess.DEVNULL,
+        )
+        stack.callback(process.wait)
+        stack.callback(process.terminate)
+        ports = (one.getsockname()[1] for one in (public, operations))
+        balancer = Balancer(*(f"http://127.0.0.1:{port}" for port in ports))
+        balancer.await_servers("held", 2)
+        yield balancer
+
+
+@pytest.fixture
+def services(seeded_database: str) -> Iterator[tuple[Live, Live]]:
+    """Lend two processes of the service that hold the first page."""
+    with serving(seeded_database) as one, serving(seeded_database) as other:
+        for live in (one, other):
+            assert ask(live.base, LOCALIDADES).status == 200
+        yield one, other
+
+
+def test_balancer_spreads_requests_over_both_processes(services: tuple[Live, Live]) -> None:
+    with balancing(*(live.base for live in services)) as balancer:
+        answers = [ask(balancer.base, LOCALIDADES) for _ in range(40)]
+        assert {answer.status for answer in answers} == {200}
+        assert {answer.body for answer in answers} == {ask(services[0].base, LOCALIDADES).body}
+        assert all(not answer.all("server") for answer in answers)
+        assert balancer.answered("ready", "api-1") + balancer.answered("ready", "api-2") == 40
+        assert min(balancer.answered("ready", server) for server in ("api-1", "api-2")) >= 10
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+def test_balancer_process_ends_no_request_fails(services: tuple[Live, Live], ending: signal.Signals) -> None:
+    with balancing(*(live.base for live in services)) as balancer:
+        statuses: list[int] = []
+        over = threading.Event()
+
+        def read() -> None:
+            while not over.wait(0.005) and len(statuses) < 20_000:
+                statuses.append(ask(balancer.base, LOCALIDADES).status)
+
+        readers = [threading.Thread(target=read) for _ in range(4)]
+        for reader in readers:
+            reader.start()
+        try:
+            await_more(statuses, 100)
+            services[0].process.send_signal(ending)
+            balancer.await_servers("ready", 1)
+            await_more(statuses, 100)
+        finally:
+            over.set()
+            for reader in readers:
+                reader.join()
+        assert len(statuses) >= 200
+        assert set(statuses) == {200}
+
+
+def await_more(statuses: list[int], count: int) -> None:
+    goal, deadline = len(statuses) + count, time.monotonic() + PATIENCE
+    while len(statuses) < goal:
+        assert time.monotonic() < deadline, "requests hang"
+        time.sleep(0.01)
+
+
+def test_balancer_without_database_serves_pages_that_are_held(
+    server: str, seeded_database: str, services: tuple[Live, Live]
+) -> None:
+    with balancing(*(live.base for live in services)) as balancer:
+        page = ask(balancer.base, LOCALIDADES).body
+        close(server, seeded_database)
+        balancer.await_servers("ready", 0)
+        answers = [ask(balancer.base, LOCALIDADES) for _ in range(20)]
+        assert {(answer.status, answer.body) for answer in answers} == {(200, page)}
+        assert sum(balancer.answered("held", server) for server in ("api-1", "api-2")) == 20
+        refused = ask(balancer.base, f"{LOCALIDADES}?search=tepatitlan")
+        assert refused.status == 503
+        assert refused.one("retry-after") == "5"
+        assert refused.one("content-type") == "application/problem+json"
+        assert ask(balancer.operations, "/livez").status == 200
+        open_again(server, seeded_database)
+        balancer.await_servers("ready", 2)
+        assert ask(balancer.base, f"{LOCALIDADES}?search=tepatitlan").status == 200
+
+
+def close(server: str, url: str) -> None:
+    """Take the database away: nobody gets in, and who is in is thrown out."""
+    _administer(
+        server,
+        url,
+        "ALTER DATABASE {} ALLOW_CONNECTIONS false",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'",
+    )
+
+
+def open_again(server: str, url: str) -> None:
+    """Give the database back."""
+    _administer(server, url, "ALTER DATABASE {} ALLOW_CONNECTIONS true")
+
+
+def _administer(server: str, url: str, *statements: str) -> None:
+    name = url.partition("@/")[2].partition("?")[0]
+
+    async def run() -> None:
+        connection = await asyncpg.connect(server)
+        try:
+            for statement in statements:
+                await connection.execute(statement.format(name))
+        finally:
+            await connection.close()
+
+    in_thread(lambda: asyncio.run(run()))
+
+
+def test_balancer_without_any_process_answers_with_a_problem(services: tuple[Live, Live]) -> None:
+    with balancing(*(live.base for live in services)) as balancer:
+        for live in services:
+            live.process.kill()
+        balancer.await_servers("held", 0)
+        answer = ask(balancer.base, LOCALIDADES)
+        assert answer.status == 503
+        assert answer.one("content-type") == "application/problem+json"
+        assert answer.one("retry-after") == "5"
+        assert (answer.one("allow"), answer.one("vary")) == ("GET", "Accept")
+        assert json.loads(answer.body)["status"] == 503
+        assert ask(balancer.operations, "/livez").status == 503
+
+
+@contextmanager
+def origin(respond: Callable[[BaseHTTPRequestHandler], bytes]) -> Iterator[str]:
+    """Run a server of the test's own, to see what arrives there."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = b"" if self.path in {"/livez", "/readyz"} else respond(self)
+            with suppress(ConnectionError):  # a check hangs up once it knows the status
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_balancer_passes_on_what_it_knows_itself_and_nothing_that_a_client_made_up() -> None:
+    with (
+        origin(lambda request: json.dumps(request.headers.items()).encode()) as base,
+        balancing(base, base) as balancer,
+    ):
+        made_up = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Prefix", "Forwarded")
+        answer = ask(balancer.base, "/", *((name, "for=192.0.2.1") for name in made_up))
+        assert not answer.all("server")
+        arrived = [(name.lower(), value) for name, value in json.loads(answer.body)]
+        assert sorted(item for item in arrived if "forwarded" in item[0]) == [
+            ("x-forwarded-for", "127.0.0.1"),
+            ("x-forwarded-proto", "http"),
+        ]

@@ -1,0 +1,317 @@
+"""The files of deploy/: what their own tools say of them, and that they agree with the service and with each other."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
+from ruamel.yaml import YAML
+
+from localidades_api import __version__
+from localidades_api.settings import PREFIX, Settings
+from tests.conftest import needed
+from tests.support.wire import ROOT, ask
+
+DEPLOY = ROOT / "deploy"
+KUBERNETES = DEPLOY / "kubernetes"
+ALERTS = DEPLOY / "prometheus" / "alerts.yml"
+DASHBOARD = DEPLOY / "grafana" / "localidades-api.json"
+_METRIC = re.compile(r"\blocalidades_(?!reader\b|importer\b)[a-z_]+[a-z]")  # two are roles of the database
+
+
+def files() -> list[Path]:
+    return sorted(path for path in DEPLOY.rglob("*") if path.is_file())
+
+
+def documents(path: Path) -> list[Any]:
+    return [one for one in YAML(typ="safe", pure=True).load_all(path) if one is not None]
+
+
+def document(path: Path) -> Any:  # noqa: ANN401  # what a file holds
+    (only,) = documents(path)
+    return only
+
+
+def tool(name: str, *arguments: str, env: Mapping[str, str] | None = None) -> str:
+    """Run one of the tools that these files are for; what it complains of fails the test."""
+    command = needed(shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin"), f"install {name}")
+    ended = subprocess.run(
+        [command, *arguments],
+        cwd=DEPLOY,
+        env=os.environ | (env or {}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout + ended.stderr
+
+
+# -- What all of them have in common
+
+
+def test_deployment_names_settings_that_there_are_and_no_other() -> None:
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    for path in files():
+        named = set(re.findall(rf"\b{PREFIX}[A-Z_]+[A-Z]", path.read_text(encoding="utf-8")))
+        assert named - {f"{PREFIX}API"} <= known, path
+
+
+def served(base: str) -> set[str]:
+    """Return the names of the service's own metrics."""
+    names = re.findall(r"^# TYPE (localidades_\S+)", ask(base, "/metrics").body.decode(), re.MULTILINE)
+    return {name for name in names if not name.endswith("_created")}
+
+
+def test_deployment_names_metrics_that_there_are(live_server: str) -> None:
+    known = served(live_server)
+    for path in files():
+        named = {re.sub("_(bucket|count|sum)$", "", name) for name in _METRIC.findall(path.read_text("utf-8"))}
+        assert named <= known, path
+
+
+# -- Compose and HAProxy
+
+
+def test_configuration_of_the_balancer_is_valid_without_a_warning() -> None:
+    addresses = {"API_1": "127.0.0.1:1", "API_2": "127.0.0.1:2"}
+    assert "valid" in tool("haproxy", "-c", "-dW", "-f", "haproxy.cfg", env=addresses)
+
+
+def compose() -> Any:  # noqa: ANN401  # as above
+    return document(DEPLOY / "compose.ha.yml")
+
+
+def test_containers_can_do_no_more_than_they_must() -> None:
+    for name, service in compose()["services"].items():
+        assert service["read_only"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert {"cpus", "memory", "pids"} <= set(service["deploy"]["resources"]["limits"]), name
+        assert service.get("user") or service["image"] == "localidades-api", name  # whose Dockerfile names its user
+        assert service.get("healthcheck") or service["restart"] == "no", name
+        ports = service.get("ports", [])
+        assert bool(ports) == (name == "balancer"), name
+        assert all(port.startswith("127.0.0.1:") for port in ports), name
+
+
+def test_containers_take_their_passwords_from_outside() -> None:
+    for name, service in compose()["services"].items():
+        for variable, value in service.get("environment", {}).items():
+            if "PASSWORD" in variable:
+                assert re.fullmatch(r"\$\{[A-Z_]+:-[a-z]+\}", value), (name, variable)
+            if variable == "DATABASE_URL":
+                assert re.match(
+                    r"postgresql://[a-z_]+:\$\{[A-Z_]+_PASSWORD:-[a-z]+\}@primary:5432,standby:5432/", value
+                )
+
+
+def test_containers_mount_files_that_there_are() -> None:
+    mounted = [volume for service in compose()["services"].values() for volume in service.get("volumes", [])]
+    scripts = [DEPLOY / volume.split(":")[0] for volume in mounted if volume.startswith("./")]
+    assert len(scripts) == 3
+    for path in scripts:
+        assert path.is_file()
+        assert os.access(path, os.X_OK) == (path.suffix == ".sh"), path
+
+
+def test_balancer_and_processes_of_compose_agree() -> None:
+    services = compose()["services"]
+    preset = dict(re.findall(r"^ +presetenv (\S+) (\S+)", (DEPLOY / "haproxy.cfg").read_text("utf-8"), re.MULTILINE))
+    for number in (1, 2):
+        api = services[f"api-{number}"]
+        assert preset[f"API_{number}"] == f"api-{number}:8000"
+        assert preset[f"API_{number}_PROBES"] == api["environment"]["LOCALIDADES_MANAGEMENT_PORT"]
+        trusted = api["environment"]["LOCALIDADES_TRUSTED_PROXIES"]
+        assert trusted == services["balancer"]["networks"]["clients"]["ipv4_address"]
+        assert int(api["stop_grace_period"][:-1]) > int(api["environment"]["LOCALIDADES_SHUTDOWN_TIMEOUT"])
+    assert services["balancer"]["ports"] == [f"127.0.0.1:8000{preset['LISTEN']}"]
+
+
+# -- Kubernetes
+
+
+def manifests() -> dict[tuple[str, str], Any]:
+    """Return what the two kustomizations hold, by kind and name."""
+    found = {}
+    for folder in (KUBERNETES, KUBERNETES / "jobs"):
+        for resource in document(folder / "kustomization.yaml")["resources"]:
+            for one in documents(folder / resource):
+                found[one["kind"], one["metadata"]["name"]] = one
+    return found
+
+
+def pods() -> Iterator[tuple[str, Any]]:
+    """Go through the templates of pods."""
+    for (_, name), one in manifests().items():
+        spec = one["spec"].get("jobTemplate", one).get("spec", {})
+        if "template" in spec:
+            yield name, spec["template"]
+
+
+def test_kustomizations_leave_nothing_out_but_the_example_of_secrets() -> None:
+    listed = {
+        (folder / resource)
+        for folder in (KUBERNETES, KUBERNETES / "jobs")
+        for resource in ["kustomization.yaml", *document(folder / "kustomization.yaml")["resources"]]
+    }
+    assert set(KUBERNETES.rglob("*")) - {KUBERNETES / "jobs"} - listed == {KUBERNETES / "secrets.example.yaml"}
+    for folder in (KUBERNETES, KUBERNETES / "jobs"):
+        (image,) = document(folder / "kustomization.yaml")["images"]
+        assert (image["name"], image["newTag"]) == ("localidades-api", __version__)
+
+
+def test_pods_can_do_no_more_than_they_must() -> None:
+    assert {name for name, _ in pods()} == {"localidades-api", "localidades-migrate", "localidades-import"}
+    for name, template in pods():
+        spec = template["spec"]
+        assert not spec["automountServiceAccountToken"], name
+        # A Service's name becomes variables LOCALIDADES_API_…, which the settings refuse.
+        assert not spec["enableServiceLinks"], name
+        assert spec["securityContext"]["runAsNonRoot"], name
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        (container,) = spec["containers"]
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }, name
+        assert "memory" in container["resources"]["limits"], name
+        assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/tmp"], name  # noqa: S108  # the pod's
+
+
+def test_selectors_find_the_pods() -> None:
+    found = manifests()
+    deployment = found["Deployment", "localidades-api"]["spec"]
+    labels = deployment["template"]["metadata"]["labels"]
+    selectors = [
+        deployment["selector"]["matchLabels"],
+        found["Service", "localidades-api"]["spec"]["selector"],
+        found["PodDisruptionBudget", "localidades-api"]["spec"]["selector"]["matchLabels"],
+        found["NetworkPolicy", "localidades-api"]["spec"]["podSelector"]["matchLabels"],
+        document(DEPLOY / "prometheus" / "pod-monitor.yaml")["spec"]["selector"]["matchLabels"],
+    ]
+    assert all(selector == labels for selector in selectors)
+    jobs = found["NetworkPolicy", "localidades-jobs"]["spec"]["podSelector"]["matchLabels"]
+    assert jobs != labels
+    others = [template["metadata"]["labels"] for name, template in pods() if name != "localidades-api"]
+    assert others == [jobs, jobs]
+
+
+def test_pod_has_the_time_to_drain() -> None:
+    spec = manifests()["Deployment", "localidades-api"]["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    given = {one["name"]: one.get("value") for one in container["env"]}
+    pause = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert spec["terminationGracePeriodSeconds"] > pause + int(given["LOCALIDADES_SHUTDOWN_TIMEOUT"])
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {"http": 8000, "operations": int(given["LOCALIDADES_MANAGEMENT_PORT"])}
+
+
+def test_secrets_are_an_example_without_values() -> None:
+    secrets = {one["metadata"]["name"]: one["stringData"] for one in documents(KUBERNETES / "secrets.example.yaml")}
+    assert secrets == {name: {"DATABASE_URL": ""} for name in ("localidades-reader", "localidades-importer")}
+    for name, template in pods():
+        (container,) = template["spec"]["containers"]
+        wanted = {one["valueFrom"]["secretKeyRef"]["name"] for one in container["env"] if "valueFrom" in one}
+        assert wanted == {"localidades-reader" if name == "localidades-api" else "localidades-importer"}, name
+
+
+# -- Prometheus and Grafana
+
+
+def alerts() -> dict[str, Any]:
+    return {rule["alert"]: rule for group in document(ALERTS)["groups"] for rule in group["rules"]}
+
+
+def test_alerts_speak_of_faults_and_of_nothing_else() -> None:
+    tool("promtool", "check", "config", "prometheus/prometheus.yml")
+    tool("promtool", "check", "rules", "--lint=all", "--lint-fatal", "prometheus/alerts.yml")
+    tool("promtool", "test", "rules", "prometheus/alerts.test.yml")
+
+
+def test_every_alert_is_tried_silent_and_speaking() -> None:
+    tried = document(DEPLOY / "prometheus" / "alerts.test.yml")["tests"]
+    healthy, *faulty = [test["alert_rule_test"] for test in tried]
+    assert {one["alertname"] for one in healthy if "exp_alerts" not in one} == set(alerts())
+    assert {one["alertname"] for tests in faulty for one in tests if "exp_alerts" in one} == set(alerts())
+
+
+def test_every_alert_has_its_section_and_no_other_has() -> None:
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    described = re.findall(r"^#+ `(Localidades\w+)`$", text, re.MULTILINE)
+    assert sorted(described) == sorted(alerts())
+    for name, rule in alerts().items():
+        assert rule["annotations"]["runbook"] == f"docs/operations.md#{name.lower()}"
+        assert rule["labels"]["severity"] in {"warning", "critical"}
+
+
+def dashboard() -> Any:  # noqa: ANN401  # as above
+    return json.loads(DASHBOARD.read_text(encoding="utf-8"))
+
+
+def test_dashboard_holds_nothing_that_grafana_does_not_know() -> None:
+    register_default_plugins()
+    written = dashboard()
+    understood = json.loads(JSONEncoder(sort_keys=True).encode(Dashboard.from_json(written)))
+    assert list(lost(written, understood)) == []
+
+
+def lost(written: Any, understood: Any, path: str = "") -> Iterator[str]:  # noqa: ANN401  # JSON
+    """Go through what Grafana's own types did not take over."""
+    if isinstance(written, dict) and isinstance(understood, dict):
+        for key, value in written.items():
+            yield from lost(value, understood.get(key, "missing"), f"{path}.{key}")
+    elif isinstance(written, list) and isinstance(understood, list) and len(written) == len(understood):
+        for number, (one, other) in enumerate(zip(written, understood, strict=True)):
+            yield from lost(one, other, f"{path}[{number}]")
+    elif written != understood:
+        yield f"{path}: {written!r}, not {understood!r}"
+
+
+def expressions() -> list[str]:
+    """Return the queries of the dashboard, its variables filled in."""
+    asked = [target["expr"] for panel in dashboard()["panels"] for target in panel["targets"]]
+    asked += [one["expr"] for one in dashboard()["annotations"]["list"]]
+    return [one.replace("$__rate_interval", "1m").replace("$instance", ".*") for one in asked]
+
+
+def test_dashboard_asks_what_prometheus_understands(tmp_path: Path) -> None:
+    assert not any("$" in one for one in expressions())
+    rules = [{"record": f"panel:{number}", "expr": one} for number, one in enumerate(expressions())]
+    path = tmp_path / "rules.yml"
+    path.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))  # JSON is YAML
+    tool("promtool", "check", "rules", str(path))
+
+
+def test_dashboard_shows_every_metric_of_the_service(live_server: str) -> None:
+    shown = {re.sub("_(bucket|count|sum)$", "", name) for one in expressions() for name in _METRIC.findall(one)}
+    assert shown == served(live_server)
+
+
+def test_panels_of_the_dashboard_have_a_place_of_their_own() -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in dashboard()["panels"]:
+        place = panel["gridPos"]
+        area = {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
+        assert max(x for x, _ in area) < 24
+        assert not area & taken, panel["title"]
+        taken |= area
+        assert panel["datasource"]["uid"] == "${datasource}"
+
+
+def test_one_name_joins_what_is_scraped_to_alerts_and_dashboard() -> None:
+    scraped = {one["job_name"] for one in document(DEPLOY / "prometheus" / "prometheus.yml")["scrape_configs"]}
+    relabelled = document(DEPLOY / "prometheus" / "pod-monitor.yaml")["spec"]["podMetricsEndpoints"][0]["relabelings"]
+    assert "localidades-api" in scraped
+    assert relabelled == [{"targetLabel": "job", "replacement": "localidades-api"}]
+    jobs = set(re.findall(r'job="([^"]*)"', ALERTS.read_text("utf-8") + "\n".join(expressions())))
+    assert jobs == {"localidades-api"}

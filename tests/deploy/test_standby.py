@@ -1,0 +1,214 @@
+"""The scripts of deploy/postgres, on real servers: they make the primary and the standby of compose."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import asyncpg
+import pytest
+
+from localidades_api.embedded import find_binaries
+from localidades_api.embedded.binaries import Account, clean_environment, make_reachable
+from localidades_api.embedded.data_directory import choose_account
+from tests.conftest import LOCALIDADES, needed, reachable_folder
+from tests.support.wire import ROOT, ask, environment, run, serving
+
+SCRIPTS = ROOT / "deploy" / "postgres"
+PATIENCE = 30.0
+READER, IMPORTER = "localidades_reader", "localidades_importer"
+PASSWORDS = {name: f"it's the {name}'s $1" for name in (READER, IMPORTER, "replicator")}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A folder, Postgres's programs, and the user who may run them."""
+
+    folder: Path
+    binaries: Path
+    account: Account | None
+
+    def start(self, *command: str, **variables: str) -> "subprocess.Popen[bytes]":
+        """Start a program or a script, as a container does."""
+        path = f"{self.binaries}:{os.environ['PATH']}"
+        return subprocess.Popen(
+            [shutil.which(command[0], path=path) or command[0], *command[1:]],
+            cwd="/",
+            env=clean_environment() | {"PATH": path} | variables,
+            user=self.account and self.account.uid,
+            group=self.account and self.account.gid,
+            extra_groups=[] if self.account else None,
+        )
+
+    def run(self, *command: str, **variables: str) -> int:
+        """Run it to its end."""
+        return self.start(*command, **variables).wait(60)
+
+    @contextmanager
+    def running(self, port: int, *command: str, **variables: str) -> Iterator[None]:
+        """Run a server until it answers, and end it afterwards."""
+        options = ("-k", str(self.folder), "-p", str(port), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
+        server = self.start(*command, *options, **variables)
+        try:
+            await_that(lambda: self.run("pg_isready", "--quiet", "--host=127.0.0.1", f"--port={port}") == 0)
+            yield
+        finally:
+            server.terminate()
+            server.wait(60)
+
+
+def await_that(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    """Lend a folder that belongs to the servers' user."""
+    chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
+    with reachable_folder() as folder:
+        account = choose_account(folder)
+        binaries = make_reachable(find_binaries(Path(chosen) if chosen else None), folder, account)
+        needed(binaries / "pg_basebackup", "install Postgres with its client programs")
+        needed(binaries / "psql", "install Postgres with its client programs")
+        for script in SCRIPTS.iterdir():
+            shutil.copy(script, folder)  # the clone may be closed to the servers' user
+        if account is not None:
+            os.chown(folder, *account)
+        yield Machine(folder, binaries, account)
+
+
+@contextmanager
+def primary(machine: Machine, port: int) -> Iterator[None]:
+    """Run a primary that the script has set up, as the image's own entrypoint does."""
+    data = str(machine.folder / "primary")
+    locale = ("--encoding=UTF8", "--locale=C.UTF-8")
+    user = ("--username=localidades", "--auth-local=trust", "--auth-host=scram-sha-256")
+    assert machine.run("initdb", *user, *locale, "--no-instructions", "--pgdata", data) == 0
+    with machine.running(port, "postgres", "-D", data):
+        at = {"PGHOST": str(machine.folder), "PGPORT": str(port)}
+        assert machine.run("createdb", "--username=localidades", "localidades", **at) == 0
+        container = {"PGDATA": data, "POSTGRES_USER": "localidades", "POSTGRES_DB": "localidades"}
+        passwords = {f"{name.split('_')[-1].upper()}_PASSWORD": password for name, password in PASSWORDS.items()}
+        assert machine.run(str(machine.folder / "primary.sh"), **at, **container, **passwords) == 0
+        assert machine.run("pg_ctl", "reload", "--silent", "-D", data) == 0
+        yield
+
+
+async def fetch(port: int, statement: str, role: str = READER, password: str | None = None) -> object:
+    """Run a statement over TCP, with the role's password unless another is given."""
+    known = quote(password or PASSWORDS[role])
+    connection = await asyncpg.connect(f"postgresql://{role}:{known}@127.0.0.1:{port}/localidades", ssl=False)
+    try:
+        return await connection.fetchval(statement)
+    finally:
+        await connection.close()
+
+
+async def await_value(port: int, statement: str, value: object, role: str = READER) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while (found := await fetch(port, statement, role)) != value:
+        assert time.monotonic() < deadline, found
+
+
+def administer(machine: Machine, port: int, statement: str) -> None:
+    at = {"PGHOST": str(machine.folder), "PGPORT": str(port)}
+    command = ("psql", "--quiet", "--username=localidades", "--dbname=localidades", "--command", statement)
+    assert machine.run(*command, **at) == 0
+
+
+def settings_of_standby(machine: Machine, port: int) -> dict[str, str]:
+    data = str(machine.folder / "18" / "docker")  # the folder above is the script's to make
+    return {
+        "PGDATA": data,
+        "PGHOST": "127.0.0.1",
+        "PGPORT": str(port),
+        "PGUSER": "replicator",
+        "PGPASSWORD": PASSWORDS["replicator"],
+    }
+
+
+async def test_standby_copies_the_primary_follows_it_and_can_take_its_place(machine: Machine) -> None:
+    port, standby_port = free_port(), free_port()
+    settings = settings_of_standby(machine, port)
+    script = (str(machine.folder / "standby.sh"), "-c", "hot_standby_feedback=on")
+    half_a_copy = machine.folder / "18" / "docker.partial"
+    half_a_copy.mkdir(parents=True)
+    (half_a_copy / "PG_VERSION").write_text("an interrupted start left this")
+    if machine.account is not None:
+        for path in (half_a_copy.parent, half_a_copy):
+            os.chown(path, *machine.account)
+    with primary(machine, port):
+        administer(machine, port, f"CREATE TABLE told AS SELECT 1 AS value; GRANT SELECT ON told TO {READER}")
+        with machine.running(standby_port, *script, **settings):
+            assert not half_a_copy.exists()
+            await await_value(standby_port, "SELECT max(value) FROM told", 1)
+            administer(machine, port, "INSERT INTO told VALUES (2)")
+            await await_value(standby_port, "SELECT max(value) FROM told", 2)
+            assert await fetch(standby_port, "SELECT pg_is_in_recovery()") is True
+            slots = "SELECT string_agg(slot_name || ' ' || active, ',') FROM pg_replication_slots"
+            await await_value(port, slots, "standby true")
+        administer(machine, port, "INSERT INTO told VALUES (3)")  # while the standby is away
+        with machine.running(standby_port, *script, **settings):
+            await await_value(standby_port, "SELECT max(value) FROM told", 3)
+            assert machine.run("pg_ctl", "promote", "--silent", "-D", settings["PGDATA"]) == 0
+            await await_value(standby_port, "SELECT pg_is_in_recovery()", value=False)
+
+
+def set_up(owner: str, importer: str, catalogue: Path) -> None:
+    """Do what compose does, in its order."""
+    granted = run("roles", env=environment(owner))
+    assert granted.returncode == 0, granted.stderr
+    command = (sys.executable, "-m", "alembic", "upgrade", "head")
+    subprocess.run(command, cwd=ROOT, env=environment(importer, LOCALIDADES_SEED=str(catalogue)), check=True)
+
+
+async def test_service_reads_from_the_standby_and_goes_on_without_the_primary(
+    machine: Machine, small_catalogue: Path
+) -> None:
+    port, standby_port = free_port(), free_port()
+    owner = f"postgresql://localidades@/localidades?host={machine.folder}&port={port}"
+    importer = f"postgresql://{IMPORTER}:{quote(PASSWORDS[IMPORTER])}@127.0.0.1:{port}/localidades"
+    hosts = f"127.0.0.1:{port},127.0.0.1:{standby_port}"
+    reader = f"postgresql://{READER}:{quote(PASSWORDS[READER])}@{hosts}/localidades?target_session_attrs=prefer-standby"
+    script = str(machine.folder / "standby.sh")
+    with ExitStack() as primaries:
+        primaries.enter_context(primary(machine, port))
+        set_up(owner, importer, small_catalogue)
+        with machine.running(standby_port, script, **settings_of_standby(machine, port)), serving(reader) as live:
+            assert ask(live.base, f"{LOCALIDADES}?search=ninguno").status == 200
+            connected = "SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'localidades-api'"
+            assert await fetch(standby_port, connected) is True
+            await await_value(port, connected, value=False)
+            primaries.close()
+            assert ask(live.base, f"{LOCALIDADES}?search=aguascalientes").status == 200
+            assert ask(live.base, "/readyz").status == 200
+
+
+async def test_primary_lets_in_who_has_a_password_and_nobody_else(machine: Machine) -> None:
+    port = free_port()
+    with primary(machine, port):
+        for role in PASSWORDS:
+            assert await fetch(port, "SELECT current_user", role) == role
+        rights = "SELECT string_agg(rolname, ',') FROM pg_roles WHERE rolreplication AND NOT rolsuper"
+        assert await fetch(port, rights) == "replicator"
+        with pytest.raises(asyncpg.InvalidPasswordError):
+            await fetch(port, "SELECT 1", password="another")  # noqa: S106  # a wrong one
+        wrong = settings_of_standby(machine, port) | {"PGPASSWORD": "another"}
+        assert machine.run(str(machine.folder / "standby.sh"), **wrong) != 0
+        assert "docker" not in os.listdir(machine.folder / "18")  # noqa: PTH208  # a look that does not wait

@@ -1,0 +1,1 @@
+"""The application, called through ASGI, on a Postgres."""

@@ -1,0 +1,572 @@
+"""Releases: which there are, and what changed from one to another, so that whoever keeps a copy can follow."""
+
+import asyncio
+import gc
+import hashlib
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic_core import from_json
+
+from tests.conftest import client_of, import_into, new_database, recorded_statements, running_app
+from tests.support.catalogue import Place, many, write_catalogue
+from tests.support.database import connected
+from tests.support.records import Record, record_of
+
+RELEASES = "/api/census/releases/"
+KINDS = ("added", "removed", "renamed", "relocated", "updated")
+FIGURES = ("ambito", "altitud", "carta", "poblacion", "poblacion_masculina", "poblacion_femenina", "viviendas")
+COLUMNS = [
+    "id", "municipio_id", "clave", "nombre", "latitud", "longitud", *FIGURES, "cvegeo"]  # fmt: skip
+
+OLD = many(132)
+NEW = [
+    *(replace(place, nombre=f"{place.nombre} nuevo") for place in OLD[:3]),
+    *(replace(place, latitud="19.5") for place in OLD[3:6]),
+    *(replace(place, longitud="-") for place in OLD[6:8]),
+    *(replace(place, poblacion="77") for place in OLD[8:11]),
+    replace(OLD[11], nombre="<b>Otro</b>", latitud="-", longitud="-", altitud="3", carta="X", ambito="U"),
+    *OLD[17:],
+    *(Place(f"31001{number:04d}", f"Nueva {number}", nom_ent="Yucatán") for number in range(1, 61)),
+]
+SOURCES = {"2019-01": OLD, "2020-01": NEW}
+
+
+async def execute(url: str, statement: str) -> None:
+    async with connected(url) as connection:
+        await connection.execute(statement)
+
+
+def changes_of(old: list[Place], new: list[Place]) -> list[Record]:
+    """Return what the list of changes must be, by comparing every record with every column."""
+    before = {record["id"]: record for record in map(record_of, old)}
+    after = {record["id"]: record for record in map(record_of, new)}
+    found = []
+    for id_ in before.keys() | after.keys():
+        one, other = before.get(id_), after.get(id_)
+        if one is None or other is None:
+            kinds = ["added" if one is None else "removed"]
+        else:
+            columns = {"renamed": ("nombre",), "relocated": ("latitud", "longitud"), "updated": FIGURES}
+            kinds = [kind for kind, names in columns.items() if any(one[name] != other[name] for name in names)]
+        found += [{"change": kind, "id": id_, "before": one, "after": other} for kind in kinds]
+    return sorted(found, key=lambda change: (KINDS.index(change["change"]), change["id"]))
+
+
+@pytest.fixture(scope="module")
+async def template(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    """Lend a database that holds both releases, to be copied."""
+    folder = tmp_path_factory.mktemp("changes")
+    with new_database(server, migrated) as url:
+        for name, places in SOURCES.items():
+            await import_into(url, write_catalogue(folder / f"catun_localidad_{name}.csv", places))
+        yield url
+
+
+@pytest.fixture(scope="module")
+def both(server: str, template: str) -> Iterator[str]:
+    """Lend a database that holds both releases."""
+    with new_database(server, template) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+async def client(both: str) -> AsyncIterator[httpx.AsyncClient]:
+    """Lend a client of a service on it."""
+    async with running_app(both) as app, client_of(app) as client:
+        yield client
+
+
+async def get(client: httpx.AsyncClient, target: str, status: int = 200) -> Any:  # noqa: ANN401  # JSON
+    answer = await client.get(RELEASES + target)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def walk(client: httpx.AsyncClient, target: str) -> list[Record]:
+    """Return every record of a list, by following its links."""
+    at: str | None = RELEASES + target
+    walked: list[Record] = []
+    sizes = []
+    while at is not None:
+        answer = await client.get(at)
+        content = answer.json()
+        walked += content["results"]
+        sizes.append(len(content["results"]))
+        found = re.search(r'<([^<>]*)>; rel="next"', answer.headers["link"])
+        at = found[1] if found else None
+    assert len(walked) == content["quantity"]
+    assert len(sizes) == max(content["total_pages"], 1)
+    assert all(size == sizes[0] for size in sizes[:-1])
+    return walked
+
+
+async def read_ndjson(client: httpx.AsyncClient, target: str) -> list[Record]:
+    answer = await client.get(target)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    lines = [from_json(line) for line in answer.content.split(b"\n")[:-1]]
+    assert answer.headers["catalogue-records"] == str(len(lines))
+    return lines
+
+
+# -- The list of releases
+
+
+async def test_releases_are_listed_oldest_first_with_counts_and_digest(
+    client: httpx.AsyncClient, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    content = await get(client, "")
+    assert list(content) == ["quantity", "total_pages", "results"]
+    assert (content["quantity"], content["total_pages"]) == (2, 1)
+    for one, (name, places) in zip(content["results"], SOURCES.items(), strict=True):
+        file = write_catalogue(tmp_path_factory.mktemp("again") / f"catun_localidad_{name}.csv", places)
+        assert one == {
+            "release": name,
+            "current": name == "2020-01",
+            "published_at": one["published_at"],
+            "source": file.name,
+            "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+            "totals": {
+                "estados": len({place.cvegeo[:2] for place in places}),
+                "municipios": len({place.cvegeo[:5] for place in places}),
+                "localidades": len(places),
+            },
+        }
+    first, second = (one["published_at"] for one in content["results"])
+    assert first < second
+
+
+async def test_releases_are_paged_as_every_list(client: httpx.AsyncClient) -> None:
+    assert [one["release"] for one in await walk(client, "?page_size=1")] == ["2019-01", "2020-01"]
+    assert (await get(client, "?page=2", 404))["total_pages"] == 1
+    for query in ("?release=2019-01", "?page=0", "?page_size=1001", "?x=1"):
+        assert (await client.get(RELEASES + query)).status_code == 422
+
+
+async def test_releases_have_an_etag_that_changes_with_each_publication(
+    server: str, seeded: str, tmp_path: Path
+) -> None:
+    with new_database(server, seeded) as url:
+        async with running_app(url) as app, client_of(app) as client:
+            first = await client.get(RELEASES)
+            assert (first.headers["vary"], first.headers["allow"]) == ("Accept", "GET")
+            held = {"If-None-Match": first.headers["etag"]}
+            assert (await client.get(RELEASES, headers=held)).status_code == 304
+            older = write_catalogue(tmp_path / "catun_localidad_2018-01.csv", OLD[:130])
+            await import_into(url, older)
+            answer = await client.get(f"{RELEASES}2018-01/changes/?since=2018-01")  # which makes the release known
+            assert answer.status_code == 200
+            again = await client.get(RELEASES, headers=held)
+            assert again.status_code == 200
+            assert [one["release"] for one in again.json()["results"]] == ["2020-01", "2018-01"]
+            assert sum(one["current"] for one in again.json()["results"]) == 1
+
+
+async def test_releases_before_the_first_publication_are_503(database: str) -> None:
+    async with running_app(database) as app, client_of(app) as client:
+        assert (await client.get(RELEASES)).status_code == 503
+        assert (await client.get(f"{RELEASES}2020-01/changes/?since=2019-01")).status_code == 404
+
+
+# -- The page of the releases
+
+
+async def shown_on_page(client: httpx.AsyncClient) -> dict[str, list[str]]:
+    """Return, by release, how many were added, removed and renamed, as the page shows it."""
+    answer = await client.get(f"{RELEASES}?format=api")
+    assert answer.status_code == 200
+    rows = re.findall(r"<tr><td>.*?</tr>", answer.text, re.DOTALL)
+    return {
+        re.search(r"release=([^&\"]*)\"", row)[1]: re.findall(r"change=\w+\">([\d,]+)</a>", row)  # type: ignore[index]
+        for row in rows
+    }
+
+
+def counted(old: list[Place], new: list[Place]) -> list[str]:
+    changes = changes_of(old, new)
+    return [str(sum(change["change"] == kind for change in changes)) for kind in KINDS[:3]]
+
+
+async def test_page_of_releases_shows_what_the_importer_counted_and_asks_nothing(both: str) -> None:
+    async with running_app(both) as app, client_of(app) as client:
+        with recorded_statements(app) as statements:
+            assert await shown_on_page(client) == {"2019-01": [], "2020-01": counted(OLD, NEW)}
+        assert statements == []
+
+
+async def test_page_of_releases_without_counts_is_shown_without_them(server: str, template: str) -> None:
+    with new_database(server, template) as url:
+        async with running_app(url) as app, client_of(app) as client:
+            first = await client.get(f"{RELEASES}?format=api")
+            await execute(url, "DELETE FROM comparisons")
+            async with asyncio.timeout(10):
+                while (await shown_on_page(client))["2020-01"]:  # noqa: ASYNC110  # it is polled
+                    await asyncio.sleep(0.02)
+            again = await client.get(f"{RELEASES}?format=api", headers={"If-None-Match": first.headers["etag"]})
+            assert again.status_code == 200
+
+
+async def test_report_of_an_import_has_the_counts_of_the_list_of_changes(
+    server: str, seeded: str, tmp_path: Path
+) -> None:
+    with new_database(server, seeded) as url:
+        report = await import_into(url, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", NEW))
+    found = [str(getattr(report.comparison, kind)) for kind in KINDS]
+    assert found[:3] == counted(OLD, NEW)
+    assert found[3:] == [str(sum(c["change"] == kind for c in changes_of(OLD, NEW))) for kind in KINDS[3:]]
+
+
+async def test_import_after_going_back_is_compared_with_both_the_current_release_and_the_one_before_it(
+    server: str, template: str, tmp_path: Path
+) -> None:
+    """The report tells what readers will notice; the page of releases is a history, and the bad release is in it."""
+    places = [*NEW, Place("300020001", "Una más", nom_ent="Veracruz")]
+    with new_database(server, template) as url:
+        await execute(url, "UPDATE current_release SET release_id = 1")
+        report = await import_into(url, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
+        assert (report.comparison.previous, str(report.comparison.added)) == ("2019-01", counted(OLD, places)[0])
+        async with running_app(url) as app, client_of(app) as client:
+            shown = await shown_on_page(client)
+    assert shown == {"2019-01": [], "2020-01": counted(OLD, NEW), "2021-01": ["1", "0", "0"]}
+
+
+# -- Changes
+
+
+@pytest.mark.parametrize("size", ["", "&page_size=1000", "&page_size=7", "&page_size=1"])
+async def test_changes_walked_by_next_link_are_those_of_the_files(client: httpx.AsyncClient, size: str) -> None:
+    expected = changes_of(OLD, NEW)
+    assert {change["change"] for change in expected} == set(KINDS)
+    walked = await walk(client, f"2020-01/changes/?since=2019-01{size}")
+    assert walked == expected
+    for change in walked:
+        assert list(change) == ["change", "id", "before", "after"]
+        for side in ("before", "after"):
+            assert change[side] is None or list(change[side]) == COLUMNS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_changes_of_one_kind_are_those_of_it(client: httpx.AsyncClient, kind: str) -> None:
+    expected = [change for change in changes_of(OLD, NEW) if change["change"] == kind]
+    assert expected
+    assert await walk(client, f"2020-01/changes/?since=2019-01&change={kind}&page_size=2") == expected
+    assert await read_ndjson(
+        client, f"{RELEASES}2020-01/changes/?since=2019-01&change={kind}&format=ndjson"
+    ) == expected  # fmt: skip
+
+
+async def test_changes_backwards_are_the_other_way_round(client: httpx.AsyncClient) -> None:
+    assert await walk(client, "2019-01/changes/?since=2020-01&page_size=1000") == changes_of(NEW, OLD)
+
+
+@pytest.mark.parametrize("name", ["2019-01", "2020-01"])
+async def test_changes_since_itself_are_none(client: httpx.AsyncClient, name: str) -> None:
+    empty = {"quantity": 0, "total_pages": 0, "results": []}
+    assert await get(client, f"{name}/changes/?since={name}") == empty
+    assert await get(client, f"{name}/changes/?since={name}&change=added") == empty
+    assert (await get(client, f"{name}/changes/?since={name}&page=2", 404))["total_pages"] == 0
+    assert await read_ndjson(client, f"{RELEASES}{name}/changes/?since={name}&format=ndjson") == []
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "named"),
+    [("2020-01/changes/", 422, "since"), ("2020-01/changes/?since=", 422, "since"),
+     ("2020-01/changes/?since=%2F", 422, "since"), ("2020-01/changes/?since=2019-01&change=moved", 422, "change"),
+     ("2020-01/changes/?since=2019-01&release=2019-01", 422, "release"),
+     ("2020-01/changes/?since=2019-01&page=0", 422, "page"), ("2020-01/changes/?since=2019-01&page=99", 404, None),
+     ("2020-01/changes/?since=2001-01", 404, None), ("2001-01/changes/?since=2019-01", 404, None),
+     ("2020-01/changes/?since=2019-01&format=csv", 422, "format"), ("%3Cscript%3E/changes/?since=2019-01", 404, None),
+     ("2020-01/", 404, None), ("2020-01/changes/x/?since=2019-01", 404, None),
+     ("2020-01/changes/?since=2019-01&since=2019-01", 422, "since"),
+     ("2020-01/changes/?since=2019-01&format=ndjson&page=0", 422, "page"),
+     ("2020-01/changes/?since=2019-01&format=ndjson&page=99", 404, None),
+     ("2020-01/changes/?since=2019-01&format=ndjson&page_size=0", 422, "page_size")],
+)  # fmt: skip
+async def test_changes_that_cannot_be_told_say_why(
+    client: httpx.AsyncClient, target: str, status: int, named: str | None
+) -> None:
+    answer = await client.get(RELEASES + target)
+    assert answer.status_code == status
+    assert (answer.headers["allow"], answer.headers["vary"]) == ("GET", "Accept")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert [fault["parameter"] for fault in answer.json().get("errors", [])] == ([named] if named else [])
+    assert "script" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("format_", "accept"), [("json", "*/*"), ("api", "text/html"), ("ndjson", "application/x-ndjson")]
+)
+async def test_changes_have_an_etag_of_their_own_and_a_304(
+    client: httpx.AsyncClient, format_: str, accept: str
+) -> None:
+    tags = set()
+    for query in ("2020-01/changes/?since=2019-01", "2020-01/changes/?since=2020-01", "2019-01/changes/?since=2020-01",
+                  "2020-01/changes/?since=2019-01&change=added"):  # fmt: skip
+        by_format = await client.get(f"{RELEASES}{query}&format={format_}", headers={"Accept": "image/png"})
+        first = await client.get(RELEASES + query, headers={"Accept": accept})
+        assert first.status_code == by_format.status_code == 200
+        assert first.headers["etag"] == by_format.headers["etag"]
+        assert first.headers["content-type"] == by_format.headers["content-type"]
+        assert first.headers["allow"] == "GET"
+        also = {"json": "", "api": ", Accept-Language", "ndjson": ", Accept-Encoding"}[format_]
+        assert first.headers["vary"] == f"Accept{also}"
+        assert first.headers["catalogue-release"] == query[:7]
+        assert first.headers["etag"].startswith("W/") == (format_ == "ndjson")
+        again = await client.get(RELEASES + query, headers={"Accept": accept, "If-None-Match": first.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        for name in ("etag", "vary", "allow", "cache-control", "last-modified", "catalogue-release"):
+            assert again.headers[name] == first.headers[name]
+        tags.add(first.headers["etag"])
+    assert len(tags) == 4
+
+
+@pytest.mark.parametrize(
+    "query", ["", "&page=2&page_size=2", "&change=added", "&format=api", "&format=ndjson", "&page=1&format=ndjson"]
+)
+async def test_changes_that_the_client_holds_are_not_compared(both: str, client: httpx.AsyncClient, query: str) -> None:
+    target = f"{RELEASES}2020-01/changes/?since=2019-01{query}"
+    first = await client.get(target)
+    assert first.status_code == 200
+    async with running_app(both) as app, client_of(app) as fresh:
+        with recorded_statements(app) as statements:
+            again = await fresh.get(target, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content, statements) == (304, b"", [])
+
+
+@pytest.mark.parametrize("query", ["", "&page=1"])
+async def test_changes_as_ndjson_are_sent_to_who_holds_them_as_json(client: httpx.AsyncClient, query: str) -> None:
+    target = f"{RELEASES}2020-01/changes/?since=2019-01{query}"
+    held = {"If-None-Match": (await client.get(target)).headers["etag"]}
+    assert (await client.get(f"{target}&format=ndjson", headers=held)).status_code == 200
+
+
+async def test_changes_as_ndjson_are_all_or_the_page_that_is_asked_for(client: httpx.AsyncClient) -> None:
+    address = f"{RELEASES}2020-01/changes/?since=2019-01"
+    page = (await client.get(f"{address}&page=2&page_size=2")).json()
+    lines = (await client.get(f"{address}&page=2&page_size=2&format=ndjson")).text.splitlines()
+    assert [json.loads(line) for line in lines] == page["results"]
+    assert len((await client.get(f"{address}&format=ndjson")).text.splitlines()) == page["quantity"]
+
+
+async def test_changes_of_two_representations_have_different_etags(client: httpx.AsyncClient) -> None:
+    target = f"{RELEASES}2020-01/changes/?since=2019-01&format="
+    tags = {
+        (await client.get(target + format_)).headers["etag"].removeprefix("W/") for format_ in ("json", "api", "ndjson")
+    }
+    assert len(tags) == 3
+
+
+# -- Comparisons that take longer than a request
+
+
+PAIRS = [f"{new}/changes/?since={old}" for new, old in (("2020-01", "2019-01"), ("2019-01", "2020-01"))]
+COMPARING = "ORDER BY kind, id"
+
+
+def assert_comparing(answer: httpx.Response) -> None:
+    assert (answer.status_code, answer.json()["type"]) == (503, "/problems#comparison-running")
+    assert int(answer.headers["retry-after"]) > 0
+
+
+async def test_comparison_that_takes_longer_than_a_request_goes_on_and_is_kept(both: str) -> None:
+    """Whoever asks again finds it, and meanwhile it takes nothing from other requests, the only connection included."""
+    async with running_app(both, pool_size=1, database_timeout=0.5) as app, client_of(app) as client:
+        with recorded_statements(app) as statements:
+            async with connected(both) as other, other.transaction():
+                await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
+                for _ in range(2):
+                    for answer in await asyncio.gather(*(client.get(RELEASES + PAIRS[0]) for _ in range(3))):
+                        assert_comparing(answer)
+                assert (await client.get("/api/census/estados/")).status_code == 200
+            async with asyncio.timeout(10):
+                while (answer := await client.get(RELEASES + PAIRS[0])).status_code != 200:
+                    assert_comparing(answer)
+        assert await walk(client, f"{PAIRS[0]}&page_size=1000") == changes_of(OLD, NEW)
+        assert sum(COMPARING in statement for statement in statements) == 1
+
+
+async def test_comparisons_that_take_long_are_two_at_one_time_and_none_waits_for_nobody(both: str) -> None:
+    itself = "2020-01/changes/?since=2020-01"
+    async with running_app(both, database_timeout=0.5) as app, client_of(app) as client:
+        with recorded_statements(app) as statements:
+            async with connected(both) as other, other.transaction():
+                await other.execute("LOCK TABLE localities_r1, localities_r2 IN ACCESS EXCLUSIVE MODE")
+                for answer in await asyncio.gather(*(client.get(RELEASES + pair) for pair in (*PAIRS, itself))):
+                    assert_comparing(answer)
+                assert sum(COMPARING in statement for statement in statements) == 2
+            async with asyncio.timeout(10):
+                for pair in (*PAIRS, itself):
+                    while (await client.get(RELEASES + pair)).status_code != 200:  # noqa: ASYNC110  # it is polled
+                        await asyncio.sleep(0.02)
+        assert sum(COMPARING in statement for statement in statements) == 3
+
+
+async def test_comparison_under_way_ends_with_the_service(both: str) -> None:
+    async with connected(both) as other, other.transaction():
+        await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
+        async with running_app(both, database_timeout=0.3) as app, client_of(app) as client:
+            assert_comparing(await client.get(RELEASES + PAIRS[0]))
+        async with asyncio.timeout(10):
+            while await other.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+
+async def test_comparison_with_a_release_that_is_being_retired_is_no_wrong_one(server: str, template: str) -> None:
+    """Without its rows every locality would look added."""
+    with new_database(server, template) as url:
+        async with running_app(url, release_poll=60) as app, client_of(app) as client:
+            assert (await client.get(RELEASES)).status_code == 200
+            await execute(url, "UPDATE releases SET retired_at = now() WHERE id = 1")
+            await execute(url, "ALTER TABLE localities DETACH PARTITION localities_r1")
+            assert (await client.get(RELEASES + PAIRS[0])).status_code == 404
+            assert (await client.get(f"{RELEASES}2020-01/changes/?since=2020-01")).status_code == 200
+
+
+# -- Following by NDJSON
+
+
+def applied(records: list[Record], changes: list[Record]) -> dict[int, Record]:
+    """Do to a copy what its watchdog is told to do."""
+    copy = {record["id"]: record for record in records}
+    for change in changes:
+        if change["after"] is None:
+            del copy[change["id"]]
+        else:
+            copy[change["id"]] = change["after"]
+    return copy
+
+
+async def own_columns(client: httpx.AsyncClient, release: str) -> list[Record]:
+    rows = await read_ndjson(client, f"/api/census/localidades/download/?format=ndjson&release={release}")
+    return [{name: row[name] for name in COLUMNS} for row in rows]
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip", "zstd"])
+async def test_changes_as_ndjson_are_all_at_once_in_a_named_file(client: httpx.AsyncClient, coding: str) -> None:
+    answer = await client.get(
+        f"{RELEASES}2020-01/changes/?since=2019-01",
+        headers={"Accept": "application/x-ndjson", "Accept-Encoding": coding},
+    )
+    assert [json.loads(line) for line in answer.content.splitlines()] == changes_of(OLD, NEW)
+    assert answer.content.endswith(b"\n")
+    assert answer.headers.get("content-encoding", "identity") == coding
+    assert answer.headers["content-disposition"] == 'attachment; filename="changes-2019-01-2020-01.ndjson"'
+    assert answer.headers["catalogue-records"] == str(len(changes_of(OLD, NEW)))
+
+
+@pytest.mark.parametrize(("old", "new"), [("2019-01", "2020-01"), ("2020-01", "2019-01"), ("2020-01", "2020-01")])
+async def test_copy_of_one_release_that_follows_the_changes_is_the_other(
+    client: httpx.AsyncClient, old: str, new: str
+) -> None:
+    changes = await read_ndjson(client, f"{RELEASES}{new}/changes/?since={old}&format=ndjson")
+    copy = applied(await own_columns(client, old), changes)
+    assert copy == {record["id"]: record for record in await own_columns(client, new)}
+
+
+# -- Any edits
+
+
+TEXT = st.text(
+    st.characters(codec="utf-8", exclude_characters='\0\n\r"', exclude_categories=["C", "Z"]), min_size=1, max_size=12
+)
+EDITS = st.fixed_dictionaries(
+    {},
+    optional={
+        "nombre": TEXT,
+        "latitud": st.sampled_from(["-", "0", "20.5", "21.880833"]),
+        "longitud": st.sampled_from(["-", "-99", "-102.296111"]),
+        "altitud": st.sampled_from(["-", "*", "1885", "-3"]),
+        "ambito": st.sampled_from(["U", "R", "-"]),
+        "carta": st.sampled_from(["-", "F13D19", "x"]),
+        "poblacion": st.sampled_from(["-", "0", "12"]),
+        "masculina": st.sampled_from(["-", "0"]),
+        "femenina": st.sampled_from(["*", "3"]),
+        "viviendas": st.sampled_from(["-", "1"]),
+    },
+)  # fmt: skip
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    edits=st.dictionaries(st.integers(0, 131), EDITS, max_size=40),
+    removed=st.sets(st.integers(0, 131), max_size=12),
+    added=st.sets(st.integers(1, 9999), max_size=12),
+)
+async def test_changes_after_any_edits_are_what_a_comparison_finds(
+    server: str,
+    seeded: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    edits: dict[int, dict[str, str]],
+    removed: set[int],
+    added: set[int],
+) -> None:
+    places = many(132)
+    new = [replace(place, **edits.get(number, {})) for number, place in enumerate(places) if number not in removed]
+    new += [Place(f"30001{number:04d}", f"Nueva {number}", nom_ent="Veracruz") for number in added]
+    new.append(Place("300020001", "Siempre", nom_ent="Veracruz"))  # no two releases are of one and the same file
+    file = write_catalogue(tmp_path_factory.mktemp("edits") / "catun_localidad_2021-01.csv", new)
+    with new_database(server, seeded) as url:
+        await import_into(url, file)
+        async with running_app(url) as app, client_of(app) as client:
+            there = f"{RELEASES}2021-01/changes/?since=2020-01&format=ndjson"
+            back = f"{RELEASES}2020-01/changes/?since=2021-01&format=ndjson"
+            assert await read_ndjson(client, there) == changes_of(places, new)
+            assert await read_ndjson(client, back) == changes_of(new, places)
+            assert await walk(client, "2021-01/changes/?since=2020-01&page_size=9") == changes_of(places, new)
+
+
+# -- INEGI's own
+
+
+@pytest.fixture(scope="module")
+async def real(server: str, migrated: str, real_catalogues: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """Lend a client of a service that holds both of INEGI's cuts; the collector is spared a million records."""
+    gc.disable()
+    with new_database(server, migrated) as url:
+        for name in ("2012-06", "2018-09"):
+            await import_into(url, real_catalogues / f"catun_localidad_{name}.zip")
+        async with running_app(url) as app, client_of(app) as client:
+            for new, old in (("2018-09", "2012-06"), ("2012-06", "2018-09")):
+                await compare_within_two_seconds(client, f"{RELEASES}{new}/changes/?since={old}")
+            yield client
+    gc.enable()
+
+
+async def compare_within_two_seconds(client: httpx.AsyncClient, target: str) -> None:
+    """Have a comparison made and kept; a machine that is busy with other tests may need a second try, or a tenth."""
+    for _ in range(10):
+        started = time.perf_counter()
+        answer = await client.get(target)
+        taken = time.perf_counter() - started
+        if answer.status_code == 200 and taken < 2:
+            return
+    pytest.fail(f"{target} was answered with {answer.status_code} after {taken:.1f} s.")
+
+
+async def test_changes_of_the_real_catalogues_are_counted_within_two_seconds(real: httpx.AsyncClient) -> None:
+    assert (await real.get(RELEASES)).json()["quantity"] == 2
+    first = await real.get(f"{RELEASES}2018-09/changes/?since=2012-06")
+    assert first.status_code == 200
+    counts = {kind: (await get(real, f"2018-09/changes/?since=2012-06&change={kind}"))["quantity"] for kind in KINDS}
+    assert (counts["added"], counts["removed"], counts["renamed"]) == (18_149, 13_424, 4_749)
+    assert first.json()["quantity"] == sum(counts.values())
+    back = {kind: (await get(real, f"2012-06/changes/?since=2018-09&change={kind}"))["quantity"] for kind in KINDS}
+    assert back == {**counts, "added": counts["removed"], "removed": counts["added"]}
+
+
+async def test_copy_of_the_first_real_catalogue_that_follows_the_changes_is_the_second(real: httpx.AsyncClient) -> None:
+    changes = await read_ndjson(real, f"{RELEASES}2018-09/changes/?since=2012-06&format=ndjson")
+    keys = [(KINDS.index(change["change"]), change["id"]) for change in changes]
+    assert keys == sorted(set(keys))
+    copy = applied(await own_columns(real, "2012-06"), changes)
+    assert copy == {record["id"]: record for record in await own_columns(real, "2018-09")}

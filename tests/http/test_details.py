@@ -1,0 +1,518 @@
+"""Estados, municipios and single localities: what the file says, under one address, or gone for a reason."""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from tests.conftest import await_release, client_of, import_into, new_database, recorded_statements, running_app
+from tests.support.catalogue import TRAPS, Place, many, write_catalogue
+from tests.support.records import municipality_of, record_of, state_of
+from tests.support.wire import ask
+
+CENSUS = "/api/census/"
+SCRIPT = "<script>alert(1)</script>"
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+SMALL = many(132)
+
+# Keys that come and go. Only what is said here differs between the three releases.
+POINT, ELSEWHERE = ("20.111111", "-103.111111"), ("20.222222", "-103.222222")
+
+
+def place(cvegeo: str, nombre: str, point: tuple[str, str] = POINT) -> Place:
+    return Place(cvegeo, nombre, latitud=point[0], longitud=point[1], nom_ent="Jalisco", nom_abr="Jal.")
+
+
+KEPT = [
+    *(place(f"14001{1 + number:04d}", f"Se queda {number}", ELSEWHERE) for number in range(60)),
+    Place("050010001", "Pueblo", nom_ent=SCRIPT, nom_mun=f"{SCRIPT} y {SCRIPT}"),
+    Place("050010002", SCRIPT, nom_ent=SCRIPT, nom_mun=f"{SCRIPT} y {SCRIPT}", carta='">' + SCRIPT),
+    *(replace(trap) for trap in TRAPS if trap.cvegeo.startswith("01")),
+]
+FIRST = [
+    *KEPT,
+    place("140020001", "Con clave nueva"),
+    place("140020002", "Dos candidatas"),
+    place("140020003", "Se mudó"),
+    place("140020004", "Sin punto", ("-", "-")),
+    place("140020005", "Otro nombre"),
+    place("140020006", "San Jose"),
+    place("140020007", "Vuelve"),
+    place("140020110", "De las dos primeras"),
+    Place("140030001", "De un municipio que se va", nom_ent="Jalisco", nom_abr="Jal.", nom_mun="Se fue"),
+    Place("320010001", "De un estado que se va", nom_ent="Zacatecas", nom_abr="Zac."),
+]
+SECOND = [
+    *KEPT,
+    place("140020101", "Con clave nueva"),
+    place("140020102", "Dos candidatas"),
+    place("140020103", "Dos candidatas"),
+    place("140020104", "Sin punto", ("-", "-")),
+    place("140020105", "Nombre otro"),
+    place("140020106", "San José"),
+    place("140020108", "Se mudó", ELSEWHERE),
+    place("140020109", "De la segunda"),
+    place("140020110", "De las dos primeras"),
+]
+THIRD = [
+    *(one for one in SECOND if one.cvegeo not in {"140020109", "140020110"}),
+    place("140020007", "Vuelve"),
+    place("140020111", "De la tercera"),
+]
+RELEASES = {"2019-01": FIRST, "2020-01": SECOND, "2021-01": THIRD}
+
+
+@pytest.fixture(scope="module")
+async def history(
+    server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[httpx.AsyncClient]:
+    """Lend a client of a service that holds the three releases."""
+    folder: Path = tmp_path_factory.mktemp("history")
+    with new_database(server, migrated) as url:
+        for name, places in RELEASES.items():
+            file = write_catalogue(folder / f"catun_localidad_{name}.csv", places)
+            await import_into(url, file, allow_shrink=True)
+        async with running_app(url) as app, client_of(app) as client:
+            yield client
+
+
+async def get(client: httpx.AsyncClient, target: str, status: int = 200) -> Any:  # noqa: ANN401  # JSON
+    answer = await client.get(CENSUS + target)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+# -- Details against the file
+
+
+async def test_locality_of_every_place_has_every_column_of_the_file(client: httpx.AsyncClient) -> None:
+    for one in SMALL:
+        expected = {**record_of(one), "municipio": municipality_of(one, SMALL), "estado": state_of(one)}
+        answer = await client.get(f"{CENSUS}localidades/{int(one.cvegeo)}/")
+        assert answer.status_code == 200
+        assert answer.json() == expected
+        assert list(answer.json()) == list(expected)
+        assert answer.content == json.dumps(expected, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+async def test_locality_keys_are_texts_with_their_zeros_and_coordinates_are_numbers(client: httpx.AsyncClient) -> None:
+    found = await get(client, "localidades/10010001/")
+    assert (found["cvegeo"], found["clave"], found["municipio"]["clave"], found["estado"]["clave"]) == (
+        "010010001", "0001", "001", "01")  # fmt: skip
+    assert (found["latitud"], found["longitud"], found["altitud"]) == (21.880833, -102.296111, 1885)
+    assert (found["poblacion"], found["poblacion_masculina"], found["poblacion_femenina"]) == (863893, 419168, 444725)
+
+
+async def test_locality_without_figures_has_nulls(client: httpx.AsyncClient) -> None:
+    found = await get(client, "localidades/10020001/")
+    for name in ("latitud", "longitud", "poblacion", "poblacion_masculina", "poblacion_femenina", "viviendas"):
+        assert found[name] is None
+    assert (await get(client, "localidades/10010006/"))["carta"] is None
+    assert [(await get(client, f"localidades/{id_}/"))["altitud"] for id_ in (10010002, 10010003, 10010004)] == [
+        None, None, -12]  # fmt: skip
+
+
+async def test_municipality_of_every_place_is_the_files(client: httpx.AsyncClient) -> None:
+    for one in {place.cvegeo[:5]: place for place in SMALL}.values():
+        found = await get(client, f"municipios/{int(one.cvegeo[:5])}/")
+        assert found == {**municipality_of(one, SMALL), "estado": state_of(one)}
+        assert list(found) == ["id", "estado_id", "clave", "nombre", "localidades", "estado"]
+
+
+async def test_state_of_every_place_is_the_files(client: httpx.AsyncClient) -> None:
+    for one in {place.cvegeo[:2]: place for place in SMALL}.values():
+        found = await get(client, f"estados/{int(one.cvegeo[:2])}/")
+        assert found == state_of(one)
+        assert list(found) == ["id", "clave", "nombre", "abreviatura"]
+
+
+# -- Addresses
+
+
+@pytest.mark.parametrize(
+    ("written", "address"),
+    [("localidades/010010001/", "localidades/10010001/"), ("localidades/0010010001/", "localidades/10010001/"),
+     ("municipios/01001/", "municipios/1001/"), ("estados/01/", "estados/1/")],
+)  # fmt: skip
+@pytest.mark.parametrize("query", ["", "?format=api", "?release=2020-01&format=json", "?release=%322020-01"])
+async def test_key_with_leading_zeros_is_308_to_the_key_with_its_query(
+    client: httpx.AsyncClient, written: str, address: str, query: str
+) -> None:
+    for target in (written, written[:-1]):
+        at = f"http://test{CENSUS}{target}{query}"
+        hops = 0
+        while (answer := await client.get(at)).status_code == 308:
+            location = answer.headers["location"]
+            assert re.match(r"(\.\./)?[0-9]+/(\?|$)", location), "relative"
+            assert (answer.headers["allow"], answer.headers["vary"], answer.content) == ("GET", "Accept", b"")
+            at, hops = urljoin(at, location), hops + 1
+            assert hops <= 2
+        assert hops == (1 if target.endswith("/") else 2)
+        assert at == f"http://test{CENSUS}{address}{query}"
+        assert answer.status_code == (404 if "%32" in query else 200)
+
+
+@pytest.mark.parametrize("resource", ["localidades", "municipios", "estados"])
+@pytest.mark.parametrize(
+    "key",
+    ["0", "00", "000000000", "-1", "+1", "1.0", "1e3", "0x1", "x", "1001x", "%201", "1%20", "%D9%A1", "%EF%BC%91", "²",
+     "null", "1;1", "1,2", "%00", "1%00", "%FF", "%3Cscript%3E", "1000000000", "2147483648", "9999999999",
+     "9223372036854775808", "9" * 16, "9" * 17, "0" * 17 + "1", "9" * 5000, "%27", "010010001%2F"],
+)  # fmt: skip
+async def test_key_that_can_be_none_is_404(live_server: str, resource: str, key: str) -> None:
+    target = f"{CENSUS}{resource}/{key}/"
+    if "²" in target:
+        target = target.replace("²", "%C2%B2")
+    answer = ask(live_server, target)
+    assert answer.status == 404, answer.text
+    assert answer.one("content-type") == "application/problem+json"
+    assert (answer.one("allow"), answer.one("vary")) == ("GET", "Accept")
+    assert "<script>" not in answer.text
+    assert ask(live_server, target[:-1]).status in {308, 404}
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["localidades/320580045/", "localidades/999999999/", "localidades/1/", "municipios/1999/", "municipios/32999/",
+     "municipios/1000/", "municipios/33001/", "estados/31/", "estados/33/", "localidades/10010001/x/",
+     "localidades//", "municipios/1001/1/"],
+)  # fmt: skip
+async def test_key_that_no_release_has_is_404(client: httpx.AsyncClient, target: str) -> None:
+    problem = await get(client, target, 404)
+    assert list(problem) == ["type", "title", "status", "detail"]
+
+
+@pytest.mark.parametrize("target", ["localidades/10010001/", "municipios/1001/", "estados/1/"])
+async def test_detail_parameters_are_as_strict_as_the_lists(client: httpx.AsyncClient, target: str) -> None:
+    for query in ("?page=1", "?x=1", "?release=/", "?format=xml", "?format=json&format=json", "?release=%00"):
+        assert (await client.get(CENSUS + target + query)).status_code == 422, query
+    assert (await client.get(f"{CENSUS}{target}?release=2001-01")).status_code == 404
+    assert (await client.get(CENSUS + target, headers={"Accept": "image/png"})).status_code == 406
+
+
+NEW_PATHS = ["estados/", "estados/1/", "municipios/", "municipios/1001/", "localidades/10010001/",
+             "localidades/suggest/?q=ardillas", "localidades/nearest/?lat=21.9&lon=-102.3", "releases/",
+             "releases/2020-01/changes/?since=2020-01", "localidades/download/"]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", NEW_PATHS)
+@pytest.mark.parametrize("more", ["", "format=json&a=%20%3C"])
+async def test_path_without_its_slash_is_308_relative_with_its_query(
+    client: httpx.AsyncClient, target: str, more: str
+) -> None:
+    path, _, query = target.partition("?")
+    query = "&".join(filter(None, [query, more]))
+    asked = f"http://test{CENSUS}{path[:-1]}" + (f"?{query}" if query else "")
+    for method in ("GET", "HEAD"):
+        answer = await client.request(method, asked, headers={"Host": "evil.example"})
+        assert answer.status_code == 308
+        assert "://" not in answer.headers["location"]
+        assert urljoin(asked, answer.headers["location"]) == f"http://test{CENSUS}{path}" + (
+            f"?{query}" if query else ""
+        )
+        assert (answer.headers["allow"], answer.headers["vary"]) == ("GET", "Accept")
+
+
+# -- Keys that come and go
+
+
+@pytest.mark.parametrize(
+    ("key", "last_release", "successor"),
+    [
+        ("140020001", "2019-01", 140020101),
+        ("140020002", "2019-01", None),
+        ("140020003", "2019-01", None),
+        ("140020004", "2019-01", None),
+        ("140020005", "2019-01", None),
+        ("140020006", "2019-01", None),
+        ("140020109", "2020-01", None),
+        ("140020110", "2020-01", None),
+    ],
+    ids=[
+        "new key",
+        "two candidates",
+        "moved",
+        "no coordinates",
+        "renamed",
+        "an accent more",
+        "of the second release",
+        "of the first two",
+    ],
+)
+async def test_locality_withdrawn_is_410_with_what_is_known(
+    history: httpx.AsyncClient, key: str, last_release: str, successor: int | None
+) -> None:
+    answer = await history.get(f"{CENSUS}localidades/{key}/")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["cache-control"] == "no-store"
+    assert (answer.headers["allow"], answer.headers["vary"]) == ("GET", "Accept")
+    problem = answer.json()
+    assert answer.status_code == problem["status"] == 410
+    assert (problem["last_release"], problem["successor"]) == (last_release, successor)
+    assert ("successor" in problem["detail"]) == (successor is not None)
+    if successor is not None:
+        before = await get(history, f"localidades/{key}/?release={last_release}")
+        after = await get(history, f"localidades/{successor}/")
+        assert [before[name] for name in ("nombre", "latitud", "longitud")] == [
+            after[name] for name in ("nombre", "latitud", "longitud")
+        ]
+
+
+async def test_locality_withdrawn_is_still_200_in_the_releases_that_have_it(history: httpx.AsyncClient) -> None:
+    for name, places in RELEASES.items():
+        for one in places:
+            found = await get(history, f"localidades/{int(one.cvegeo)}/?release={name}")
+            assert found == {**record_of(one), "municipio": municipality_of(one, places), "estado": state_of(one)}
+
+
+async def test_locality_that_only_a_later_release_has_is_404_before(history: httpx.AsyncClient) -> None:
+    assert (await get(history, "localidades/140020111/"))["nombre"] == "De la tercera"
+    for name in ("2019-01", "2020-01"):
+        assert "last_release" not in await get(history, f"localidades/140020111/?release={name}", 404)
+    await get(history, "localidades/140020109/?release=2019-01", 404)
+
+
+async def test_locality_that_comes_back_is_410_only_in_between(history: httpx.AsyncClient) -> None:
+    await get(history, "localidades/140020007/?release=2019-01")
+    gone = await get(history, "localidades/140020007/?release=2020-01", 410)
+    assert (gone["last_release"], gone["successor"]) == ("2019-01", None)
+    await get(history, "localidades/140020007/")
+
+
+@pytest.mark.parametrize("target", ["municipios/14003/", "estados/32/"])
+async def test_parent_that_vanished_is_410(history: httpx.AsyncClient, target: str) -> None:
+    gone = await get(history, target, 410)
+    assert (gone["last_release"], gone["successor"]) == ("2019-01", None)
+    await get(history, f"{target}?release=2020-01", 410)
+    await get(history, f"{target}?release=2019-01")
+
+
+async def test_gone_is_a_page_for_people_too(history: httpx.AsyncClient) -> None:
+    answer = await history.get(f"{CENSUS}localidades/140020001/?format=api")
+    assert (answer.status_code, answer.headers["content-type"]) == (410, "text/html; charset=utf-8")
+    assert "2019-01" in answer.text
+    assert "140020101" in answer.text
+
+
+# -- Lists of estados and municipios
+
+
+def states_of(places: list[Place]) -> list[dict[str, Any]]:
+    return [state_of(one) for _, one in sorted({one.cvegeo[:2]: one for one in places}.items())]
+
+
+def municipalities_of(places: list[Place]) -> list[dict[str, Any]]:
+    return [municipality_of(one, places) for _, one in sorted({one.cvegeo[:5]: one for one in places}.items())]
+
+
+async def test_states_are_all_there_by_id(client: httpx.AsyncClient, history: httpx.AsyncClient) -> None:
+    expected = states_of(SMALL)
+    answer = await client.get(f"{CENSUS}estados/")
+    content = {"quantity": len(expected), "total_pages": 1, "results": expected}
+    assert answer.content == json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    for name, places in RELEASES.items():
+        assert (await get(history, f"estados/?release={name}"))["results"] == states_of(places)
+
+
+async def test_municipalities_are_all_there_by_id_with_how_many_localities_they_have(
+    client: httpx.AsyncClient, history: httpx.AsyncClient
+) -> None:
+    expected = municipalities_of(SMALL)
+    assert len(expected) > 50
+    content = await get(client, "municipios/?page_size=1000")
+    assert content == {"quantity": len(expected), "total_pages": 1, "results": expected}
+    assert list(content) == ["quantity", "total_pages", "results"]
+    assert all(list(one) == list(expected[0]) for one in content["results"])
+    assert sum(one["localidades"] for one in content["results"]) == 132
+    for name, places in RELEASES.items():
+        assert (await get(history, f"municipios/?release={name}"))["results"] == municipalities_of(places)
+
+
+@pytest.mark.parametrize("size", [None, 1, 7, 50, 77, 1000])
+@pytest.mark.parametrize("resource", ["municipios", "estados"])
+async def test_parents_walked_by_next_link_are_each_there_once(
+    client: httpx.AsyncClient, resource: str, size: int | None
+) -> None:
+    expected = municipalities_of(SMALL) if resource == "municipios" else states_of(SMALL)
+    target: str | None = f"{CENSUS}{resource}/" + (f"?page_size={size}" if size else "")
+    walked: list[dict[str, Any]] = []
+    pages = 0
+    while target is not None:
+        answer = await client.get(target)
+        content = answer.json()
+        assert content["quantity"] == len(expected)
+        assert content["total_pages"] == -(-len(expected) // (size or 50))
+        walked += content["results"]
+        pages += 1
+        found = re.search(r'<([^<>]*)>; rel="next"', answer.headers["link"])
+        target = found[1] if found else None
+        assert not found or "release=2020-01" in found[1]
+    assert walked == expected
+    assert pages == content["total_pages"]
+
+
+@pytest.mark.parametrize("estado", sorted({one.cvegeo[:2] for one in SMALL}))
+async def test_municipalities_of_an_estado_are_its_own(client: httpx.AsyncClient, estado: str) -> None:
+    expected = [one for one in municipalities_of(SMALL) if one["estado_id"] == int(estado)]
+    for written in {estado, str(int(estado))}:
+        answer = await client.get(f"{CENSUS}municipios/?estado_id={written}&page_size=1000")
+        assert answer.json() == {"quantity": len(expected), "total_pages": 1, "results": expected}
+        assert f"estado_id={int(estado)}&page_size=1000>" in answer.headers["link"]
+
+
+async def test_municipalities_of_an_estado_without_any_are_an_empty_page(client: httpx.AsyncClient) -> None:
+    assert await get(client, "municipios/?estado_id=31") == {"quantity": 0, "total_pages": 0, "results": []}
+    assert (await get(client, "municipios/?estado_id=31&page=2", 404))["total_pages"] == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "named"),
+    [("municipios/?estado_id=33", "estado_id"), ("municipios/?estado_id=0", "estado_id"),
+     ("municipios/?estado_id=x", "estado_id"), ("municipios/?estado_id=", "estado_id"),
+     ("municipios/?page_size=1001", "page_size"), ("estados/?page_size=0", "page_size"),
+     ("estados/?page_size=+5", "page_size"), ("estados/?estado_id=1", "estado_id"), ("estados/?page=0", "page"),
+     ("municipios/?clave=001", "clave"), ("municipios/?estado_id=1&estado_id=2", "estado_id")],
+)  # fmt: skip
+async def test_parents_parameter_that_cannot_be_used_is_422_naming_it(
+    client: httpx.AsyncClient, target: str, named: str
+) -> None:
+    assert [fault["parameter"] for fault in (await get(client, target, 422))["errors"]] == [named]
+
+
+# -- Headers
+
+
+RESOURCES = ["estados/", "estados/1/", "municipios/", "municipios/?estado_id=1", "municipios/1001/",
+             "localidades/10010001/"]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", RESOURCES)
+@pytest.mark.parametrize("format_", ["json", "api"])
+async def test_resource_has_the_headers_of_the_contract_and_a_304(
+    client: httpx.AsyncClient, target: str, format_: str
+) -> None:
+    target = f"{CENSUS}{target}{'&' if '?' in target else '?'}format={format_}"
+    first = await client.get(target)
+    assert first.status_code == 200
+    assert first.headers["allow"] == "GET"
+    assert first.headers["vary"] == {"json": "Accept", "api": "Accept, Accept-Language"}[format_]
+    assert first.headers["catalogue-release"] == "2020-01"
+    assert first.headers["content-type"] == {"json": "application/json", "api": "text/html; charset=utf-8"}[format_]
+    assert re.fullmatch(rf'"2020-01\.{format_}(\.[0-9a-f]{{12}})?(\.en)?\.[0-9a-f]{{12}}"', first.headers["etag"])
+    again = await client.get(target, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    shared = ("etag", "last-modified", "cache-control", "catalogue-release", "vary", "allow")
+    assert [again.headers.get(name) for name in shared] == [first.headers.get(name) for name in shared]
+    assert ("link" in first.headers) == ("1" not in target.partition("?")[0])
+    assert (await client.get(target, headers={"If-None-Match": '"other"'})).status_code == 200
+    assert (await client.post(target)).status_code == 405
+    assert (await client.options(target)).status_code == 204
+
+
+async def test_history_on_a_page_is_fresh_once_there_is_another_release(seeded_database: str, tmp_path: Path) -> None:
+    target = f"{CENSUS}localidades/10010001/?release=2020-01&format="
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        before = {format_: await client.get(target + format_) for format_ in ("json", "api")}
+        file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(133))
+        await import_into(seeded_database, file)
+        await await_release(client, "2021-01")
+        holding = {name: {"If-None-Match": answer.headers["etag"]} for name, answer in before.items()}
+        assert (await client.get(f"{target}json", headers=holding["json"])).status_code == 304
+        after = await client.get(f"{target}api", headers=holding["api"])
+        assert after.status_code == 200
+        assert "2021-01" in after.text
+        assert "2021-01" not in before["api"].text
+
+
+@pytest.mark.parametrize("target", [*RESOURCES, "estados/33/", "municipios/01001/", "municipios/?estado_id=x"])
+async def test_head_is_as_get_without_the_body(live_server: str, target: str) -> None:
+    got, head = ask(live_server, CENSUS + target), ask(live_server, CENSUS + target, method="HEAD")
+    assert head.status == got.status
+    assert head.body == b""
+    assert [pair for pair in head.headers if pair[0] != "date"] == [pair for pair in got.headers if pair[0] != "date"]
+
+
+# -- Pages for people
+
+
+class Text(HTMLParser):
+    """Reads what a page shows, and which elements it has."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.shown, self.tags = "", set[str]()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        self.tags.add(tag)
+        assert not any(name.startswith("on") for name, _ in attrs)
+
+    def handle_data(self, data: str) -> None:
+        """Note a text."""
+        self.shown += data
+
+
+@pytest.mark.parametrize(
+    ("target", "named"),
+    [
+        ("estados/", SCRIPT),
+        ("estados/5/", SCRIPT),
+        ("municipios/", f"{SCRIPT} y {SCRIPT}"),
+        ("municipios/5001/", f"{SCRIPT} y {SCRIPT}"),
+        ("localidades/50010002/", '">' + SCRIPT),
+        ("localidades/suggest/?q=script", f"{SCRIPT}, {SCRIPT} y {SCRIPT}, {SCRIPT}"),
+        ("localidades/nearest/?lat=21.88&lon=-102.29&limit=100", f"{SCRIPT}, {SCRIPT} y {SCRIPT}, {SCRIPT}"),
+        ("localidades/?search=script", SCRIPT),
+        ("releases/", "2019-01"),
+        ("releases/2019-01/changes/?since=2021-01", "De un municipio que se va"),
+    ],
+)
+async def test_page_for_people_shows_names_as_text(history: httpx.AsyncClient, target: str, named: str) -> None:
+    answer = await history.get(CENSUS + target, headers=BROWSER)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.text.startswith("<!doctype html>")
+    page = Text(answer.text)
+    assert named in page.shown
+    assert not page.tags & {"img", "iframe", "object", "embed"}
+    assert "<script>" not in answer.text.lower()
+    assert (await history.get(f"{CENSUS}{target}{'&' if '?' in target else '?'}format=api")).status_code == 200
+
+
+@pytest.mark.parametrize("target", ["municipios/1999/", "localidades/x/", "estados/1/?x=1"])
+async def test_error_is_a_page_where_a_browser_asks(client: httpx.AsyncClient, target: str) -> None:
+    answer = await client.get(CENSUS + target, headers=BROWSER)
+    assert answer.status_code in {404, 422}
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+
+
+# -- Statements
+
+
+@pytest.mark.parametrize("target", [*RESOURCES, "municipios/?page_size=1000"])
+async def test_resource_is_one_statement(app: FastAPI, client: httpx.AsyncClient, target: str) -> None:
+    await get(client, "estados/1/")  # the release is known from here on
+    with recorded_statements(app) as statements:
+        assert (await client.get(CENSUS + target)).status_code == 200
+    assert len(statements) == 1
+
+
+@pytest.mark.parametrize(
+    "target", ["estados/01/", "localidades/x/", "localidades/010010001/", "estados", "estados/?x=1"]
+)
+async def test_redirect_and_wrong_request_are_no_statement(
+    app: FastAPI, client: httpx.AsyncClient, target: str
+) -> None:
+    await get(client, "estados/1/")
+    with recorded_statements(app) as statements:
+        assert (await client.get(CENSUS + target)).status_code in {308, 404, 422}
+    assert statements == []

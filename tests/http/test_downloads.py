@@ -1,0 +1,722 @@
+"""Downloads: every record once in every format, and a transfer that fails is seen to fail."""
+
+import asyncio
+import csv
+import http.client
+import io
+import json
+import os
+import random
+import re
+import socket
+import time
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import asyncpg
+import httpx
+import pytest
+from fastapi import FastAPI
+from pyarrow import parquet as pq
+
+from tests.conftest import (
+    await_idle_connections,
+    client_of,
+    import_into,
+    in_thread,
+    new_database,
+    recorded_statements,
+    running_app,
+)
+from tests.support.catalogue import Place, many, write_catalogue
+from tests.support.records import Record, in_order, row_of
+from tests.support.wire import ROOT, Live, ask, serving
+
+DOWNLOAD = "/api/census/localidades/download/"
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
+MEDIA_TYPES = {
+    "csv": "text/csv; charset=utf-8; header=present",
+    "ndjson": "application/x-ndjson",
+    "geojson": "application/geo+json",
+    "parquet": "application/vnd.apache.parquet",
+}
+FORMATS = list(MEDIA_TYPES)
+FLOATS = {"latitud", "longitud"}
+TEXTS = {"cvegeo", "clave", "nombre", "ambito", "carta", "municipio_clave", "municipio", "estado_clave", "estado",
+         "estado_abreviatura"}  # fmt: skip
+KEYS = {"cvegeo", "clave", "municipio_clave", "estado_clave"}
+
+# Names that a reader of CSV, of JSON, or a spreadsheet could stumble over.
+NASTY = ["=1+1", "+52", "-Menos", "@todo", "-", '=HYPERLINK("x", "y")', 'Con "comillas", y coma', '"Entre comillas"',
+         "\\N", "\\.", "a\\b:c", ":release_id", "%s %(id)s", "'apóstrofo", ";punto", "1e5", "0001", "null", "{}", "😀",
+         "\u2028 línea", "\x01", "\tTabulador", "<script>alert(1)</script>", "a = b", "{lines}"]  # fmt: skip
+PLACES = [
+    *many(132),
+    *(
+        Place(f"31001{number:04d}", name, nom_ent='=Yucatán, "el"', nom_abr="@Yuc.", nom_mun='+Abalá, "a"', carta="-1",
+              poblacion=str(number), masculina="0", femenina="-", viviendas="7", ambito="U")
+        for number, name in enumerate(NASTY, 1)
+    ),
+    Place("310020001", "Sin nada", ambito="-", latitud="-", longitud="-", altitud="-", carta="-", nom_abr="@Yuc.",
+          nom_ent='=Yucatán, "el"'),
+    Place("310020002", "Sin latitud", latitud="-", nom_abr="@Yuc.", nom_ent='=Yucatán, "el"'),
+    Place("310020003", "Sin longitud", longitud="-", nom_abr="@Yuc.", nom_ent='=Yucatán, "el"'),
+    Place("310020004", "Precisa", latitud="0.000001", longitud="-99.1234567890123", nom_abr="@Yuc.",
+          nom_ent='=Yucatán, "el"'),
+]  # fmt: skip
+OLDER = [replace(place, nombre=f"Antes {place.cvegeo}", poblacion="5") for place in PLACES[5:]]
+
+
+@pytest.fixture(scope="module")
+async def service(
+    server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[FastAPI, str]]:
+    """Lend an application on two releases, and the address of their database."""
+    folder = tmp_path_factory.mktemp("downloads")
+    with new_database(server, migrated) as url:
+        await import_into(url, write_catalogue(folder / "catun_localidad_2019-01.csv", OLDER))
+        await import_into(url, write_catalogue(folder / "catun_localidad_2020-01.csv", PLACES))
+        async with running_app(url) as app:
+            yield app, url
+
+
+@pytest.fixture
+async def files(service: tuple[FastAPI, str]) -> AsyncIterator[httpx.AsyncClient]:
+    """Lend a client of that application, which asks for nothing in particular."""
+    async with client_of(service[0]) as client:
+        for name in list(client.headers):
+            del client.headers[name]
+        yield client
+
+
+# -- Reading the files
+
+
+def read_csv(content: bytes) -> list[Record]:
+    """Read CSV; an empty value is no data."""
+    text = content.decode()
+    assert text.endswith("\r\n")
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    names = next(lines)
+    return [dict(zip(names, map(value_of, names, line), strict=True)) for line in lines]
+
+
+def value_of(name: str, text: str) -> object:
+    if text == "":
+        return None
+    return text if name in TEXTS else float(text) if name in FLOATS else int(text)
+
+
+def read_ndjson(content: bytes) -> list[Record]:
+    assert not content or content.endswith(b"\n")
+    return [json.loads(line) for line in content.split(b"\n")[:-1]]
+
+
+def read_geojson(content: bytes) -> list[Record]:
+    """Read GeoJSON, and hold it against RFC 7946."""
+    collection = json.loads(content)
+    assert list(collection) == ["type", "numberMatched", "features"]
+    assert collection["type"] == "FeatureCollection"
+    assert collection["numberMatched"] == len(collection["features"])
+    rows = []
+    for feature in collection["features"]:
+        assert list(feature) == ["type", "id", "geometry", "properties"]
+        assert feature["type"] == "Feature"
+        assert type(feature["id"]) is int
+        point = feature["geometry"]
+        if point is not None:
+            assert list(point) == ["type", "coordinates"]
+            assert point["type"] == "Point"
+            longitude, latitude = point["coordinates"]
+            assert -180 <= longitude <= 180
+            assert -90 <= latitude <= 90
+        known = point["coordinates"] if point else (None, None)
+        rows.append({"id": feature["id"], "longitud": known[0], "latitud": known[1], **feature["properties"]})
+    return rows
+
+
+def read_parquet(content: bytes) -> list[Record]:
+    table = pq.read_table(io.BytesIO(content))
+    assert [str(field.type) for field in table.schema] == [
+        "string" if name in TEXTS else "double" if name in FLOATS else "int32" for name in table.schema.names
+    ]
+    rows: list[Record] = table.to_pylist()
+    return rows
+
+
+READERS: Mapping[str, Callable[[bytes], list[Record]]] = {
+    "csv": read_csv, "ndjson": read_ndjson, "geojson": read_geojson, "parquet": read_parquet}  # fmt: skip
+
+
+def expected_of(places: list[Place], format_: str) -> list[Record]:
+    """Return what a file must hold; half a point is none in GeoJSON."""
+    rows = [row_of(place) for place in in_order(places)]
+    if format_ == "geojson":
+        rows = [row if None not in (row["latitud"], row["longitud"]) else {**row, "latitud": None, "longitud": None}
+                for row in rows]  # fmt: skip
+    return rows
+
+
+def assert_file(answer: httpx.Response, format_: str, places: list[Place], release: str = "2020-01") -> None:
+    """Check everything of a whole answer."""
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == MEDIA_TYPES[format_]
+    assert answer.headers["allow"] == "GET"
+    assert answer.headers["vary"] == "Accept, Accept-Encoding"
+    assert answer.headers["catalogue-release"] == release
+    assert answer.headers["catalogue-records"] == str(len(places))
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "Catalogue-Records" in answer.headers["access-control-expose-headers"]
+    rows = READERS[format_](answer.content)
+    expected = expected_of(places, format_)
+    assert [row["id"] for row in rows] == [row["id"] for row in expected]
+    assert rows == expected
+    if rows and format_ != "geojson":
+        assert [list(row) for row in rows[:1]] == [list(expected[0])]
+        assert all(type(row[name]) in {str, type(None)} for row in rows for name in TEXTS)
+
+
+# -- What is in them
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+async def test_download_has_every_record_once_in_order_with_every_column(
+    files: httpx.AsyncClient, format_: str
+) -> None:
+    answer = await files.get(f"{DOWNLOAD}?format={format_}")
+    assert_file(answer, format_, PLACES)
+    name = f"localidades-2020-01.{format_}"
+    assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+async def test_download_is_what_the_database_holds(
+    service: tuple[FastAPI, str], files: httpx.AsyncClient, format_: str
+) -> None:
+    connection = await asyncpg.connect(service[1])
+    try:
+        rows = await connection.fetch(
+            "SELECT l.*, m.nombre AS municipio, s.nombre AS estado, s.abreviatura AS estado_abreviatura"
+            " FROM releases AS r JOIN localities AS l ON l.release_id = r.id"
+            " JOIN municipalities AS m ON (m.release_id, m.id) = (l.release_id, l.municipio_id)"
+            " JOIN states AS s ON (s.release_id, s.id) = (m.release_id, m.estado_id)"
+            " WHERE r.name = '2020-01' ORDER BY l.clave, l.id"
+        )
+    finally:
+        await connection.close()
+    got = READERS[format_]((await files.get(f"{DOWNLOAD}?format={format_}")).content)
+    assert len(got) == len(rows) == len(PLACES)
+    names = set(dict(rows[0])) & set(got[0])
+    assert len(names) == 16
+    if format_ == "geojson":
+        names -= FLOATS  # half a point is none
+    assert [[row[name] for name in sorted(names)] for row in got] == [
+        [row[name] for name in sorted(names)] for row in rows
+    ]
+
+
+FILTERS: Mapping[str, Callable[[Place], bool]] = {
+    "municipio_id=1001": lambda place: place.cvegeo[:5] == "01001",
+    "municipio_id=01001": lambda place: place.cvegeo[:5] == "01001",
+    "estado_id=31": lambda place: place.cvegeo[:2] == "31",
+    "clave=0001": lambda place: place.cvegeo[5:] == "0001",
+    "ambito=U": lambda place: place.ambito == "U",
+    "ambito=R&estado_id=01": lambda place: place.ambito == "R" and place.cvegeo[:2] == "01",
+    "cvegeo=310010003,010010001,010010001,999999999": lambda place: place.cvegeo in {"310010003", "010010001"},
+    "search=comillas": lambda place: "comillas" in place.nombre,
+    "search=LUGAR&estado_id=2": lambda place: place.nombre.startswith("Lugar") and place.cvegeo[:2] == "02",
+}
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("query", FILTERS)
+async def test_download_of_a_part_is_that_part(files: httpx.AsyncClient, format_: str, query: str) -> None:
+    answer = await files.get(f"{DOWNLOAD}?format={format_}&{query}")
+    part = [place for place in PLACES if FILTERS[query](place)]
+    assert 0 < len(part) < len(PLACES)
+    assert_file(answer, format_, part)
+    assert answer.headers["content-disposition"] == f'attachment; filename="localidades-2020-01-filtered.{format_}"'
+    listed = await files.get(f"/api/census/localidades/?page_size=1000&{query}")
+    assert [record["id"] for record in listed.json()["results"]] == [int(place.cvegeo) for place in in_order(part)]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+async def test_download_of_an_older_release_is_that_release(files: httpx.AsyncClient, format_: str) -> None:
+    answer = await files.get(f"{DOWNLOAD}?format={format_}&release=2019-01")
+    assert_file(answer, format_, OLDER, "2019-01")
+    assert "localidades-2019-01." in answer.headers["content-disposition"]
+    part = await files.get(f"{DOWNLOAD}?format={format_}&release=2019-01&estado_id=31")
+    assert_file(part, format_, [place for place in OLDER if place.cvegeo[:2] == "31"], "2019-01")
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+async def test_download_of_nothing_is_a_sound_file_without_records(files: httpx.AsyncClient, format_: str) -> None:
+    answer = await files.get(f"{DOWNLOAD}?format={format_}&estado_id=30")
+    assert_file(answer, format_, [])
+    if format_ == "csv":
+        assert answer.text.splitlines() == [",".join(row_of(PLACES[0]))]
+
+
+async def test_parquet_says_which_release_it_is(files: httpx.AsyncClient) -> None:
+    content = (await files.get(f"{DOWNLOAD}?format=parquet")).content
+    assert pq.read_schema(io.BytesIO(content)).metadata[b"release"] == b"2020-01"
+
+
+# -- CSV
+
+
+async def test_csv_quotes_keys_and_texts_and_ends_lines_as_the_standard_says(files: httpx.AsyncClient) -> None:
+    text = (await files.get(f"{DOWNLOAD}?format=csv&cvegeo=010010001,310010007")).text
+    assert text.split("\r\n")[1:] == [
+        '10010001,"010010001","0001","Aguascalientes","U",21.880833,-102.296111,1885,"F13D19",863893,419168,444725,,'
+        '1001,"001","Municipio 001",1,"01","Aguascalientes","Ags."',
+        '310010007,"310010007","0007","Con ""comillas"", y coma","U",21.880833,-102.296111,1885,"-1",7,0,,7,'
+        '31001,"001","+Abalá, ""a""",31,"31","=Yucatán, ""el""","@Yuc."',
+        "",
+    ]
+
+
+async def test_csv_for_excel_keeps_zeros_and_takes_no_text_for_a_formula(files: httpx.AsyncClient) -> None:
+    answer = await files.get(f"{DOWNLOAD}?format=excel")
+    assert answer.headers["content-type"] == MEDIA_TYPES["csv"]
+    assert answer.headers["catalogue-records"] == str(len(PLACES))
+    assert answer.headers["content-disposition"] == 'attachment; filename="localidades-2020-01.csv"'
+    assert answer.content.startswith(b"\xef\xbb\xbfid,cvegeo,")
+    text = answer.content.decode("utf-8-sig")
+    assert '\r\n10010001,"=""010010001""","=""0001""","Aguascalientes",' in text
+    names, *lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    for line, row in zip(lines, expected_of(PLACES, "csv"), strict=True):
+        for name, cell in zip(names, line, strict=True):
+            value = row[name]
+            if name in KEYS:
+                assert cell == f'="{value}"'
+            elif isinstance(value, str):
+                assert cell == (f"'{value}" if value[0] in "=+-@\t" else value)
+                assert not cell.startswith(("=", "+", "-", "@", "\t"))
+            else:
+                assert value_of(name, cell) == value
+
+
+# What has been run by spreadsheets, and what comes close to it; none has a line end, which ends a row of INEGI's file.
+RUN_BY_SPREADSHEETS = [
+    "=1+1", "+1+1", "-1+1", "@SUM(1;1)", "=cmd|' /C calc'!A0", '=HYPERLINK("http://evil.example";"x")', "=DDE(1;2;3)",
+    '=IMPORTXML("http://evil.example")', "\t=1+1", "\x0b=1+1", " =1+1", "   +1", "\xa0-1", "\x01=1", "\t", "\x0b\t@A1",
+    "＝1+1", "＋1", "－1", "＠A1", "-2+3+cmd|' /C calc'!A0", "=", "-", "@", "+", "=\x1f", '="x"',
+]  # fmt: skip
+HARMLESS = [
+    "Ejido 20 de Noviembre",
+    "La Y = X",
+    "a=1",
+    "'=1",
+    '"=1"',
+    "(+)",
+    "[-]",
+    "1+1",
+    "ñ-1",
+    "\u200b=1",
+    ";=1",
+    ",=1",
+]
+
+
+async def test_excel_cell_that_would_be_run_is_text_and_plain_csv_has_the_name_itself(
+    database: str, tmp_path: Path
+) -> None:
+    names = [name for name in (*RUN_BY_SPREADSHEETS, *HARMLESS) if not name.isspace()]
+    places = [Place(f"01001{number:04d}", name, nom_mun="=1+1") for number, name in enumerate(names, 1)]
+    await import_into(database, write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places))
+    async with running_app(database) as app, client_of(app) as client:
+        for format_ in ("excel", "csv"):
+            content = (await client.get(f"{DOWNLOAD}?format={format_}")).content.decode("utf-8-sig")
+            rows = list(csv.DictReader(io.StringIO(content, newline=""), strict=True))
+            runs = format_ == "excel"
+            assert [row["nombre"] for row in rows] == [
+                f"'{name}" if runs and name in RUN_BY_SPREADSHEETS else name for name in names
+            ]
+            assert {row["municipio"] for row in rows} == {"'=1+1" if runs else "=1+1"}
+
+
+async def test_excel_and_plain_csv_are_told_apart_by_their_etag(files: httpx.AsyncClient) -> None:
+    queries = ("?format=csv", "?format=excel", "?format=ndjson", "?format=csv&release=2019-01")
+    etags = {(await files.get(f"{DOWNLOAD}{query}")).headers["etag"] for query in queries}
+    assert len(etags) == 4
+
+
+# -- Asking
+
+
+@pytest.mark.parametrize(
+    ("accept", "format_"),
+    [(None, "csv"), ("", "csv"), ("*/*", "csv"), (BROWSER, "csv"), ("text/csv", "csv"), ("text/*", "csv"),
+     ("application/x-ndjson", "ndjson"), ("application/geo+json", "geojson"), ("APPLICATION/GEO+JSON;q=0.1", "geojson"),
+     ("application/vnd.apache.parquet", "parquet"), ("text/csv;q=0.5, application/x-ndjson", "ndjson"),
+     ("text/csv;q=0, */*;q=0.1", "ndjson"), ("application/json, application/geo+json;q=0.1", "geojson")],
+)  # fmt: skip
+async def test_accept_chooses_the_format(files: httpx.AsyncClient, accept: str | None, format_: str) -> None:
+    answer = await files.get(f"{DOWNLOAD}?estado_id=31", headers={} if accept is None else {"Accept": accept})
+    assert_file(answer, format_, [place for place in PLACES if place.cvegeo[:2] == "31"])
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/html", "image/png", "garbage", "*/*;q=0", "text/csv;q=2"])
+async def test_accept_that_allows_no_file_is_406_naming_those_there_are(files: httpx.AsyncClient, accept: str) -> None:
+    answer = await files.get(DOWNLOAD, headers={"Accept": accept})
+    assert answer.status_code == 406
+    if accept != "text/html":
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["available"] == [media_type.partition(";")[0] for media_type in MEDIA_TYPES.values()]
+    by_format = await files.get(f"{DOWNLOAD}?format=ndjson&estado_id=31", headers={"Accept": accept})
+    assert by_format.headers["content-type"] == MEDIA_TYPES["ndjson"]
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [("format=json", "format"), ("format=CSV", "format"), ("format=", "format"), ("format=csv&format=csv", "format"),
+     ("dialect=excel", "dialect"), ("page=1", "page"), ("page_size=10", "page_size"), ("x=1", "x"),
+     ("estado_id=33", "estado_id"), ("cvegeo=1", "cvegeo"), ("search=", "search"), ("clave=1", "clave"),
+     ("ambito=X", "ambito"), ("release=/", "release"), ("format=csv%00", "query")],
+)  # fmt: skip
+async def test_parameter_that_cannot_be_used_is_422_naming_it(files: httpx.AsyncClient, query: str, named: str) -> None:
+    answer = await files.get(f"{DOWNLOAD}?{query}")
+    assert answer.status_code == 422
+    assert answer.headers["vary"] == "Accept"
+    assert [fault["parameter"] for fault in answer.json()["errors"]] == [named]
+
+
+async def test_release_unknown_is_404(files: httpx.AsyncClient) -> None:
+    assert (await files.get(f"{DOWNLOAD}?release=2001-01")).status_code == 404
+
+
+# -- Headers
+
+
+@pytest.mark.parametrize("query", [*(f"format={format_}" for format_ in FORMATS), "format=excel", "search=comillas"])
+async def test_if_none_match_with_the_weak_etag_is_304_without_a_statement(
+    service: tuple[FastAPI, str], files: httpx.AsyncClient, query: str
+) -> None:
+    first = await files.get(f"{DOWNLOAD}?{query}")
+    assert re.fullmatch(r'W/"2020-01\.\w+\.[0-9a-f]{12}"', first.headers["etag"])
+    with recorded_statements(service[0]) as statements:
+        for tag in (first.headers["etag"], first.headers["etag"].removeprefix("W/"), "*"):
+            again = await files.get(f"{DOWNLOAD}?{query}", headers={"If-None-Match": tag, "Accept-Encoding": "gzip"})
+            assert (again.status_code, again.content) == (304, b"")
+            for name in ("etag", "vary", "allow", "cache-control", "last-modified", "catalogue-release"):
+                assert again.headers[name] == first.headers[name]
+    assert statements == []
+
+
+@pytest.mark.parametrize("coding", ["zstd", "br", "gzip"])
+@pytest.mark.parametrize("format_", ["csv", "ndjson", "geojson"])
+async def test_text_is_compressed_where_the_client_takes_it(
+    files: httpx.AsyncClient, format_: str, coding: str
+) -> None:
+    plain = await files.get(f"{DOWNLOAD}?format={format_}")
+    assert "content-encoding" not in plain.headers
+    packed = await files.get(f"{DOWNLOAD}?format={format_}", headers={"Accept-Encoding": coding})
+    assert packed.headers["content-encoding"] == coding
+    assert packed.content == plain.content
+    assert packed.num_bytes_downloaded < len(plain.content) / 3
+    assert packed.headers["etag"] == plain.headers["etag"]
+    assert_file(packed, format_, PLACES)
+
+
+@pytest.mark.parametrize("coding", ["identity", "deflate", "gzip;q=0", "*;q=0", ""])
+async def test_text_is_sent_as_it_is_to_others(files: httpx.AsyncClient, coding: str) -> None:
+    answer = await files.get(f"{DOWNLOAD}?format=csv", headers={"Accept-Encoding": coding})
+    assert "content-encoding" not in answer.headers
+    assert_file(answer, "csv", PLACES)
+
+
+async def test_parquet_which_is_compressed_within_is_not_compressed_again(files: httpx.AsyncClient) -> None:
+    answer = await files.get(f"{DOWNLOAD}?format=parquet", headers={"Accept-Encoding": "gzip, br, zstd"})
+    assert "content-encoding" not in answer.headers
+    assert_file(answer, "parquet", PLACES)
+
+
+@pytest.mark.parametrize("query", [*(f"?format={format_}" for format_ in FORMATS), "?estado_id=30", "?x=1"])
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+def test_head_is_as_get_without_the_body(live_server: str, query: str, coding: str) -> None:
+    got = ask(live_server, DOWNLOAD + query, ("Accept-Encoding", coding))
+    head = ask(live_server, DOWNLOAD + query, ("Accept-Encoding", coding), method="HEAD")
+    assert (head.status, head.body) == (got.status, b"")
+    assert got.body
+    apart = {"date", "transfer-encoding"}
+    assert [pair for pair in head.headers if pair[0] not in apart] == [
+        pair for pair in got.headers if pair[0] not in apart
+    ]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+async def test_download_that_the_database_cannot_begin_is_503(seeded_database: str, format_: str) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        await client.get(DOWNLOAD)
+        await execute(seeded_database, "ALTER TABLE municipalities RENAME TO elsewhere")
+        answer = await client.get(f"{DOWNLOAD}?format={format_}")
+    assert answer.status_code == 503
+    assert int(answer.headers["retry-after"]) > 0
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "content-disposition" not in answer.headers
+
+
+# -- Without pyarrow
+
+
+def test_parquet_without_its_extra_is_406_with_a_sentence(server: str, seeded: str, tmp_path: Path) -> None:
+    """A real process that finds no pyarrow: None in sys.modules is how Python marks what can't be imported."""
+    (tmp_path / "sitecustomize.py").write_text('import sys\n\nsys.modules["pyarrow"] = None\n')
+    with (
+        new_database(server, seeded) as url,
+        serving(url, PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT / "src")])) as live,
+    ):
+        answer = ask(live.base, f"{DOWNLOAD}?format=parquet")
+        problem = json.loads(answer.body)
+        assert (answer.status, problem["status"]) == (406, 406)
+        assert "pip install localidades-api[parquet]" in problem["detail"]
+        assert problem["available"] == ["text/csv", "application/x-ndjson", "application/geo+json"]
+        assert ask(live.base, DOWNLOAD, ("Accept", "application/vnd.apache.parquet")).status == 406
+        assert ask(live.base, DOWNLOAD, ("Accept", "application/*")).one("content-type") == MEDIA_TYPES["ndjson"]
+        assert ask(live.base, f"{DOWNLOAD}?format=csv").one("catalogue-records") == "132"
+
+
+# -- Faults, on the wire
+
+
+LARGE = 40_000
+_NAMES = random.Random(4)  # noqa: S311  # names that don't compress, so that no buffer between holds a download
+
+
+def large_places() -> list[Place]:
+    letters = [chr(code) for code in range(0x4E00, 0x9FFF)]
+    return [
+        Place(
+            f"{1 + number // 10_000:02d}{1 + number // 2000 % 5:03d}{1 + number % 2000:04d}",
+            f"Lugar {number} {''.join(_NAMES.choices(letters, k=100))}",
+            nom_ent=f"Estado {1 + number // 10_000}",
+        )
+        for number in range(LARGE)
+    ]
+
+
+@pytest.fixture(scope="module")
+def large_rows() -> list[Place]:
+    """Lend the places of the large catalogue, 12 MB of names."""
+    return large_places()
+
+
+@pytest.fixture(scope="module")
+def large(
+    server: str, migrated: str, large_rows: list[Place], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Lend a database of so many places that a download is ten statements: a template, not to be written to."""
+    file = write_catalogue(tmp_path_factory.mktemp("large") / "catun_localidad_2020-01.csv", large_rows)
+    with new_database(server, migrated) as url:
+        in_thread(lambda: asyncio.run(import_into(url, file)))
+        yield url
+
+
+@pytest.fixture(scope="module")
+def busy(server: str, large: str) -> Iterator[tuple[Live, str]]:
+    """Lend a server that has one connection to the large catalogue, and the address of the database."""
+    with new_database(server, large) as url, serving(
+        url, LOCALIDADES_POOL_SIZE="1", LOCALIDADES_RELEASE_POLL="60", LOCALIDADES_PAGE_CACHE_BYTES="0"
+    ) as live:  # fmt: skip
+        yield live, url
+
+
+async def execute(url: str, *statements: str) -> list[Any]:
+    connection = await asyncpg.connect(url)
+    try:
+        return [await connection.fetch(statement) for statement in statements]
+    finally:
+        await connection.close()
+
+
+def run_sql(url: str, *statements: str) -> list[Any]:
+    return in_thread(lambda: asyncio.run(execute(url, *statements)))
+
+
+def name_of(url: str) -> str:
+    found = re.search(r"/(\w+)\?", url)
+    assert found is not None
+    return found[1]
+
+
+TERMINATE = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+    " WHERE datname = '{}' AND application_name = 'localidades-api'"
+)
+
+
+class Stalled(NamedTuple):
+    """A download of which a client has read the beginning, and does not go on."""
+
+    response: http.client.HTTPResponse
+    beginning: bytes
+
+    def read_on(self) -> bytes:
+        """Read to the end; return all of it."""
+        return self.beginning + self.response.read()
+
+
+@contextmanager
+def stalled(base: str, query: str, coding: str = "identity") -> Iterator[Stalled]:
+    """Begin a download and stop reading; the server is left in the middle of it."""
+    with closing(http.client.HTTPConnection(urlsplit(base).netloc, timeout=30)) as connection:
+        connection.request("GET", f"{DOWNLOAD}?{query}", headers={"Accept-Encoding": coding})
+        response = connection.getresponse()
+        assert response.status == 200
+        assert response.headers["transfer-encoding"] == "chunked"
+        assert response.headers.get("content-encoding", "identity") == coding
+        beginning = response.read(1000)
+        time.sleep(0.4)  # what the buffers between can take is taken
+        yield Stalled(response, beginning)
+
+
+def unpacked(content: bytes, coding: str) -> bytes:
+    """Return what was compressed; fail where its end is missing."""
+    if coding == "identity":
+        return content
+    stream = zlib.decompressobj(31)
+    unpacked = stream.decompress(content)
+    assert stream.eof
+    return unpacked
+
+
+def assert_answers(live: Live) -> None:
+    """See that requests that need the database get their answers."""
+    assert ask(live.base, "/api/census/localidades/10010001/").status == 200
+    assert ask(live.base, "/api/census/localidades/?page=3").status == 200
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_large_download_is_whole(busy: tuple[Live, str], large_rows: list[Place], format_: str) -> None:
+    answer = httpx.get(f"{busy[0].base}{DOWNLOAD}?format={format_}", timeout=30)
+    assert_file(answer, format_, large_rows)
+
+
+def test_large_download_of_a_part_is_whole(busy: tuple[Live, str], large_rows: list[Place]) -> None:
+    answer = httpx.get(f"{busy[0].base}{DOWNLOAD}?format=geojson&estado_id=2", timeout=30)
+    assert_file(answer, "geojson", [place for place in large_rows if place.cvegeo[:2] == "02"])
+
+
+@pytest.mark.parametrize("query", ["format=csv", "format=geojson&ambito=R", "format=parquet"])
+def test_readers_that_stall_hold_no_connection_and_others_are_answered(busy: tuple[Live, str], query: str) -> None:
+    live, url = busy
+    with stalled(live.base, query), stalled(live.base, query), stalled(live.base, "format=csv", "gzip"):
+        for _ in range(5):
+            assert await_idle_connections(url) == 1
+            assert_answers(live)
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+def test_reader_that_stalls_while_every_connection_is_killed_gets_the_whole_file_in_the_end(
+    busy: tuple[Live, str], large_rows: list[Place], coding: str
+) -> None:
+    live, url = busy
+    with stalled(live.base, "format=ndjson", coding) as download:
+        assert len(run_sql(url, TERMINATE.format(name_of(url)))[0]) == 1
+        content = download.read_on()
+    assert read_ndjson(unpacked(content, coding)) == expected_of(large_rows, "ndjson")
+    assert_answers(live)
+
+
+def assert_broken(download: Stalled) -> None:
+    """See that the client notices: the last chunk, of no bytes, does not come."""
+    with pytest.raises(http.client.IncompleteRead):
+        download.read_on()
+
+
+@pytest.mark.parametrize(
+    ("format_", "coding"),
+    [*((format_, "identity") for format_ in FORMATS), ("csv", "gzip"), ("ndjson", "br"), ("geojson", "zstd")],
+)
+def test_download_whose_database_goes_away_in_the_middle_is_seen_to_be_broken(
+    busy: tuple[Live, str], server: str, format_: str, coding: str
+) -> None:
+    live, url = busy
+    name = name_of(url)
+    with stalled(live.base, f"format={format_}", coding) as download:
+        try:
+            run_sql(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false", TERMINATE.format(name))
+            assert_broken(download)
+            assert ask(live.base, "/api/census/localidades/10010001/").status == 503
+        finally:
+            run_sql(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
+    assert_answers(live)
+
+
+def test_download_whose_rows_go_away_in_the_middle_is_seen_to_be_broken(server: str, large: str) -> None:
+    with (
+        new_database(server, large) as url,
+        serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live,
+        ExitStack() as stack,
+    ):
+        wanted = [("csv", "identity"), ("csv", "gzip"), ("geojson", "zstd"), ("parquet", "identity"),
+                  ("ndjson&search=lugar", "identity")]  # fmt: skip
+        downloads = [stack.enter_context(stalled(live.base, f"format={format_}", coding)) for format_, coding in wanted]
+        run_sql(url, "DELETE FROM localities WHERE position = 39999")  # one of 40,000 is enough
+        for download in downloads:
+            assert_broken(download)
+        assert_answers(live)
+
+
+def open_files(live: Live) -> int:
+    return len(list(Path(f"/proc/{live.process.pid}/fd").iterdir()))
+
+
+def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> None:
+    with new_database(server, large) as url, serving(
+        url, LOCALIDADES_POOL_SIZE="2", LOCALIDADES_RELEASE_POLL="60", LOCALIDADES_PAGE_CACHE_BYTES="0"
+    ) as live:  # fmt: skip
+        assert_answers(live)
+        before = open_files(live)
+        for format_ in ("csv", "parquet"):
+            with stalled(live.base, f"format={format_}"), stalled(live.base, "format=ndjson", "zstd"):
+                assert open_files(live) >= before + 2
+        address = (urlsplit(live.base).hostname, urlsplit(live.base).port)
+        for number in range(30):  # while it reads, or before it has begun to
+            with closing(socket.create_connection(address, timeout=30)) as client:
+                client.sendall(f"GET {DOWNLOAD}?format=ndjson HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+                time.sleep(0.002 * number)
+        deadline = time.monotonic() + 10
+        while (left := open_files(live)) > before + 1 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert left <= before + 1  # the pool may have opened its second connection
+        assert 1 <= await_idle_connections(url) <= 2
+        assert_answers(live)
+        log = live.output.read_text()
+        assert "Traceback" not in log, log
+        assert "garbage collector" not in log, log
+
+
+def memory_of(live: Live, name: str) -> int:
+    """Return a figure of the process in bytes."""
+    found = re.search(rf"^{name}:\s+(\d+) kB$", Path(f"/proc/{live.process.pid}/status").read_text(), re.MULTILINE)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+@pytest.mark.parametrize(
+    ("format_", "coding"), [("csv", "identity"), ("ndjson", "zstd"), ("geojson", "br"), ("parquet", "identity")]
+)
+def test_memory_of_the_server_stays_small_however_slowly_a_large_download_is_read(
+    server: str, large: str, format_: str, coding: str
+) -> None:
+    with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live:
+        query = f"{DOWNLOAD}?format={format_}"
+        assert ask(live.base, f"{query}&estado_id=1&municipio_id=1001", ("Accept-Encoding", coding)).status == 200
+        before = memory_of(live, "VmRSS")
+        size = 0
+        with httpx.stream("GET", live.base + query, headers={"Accept-Encoding": coding}, timeout=30) as answer:
+            for number, chunk in enumerate(answer.iter_bytes()):
+                size += len(chunk)
+                if number % 64 == 0:
+                    time.sleep(0.01)
+        assert answer.headers.get("content-encoding", "identity") == coding
+        growth = memory_of(live, "VmHWM") - before
+        assert size > 5e6
+        assert growth < 50 * 1024**2

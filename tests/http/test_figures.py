@@ -1,0 +1,326 @@
+"""Figures for Prometheus: scraped from real servers, of one worker and of several."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import asyncpg
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from localidades_api.observability.metrics import Snapshot, merge
+from tests.conftest import LOCALIDADES, client_in_front_of, import_into, in_thread, running_app
+from tests.support.catalogue import many, write_catalogue
+from tests.support.wire import Live, ask, serving
+
+# What dashboards and alerts are made from: a name is never changed.
+NAMES = {
+    "localidades_request_duration_seconds": ("histogram", {"operation", "status"}),
+    "localidades_requests_in_flight": ("gauge", set()),
+    "localidades_requests_refused": ("counter", {"reason"}),
+    "localidades_connections": ("gauge", set()),
+    "localidades_connections_limit": ("gauge", set()),
+    "localidades_connections_closed": ("counter", {"reason"}),
+    "localidades_database_connections": ("gauge", {"state"}),
+    "localidades_database_connections_limit": ("gauge", set()),
+    "localidades_database_waiting": ("gauge", set()),
+    "localidades_database_errors": ("counter", {"kind"}),
+    "localidades_page_cache_bytes": ("gauge", set()),
+    "localidades_page_cache_pages": ("gauge", set()),
+    "localidades_page_cache_requests": ("counter", {"result"}),
+    "localidades_release_info": ("gauge", {"release"}),
+    "localidades_release_published_timestamp_seconds": ("gauge", set()),
+    "localidades_release_checked_timestamp_seconds": ("gauge", set()),
+    "localidades_event_loop_lag_seconds": ("gauge", set()),
+}
+Figures = dict[tuple[str, frozenset[str]], float]
+
+
+def read(text: str) -> Figures:
+    """Return every sample by its name and the values of its labels."""
+    return {
+        (sample.name.removeprefix("localidades_"), frozenset(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def scrape(base: str) -> Figures:
+    answer = ask(base, "/metrics")
+    assert answer.status == 200
+    assert answer.one("content-type").startswith("text/plain; version=")
+    return read(answer.body.decode())
+
+
+def value(figures: Figures, name: str, *labels: str) -> float:
+    return figures.get((name, frozenset(labels)), 0)
+
+
+def answered(figures: Figures, operation: str, status: int) -> float:
+    return value(figures, "request_duration_seconds_count", operation, str(status))
+
+
+def eventually(base: str, condition: Callable[[Figures], bool]) -> Figures:
+    """Scrape until something holds: figures are a second late, and a worker takes some to start."""
+    deadline = time.monotonic() + 30
+    while not condition(figures := scrape(base)):
+        assert time.monotonic() < deadline, figures
+        time.sleep(0.2)
+    return figures
+
+
+@pytest.fixture
+def two_workers(seeded_database: str, tmp_path: Path) -> Iterator[Live]:
+    """Lend a server of two workers that logs each request."""
+    with serving(
+        seeded_database,
+        "--workers",
+        "2",
+        LOCALIDADES_ACCESS_LOG="on",
+        LOCALIDADES_LOG_FORMAT="json",
+        TMPDIR=str(tmp_path),
+    ) as live:
+        # Pages of both workers, so that both have looked after they were ready.
+        eventually(live.base, lambda figures: value(figures, "page_cache_pages") == 6)
+        yield live
+
+
+def lines_of(live: Live) -> list[dict[str, object]]:
+    return [json.loads(line) for line in live.output.read_text().splitlines() if line.startswith("{")]
+
+
+def workers_of(live: Live) -> list[int]:
+    return [int(number) for number in re.findall(r"Started server process \[(\d+)\]", live.output.read_text())]
+
+
+def test_figures_are_valid_and_named_as_dashboards_know_them(two_workers: Live) -> None:
+    for target in (LOCALIDADES, f"{LOCALIDADES}?search=a", "/nothing/s3cret", "/static/style.css", f"{LOCALIDADES}1/"):
+        ask(two_workers.base, target)
+    time.sleep(1.5)
+    text = ask(two_workers.base, "/metrics").body.decode()
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    assert set(families) == set(NAMES)
+    for name, family in families.items():
+        kind, labels = NAMES[name]
+        assert (family.type, bool(family.documentation)) == (kind, True)
+        for sample in family.samples:
+            assert set(sample.labels) - {"le"} == labels, sample
+            assert sample.value >= 0
+    durations = families["localidades_request_duration_seconds"].samples
+    operations = {sample.labels["operation"] for sample in durations}
+    assert {"list_localities", "get_locality", "get_readiness", "get_metrics", "static", "none"} <= operations
+    for operation, status in {(sample.labels["operation"], sample.labels["status"]) for sample in durations}:
+        series = [s for s in durations if s.labels["operation"] == operation and s.labels["status"] == status]
+        buckets = [sample.value for sample in series if "le" in sample.labels]
+        assert buckets == sorted(buckets)
+        assert len(buckets) == 11
+        assert buckets[-1] == next(sample.value for sample in series if sample.name.endswith("_count"))
+    assert "s3cret" not in text
+
+
+def test_figures_of_two_workers_are_one_sum_whichever_is_asked(two_workers: Live) -> None:
+    before = answered(scrape(two_workers.base), "list_localities", 200)
+    for number in range(60):
+        assert ask(two_workers.base, f"{LOCALIDADES}?page={number % 3 + 1}").status == 200
+    assert ask(two_workers.base, LOCALIDADES, ("If-None-Match", "*")).status == 304
+    eventually(
+        two_workers.base,
+        lambda figures: (
+            answered(figures, "list_localities", 200) == before + 60
+            and answered(figures, "list_localities", 304) == 1
+            and value(figures, "release_info", "2020-01") == 1
+        ),
+    )
+    seen = [scrape(two_workers.base) for _ in range(40)]
+    assert {answered(figures, "list_localities", 200) for figures in seen} == {before + 60}
+    assert {answered(figures, "list_localities", 304) for figures in seen} == {1}
+    assert {value(figures, "database_connections_limit") for figures in seen} == {20}
+    assert {value(figures, "release_info", "2020-01") for figures in seen} == {1}
+    time.sleep(0.5)
+    workers: dict[object, set[str]] = {}
+    for line in lines_of(two_workers):
+        if "operation" in line:
+            workers.setdefault(line["operation"], set()).add(str(line["id"]).partition("-")[0])
+    assert len(workers["get_metrics"]) == 2, "both have answered a scrape"
+    assert len(workers["list_localities"]) == 2, "and requests"
+
+
+def test_figures_of_a_worker_that_was_killed_are_cleaned_but_for_what_it_counted(two_workers: Live) -> None:
+    for _ in range(20):
+        ask(two_workers.base, LOCALIDADES)
+    before = eventually(two_workers.base, lambda figures: answered(figures, "list_localities", 200) >= 20)
+    os.kill(workers_of(two_workers)[0], signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while len(re.findall("Application startup complete", two_workers.output.read_text())) < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    time.sleep(1.5)
+    after = eventually(two_workers.base, lambda figures: value(figures, "page_cache_pages") == 6)
+    assert value(after, "database_connections_limit") == 20
+    assert answered(after, "list_localities", 200) == answered(before, "list_localities", 200)
+    assert time.time() - value(after, "release_checked_timestamp_seconds") < 20
+
+
+def test_figures_tell_of_held_pages_and_the_release_and_forget_the_one_before(
+    seeded_database: str, tmp_path: Path
+) -> None:
+    with serving(seeded_database) as live:
+        first = eventually(live.base, lambda figures: value(figures, "page_cache_pages") == 3)
+        assert 3 * 1000 < value(first, "page_cache_bytes") < 64 * 1024**2
+        hits = value(first, "page_cache_requests_total", "hit")
+        for _ in range(5):
+            ask(live.base, LOCALIDADES)
+        figures = scrape(live.base)
+        assert value(figures, "page_cache_requests_total", "hit") == hits + 5
+        file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140))
+        in_thread(lambda: asyncio.run(import_into(seeded_database, file)))
+        before = ("release_info", frozenset({"2020-01"}))
+        after = eventually(
+            live.base, lambda figures: value(figures, "release_info", "2021-01") == 1 and before not in figures
+        )
+        published = "release_published_timestamp_seconds"
+        assert value(first, published) < value(after, published) <= time.time()
+
+
+def test_page_that_is_fetched_counts_as_a_miss(seeded_database: str) -> None:
+    with serving(seeded_database, LOCALIDADES_PAGE_CACHE_BYTES="0") as live:
+        for _ in range(4):
+            ask(live.base, LOCALIDADES)
+        figures = scrape(live.base)
+        assert value(figures, "page_cache_requests_total", "miss") == 4
+        assert value(figures, "page_cache_requests_total", "hit") == 0
+        assert answered(figures, "list_localities", 200) == 4
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what a process has open")
+def test_metrics_are_shared_without_a_file(two_workers: Live, tmp_path: Path) -> None:
+    """A full disk kills whoever has a file of it mapped."""
+    assert value(scrape(two_workers.base), "page_cache_pages") == 6
+    assert list(tmp_path.iterdir()) == []
+    for worker in workers_of(two_workers):
+        process = Path(f"/proc/{worker}")
+        mapped = [line for line in (process / "maps").read_text().splitlines() if line.split()[1].startswith("rw-s")]
+        assert [line for line in mapped if " /" in line] == []
+        opened = {link.readlink() for link in (process / "fd").iterdir()}
+        assert {path for path in opened if path.is_file()} == {two_workers.output}
+
+
+def test_scrape_does_not_wait_for_a_supervisor_that_stands_still(two_workers: Live) -> None:
+    before = answered(scrape(two_workers.base), "list_localities", 200)
+    os.kill(two_workers.process.pid, signal.SIGSTOP)
+    try:
+        for _ in range(4):
+            began = time.monotonic()
+            assert answered(scrape(two_workers.base), "list_localities", 200) <= before
+            assert time.monotonic() - began < 10
+        assert ask(two_workers.base, LOCALIDADES).status == 200
+    finally:
+        os.kill(two_workers.process.pid, signal.SIGCONT)
+    eventually(two_workers.base, lambda figures: answered(figures, "list_localities", 200) > before)
+
+
+def test_counters_of_workers_that_were_asked_in_turn_never_fall(two_workers: Live) -> None:
+    last = 0.0
+    for _ in range(60):
+        ask(two_workers.base, LOCALIDADES)
+        count = answered(scrape(two_workers.base), "list_localities", 200)
+        assert count >= last
+        last = count
+
+
+def test_snapshots_of_another_version_are_passed_over() -> None:
+    """The supervisor outlives a renewed installation, whose workers may count other things."""
+    ours: Snapshot = {("database_waiting",): [1], ("request_duration_seconds", "a", "200"): [1.0] * 12}
+    theirs: Snapshot = {("database_waiting",): [2], ("request_duration_seconds", "a", "200"): [1.0] * 9, ("new",): [3]}
+    merged = {("database_waiting",): [3], ("request_duration_seconds", "a", "200"): [1.0] * 12}
+    assert merge([ours, theirs]) == merged
+
+
+async def figures_of(client: httpx.AsyncClient) -> Figures:
+    await asyncio.sleep(1.2)  # the gauges are set each second
+    return read((await client.get("/metrics")).text)
+
+
+async def test_event_loop_that_was_blocked_shows_as_lag(seeded_database: str) -> None:
+    async with running_app(seeded_database) as app, client_in_front_of(app) as client:
+        await asyncio.sleep(0.1)
+        time.sleep(0.7)  # noqa: ASYNC251  # as a fault of ours would
+        assert value(await figures_of(client), "event_loop_lag_seconds") > 0.6
+
+
+def test_requests_that_wait_for_a_connection_are_counted(seeded_database: str) -> None:
+    settings = {"POOL_SIZE": "1", "DATABASE_TIMEOUT": "60", "RELEASE_POLL": "60", "PAGE_CACHE_BYTES": "0"}
+    with (
+        serving(seeded_database, **{f"LOCALIDADES_{name}": value for name, value in settings.items()}) as live,
+        ThreadPoolExecutor(3) as clients,
+    ):
+        with locked(seeded_database, "localities"):
+            asking = [clients.submit(ask, live.base, f"{LOCALIDADES}?page={page}") for page in (1, 2, 3)]
+            figures = eventually(
+                live.base,
+                lambda figures: value(figures, "database_waiting") == 2 and value(figures, "requests_in_flight") == 4,
+            )
+            assert value(figures, "database_connections", "in_use") == 1
+            assert value(figures, "database_connections_limit") == 1
+        assert {one.result().status for one in asking} == {200}
+        figures = eventually(live.base, lambda figures: value(figures, "database_waiting") == 0)
+        assert value(figures, "database_connections", "idle") == 1
+
+
+@contextmanager
+def locked(url: str, table: str) -> Iterator[None]:
+    """Hold a table's lock, from a thread with an event loop of its own."""
+    taken, done = threading.Event(), threading.Event()
+
+    async def hold() -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            async with connection.transaction():
+                await connection.execute(f"LOCK TABLE {table}")
+                taken.set()
+                await asyncio.to_thread(done.wait, 60)
+        finally:
+            await connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        holding = pool.submit(asyncio.run, hold())
+        assert taken.wait(10)
+        try:
+            yield
+        finally:
+            done.set()
+            holding.result()
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [("?host=/nowhere", "connection"), ("?host=127.0.0.1:{port}&connect_timeout=0.2", "timeout"), (None, "42")],
+)
+async def test_errors_of_the_database_are_counted_by_kind(seeded_database: str, fault: str | None, kind: str) -> None:
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    silent = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    async with silent:
+        port = silent.sockets[0].getsockname()[1]
+        url = f"postgresql://x@/x{fault.format(port=port)}" if fault else seeded_database
+        if fault is None:
+            connection = await asyncpg.connect(seeded_database)
+            await connection.execute("ALTER TABLE localities RENAME COLUMN nombre TO apellido")
+            await connection.close()
+        async with running_app(url, release_poll=60) as app, client_in_front_of(app) as client:
+            await asyncio.sleep(0.5)
+            before = value(await figures_of(client), "database_errors_total", kind)
+            assert (await client.get(LOCALIDADES)).status_code >= 500
+            assert value(await figures_of(client), "database_errors_total", kind) == before + 1

@@ -1,0 +1,457 @@
+"""The filters of the list, held against the file that was imported by an oracle in plain Python."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from localidades_api.domain.folding import fold
+from tests.conftest import (
+    LOCALIDADES,
+    client_of,
+    import_into,
+    in_thread,
+    new_database,
+    recorded_statements,
+    running_app,
+)
+from tests.support.catalogue import TRAPS, Place, write_catalogue
+
+ESTADOS = "/api/census/estados/"
+MUNICIPIOS = "/api/census/municipios/"
+STATES = {"01": "Aguascalientes", "09": "Ciudad de México", "14": "Jalisco", "20": "Oaxaca", "32": "Zacatecas"}
+KINDS = ("San José", "Santa María", "El Peñón", "Rancho Nuevo", "Ejido la Concepción", "Colonia N° 5", "La Güera")
+BYNAMES = ("", " del Río", " [Rancho]", " (Los Ángeles)", "  de Arriba", " de Abajo")
+
+
+def varied() -> list[Place]:
+    """Return places of five estados and thirty municipios: each clave in many, each name too, each ambito."""
+    known = {trap.cvegeo for trap in TRAPS}
+    ordinary = (
+        Place(
+            f"{ent}{mun:03d}{loc:04d}",
+            KINDS[(loc + mun) % len(KINDS)] + BYNAMES[loc % len(BYNAMES)],
+            nom_ent=name,
+            nom_abr=next((trap.nom_abr for trap in TRAPS if trap.cvegeo[:2] == ent), "Abr."),
+            nom_mun=next((trap.nom_mun for trap in TRAPS if trap.cvegeo[:5] == f"{ent}{mun:03d}"), ""),
+            ambito="UR-"[(loc * 7 + mun) % 3],
+        )
+        for number, (ent, name) in enumerate(STATES.items())
+        for mun in range(1, 4 + 2 * number)
+        for loc in range(1, 36 + mun)
+    )
+    return [*TRAPS, *(place for place in ordinary if place.cvegeo not in known)]
+
+
+PLACES = sorted(varied(), key=lambda place: (place.cvegeo[5:], place.cvegeo))
+Filters = Mapping[str, str]
+
+
+def is_chosen(place: Place, filters: Filters) -> bool:
+    """Say what each filter means, in plain Python."""
+    name = fold(place.nombre).split()
+    meanings: dict[str, Callable[[str], bool]] = {
+        "municipio_id": lambda value: int(place.cvegeo[:5]) == int(value),
+        "estado_id": lambda value: int(place.cvegeo[:2]) == int(value),
+        "clave": lambda value: place.cvegeo[5:] == value,
+        "ambito": lambda value: place.ambito == value,
+        "cvegeo": lambda value: int(place.cvegeo) in [int(key) for key in value.split(",")],
+        "search": lambda value: all(any(word.startswith(typed) for word in name) for typed in fold(value).split()),
+    }
+    return all(meanings[name](value) for name, value in filters.items())
+
+
+def choose(filters: Filters) -> list[dict[str, Any]]:
+    """Return the records that the file has for some filters, in the order of the list."""
+    return [
+        {
+            "id": int(place.cvegeo),
+            "municipio_id": int(place.cvegeo[:5]),
+            "clave": place.cvegeo[5:],
+            "nombre": place.nombre,
+        }
+        for place in PLACES
+        if is_chosen(place, filters)
+    ]
+
+
+def address(filters: Filters, path: str = LOCALIDADES, **parameters: object) -> str:
+    return f"{path}?{urlencode({**filters, **parameters})}"
+
+
+async def walk(client: httpx.AsyncClient, target: str) -> AsyncIterator[httpx.Response]:
+    """Follow `Link: rel="next"` from a page to the last one."""
+    following: str | None = target
+    while following:
+        answer = await client.get(following)
+        assert answer.status_code == 200, answer.text
+        yield answer
+        following = answer.links.get("next", {}).get("url")
+
+
+@pytest.fixture(scope="module")
+def varied_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Lend a database that holds the varied places: a template, not to be written to."""
+    file = write_catalogue(tmp_path_factory.mktemp("varied") / "catun_localidad_2020-01.csv", PLACES)
+    with new_database(server, migrated) as url:
+        in_thread(lambda: asyncio.run(import_into(url, file)))
+        yield url
+
+
+@pytest.fixture(scope="module")
+async def app(server: str, varied_database: str) -> AsyncIterator[FastAPI]:
+    with new_database(server, varied_database) as url:
+        async with running_app(url) as app:
+            yield app
+
+
+@pytest.fixture
+async def fresh_app(server: str, varied_database: str) -> AsyncIterator[FastAPI]:
+    """Lend an application that has not been asked for any filter yet, but knows its release."""
+    with new_database(server, varied_database) as url:
+        async with running_app(url) as app, client_of(app) as client:
+            await client.get(f"{ESTADOS}1/")
+            yield app
+
+
+ALONE: list[dict[str, str]] = [
+    {"municipio_id": "1001"},
+    {"municipio_id": "01001"},
+    {"municipio_id": "32011"},
+    {"municipio_id": "32999"},
+    {"estado_id": "1"},
+    {"estado_id": "09"},
+    {"estado_id": "32"},
+    {"estado_id": "2"},
+    {"clave": "0001"},
+    {"clave": "0044"},
+    {"clave": "9999"},
+    {"ambito": "U"},
+    {"ambito": "R"},
+    {"cvegeo": "010010001"},
+    {"cvegeo": "10010001"},
+    {"cvegeo": "320580044,010010001,090020001"},
+    {"search": "san jose"},
+    {"search": "JOSÉ SAN"},
+    {"search": "riO (del"},
+    {"search": "nº 5"},
+    {"search": "ninguno"},
+    {"search": "zzz"},
+]
+
+
+@pytest.mark.parametrize("filters", ALONE, ids=urlencode)
+async def test_filter_alone_chooses_what_the_file_has(client: httpx.AsyncClient, filters: dict[str, str]) -> None:
+    expected = choose(filters)
+    body = (await client.get(address(filters, page_size=1000))).json()
+    assert body == {"quantity": len(expected), "total_pages": -(-len(expected) // 1000), "results": expected[:1000]}
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"estado_id": "14", "ambito": "U"},
+        {"estado_id": "14", "municipio_id": "14003"},
+        {"estado_id": "14", "municipio_id": "32003"},
+        {"clave": "0007", "search": "jose"},
+        {"municipio_id": "20005", "search": "penon arriba"},
+        {"cvegeo": "010010001,010010002,090010003,320010001", "estado_id": "1"},
+        {"cvegeo": "010010001,010010002", "clave": "0002"},
+        {"estado_id": "20", "clave": "0012", "ambito": "R", "search": "r"},
+        {"estado_id": "1", "municipio_id": "1001", "clave": "0001", "ambito": "U", "cvegeo": "10010001", "search": "a"},
+    ],
+    ids=urlencode,
+)
+async def test_filters_together_choose_what_fulfils_each(client: httpx.AsyncClient, filters: dict[str, str]) -> None:
+    expected = choose(filters)
+    assert len(expected) <= min(len(choose({name: value})) for name, value in filters.items())
+    body = (await client.get(address(filters, page_size=1000))).json()
+    assert (body["quantity"], body["results"]) == (len(expected), expected)
+
+
+async def test_chosen_localities_stand_in_the_order_of_clave_then_id(client: httpx.AsyncClient) -> None:
+    results = (await client.get(address({"estado_id": "32"}, page_size=1000))).json()["results"]
+    order = [(row["clave"], row["id"]) for row in results]
+    assert order == sorted(set(order))
+    assert len({row["clave"] for row in results}) > 20
+
+
+async def test_place_without_ambito_is_in_neither(client: httpx.AsyncClient) -> None:
+    quantities = [
+        (await client.get(LOCALIDADES + query)).json()["quantity"] for query in ("", "?ambito=U", "?ambito=R")
+    ]
+    without = sum(place.ambito == "-" for place in PLACES)
+    assert without > 100
+    assert quantities[0] == len(PLACES) == quantities[1] + quantities[2] + without
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        ("010010001", [10010001]),
+        ("010010001,10010001,010010001", [10010001]),
+        ("320580044,10010002,010010001", [10010001, 10010002, 320580044]),
+        ("010019999,999999999,00000000", []),
+        ("010019999,010010001", [10010001]),
+    ],
+)
+async def test_batch_of_keys_gives_each_that_there_is_once(
+    client: httpx.AsyncClient, keys: str, found: list[int]
+) -> None:
+    body = (await client.get(address({"cvegeo": keys}))).json()
+    assert [row["id"] for row in body["results"]] == found
+    assert body["quantity"] == len(found)
+
+
+@pytest.mark.parametrize("zeros", [True, False])
+async def test_batch_takes_500_keys_and_no_more(client: httpx.AsyncClient, zeros: bool) -> None:  # noqa: FBT001
+    keys = [place.cvegeo if zeros else str(int(place.cvegeo)) for place in PLACES[:501]]
+    body = (await client.get(address({"cvegeo": ",".join(keys[:500])}, page_size=1000))).json()
+    assert body["results"] == choose({"cvegeo": ",".join(keys[:500])})
+    assert body["quantity"] == 500
+    refused = await client.get(address({"cvegeo": ",".join(keys)}))
+    assert refused.status_code == 422
+    assert [fault["parameter"] for fault in refused.json()["errors"]] == ["cvegeo"]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        *(
+            ("cvegeo", garbage)
+            for garbage in (
+                "", ",", "x", "010010001,", ",010010001", "010010001,,010010002", "010010001;010010002", "1001",
+                "0100100011", " 010010001", "010010001, 010010002", "+10010001", "-10010001", "1.0e7", "０10010001",
+                "٠١٠٠١٠٠٠١", "010010001\n", "'; DROP TABLE localities", "{10010001}",
+            )
+        ),
+        *(("municipio_id", garbage) for garbage in ("", "0", "1", "1000", "33000", "01001x", " 1001", "+1001", "1e3")),
+        *(("municipio_id", garbage) for garbage in ("1001.0", "1_001", "١٠٠١", "9" * 30, "null")),
+        *(("estado_id", garbage) for garbage in ("", "0", "00", "33", "x", "-1", "1.0", "Jalisco", "9" * 5000)),
+        *(("clave", garbage) for garbage in ("", "1", "001", "00001", "000x", "0001\n", " 0001", "٠٠٠١", "0001,0002")),
+        *(("ambito", garbage) for garbage in ("", "u", "r", "X", "UR", "-", "U ", "null")),
+        *(("search", garbage) for garbage in ("", "x" * 101)),
+        *(("page_size", garbage) for garbage in ("", "0", "1001", "-1", "+1", " 1", "1.0", "1e2", "x", "9" * 20)),
+        *(("page", garbage) for garbage in ("", "0", "-1", "+1", "x")),
+        *((name, "1") for name in ("municipio", "estado", "nombre", "q", "limit", "offset", "Clave", "claves", "id")),
+    ],
+)  # fmt: skip
+async def test_parameter_that_can_not_be_used_is_refused_by_name(
+    client: httpx.AsyncClient, parameter: str, value: str
+) -> None:
+    answer = await client.get(address({parameter: value}))
+    assert answer.status_code == 422
+    assert [fault["parameter"] for fault in answer.json()["errors"]] == [parameter]
+
+
+async def test_filter_given_twice_is_refused(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"{LOCALIDADES}?estado_id=1&estado_id=9")
+    assert answer.status_code == 422
+    assert [fault["parameter"] for fault in answer.json()["errors"]] == ["estado_id"]
+
+
+@pytest.mark.parametrize("filters", [{"estado_id": "2"}, {"search": "zzz"}, {"search": "..."}, {"cvegeo": "999999999"}])
+async def test_nothing_found_is_an_empty_list_of_one_page(client: httpx.AsyncClient, filters: Filters) -> None:
+    answer = await client.get(address(filters))
+    assert answer.status_code == 200
+    assert answer.json() == {"quantity": 0, "total_pages": 0, "results": []}
+    assert answer.links.keys() == {"first", "last"}
+    assert (await client.get(answer.links["last"]["url"])).json() == answer.json()
+    assert (await client.get(address(filters, page=2))).status_code == 404
+
+
+@pytest.mark.parametrize("filters", [{"estado_id": "14"}, {"search": "rio", "ambito": "R"}, {}])
+@pytest.mark.parametrize("page_size", [7, 50, 1000])
+async def test_page_past_the_last_is_not_found(client: httpx.AsyncClient, filters: Filters, page_size: int) -> None:
+    expected = choose(filters)
+    total_pages = -(-len(expected) // page_size)
+    last = await client.get(address(filters, page=total_pages, page_size=page_size))
+    assert last.json()["results"] == expected[(total_pages - 1) * page_size :]
+    past = await client.get(address(filters, page=total_pages + 1, page_size=page_size))
+    assert past.status_code == 404
+    assert past.json()["total_pages"] == total_pages
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 49, 50, 51, 999, 1000])
+@pytest.mark.parametrize("filters", [{}, {"estado_id": "32"}])
+async def test_page_has_as_many_records_as_asked_for(
+    client: httpx.AsyncClient, filters: Filters, page_size: int
+) -> None:
+    expected = choose(filters)
+    body = (await client.get(address(filters, page_size=page_size))).json()
+    assert body["results"] == expected[:page_size]
+    assert body["quantity"] == len(expected)
+    assert body["total_pages"] == -(-len(expected) // page_size)
+
+
+async def test_page_size_that_is_most_often_wanted_is_the_list_as_it_always_was(client: httpx.AsyncClient) -> None:
+    plain, spelt = [await client.get(LOCALIDADES + query) for query in ("?page=2", "?page=2&page_size=50")]
+    assert plain.content == spelt.content
+    assert plain.headers.raw == spelt.headers.raw
+
+
+@pytest.mark.parametrize("page_size", [20, 50])
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"estado_id": "32"},
+        {"municipio_id": "32001", "ambito": "R"},
+        {"search": "san & josé + río?"},
+        {"cvegeo": ",".join(place.cvegeo for place in PLACES[:70])},
+    ],
+    ids=lambda filters: next(iter(filters)),
+)
+async def test_links_keep_filters_size_and_release(
+    client: httpx.AsyncClient, filters: dict[str, str], page_size: int
+) -> None:
+    answer = await client.get(address(filters, page_size=page_size))
+    total_pages = answer.json()["total_pages"]
+    relations = {"first": 1, "last": total_pages} | ({"next": 2} if total_pages > 1 else {})
+    links = {relation: urlsplit(link["url"]) for relation, link in answer.links.items()}
+    assert {link.path for link in links.values()} == {LOCALIDADES}
+    parameters = {relation: dict(parse_qsl(link.query, strict_parsing=True)) for relation, link in links.items()}
+    assert {relation: int(given.pop("page")) for relation, given in parameters.items()} == relations
+    expected = {**filters, "release": "2020-01", "format": "json"} | ({"page_size": "20"} if page_size == 20 else {})
+    if "cvegeo" in expected:
+        expected["cvegeo"] = ",".join(str(key) for key in sorted(int(place.cvegeo) for place in PLACES[:70]))
+    assert all(given == expected for given in parameters.values())
+
+
+async def test_filtered_page_is_confirmed_by_its_etag(client: httpx.AsyncClient) -> None:
+    target = address({"estado_id": "14", "search": "rio"}, page_size=10, page=2)
+    answer = await client.get(target)
+    assert answer.headers["catalogue-release"] == "2020-01"
+    confirmed = await client.get(target, headers={"If-None-Match": answer.headers["etag"]})
+    assert (confirmed.status_code, confirmed.content) == (304, b"")
+    for name in ("etag", "cache-control", "last-modified", "vary", "catalogue-release"):
+        assert confirmed.headers[name] == answer.headers[name]
+    assert (await client.get(target, headers={"If-None-Match": '"other"'})).content == answer.content
+    missing = address({"estado_id": "14"}, page=999)
+    assert (await client.get(missing, headers={"If-None-Match": '"other"'})).status_code == 404
+
+
+async def test_head_of_a_filtered_page_has_the_headers_and_no_body(client: httpx.AsyncClient) -> None:
+    target = address({"clave": "0003"}, page_size=5)
+    head, got = await client.head(target), await client.get(target)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["etag"] == got.headers["etag"]
+    assert head.headers["link"] == got.headers["link"]
+
+
+async def test_browsable_page_of_a_filter_shows_its_places_and_keeps_it(client: httpx.AsyncClient) -> None:
+    answer = await client.get(address({"cvegeo": "010010005,010010006"}, page_size=1, format="api"))
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "Los Arbolitos [Rancho]" in answer.text
+    assert "Ñandú" not in answer.text
+    following = await client.get(address({"cvegeo": "010010005,010010006"}, page_size=1, page=2, format="api"))
+    assert "Ñandú" in following.text
+    assert "Los Arbolitos" not in following.text
+
+
+async def test_filter_is_found_once_for_all_its_pages_and_spellings(fresh_app: FastAPI) -> None:
+    async with client_of(fresh_app) as client:
+
+        async def count(target: str, **headers: str) -> int:
+            with recorded_statements(fresh_app) as statements:
+                assert (await client.get(target, headers=headers)).status_code in {200, 304}
+            return len(statements)
+
+        etag = (await client.get(LOCALIDADES)).headers["etag"]
+        assert await count(address({"estado_id": "14"})) == 2
+        assert await count(address({"estado_id": "14"}, page=2)) == 1
+        assert await count(address({"estado_id": "014"[1:]}, page=1, page_size=200)) == 1
+        assert await count(address({"estado_id": "14"}), **{"If-None-Match": etag}) == 0
+        assert await count(address({"estado_id": "9"}), **{"If-None-Match": etag}) == 0
+        assert await count(address({"search": "san jose"})) == 2
+        assert await count(address({"search": "  SAN, José "})) == 1
+        assert await count(address({"cvegeo": "010010002,010010001"})) == 2
+        assert await count(address({"cvegeo": "10010001,10010002,10010001"})) == 1
+        assert await count(address({}, page_size=200)) == 1
+        assert await count(address({"search": "zzz"})) == 1
+        assert await count(address({"search": "zzz"})) == 0
+
+
+async def test_many_who_want_one_filter_find_it_once(fresh_app: FastAPI) -> None:
+    async with client_of(fresh_app) as client:
+        with recorded_statements(fresh_app) as statements:
+            answers = await asyncio.gather(*(client.get(address({"estado_id": "20"})) for _ in range(20)))
+    assert len({answer.content for answer in answers}) == 1
+    assert answers[0].json()["results"] == choose({"estado_id": "20"})[:50]
+    assert len(statements) == 1 + len(answers)
+
+
+KEYS = st.sampled_from([*(place.cvegeo for place in PLACES), "010019999", "999999999"])
+FILTERS: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "municipio_id": st.sampled_from(sorted({place.cvegeo[:5] for place in PLACES} | {"20999"})),
+        "estado_id": st.sampled_from([*STATES, "2"]),
+        "clave": st.sampled_from(["0001", "0002", "0011", "0036", "0044", "7777"]),
+        "ambito": st.sampled_from(["U", "R"]),
+        "cvegeo": st.lists(KEYS, min_size=1, max_size=500).map(",".join),
+        "search": st.lists(
+            st.sampled_from(["san", "JOSÉ", "rio", "r", "de", "peñ", "[rancho]", "n°", "arriba", "a", "zzz"]),
+            min_size=1,
+            max_size=3,
+        ).map(" ".join),
+    },
+)
+_MOST_PAGES = 40  # of a walk, so that it ends soon
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(filters=FILTERS, page_size=st.integers(1, 1000) | st.integers(1, 20))
+async def test_walk_over_any_filtered_list_gives_each_matching_record_once_in_order(
+    client: httpx.AsyncClient, filters: dict[str, str], page_size: int
+) -> None:
+    expected = choose(filters)
+    page_size = max(page_size, len(expected) // _MOST_PAGES)
+    walked, sizes = [], []
+    async for answer in walk(client, address(filters, page_size=page_size)):
+        body = answer.json()
+        assert body["quantity"] == len(expected)
+        assert body["total_pages"] == -(-len(expected) // page_size)
+        walked += body["results"]
+        sizes.append(len(body["results"]))
+    assert walked == expected
+    assert set(sizes[:-1]) <= {page_size}
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(estado=st.none() | st.sampled_from([*STATES, "2", "14"]), page_size=st.integers(1, 40) | st.integers(1, 1000))
+async def test_walk_over_municipios_gives_each_once_in_order(
+    client: httpx.AsyncClient, estado: str | None, page_size: int
+) -> None:
+    filters = {} if estado is None else {"estado_id": estado}
+    keys = sorted({place.cvegeo[:5] for place in PLACES if estado in {None, place.cvegeo[:2]}})
+    names = {place.cvegeo[:5]: place.nom_mun or f"Municipio {place.cvegeo[2:5]}" for place in PLACES}
+    walked: list[Any] = []
+    async for answer in walk(client, address(filters, MUNICIPIOS, page_size=page_size)):
+        assert answer.json()["quantity"] == len(keys)
+        walked += answer.json()["results"]
+    assert walked == [
+        {
+            "id": int(key),
+            "estado_id": int(key[:2]),
+            "clave": key[2:],
+            "nombre": names[key],
+            "localidades": sum(place.cvegeo[:5] == key for place in PLACES),
+        }
+        for key in keys
+    ]
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 4, 5, 6, 1000])
+async def test_walk_over_estados_gives_each_once_in_order(client: httpx.AsyncClient, page_size: int) -> None:
+    pages = [answer.json() async for answer in walk(client, address({}, ESTADOS, page_size=page_size))]
+    assert {page["quantity"] for page in pages} == {len(STATES)}
+    assert [len(page["results"]) for page in pages[:-1]] == [page_size] * (-(-len(STATES) // page_size) - 1)
+    assert [(row["id"], row["clave"], row["nombre"]) for page in pages for row in page["results"]] == [
+        (int(key), key, name) for key, name in STATES.items()
+    ]

@@ -1,0 +1,234 @@
+"""ETag, If-None-Match and what an answer costs in SQL."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localidades_api.domain.schemas import Release
+from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from tests.conftest import LOCALIDADES, await_release, client_of, import_into, recorded_statements, running_app
+from tests.support.catalogue import many, write_catalogue
+
+INDEX = "/api/census/"
+RELEASE = Release(
+    id=1,
+    name="2018-09",
+    source="catun_localidad.zip",
+    sha256="ab" * 32,
+    states=32,
+    municipalities=2463,
+    localities=304363,
+    published_at=datetime(2018, 9, 28, 10, 12, 13, 999999, tzinfo=UTC),
+)
+TAG = entity_tag(RELEASE, "json")
+
+
+def test_entity_tag_is_strong_and_names_release_and_representation() -> None:
+    assert TAG.startswith('"2018-09.json.')
+    assert TAG.endswith('"')
+
+
+@pytest.mark.parametrize("changed", [{"name": "2018-10"}, {"sha256": "cd" * 32}])
+def test_entity_tag_of_another_release_is_another(changed: dict[str, str]) -> None:
+    assert entity_tag(RELEASE.model_copy(update=changed), "json") != TAG
+
+
+def test_entity_tag_of_another_representation_is_another() -> None:
+    assert entity_tag(RELEASE, "api") != TAG
+
+
+def test_entity_tag_of_the_same_release_elsewhere_is_the_same() -> None:
+    elsewhere = RELEASE.model_copy(update={"id": 7, "published_at": RELEASE.published_at + timedelta(days=1)})
+    assert entity_tag(elsewhere, "json") == TAG
+
+
+def test_freshness_headers_are_those_of_the_contract() -> None:
+    assert freshness_headers(RELEASE, "json") == {
+        "Cache-Control": "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400",
+        "Catalogue-Release": "2018-09",
+        "ETag": TAG,
+        "Last-Modified": "Fri, 28 Sep 2018 10:12:13 GMT",
+    }
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [TAG],
+        [f"W/{TAG}"],
+        ["*"],
+        [" * "],
+        [f'"x", {TAG}'],
+        [f'{TAG},"x"'],
+        [f'W/"x"\t,\tW/{TAG} , "y"'],
+        [f'"a,b", {TAG}'],
+        [f",, {TAG} ,"],
+        ['"x"', TAG],
+        ["", TAG],
+    ],
+)
+def test_if_none_match_that_lists_the_tag_is_fresh(lines: list[str]) -> None:
+    assert is_fresh(lines, TAG)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        [""],
+        ['"x"'],
+        [TAG.strip('"')],
+        [TAG[:-1]],
+        [TAG.upper()],
+        [f'"{TAG}'.replace('""', '"x')],
+        ["**"],
+        ['"*"'],
+        ['*, "x"'],
+        ["garbage"],
+        [entity_tag(RELEASE, "api")],
+        ['"' * 1000],
+        ["\xff\x00"],
+    ],
+)
+def test_if_none_match_without_the_tag_is_not_fresh(lines: list[str]) -> None:
+    assert not is_fresh(lines, TAG)
+
+
+@given(st.lists(st.text()))
+def test_if_none_match_of_any_text_is_fresh_only_if_it_holds_the_tag_or_a_star(lines: list[str]) -> None:
+    assert is_fresh(lines, TAG) <= (TAG in ", ".join(lines) or "*" in ", ".join(lines))
+
+
+@given(st.lists(st.from_regex(r'(?:W/)?"[!#-~]*"', fullmatch=True)), st.integers(0, 9))
+def test_if_none_match_of_any_list_with_the_tag_is_fresh(tags: list[str], place: int) -> None:
+    tags.insert(place, TAG)
+    assert is_fresh([", ".join(tags)], TAG)
+    assert is_fresh(tags, TAG)
+
+
+# -- Through the application
+
+
+async def test_etag_differs_by_representation_but_not_by_page(client: httpx.AsyncClient) -> None:
+    tags = {
+        (target, format_): (await client.get(f"{target}format={format_}")).headers["etag"]
+        for target in (f"{LOCALIDADES}?", f"{LOCALIDADES}?page=2&", f"{INDEX}?")
+        for format_ in ("json", "api")
+    }
+    assert len(set(tags.values())) == 2
+
+
+@pytest.mark.parametrize("target", [LOCALIDADES, f"{LOCALIDADES}?page=3", f"{LOCALIDADES}?format=api", INDEX])
+@pytest.mark.parametrize("listed", ["{}", "W/{}", '"x", {}', "*"])
+async def test_fresh_answer_is_304_without_body_or_sql(
+    app: FastAPI, client: httpx.AsyncClient, target: str, listed: str
+) -> None:
+    full = await client.get(target)
+    with recorded_statements(app) as statements:
+        answer = await client.get(target, headers={"If-None-Match": listed.format(full.headers["etag"])})
+    assert answer.status_code == 304
+    assert answer.content == b""
+    assert not statements
+    assert "content-type" not in answer.headers
+    for name in ("etag", "last-modified", "cache-control", "catalogue-release", "vary", "allow"):
+        assert answer.headers[name] == full.headers[name]
+
+
+async def test_if_none_match_on_several_lines_is_one_list(app: FastAPI, client: httpx.AsyncClient) -> None:
+    etag = (await client.get(LOCALIDADES)).headers["etag"]
+    with recorded_statements(app) as statements:
+        answer = await client.get(LOCALIDADES, headers=[("If-None-Match", '"x"'), ("If-None-Match", etag)])
+    assert answer.status_code == 304
+    assert not statements
+
+
+@pytest.mark.parametrize("header", ['"x"', "garbage", "2020-01.json", "W/", '""', "\x7f"])
+async def test_other_tag_gives_the_whole_answer(client: httpx.AsyncClient, header: str) -> None:
+    answer = await client.get(LOCALIDADES, headers={"If-None-Match": header})
+    assert answer.status_code == 200
+    assert answer.content
+
+
+async def test_if_modified_since_alone_gives_the_whole_answer(client: httpx.AsyncClient) -> None:
+    header = {"If-Modified-Since": (await client.get(LOCALIDADES)).headers["last-modified"]}
+    assert (await client.get(LOCALIDADES, headers=header)).status_code == 200
+
+
+async def test_tag_of_the_other_representation_gives_the_whole_answer(client: httpx.AsyncClient) -> None:
+    header = {"If-None-Match": (await client.get(f"{LOCALIDADES}?format=api")).headers["etag"]}
+    assert (await client.get(LOCALIDADES, headers=header)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        (f"{LOCALIDADES}?page=4", 404),
+        (f"{LOCALIDADES}?page=0", 422),
+        (f"{LOCALIDADES}?release=none", 404),
+        (f"{LOCALIDADES}?x=1", 422),
+        (f"{INDEX}nothing/", 404),
+    ],
+)
+async def test_error_is_never_304_and_not_kept(client: httpx.AsyncClient, target: str, status: int) -> None:
+    answer = await client.get(target, headers={"If-None-Match": "*"})
+    assert answer.status_code == status
+    assert answer.headers["cache-control"] == "no-store"
+    assert "etag" not in answer.headers
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A request, and the statements that it may make."""
+
+    target: str
+    statements: int
+    method: str = "GET"
+    accept: str = "*/*"
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        Cost(LOCALIDADES, 1),
+        Cost(f"{LOCALIDADES}?page=3", 1),
+        Cost(f"{LOCALIDADES}?page=2&release=2020-01", 1),
+        Cost(f"{LOCALIDADES}?format=api", 3),  # names of the municipios, choices of the form
+        Cost(LOCALIDADES, 1, method="HEAD"),
+        Cost(INDEX, 0),
+        Cost(f"{INDEX}?format=api", 0),
+        Cost(f"{LOCALIDADES}?page=4", 0),
+        Cost(f"{LOCALIDADES}?page=6088&format=api", 0),
+        Cost(f"{LOCALIDADES}?page=0", 0),
+        Cost(f"{LOCALIDADES}?x=1", 0),
+        Cost(LOCALIDADES, 0, accept="image/png"),
+        Cost(LOCALIDADES, 0, method="OPTIONS"),
+        Cost(LOCALIDADES, 0, method="POST"),
+        Cost(LOCALIDADES[:-1], 0),
+        Cost(f"{INDEX}nothing/", 0),
+    ],
+)
+async def test_statements_of_a_request_are_counted(app: FastAPI, client: httpx.AsyncClient, cost: Cost) -> None:
+    with recorded_statements(app) as statements:
+        await client.request(cost.method, cost.target, headers={"Accept": cost.accept})
+    assert len(statements) == cost.statements, statements
+
+
+async def test_etag_of_another_publication_is_another_and_the_old_one_is_stale(
+    seeded_database: str, tmp_path: Path
+) -> None:
+    other = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(130))
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        first = await client.get(LOCALIDADES)
+        await import_into(seeded_database, other)
+        await await_release(client, "2021-01")
+        second = await client.get(LOCALIDADES)
+        assert second.headers["etag"] != first.headers["etag"]
+        header = {"If-None-Match": first.headers["etag"]}
+        assert (await client.get(LOCALIDADES, headers=header)).status_code == 200
+        assert (await client.get(f"{LOCALIDADES}?release=2020-01", headers=header)).status_code == 304

@@ -1,0 +1,172 @@
+"""Requests that nobody thought of: none is a 500, and each keeps to the OpenAPI document."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from localidades_api.app import create_app
+from localidades_api.settings import Settings
+from tests.support.wire import ask
+
+LIST = "/api/census/localidades/"
+LONGER_THAN_ANY_OPERATION = 414  # the connection's answer, which the document of the operations does not have
+
+_EXPONENT = re.compile(r"[?&](?:lat|lon)=-?[0-9.]+e")  # refused; OpenAPI has no word for a number without one
+
+schema = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
+
+
+@schema.parametrize()
+@settings(max_examples=50, suppress_health_check=list(HealthCheck))
+def test_operation_with_any_input_keeps_to_the_document(case: "schemathesis.Case[Any]", live_server: str) -> None:
+    answer = case.call(base_url=live_server)
+    if answer.status_code == LONGER_THAN_ANY_OPERATION:
+        assert len(answer.request.path_url) > 8 * 1024
+    elif _EXPONENT.search(answer.request.path_url):
+        case.validate_response(answer, excluded_checks=[positive_data_acceptance])
+    else:
+        case.validate_response(answer)
+
+
+# -- Anything under the census
+
+_TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
+_BYTES = st.binary(max_size=12)
+_ESCAPED = st.one_of(
+    _TEXT.map(lambda text: quote(text, safe="")),
+    _BYTES.map(lambda data: quote(data, safe="")),
+    st.sampled_from(
+        ["%", "%0", "%00", "%ff", "%u0041", "+", "&", "=", ";", "..", "%2e%2e", "//", "%2F", "'", "\\", "|"]
+    ),
+)
+_NAMES = st.one_of(st.sampled_from(["page", "format", "release", "Page", "page[]", ""]), _ESCAPED)
+_VALUES = st.one_of(
+    st.sampled_from(["1", "0", "-1", "99999999999999999999", "json", "api", "xml", "2020-01", "2020-01%00", ""]),
+    st.integers().map(str),
+    _ESCAPED,
+)
+_QUERIES = st.lists(st.tuples(_NAMES, st.sampled_from(["=", "", "=="]), _VALUES).map("".join), max_size=4).map("&".join)
+_PATHS = st.one_of(
+    st.sampled_from(["", "/", "/localidades", "/localidades/"]),
+    st.lists(_ESCAPED, max_size=3).map(lambda parts: "/" + "/".join(parts)),
+)
+_HEADER_TEXT = st.text(st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_characters="\x7f"), max_size=40)
+_HEADERS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["Accept", "If-None-Match", "If-Modified-Since", "Range", "Origin", "Accept-Encoding", "Accept-Language",
+             "Content-Type", "Cookie", "Authorization", "X-Forwarded-Host", "X-HTTP-Method-Override", "Prefer"]
+        ),
+        st.one_of(st.sampled_from(["*/*", "text/html", "*", '"x"', "bytes=0-", "null", "identity;q=0"]), _HEADER_TEXT),
+    ),
+    max_size=4,
+)  # fmt: skip
+_METHODS = st.sampled_from(["GET"] * 6 + ["HEAD", "OPTIONS", "POST", "DELETE", "PATCH", "TRACE", "FROB"])
+_STATUSES = {200, 204, 303, 304, 307, 308, 404, 405, 406, 422}
+
+
+@pytest.fixture
+async def anything(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """Lend a client that sends a target as it is written, and lets through what the application raises."""
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        yield client
+
+
+def assert_answered(answer: httpx.Response) -> None:
+    assert answer.status_code in _STATUSES
+    assert answer.headers.get_list("allow") == ["GET"]
+    assert re.split(r",\s*", answer.headers["vary"])[0] == "Accept"
+    if answer.status_code >= 400:
+        assert answer.headers["content-type"] in {"application/problem+json", "text/html; charset=utf-8"}
+        assert "Traceback" not in answer.text
+
+
+@given(method=_METHODS, path=_PATHS, query=_QUERIES, headers=_HEADERS)
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
+@example(method="GET", path="/localidades/", query="page=%00", headers=[])
+@example(method="GET", path="/localidades/", query="format=%ed%a0%80", headers=[])
+@example(method="GET", path="/localidades/", query="page=" + "9" * 4300, headers=[])
+@example(method="GET", path="/localidades", query="%0d%0aSet-Cookie:a=b", headers=[])
+@example(method="GET", path="/localidades/", query="", headers=[("Accept", '"'), ("If-None-Match", '"')])
+async def test_request_of_any_kind_under_the_census_is_answered(
+    anything: httpx.AsyncClient, method: str, path: str, query: str, headers: list[tuple[str, str]]
+) -> None:
+    target = f"/api/census{path}" + (f"?{query}" if query else "")
+    url = httpx.URL("http://test", raw_path=target.encode("ascii"))
+    assume(f"{url.path}/".startswith("/api/census/"))  # the client resolves `..` itself
+    raw = [(name.encode(), value.encode("latin-1")) for name, value in headers]
+    assert_answered(await anything.request(method, url, headers=raw))
+
+
+HOSTILE = [
+    f"{LIST}?page=1%27%20OR%20%271%27=%271",
+    f"{LIST}?page=1;DROP%20TABLE%20localities",
+    f"{LIST}?page=9223372036854775807",
+    f"{LIST}?page=9223372036854775808",
+    f"{LIST}?page=184467440737095517",
+    f"{LIST}?page=184467440737095516",
+    f"{LIST}?page=9007199254740991",
+    f"{LIST}?page=" + "0" * 100_000,
+    f"{LIST}?release=${{jndi:ldap://x/}}",
+    f"{LIST}?release=../../etc/passwd",
+    f"{LIST}?release={{{{7*7}}}}",
+    f"{LIST}?format=api&release={{{{7*7}}}}",
+    f"{LIST}?format=%73",
+    f"{LIST}?" + "a=1&" * 2000,
+    f"{LIST}?" + "&" * 10_000,
+    f"{LIST}?" + "page=1&" * 3000,
+    f"{LIST}?" + "%00" * 1000,
+    f"{LIST}?" + "=" * 1000,
+    f"{LIST}?%F0%9F%92%A9=%F0%9F%92%A9",
+    f"{LIST}?page=%EF%BB%BF1",
+    f"{LIST}?page=%E2%80%8B1",
+    "/api/census/" + "a" * 8000,
+    "/api/census/" + "../" * 500 + "etc/passwd",
+    "/api/census/" + "%2e%2e/" * 500,
+    "/api/census/localidades/;jsessionid=1",
+    "/api/census/localidades/%00",
+    "/api/census/localidades/?",
+    "/api/census/localidades/??page=1",
+    "/api/census/localidades/#page=1",
+    "http://evil.example/api/census/localidades/?page=2",
+    "/static/../../../../etc/passwd",
+    "/static/%2e%2e/%2e%2e/app.py",
+    "/static/..%2f..%2fapp.py",
+    "/static/%00",
+    "/static/" + "a" * 5000,
+    "/static//etc/passwd",
+    "/static/",
+    "/static",
+    "/%00",
+    "/%ff%fe",
+    "//",
+    "//evil.example/%2e%2e",
+    "/docs/",
+    "/docs/oauth2-redirect",
+    "/openapi.json?x=%00",
+    "/livez?x=1",
+    "/readyz?%ff",
+    "/readyz/",
+    "/?%00",
+    "*",
+]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST"])
+def test_request_that_is_hostile_is_no_fault_of_the_server(live_server: str, method: str) -> None:
+    for target in HOSTILE:
+        answer = ask(live_server, target, ("Accept", "text/html;q=0.5, */*;q=0.4"), method=method)
+        assert 200 <= answer.status < 500, (method, target[:80], answer.status)
+        if answer.status == 200 and method == "GET":
+            assert b"root:" not in answer.body
+            assert b"import " not in answer.body[:200]
+        assert not any("evil.example" in value for value in answer.all("location"))

@@ -1,0 +1,398 @@
+"""The places nearest to a point, held against the distance to every single one."""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import text
+
+from localidades_api.storage.pool import Database
+from localidades_api.storage.repository.search import NEAREST
+from tests.conftest import (
+    LOCALIDADES,
+    client_of,
+    execute,
+    import_into,
+    in_thread,
+    new_database,
+    recorded_statements,
+    running_app,
+)
+from tests.support.catalogue import Place, write_catalogue
+
+ADDRESS = f"{LOCALIDADES}nearest/"
+EARTH_RADIUS = 6_371_008.8  # metres, the mean one (IUGG)
+NONE = ("-", "-")
+# Odd places: equal points, both sides of the 180th meridian, the poles, a point that is only half known.
+ODD: list[tuple[str, str]] = [
+    *[("21.880833", "-102.296111")] * 12,
+    ("21.880834", "-102.296111"), ("21.880833", "-102.296112"),
+    NONE, NONE, ("21.5", "-"), ("-", "-102.5"),
+    ("0", "180"), ("0", "-180"), ("0.5", "179.999999"), ("0.5", "-179.999999"), ("-65", "179.5"), ("-65", "-179.5"),
+    ("90", "0"), ("90", "120"), ("-90", "-60"), ("89.99", "-179"), ("89.99", "1"), ("-89.95", "90"), ("89.5", "45"),
+    ("85", "10"), ("85", "60"), ("84", "-100"), ("0", "0"), ("0", "90"), ("0", "-90"), ("-45", "77.7"), ("60", "-150"),
+    ("32.718611", "-114.728611"), ("14.532778", "-92.218056"),
+]  # fmt: skip
+
+
+def spread() -> list[tuple[str, str]]:
+    """Return points over Mexico, in a cluster, and over the globe, the same in every run."""
+    random = Random(4)  # noqa: S311  # not for secrets
+    boxes = [(14.5, 32.7, -118.4, -86.7)] * 150 + [(19.2, 19.6, -99.4, -98.9)] * 100 + [(-90, 90, -180, 180)] * 100
+    return [
+        (f"{random.uniform(south, north):.6f}", f"{random.uniform(west, east):.6f}")
+        for south, north, west, east in boxes
+    ]
+
+
+def places_at(points: Sequence[tuple[str, str]]) -> list[Place]:
+    return [
+        Place(f"01{1 + number % 7:03d}{1 + number:04d}", f"Lugar {number}", latitud=latitude, longitud=longitude)
+        for number, (latitude, longitude) in enumerate(points)
+    ]
+
+
+PLACES = places_at([*ODD, *spread()])
+
+
+def distance(place: Place, lat: float, lon: float) -> float:
+    """Return the great-circle distance in metres by the haversine formula."""
+    latitude, longitude = math.radians(float(place.latitud)), math.radians(float(place.longitud))
+    north, east = latitude - math.radians(lat), longitude - math.radians(lon)
+    half = math.sin(north / 2) ** 2 + math.cos(math.radians(lat)) * math.cos(latitude) * math.sin(east / 2) ** 2
+    return 2 * EARTH_RADIUS * math.asin(math.sqrt(min(1.0, half)))
+
+
+def located(places: Sequence[Place]) -> dict[int, Place]:
+    return {int(place.cvegeo): place for place in places if place.latitud != "-" != place.longitud}
+
+
+LOCATED = located(PLACES)
+
+
+async def nearest(client: httpx.AsyncClient, lat: float, lon: float, limit: int = 100) -> list[dict[str, Any]]:
+    answer = await client.get(ADDRESS, params={"lat": f"{lat:.20f}", "lon": f"{lon:.20f}", "limit": str(limit)})
+    assert answer.status_code == 200, answer.text
+    results: list[dict[str, Any]] = answer.json()["results"]
+    return results
+
+
+def check(
+    results: list[dict[str, Any]], lat: float, lon: float, limit: int, places: Mapping[int, Place] = LOCATED
+) -> None:
+    """Hold an answer against the distance to every place there is.
+
+    Within a centimetre two places are equally far: two processors' sines may differ in the last bit.
+    """
+    distances = {id_: distance(place, lat, lon) for id_, place in places.items()}
+    expected = sorted(distances.values())[:limit]
+    found = [row["id"] for row in results]
+    assert len(found) == len(set(found)) == len(expected)
+    for row, metres in zip(results, expected, strict=True):
+        assert row["distancia"] == pytest.approx(metres, abs=0.06)  # it is told in tenths
+        assert distances[row["id"]] == pytest.approx(metres, abs=0.01)
+
+
+@pytest.fixture(scope="module")
+async def globe(
+    server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[httpx.AsyncClient]:
+    file = write_catalogue(tmp_path_factory.mktemp("globe") / "catun_localidad_2020-01.csv", PLACES)
+    with new_database(server, migrated) as url:
+        await import_into(url, file)
+        async with running_app(url) as app, client_of(app) as client:
+            yield client
+
+
+def country() -> list[Place]:
+    """Return places over Mexico, many times more than one is asked for."""
+    random = Random(5)  # noqa: S311  # not for secrets
+    return places_at(
+        [(f"{random.uniform(14.5, 32.7):.6f}", f"{random.uniform(-118.4, -86.7):.6f}") for _ in range(3000)]
+    )
+
+
+COUNTRY = country()
+
+
+@pytest.fixture(scope="module")
+def country_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    file = write_catalogue(tmp_path_factory.mktemp("country") / "catun_localidad_2020-01.csv", COUNTRY)
+    with new_database(server, migrated) as url:
+        in_thread(lambda: asyncio.run(import_into(url, file)))
+        yield url
+
+
+@pytest.fixture(scope="module")
+async def countrywide(country_database: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with running_app(country_database) as app, client_of(app) as client:
+        yield client
+
+
+LATITUDES = st.floats(-90, 90) | st.sampled_from([-90.0, 90.0, 89.9, -89.9, 89.0, -0.0]) | st.integers(-90, 90)
+LONGITUDES = st.floats(-180, 180) | st.sampled_from([-180.0, 180.0, 179.999, -179.999]) | st.integers(-180, 180)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lat=LATITUDES, lon=LONGITUDES, limit=st.integers(1, 100) | st.just(1))
+@example(lat=90, lon=0, limit=5)
+@example(lat=-90, lon=180, limit=100)
+@example(lat=0, lon=180, limit=3)
+@example(lat=0.4, lon=-180, limit=4)
+@example(lat=89.97, lon=100, limit=3)
+@example(lat=21.880833, lon=-102.296111, limit=12)
+@example(lat=-21.880833, lon=77.703889, limit=100)  # the other side of the world
+@example(lat=1e-20, lon=-1e-20, limit=1)
+@example(lat=-38.18626697354286, lon=-29.25422681266747, limit=30)  # the last of them is at the pole
+@example(lat=21.8808330000001, lon=-102.296111, limit=3)
+async def test_nearest_places_are_those_of_the_least_distance_anywhere(
+    globe: httpx.AsyncClient, lat: float, lon: float, limit: int
+) -> None:
+    check(await nearest(globe, lat, lon, limit), lat, lon, limit)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lat=st.floats(14, 33), lon=st.floats(-119, -86), limit=st.integers(1, 100))
+async def test_nearest_places_are_those_of_the_least_distance_in_mexico(
+    globe: httpx.AsyncClient, lat: float, lon: float, limit: int
+) -> None:
+    check(await nearest(globe, lat, lon, limit), lat, lon, limit)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lat=LATITUDES, lon=LONGITUDES, limit=st.integers(1, 100) | st.just(1))
+@example(lat=-23, lon=78, limit=10)  # the other side of the world
+@example(lat=90, lon=0, limit=10)
+@example(lat=59.3, lon=18, limit=100)
+async def test_places_of_a_whole_country_are_those_of_the_least_distance_from_anywhere(
+    countrywide: httpx.AsyncClient, lat: float, lon: float, limit: int
+) -> None:
+    check(await nearest(countrywide, lat, lon, limit), lat, lon, limit, located(COUNTRY))
+
+
+def rows_read(node: Mapping[str, Any]) -> float:
+    """Count the localities that a plan has read, however they were found."""
+    own = 0.0
+    if node.get("Relation Name", "").startswith("localities"):
+        dropped = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+        own = (node["Actual Rows"] + dropped) * node["Actual Loops"]
+    return own + sum(rows_read(below) for below in node.get("Plans", ()))
+
+
+@pytest.mark.parametrize(
+    ("lat", "lon"),
+    [(59.3, 18), (28.6, 77.2), (35.7, 139.7), (-33.9, 151.2), (-33.9, 18.4), (-23, 78), (90, 0), (-90, 0), (0, 180)],
+)
+async def test_point_far_away_reads_a_small_part_of_the_catalogue(
+    country_database: str, lat: float, lon: float
+) -> None:
+    """What is read is counted, since time tells little on a busy machine."""
+    database = Database.for_reading(country_database, pool_size=1, timeout=30)
+    try:
+        explained = text(f"EXPLAIN (ANALYZE, FORMAT JSON) {NEAREST}")
+        [[[plan]]] = await database.fetch(explained, {"release_id": 1, "lat": lat, "lon": lon, "limit": 1})
+    finally:
+        await database.dispose()
+    assert 1 <= rows_read(plan["Plan"]) < len(COUNTRY) / 10
+
+
+async def test_places_within_the_smallest_numbers_from_zero_are_found(
+    server: str, migrated: str, tmp_path: Path
+) -> None:
+    """The square of such a number is an error in Postgres."""
+    places = places_at([("0", "0")] * 4 + [("20", "-100")])
+    file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places)
+    with new_database(server, migrated) as url:
+        await import_into(url, file)
+        first, second, third, _, last = sorted(located(places))
+        statement = "UPDATE localities SET latitud = {}, longitud = {} WHERE id = {}"
+        tiny = [("1e-320", "-1e-320", first), ("5e-324", "1e-200", second), ("1e-170", "20", third)]
+        execute(url, *(statement.format(*values) for values in tiny))
+        async with running_app(url) as app, client_of(app) as client:
+            for lat, lon in ((0, 0), (1e-9, 0), (0, -1e-9), (20, -100), (-90, 180)):
+                assert len(await nearest(client, lat, lon)) == len(places)
+            for id_ in (first, second, third, last):
+                answer = await client.get(f"{LOCALIDADES}{id_}/", headers={"Accept": "text/html"})
+                assert answer.status_code == 200
+                assert "Map of the place" in answer.text
+
+
+async def test_page_of_a_place_with_half_a_point_has_no_map(server: str, migrated: str, tmp_path: Path) -> None:
+    places = places_at([("20", "-100"), ("21", "-100"), ("20", "-101")])
+    file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places)
+    with new_database(server, migrated) as url:
+        await import_into(url, file)
+        whole, *halves = sorted(located(places))
+        statement = "UPDATE localities SET {} = NULL WHERE id = {}"
+        execute(url, *map(statement.format, ("latitud", "longitud"), halves))
+        async with running_app(url) as app, client_of(app) as client:
+            for id_ in (whole, *halves):
+                answer = await client.get(f"{LOCALIDADES}{id_}/", headers={"Accept": "text/html"})
+                assert answer.status_code == 200
+                assert "None" not in answer.text
+                assert ("Map of the place" in answer.text) == (id_ == whole)
+            features = (await client.get(f"{LOCALIDADES}download/?format=geojson")).json()["features"]
+            assert {one["id"] for one in features if one["geometry"]} == {whole}
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.sampled_from(sorted(LOCATED)), degrees=st.floats(1e-6, 20), side=st.sampled_from([1, -1]))
+async def test_place_due_east_or_west_is_within_reach(
+    globe: httpx.AsyncClient, place: int, degrees: float, side: int
+) -> None:
+    """Where a place touches the meridian that bounds all that are as near, the point is farthest from it in degrees."""
+    latitude, longitude = float(LOCATED[place].latitud), float(LOCATED[place].longitud)
+    angle = math.radians(degrees)
+    lat = math.degrees(math.asin(math.sin(math.radians(latitude)) * math.cos(angle)))
+    sine = math.sin(angle) / max(math.cos(math.radians(lat)), 1e-9)
+    lon = (longitude + side * math.degrees(math.asin(min(1.0, sine))) + 180) % 360 - 180
+    for limit in (1, 2, 30):
+        check(await nearest(globe, lat, lon, limit), lat, lon, limit)
+
+
+async def test_places_at_one_point_come_by_id(globe: httpx.AsyncClient) -> None:
+    at_one_point = [int(place.cvegeo) for place in PLACES[:12]]
+    for limit in (1, 5, 12):
+        results = await nearest(globe, 21.880833, -102.296111, limit)
+        assert [row["id"] for row in results] == sorted(at_one_point)[:limit]
+        assert {row["distancia"] for row in results} == {0}
+    results = await nearest(globe, 22.0, -102.296111, 20)
+    same = [row["id"] for row in results if row["id"] in at_one_point]
+    assert same == sorted(at_one_point)
+
+
+async def test_place_without_a_whole_point_is_near_to_nothing(globe: httpx.AsyncClient) -> None:
+    unknown = {int(place.cvegeo) for place in PLACES} - LOCATED.keys()
+    assert len(unknown) == 4
+    found = {row["id"] for row in await nearest(globe, 21.5, -102.5)}
+    assert len(found) == 100
+    assert not found & unknown
+
+
+async def test_place_across_the_180th_meridian_is_near(globe: httpx.AsyncClient) -> None:
+    west, east = [await nearest(globe, 0.5, lon, 2) for lon in (-179.9999985, 179.9999985)]
+    for results in (west, east):
+        assert {row["longitud"] for row in results} == {-179.999999, 179.999999}
+        assert all(row["distancia"] < 1 for row in results)
+
+
+@pytest.mark.parametrize(
+    ("lat", "lon", "metres"),
+    [(21.880833, -102.296111, 0.0), (22.880833, -102.296111, 111_195.1), (21.880833, -101.296111, 103_184.5)],
+)
+async def test_distance_is_in_metres(globe: httpx.AsyncClient, lat: float, lon: float, metres: float) -> None:
+    results = {row["id"]: row for row in await nearest(globe, lat, lon)}
+    assert results[10010001]["distancia"] == pytest.approx(metres, abs=0.2)
+
+
+async def test_nearest_place_is_as_the_catalogue_has_it(globe: httpx.AsyncClient) -> None:
+    assert (await nearest(globe, 21.880833, -102.296111, 1)) == [
+        {
+            "id": 10010001,
+            "municipio_id": 1001,
+            "clave": "0001",
+            "nombre": "Lugar 0",
+            "label": "Lugar 0, Municipio 001, Aguascalientes",
+            "poblacion": None,
+            "latitud": 21.880833,
+            "longitud": -102.296111,
+            "distancia": 0,
+        }
+    ]
+
+
+async def test_nearest_are_ten_unless_asked_otherwise(globe: httpx.AsyncClient) -> None:
+    results = (await globe.get(f"{ADDRESS}?lat=20&lon=-100")).json()["results"]
+    assert results == await nearest(globe, 20, -100, 10)
+    assert len(results) == 10
+    assert len(await nearest(globe, 20, -100, 100)) == 100
+
+
+@pytest.mark.parametrize("number", ["21", "21.5", "-21.5", "021.50", "-0", "-0.0", "20.0", "0." + "3" * 25])
+async def test_plain_decimal_number_is_taken(globe: httpx.AsyncClient, number: str) -> None:
+    results = (await globe.get(ADDRESS, params={"lat": number, "lon": number, "limit": "3"})).json()["results"]
+    check(results, float(number), float(number), 3)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        *(("lat", value) for value in ("", " ", "nan", "NaN", "-nan", "inf", "-inf", "Infinity", "1e400", "-1e400")),
+        *(("lat", value) for value in ("91", "-91", "90.0000001", "-90.0000001", "x", "1,5", "21°", "0x10", "1 2")),
+        *(
+            ("lat", value)
+            for value in ("1_0", "+1", " 1", "1 ", "1e1", "1E1", "1e-320", "٢١", "２１", "20.", ".5", "-")
+        ),
+        *(("lat", value) for value in ("-", "--1", "1.2.3", "2\n", "0" * 400, "1." + "0" * 400, "0." + "3" * 26)),
+        *(
+            ("lon", value)
+            for value in ("", "nan", "inf", "1e400", "181", "-181", "180.0000001", "x", "null", "9" * 400)
+        ),
+        *(("limit", value) for value in ("", "0", "101", "-1", "+1", "1.0", "x", "9" * 30)),
+        *((name, "1") for name in ("page", "page_size", "radius", "latitud", "q", "estado_id")),
+    ],
+)
+async def test_parameter_that_can_not_be_used_is_refused_by_name(
+    globe: httpx.AsyncClient, parameter: str, value: str
+) -> None:
+    answer = await globe.get(ADDRESS, params={"lat": "20", "lon": "-100", parameter: value})
+    assert answer.status_code == 422
+    assert [fault["parameter"] for fault in answer.json()["errors"]] == [parameter]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "sentence"),
+    [
+        ("lat", "A latitude is a number from -90 to 90 with up to 25 decimals, as 21.88."),
+        ("lon", "A longitude is a number from -180 to 180 with up to 25 decimals, as -102.3."),
+    ],
+)
+async def test_number_that_is_not_plain_is_told_what_is(
+    globe: httpx.AsyncClient, parameter: str, sentence: str
+) -> None:
+    answer = await globe.get(ADDRESS, params={"lat": "20", "lon": "-100", parameter: "1e1"})
+    assert answer.json()["errors"] == [{"parameter": parameter, "message": sentence}]
+
+
+@pytest.mark.parametrize(("given_", "missing"), [("lat", ["lon"]), ("lon", ["lat"]), ("limit", ["lat", "lon"])])
+async def test_point_without_one_of_its_numbers_is_refused(
+    globe: httpx.AsyncClient, given_: str, missing: list[str]
+) -> None:
+    answer = await globe.get(ADDRESS, params={given_: "10"})
+    assert answer.status_code == 422
+    assert [fault["parameter"] for fault in answer.json()["errors"]] == missing
+
+
+async def test_nearest_are_confirmed_by_their_etag(globe: httpx.AsyncClient) -> None:
+    answer = await globe.get(f"{ADDRESS}?lat=20&lon=-100")
+    assert answer.headers["catalogue-release"] == "2020-01"
+    confirmed = await globe.get(f"{ADDRESS}?lat=20&lon=-100", headers={"If-None-Match": answer.headers["etag"]})
+    assert (confirmed.status_code, confirmed.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    "points",
+    [[NONE] * 3, [NONE, ("20", "-"), ("-", "-100")], [NONE, NONE, ("20", "-100")]],
+    ids=["none", "half", "one"],
+)
+async def test_catalogue_with_hardly_a_point_gives_what_it_has(
+    server: str, migrated: str, tmp_path: Path, points: list[tuple[str, str]]
+) -> None:
+    file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places_at(points))
+    known = [place for place in places_at(points) if place.latitud != "-" != place.longitud]
+    with new_database(server, migrated) as url:
+        await import_into(url, file)
+        async with running_app(url) as app, client_of(app) as client:
+            await client.get(LOCALIDADES)
+            for lat, lon in ((20, -100), (90, 0), (-45.5, 180)):
+                with recorded_statements(app) as statements:
+                    results = await nearest(client, lat, lon)
+                assert [row["id"] for row in results] == [int(place.cvegeo) for place in known]
+                assert len(statements) == 1

@@ -1,0 +1,267 @@
+"""The OpenAPI document says what is on the wire, and its pages need nobody else's server."""
+
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+import httpx
+import jsonschema_rs
+import pytest
+import schemathesis
+from fastapi import FastAPI
+
+from localidades_api import __version__
+from localidades_api.app import create_app
+from localidades_api.settings import Settings
+from tests.conftest import LOCALIDADES, await_release, client_of, execute, import_into, running_app
+from tests.support.catalogue import many, write_catalogue
+from tests.support.wire import run
+
+INDEX = "/api/census/"
+STATIC = {"release": "2018-09", "name": "2018-09", "since": "2012-06"}  # what names releases, without a service
+Document = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def document() -> Document:
+    """Lend the document; it needs no database."""
+    return create_app(Settings()).openapi()
+
+
+def operations(document: Document) -> Iterator[tuple[str, Document]]:
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            yield f"{method.upper()} {path}", operation
+
+
+def schema_of(document: Document, path: str, status: int, media_type: str) -> Document:
+    """Return the schema of an answer, with what it refers to."""
+    answer = document["paths"][path]["get"]["responses"][str(status)]
+    return {**answer["content"][media_type]["schema"], "components": document["components"]}
+
+
+def test_document_names_its_operations_as_a_client_would(document: Document) -> None:
+    assert document["openapi"].startswith("3.1")
+    assert {name: operation["operationId"] for name, operation in operations(document)} == {
+        "GET /api/census/": "get_index",
+        "GET /api/census/estados/": "list_states",
+        "GET /api/census/estados/{id}/": "get_state",
+        "GET /api/census/municipios/": "list_municipalities",
+        "GET /api/census/municipios/{id}/": "get_municipality",
+        "GET /api/census/localidades/": "list_localities",
+        "GET /api/census/localidades/{id}/": "get_locality",
+        "GET /api/census/localidades/suggest/": "suggest_localities",
+        "GET /api/census/localidades/nearest/": "list_nearest_localities",
+        "GET /api/census/localidades/download/": "download_localities",
+        "GET /api/census/releases/": "list_releases",
+        "GET /api/census/releases/{name}/changes/": "list_changes",
+        "GET /livez": "get_liveness",
+        "GET /readyz": "get_readiness",
+    }
+
+
+def test_document_is_a_valid_one(document: Document) -> None:
+    schemathesis.openapi.from_dict(document).validate()
+    for schema in document["components"]["schemas"].values():
+        jsonschema_rs.meta.validate(schema)
+
+
+def test_document_describes_the_service(document: Document) -> None:
+    info = document["info"]
+    assert info["title"] == "localidades-api"
+    assert info["version"] == __version__
+    assert "INEGI" in info["summary"]
+    assert len(info["description"]) > 200
+
+
+def test_document_describes_every_operation_parameter_and_answer(document: Document) -> None:
+    for name, operation in operations(document):
+        assert operation["summary"], name
+        assert len(operation["description"]) > 20, name
+        assert operation["tags"], name
+        for parameter in operation.get("parameters", []):
+            assert parameter["in"] in {"query", "path"}
+            assert len(parameter["description"]) > 20, (name, parameter)
+            assert parameter["schema"].get("examples") or "example" in parameter, (name, parameter)
+        for status, answer in operation["responses"].items():
+            assert len(answer["description"]) > 5, (name, status)
+            for header in answer.get("headers", {}).values():
+                assert header["description"]
+                assert header["schema"]
+                assert header["example"]
+
+
+def test_document_parameters_are_those_that_the_service_takes(document: Document) -> None:
+    def named(path: str) -> dict[str, Document]:
+        return {one["name"]: one["schema"] for one in document["paths"][path]["get"]["parameters"]}
+
+    assert sorted(named(INDEX)) == ["format", "lang", "release"]
+    parameters = named(LOCALIDADES)
+    assert sorted(parameters) == [
+        "ambito", "clave", "cvegeo", "estado_id", "format", "lang", "municipio_id", "page", "page_size", "release",
+        "search",
+    ]  # fmt: skip
+    assert parameters["page"]["type"] == "integer"
+    assert (parameters["page"]["minimum"], parameters["page"]["default"]) == (1, 1)
+    assert "json" in json.dumps(parameters["format"])
+    assert "api" in json.dumps(parameters["format"])
+
+
+def test_document_answers_are_those_of_the_contract(document: Document) -> None:
+    for path in (INDEX, LOCALIDADES):
+        responses = document["paths"][path]["get"]["responses"]
+        listed = {"307"} if path == LOCALIDADES else set()
+        assert set(responses) == {"200", "304", "404", "406", "422", "503"} | listed
+        assert set(responses["200"]["content"]) == {"application/json", "text/html"}
+        assert "content" not in responses["304"]
+        for status in ("404", "406", "422", "503"):
+            assert set(responses[status]["content"]) == {"application/problem+json", "text/html"}
+        for status, answer in responses.items():
+            assert {"Allow", "Vary"} <= set(answer["headers"]), status
+        for status in ("200", "304"):
+            assert {"ETag", "Last-Modified", "Cache-Control", "Catalogue-Release"} <= set(responses[status]["headers"])
+        assert "Retry-After" in responses["503"]["headers"]
+    assert "Link" in document["paths"][LOCALIDADES]["get"]["responses"]["200"]["headers"]
+
+
+def test_document_examples_keep_to_their_schemas(document: Document) -> None:
+    checked = 0
+    for name, schema in document["components"]["schemas"].items():
+        for field, described in schema.get("properties", {}).items():
+            for example in described.get("examples", []):
+                jsonschema_rs.validate({**described, "components": document["components"]}, example)
+                checked += 1
+            assert described.get("type") or described.get("$ref") or described.get("anyOf"), (name, field)
+    for _, operation in operations(document):
+        for parameter in operation.get("parameters", []):
+            for example in parameter["schema"].get("examples", []):
+                jsonschema_rs.validate(parameter["schema"], example)
+                checked += 1
+    assert checked > 10
+
+
+def test_document_shows_a_problem_of_its_own_for_each_status(document: Document) -> None:
+    for name, operation in operations(document):
+        for status in (status for status in operation["responses"] if status >= "400"):
+            content = operation["responses"][status]["content"]["application/problem+json"]
+            jsonschema_rs.validate({**content["schema"], "components": document["components"]}, content["example"])
+            assert content["example"]["status"] == int(status), (name, status)
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        (LOCALIDADES, 200),
+        (f"{LOCALIDADES}?page=3", 200),
+        (INDEX, 200),
+        (f"{LOCALIDADES}?page=4", 404),
+        (f"{LOCALIDADES}?release=none", 404),
+        (f"{INDEX}?release=none", 404),
+        (f"{LOCALIDADES}?page=0&x=1", 422),
+        (f"{INDEX}?format=x", 422),
+    ],
+)
+async def test_answer_on_the_wire_keeps_to_its_schema(
+    client: httpx.AsyncClient, document: Document, target: str, status: int
+) -> None:
+    answer = await client.get(target)
+    assert answer.status_code == status
+    schema = schema_of(document, target.partition("?")[0], status, answer.headers["content-type"])
+    jsonschema_rs.validate(schema, answer.json())
+    documented = document["paths"][target.partition("?")[0]]["get"]["responses"][str(status)]["headers"]
+    assert set(documented) <= {name.title().replace("Etag", "ETag") for name in answer.headers}
+
+
+@pytest.mark.parametrize("path", [LOCALIDADES, INDEX])
+async def test_answer_406_on_the_wire_keeps_to_its_schema(
+    client: httpx.AsyncClient, document: Document, path: str
+) -> None:
+    answer = await client.get(path, headers={"Accept": "image/png"})
+    jsonschema_rs.validate(schema_of(document, path, 406, answer.headers["content-type"]), answer.json())
+
+
+def test_answer_of_another_shape_does_not_keep_to_the_schema(document: Document) -> None:
+    schema = schema_of(document, LOCALIDADES, 200, "application/json")
+    for wrong in ({}, {"quantity": 1, "total_pages": 1}, {"quantity": "1", "total_pages": 1, "results": []}):
+        assert not jsonschema_rs.is_valid(schema, wrong)
+
+
+async def test_document_served_is_the_one_of_the_code_but_for_the_releases(
+    client: httpx.AsyncClient, document: Document
+) -> None:
+    served = (await client.get("/openapi.json")).json()
+    assert served != document
+    for _, operation in operations(served):
+        for parameter in operation.get("parameters", []):
+            if parameter["name"] in STATIC:
+                example = STATIC[parameter["name"]]
+                parameter["schema"]["examples"] = [example]
+                parameter.update({"example": example} if "example" in parameter else {})
+    assert served == document
+
+
+async def test_document_names_the_releases_that_there_are_at_the_moment(database: str, tmp_path: Path) -> None:
+    async with running_app(database) as app, client_of(app) as client:
+        assert await named_releases(client) == STATIC
+        published = ["2019-01", "2020-01", "2021-01"]
+        for index, (release, since) in enumerate(zip(published, ["2019-01", *published], strict=False)):
+            await import_into(database, write_catalogue(tmp_path / f"{release}.csv", many(20 + index)))
+            await await_release(client, release)
+            assert await named_releases(client) == {"release": release, "name": release, "since": since}
+            changes = (await client.get(f"{INDEX}releases/{release}/changes/?since={since}")).json()
+            assert changes["quantity"] == (release != since)
+        execute(database, "UPDATE current_release SET release_id = (SELECT id FROM releases WHERE name = '2020-01')")
+        await await_release(client, "2020-01")
+        assert await named_releases(client) == {"release": "2020-01", "name": "2020-01", "since": "2019-01"}
+
+
+async def named_releases(client: httpx.AsyncClient) -> dict[str, str]:
+    """Return what the served document gives as examples of the parameters that name releases."""
+    found: dict[str, str] = {}
+    for _, operation in operations((await client.get("/openapi.json")).json()):
+        for parameter in operation.get("parameters", []):
+            if parameter["name"] in STATIC:
+                [example] = parameter["schema"]["examples"]
+                assert parameter.get("example", example) == example
+                assert parameter["required"] == ("example" in parameter)
+                assert found.setdefault(parameter["name"], example) == example
+    return found
+
+
+def test_document_printed_by_the_command_is_the_one_served(document: Document) -> None:
+    printed = run("openapi")
+    assert printed.returncode == 0, printed.stderr
+    assert json.loads(printed.stdout) == document
+
+
+class _Addresses(HTMLParser):
+    """Collects what a page loads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take the addresses of an element."""
+        del tag
+        self.found += [value for name, value in attrs if name in {"src", "href"} and value]
+
+
+@pytest.mark.parametrize("path", ["/docs", "/redoc"])
+async def test_docs_load_only_from_this_server(client: httpx.AsyncClient, app: FastAPI, path: str) -> None:
+    del app
+    page = await client.get(path)
+    assert page.status_code == 200
+    addresses = _Addresses()
+    addresses.feed(page.text)
+    loaded = [*addresses.found, *re.findall(r"""(?:url|spec-url)\s*[:=]\s*['"]([^'"]+)['"]""", page.text)]
+    assert len(loaded) >= 3
+    for address in loaded:
+        absolute = urljoin(f"http://test{path}", address)
+        assert absolute.startswith("http://test/"), absolute
+        assert (await client.get(absolute)).status_code == 200, absolute
+    assert not re.findall(r"https?://(?!test)[^\s'\"<]*", page.text)

@@ -1,0 +1,166 @@
+"""Probes, and the port that they may have of their own."""
+
+import asyncio
+import json
+import re
+import socket
+import time
+from contextlib import closing
+
+import asyncpg
+import httpx
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from localidades_api.middleware.cached_pages import RawResponse
+from localidades_api.middleware.faults import MiddlewareFaults
+from tests.conftest import LOCALIDADES, client_in_front_of, execute, out_of_reach, running_app
+from tests.http.test_figures import eventually, value
+from tests.support.wire import ask, environment, run, serving
+
+
+def test_readiness_tells_the_release_with_its_age_and_lag(seeded_database: str) -> None:
+    execute(seeded_database, "UPDATE releases SET published_at = now() - interval '2 days'")
+    with serving(seeded_database) as live:
+        answer = ask(live.base, "/readyz")
+    ready = json.loads(answer.body)
+    assert list(ready) == ["release", "age_seconds", "lag_seconds", "database"]
+    assert (answer.status, ready["release"], ready["database"]) == (200, "2020-01", "ok")
+    assert 0 <= ready["age_seconds"] - 2 * 86400 < 600
+    assert 0 <= ready["lag_seconds"] < 1
+
+
+def test_readiness_without_a_database_says_what_is_still_served(server: str, seeded_database: str) -> None:
+    with serving(seeded_database) as live:
+        eventually(live.base, lambda figures: value(figures, "page_cache_pages") == 3)
+        errors = value(eventually(live.base, bool), "database_errors_total", "55")
+        with out_of_reach(server, seeded_database):
+            time.sleep(1.2)
+            began = time.monotonic()
+            answer = ask(live.base, "/readyz")
+            assert time.monotonic() - began < 10
+            problem = json.loads(answer.body)
+            assert answer.status == 503
+            assert answer.one("content-type") == "application/problem+json"
+            assert answer.one("retry-after") == "5"
+            assert problem["type"] == "/problems#database-unavailable"
+            assert problem["detail"] == "The database does not take connections (55000)."
+            assert problem["release"] == "2020-01"
+            assert 1 < problem["lag_seconds"] < 60
+            assert problem["age_seconds"] > 0
+            assert ask(live.base, f"{LOCALIDADES}?page=3").status == 200, "it is held"
+            assert ask(live.base, "/livez").status == 204
+            figures = eventually(live.base, lambda figures: value(figures, "database_errors_total", "55") > errors)
+            assert value(figures, "release_info", "2020-01") == 1
+            assert time.time() - value(figures, "release_checked_timestamp_seconds") > 1
+        eventually(live.base, lambda _: ask(live.base, "/readyz").status == 200)
+
+
+async def test_readiness_keeps_to_its_deadline_whatever_the_database_does(seeded_database: str) -> None:
+    blocker = await asyncpg.connect(seeded_database)
+    try:
+        async with (
+            running_app(seeded_database, database_timeout=0.3, release_poll=60) as app,
+            client_in_front_of(app) as client,
+        ):
+            assert (await client.get("/readyz")).status_code == 200
+            async with blocker.transaction():
+                await blocker.execute("LOCK TABLE releases")
+                began = time.monotonic()
+                answer = await client.get("/readyz")
+                assert time.monotonic() - began < 5
+                assert (answer.status_code, answer.json()["release"]) == (503, "2020-01")
+            assert (await client.get("/readyz")).status_code == 200
+    finally:
+        await blocker.close()
+
+
+@pytest.mark.parametrize(
+    ("statements", "detail"),
+    [
+        (["REVOKE SELECT ON releases FROM {reader}"], r"refuses to let the service read: .*roles.* \(42501\)"),
+        (["ALTER TABLE releases RENAME COLUMN localities TO places"], r"another version .*migrate.* \(42703\)"),
+        (["DROP TABLE current_release"], r"lacks the service's tables.*migrate.* \(42P01\)"),
+        (
+            [
+                "ALTER TABLE releases RENAME TO releases_beneath",
+                "CREATE VIEW releases AS SELECT * FROM releases_beneath WHERE 1 / (id - id) = 1",
+                "GRANT SELECT ON releases TO {reader}",
+            ],
+            r"for a reason that nobody foresaw \(22012\); the log has it",
+        ),
+    ],
+)
+async def test_readiness_names_what_is_wrong_with_a_database_that_answers(
+    reader: str, seeded_database: str, statements: list[str], detail: str
+) -> None:
+    execute(seeded_database, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {reader}")
+    url = seeded_database.replace("postgres@", f"{reader}@")
+    async with running_app(url, release_poll=60) as app, client_in_front_of(app) as client:
+        assert (await client.get("/readyz")).status_code == 200
+        change = [statement.format(reader=reader) for statement in statements]
+        await asyncio.to_thread(execute, seeded_database, *change)  # reads that are under way come to their end
+        answer = await client.get("/readyz")
+        assert (answer.status_code, answer.json()["release"]) == (503, "2020-01")
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert re.search(detail, answer.json()["detail"]), answer.text
+
+
+async def test_fault_outside_the_census_is_a_problem(seeded_database: str) -> None:
+    async with running_app(seeded_database) as app, client_in_front_of(app) as client:
+        app.state.collect_metrics = None
+        answer = await client.get("/metrics")
+        assert (answer.status_code, answer.json()["type"]) == (500, "/problems#internal-error")
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.headers["x-request-id"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", [LOCALIDADES, "/readyz"])
+async def test_fault_in_front_of_routing_is_a_problem(path: str) -> None:
+    class Broken:
+        def ready(self, scope: Scope) -> RawResponse | None:
+            raise KeyError(scope["path"])
+
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # ASGI's
+            raise KeyError(scope["path"])
+
+    layer = MiddlewareFaults(Broken())
+    assert layer.ready({"type": "http", "path": path}) is None
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(layer), base_url="http://test") as client:
+        answer = await client.get(path)
+        assert (answer.status_code, answer.json()["type"]) == (500, "/problems#internal-error")
+        assert answer.headers.get("vary") == ("Accept" if path == LOCALIDADES else None)
+
+
+async def test_readiness_without_a_release_names_none(database: str) -> None:
+    async with running_app(database) as app, client_in_front_of(app) as client:
+        answer = await client.get("/readyz")
+        assert (answer.status_code, answer.json()["type"]) == (503, "/problems#no-release")
+        assert "release" not in answer.json()
+
+
+def test_port_for_operations_has_probes_and_figures_and_nothing_else(seeded_database: str) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as probe:
+        port = probe.getsockname()[1]
+    with serving(seeded_database, "--workers", "2", LOCALIDADES_MANAGEMENT_PORT=str(port)) as live:
+        operations = f"http://127.0.0.1:{port}"
+        assert f"probes   {operations}/readyz" in live.output.read_text()
+        assert [ask(operations, path).status for path in ("/livez", "/readyz", "/metrics")] == [204, 200, 200]
+        for path in (LOCALIDADES, f"{LOCALIDADES}?page=2", "/", "/docs", "/nothing", "/metrics/"):
+            answer = ask(operations, path)
+            assert (answer.status, json.loads(answer.body)["type"]) == (404, "/problems#not-found"), path
+        for path in ("/livez", "/readyz", "/metrics"):
+            assert ask(live.base, path).status == 404, path
+        for _ in range(10):
+            assert ask(live.base, LOCALIDADES).status == 200
+        figures = eventually(operations, lambda figures: value(figures, "release_info", "2020-01") == 1)
+        assert value(figures, "database_connections_limit") > 0
+
+
+def test_port_for_operations_that_is_taken_is_a_sentence(seeded_database: str) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = str(taken.getsockname()[1])
+        ended = run("serve", "--port", "0", env=environment(seeded_database, LOCALIDADES_MANAGEMENT_PORT=port))
+    assert ended.returncode == 1
+    assert f"Can't listen on 127.0.0.1 port {port}" in ended.stderr

@@ -1,0 +1,656 @@
+"""Releases come, go on being read, and the database goes away: what a client sees meanwhile."""
+
+import asyncio
+import json
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+import asyncpg
+import httpx
+import pytest
+
+from localidades_api.errors import CatalogueError, ImportRunningError
+from localidades_api.releases import tracker
+from localidades_api.releases.publish import publish_release
+from localidades_api.storage.pool import Database
+from tests.conftest import LOCALIDADES, await_release, client_of, import_into, new_database, running_app
+from tests.support.catalogue import Place, many, write_catalogue
+from tests.support.database import connected, photograph
+from tests.support.wire import ask, environment, run, serving
+
+INDEX = "/api/census/"
+POINT_AT = "UPDATE current_release SET release_id = (SELECT id FROM releases WHERE name = $1)"
+
+
+def renamed(places: list[Place]) -> list[Place]:
+    """Return other places under the same keys, and a few fewer: pages of the two releases can't be mistaken."""
+    return [
+        Place(place.cvegeo, f"Otro {place.cvegeo}", nom_ent=place.nom_ent, nom_abr=place.nom_abr)
+        for place in places[: len(places) - 5]
+    ]
+
+
+def records_of(places: list[Place]) -> list[dict[str, object]]:
+    """Return what the list must give for the places of a file."""
+    ordered = sorted(places, key=lambda place: (place.cvegeo[5:], place.cvegeo))
+    return [
+        {
+            "id": int(place.cvegeo),
+            "municipio_id": int(place.cvegeo[:5]),
+            "clave": place.cvegeo[5:],
+            "nombre": place.nombre,
+        }
+        for place in ordered
+    ]
+
+
+@pytest.fixture(scope="module")
+def next_catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lend the file of a release that comes after the small catalogue's."""
+    return write_catalogue(tmp_path_factory.mktemp("next") / "catun_localidad_2021-01.csv", renamed(many(132)))
+
+
+def name_of(url: str) -> str:
+    name = re.search(r"/(\w+)\?", url)
+    assert name is not None
+    return name[1]
+
+
+async def execute(url: str, statement: str, *values: object) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement, *values)
+    finally:
+        await connection.close()
+
+
+def assert_unavailable(answer: httpx.Response, detail: str) -> None:
+    assert answer.status_code == 503
+    assert int(answer.headers["retry-after"]) > 0
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["allow"] == "GET"
+    assert answer.headers["vary"] == "Accept"
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.json() == {
+        "type": "/problems#no-release" if "published" in detail else "/problems#database-unavailable",
+        "title": "Service Unavailable",
+        "status": 503,
+        "detail": detail,
+    }
+
+
+# -- Releases
+
+
+@pytest.mark.parametrize("target", [LOCALIDADES, f"{LOCALIDADES}?page=2", INDEX])
+async def test_request_before_the_first_publication_is_503(database: str, target: str) -> None:
+    async with running_app(database) as app, client_of(app) as client:
+        assert_unavailable(await client.get(target), "No catalogue has been published yet.")
+        page = await client.get(target, headers={"Accept": "text/html"})
+        assert page.status_code == 503
+        assert page.headers["retry-after"] == "30"
+        assert "No catalogue has been published yet." in page.text
+        assert (await client.get(f"{target.partition('?')[0]}?release=2020-01")).status_code == 404
+        assert (await client.get("/readyz")).status_code == 503
+        assert (await client.get("/livez")).status_code == 204
+
+
+async def test_request_that_is_wrong_before_the_first_publication_is_told_so(database: str) -> None:
+    async with running_app(database) as app, client_of(app) as client:
+        assert (await client.get(f"{LOCALIDADES}?page=0")).status_code == 422
+        assert (await client.get(LOCALIDADES, headers={"Accept": "image/png"})).status_code == 406
+        assert (await client.get(LOCALIDADES[:-1])).status_code == 308
+        assert (await client.options(LOCALIDADES)).status_code == 204
+
+
+async def test_first_publication_under_a_running_service_is_served(database: str, small_catalogue: Path) -> None:
+    async with running_app(database) as app, client_of(app) as client:
+        assert (await client.get(LOCALIDADES)).status_code == 503
+        await import_into(database, small_catalogue)
+        await await_release(client, "2020-01")
+        assert (await client.get(LOCALIDADES)).json()["quantity"] == 132
+        assert (await client.get("/readyz")).json()["release"] == "2020-01"
+
+
+async def test_older_release_by_name_is_served_whole(seeded_database: str, next_catalogue: Path) -> None:
+    await import_into(seeded_database, next_catalogue)
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        current = await client.get(LOCALIDADES)
+        assert current.headers["catalogue-release"] == "2021-01"
+        assert current.json()["quantity"] == 127
+        older = await client.get(f"{LOCALIDADES}?release=2020-01&page=3")
+        assert older.headers["catalogue-release"] == "2020-01"
+        assert older.json()["results"] == records_of(many(132))[100:]
+        assert (await client.get(f"{INDEX}?release=2020-01")).json()["totals"]["localidades"] == 132
+        assert (await client.get(f"{INDEX}?release=2020-01")).json()["release"] == "2020-01"
+        beyond = await client.get(f"{LOCALIDADES}?release=2020-01&page=4")
+        assert (beyond.status_code, beyond.json()["total_pages"]) == (404, 3)
+
+
+async def test_statements_are_planned_once_however_many_releases_there_are(
+    seeded_database: str, next_catalogue: Path
+) -> None:
+    """With two releases Postgres would choose to plan each run anew, which takes longer than most runs."""
+    await import_into(seeded_database, next_catalogue)
+    targets = (
+        "suggest/?q=loc",
+        "nearest/?lat=21&lon=-102",
+        "10010001/",
+        "?municipio_id=1001",
+        "?search=uno",
+        "?page=3",
+    )
+    async with running_app(seeded_database, pool_size=1) as app, client_of(app) as client:
+        for target in [f"{LOCALIDADES}{target}" for target in targets] * 7:
+            assert (await client.get(target)).status_code == 200
+        async with app.state.database.connect() as lent:
+            driver = (await lent.get_raw_connection()).driver_connection
+            planned = await driver.fetch("SELECT statement, generic_plans, custom_plans FROM pg_prepared_statements")
+    assert [row["statement"] for row in planned if row["custom_plans"]] == []
+    assert sum(row["generic_plans"] >= 7 for row in planned) >= len(targets)  # as often as it was asked
+
+
+async def test_release_published_a_moment_ago_is_known_by_name_at_once(
+    seeded_database: str, next_catalogue: Path
+) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        assert (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 404
+        await import_into(seeded_database, next_catalogue)
+        assert (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 200
+
+
+async def test_pointer_moved_back_is_noticed(seeded_database: str, next_catalogue: Path) -> None:
+    await import_into(seeded_database, next_catalogue)
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        await await_release(client, "2021-01")
+        await execute(seeded_database, POINT_AT, "2020-01")
+        await await_release(client, "2020-01")
+        assert (await client.get(LOCALIDADES)).json()["quantity"] == 132
+
+
+async def test_release_without_localities_is_one_empty_page(database: str) -> None:
+    await execute(
+        database,
+        "INSERT INTO releases (name, source, sha256, states, municipalities, localities)"
+        " VALUES ('2000-01', 'x.csv', 'ab', 0, 0, 0);"
+        "INSERT INTO current_release (release_id) SELECT id FROM releases",
+    )
+    async with running_app(database) as app, client_of(app) as client:
+        answer = await client.get(LOCALIDADES)
+        assert answer.status_code == 200
+        assert answer.content == b'{"quantity":0,"total_pages":0,"results":[]}'
+        assert 'rel="next"' not in answer.headers["link"]
+        assert (await client.get(f"{LOCALIDADES}?format=api")).status_code == 200
+        beyond = await client.get(f"{LOCALIDADES}?page=2")
+        assert (beyond.status_code, beyond.json()["total_pages"]) == (404, 0)
+
+
+async def test_answers_during_publications_never_mix_two_releases(seeded_database: str, next_catalogue: Path) -> None:
+    pages = {
+        name: [records[start : start + 50] for start in range(0, len(records), 50)]
+        for name, records in {"2020-01": records_of(many(132)), "2021-01": records_of(renamed(many(132)))}.items()
+    }
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        seen: set[str] = set()
+        finished = asyncio.Event()
+
+        async def read(page: int) -> None:
+            while not finished.is_set():
+                answer = await client.get(f"{LOCALIDADES}?page={page}")
+                await asyncio.sleep(0)  # an answer from memory, without a network, waits for nothing
+                name = answer.headers["catalogue-release"]
+                content: dict[str, Any] = answer.json()
+                assert content["results"] == pages[name][page - 1]
+                assert content["quantity"] == sum(map(len, pages[name]))
+                assert f'"{name}.json.' in answer.headers["etag"]
+                assert f"release={name}>" in answer.headers["link"]
+                seen.add(name)
+
+        async def publish() -> None:
+            await import_into(seeded_database, next_catalogue)
+            await await_release(client, "2021-01")
+            for name in ("2020-01", "2021-01") * 3:
+                await execute(seeded_database, POINT_AT, name)
+                await await_release(client, name)
+            finished.set()
+
+        async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+            for page in (1, 2, 3):
+                tasks.create_task(read(page))
+            tasks.create_task(publish())
+        assert seen == {"2020-01", "2021-01"}
+
+
+def next_link(header: str) -> str | None:
+    found = re.search(r'<([^<>]*)>; rel="next"', header)
+    return found[1] if found else None
+
+
+async def test_walk_by_next_link_during_a_publication_is_one_release_complete(
+    seeded_database: str, next_catalogue: Path
+) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        walked: list[dict[str, object]] = []
+        target: str | None = LOCALIDADES
+        requests = 0
+        while target is not None:
+            answer = await client.get(target)
+            assert answer.headers["catalogue-release"] == "2020-01"
+            walked += answer.json()["results"]
+            target = next_link(answer.headers["link"])
+            requests += 1
+            if requests == 1:
+                await import_into(seeded_database, next_catalogue)
+                await await_release(client, "2021-01")
+        assert requests == 3
+        assert walked == records_of(many(132))
+
+
+async def await_every_worker(base: str, name: str) -> None:
+    """Wait until a release has answered so often in a row that no worker still serves another."""
+    async with asyncio.timeout(30):
+        in_a_row = 0
+        while in_a_row < 20:
+            async with httpx.AsyncClient(base_url=base) as client:
+                answer = await client.head(LOCALIDADES)
+            in_a_row = in_a_row + 1 if answer.headers["catalogue-release"] == name else 0
+
+
+async def test_walk_by_next_link_on_the_wire_with_workers_during_a_publication_is_one_release_complete(
+    seeded_database: str, next_catalogue: Path
+) -> None:
+    with serving(seeded_database, "--workers", "2", LOCALIDADES_RELEASE_POLL="0.1") as live:
+        walked: list[dict[str, object]] = []
+        target: str | None = LOCALIDADES
+        while target is not None:
+            async with httpx.AsyncClient() as client:  # a new connection each time: either worker may answer
+                answer = await client.get(urljoin(live.base, target))
+            assert answer.headers["catalogue-release"] == "2020-01"
+            walked += answer.json()["results"]
+            target = next_link(answer.headers["link"])
+            if len(walked) == 50:
+                await import_into(seeded_database, next_catalogue)
+                await await_every_worker(live.base, "2021-01")
+        assert walked == records_of(many(132))
+        assert ask(live.base, LOCALIDADES).one("catalogue-release") == "2021-01"
+
+
+# -- Going back
+
+
+async def publish(url: str, name: str) -> str | None:
+    database = Database.for_writing(url)
+    try:
+        return await publish_release(database, name)
+    finally:
+        await database.dispose()
+
+
+@pytest.fixture
+async def two_releases(seeded_database: str, next_catalogue: Path) -> str:
+    """Lend a database of this test's own with two releases."""
+    await import_into(seeded_database, next_catalogue)
+    return seeded_database
+
+
+def test_publish_by_command_says_what_was_current_and_what_is(two_releases: str) -> None:
+    def said(*arguments: str) -> str:
+        ended = run("releases", *arguments, env=environment(two_releases))
+        assert (ended.returncode, ended.stderr) == (0, "")
+        return ended.stdout
+
+    assert said("publish", "2020-01") == "Release 2020-01 is the current one; before it was 2021-01.\n"
+    assert said("publish", "2020-01") == "Release 2020-01 is the current one already.\n"
+    assert json.loads(said("publish", "2021-01", "--json")) == {"release": "2021-01", "previous": "2020-01"}
+    assert json.loads(said("publish", "2021-01", "--json")) == {"release": "2021-01", "previous": "2021-01"}
+    listed = json.loads(said("--json"))["releases"]
+    assert [(one["release"], one["current"]) for one in listed] == [("2020-01", False), ("2021-01", True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("2019-01", "error: There is no release 2019-01: `localidades-api releases` lists what there is.\n"),
+        ("'; DROP TABLE releases; --", "error: There is no release '; DROP TABLE releases; --: `localidades-api"),
+        ("2020-01", "error: Release 2020-01 is half removed"),
+    ],
+)
+async def test_publish_of_an_unknown_or_a_retired_release_changes_nothing(
+    two_releases: str, name: str, sentence: str
+) -> None:
+    await execute(two_releases, "UPDATE releases SET retired_at = now() WHERE name = '2020-01'")
+    before = await photograph(two_releases)
+    ended = await asyncio.to_thread(run, "releases", "publish", name, env=environment(two_releases))
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert sentence in ended.stderr
+    assert await photograph(two_releases) == before
+
+
+async def test_publish_while_an_import_holds_the_lock_is_refused(two_releases: str) -> None:
+    async with connected(two_releases) as importer, importer.transaction():
+        await importer.execute("SELECT pg_advisory_xact_lock(6088304400)")
+        with pytest.raises(ImportRunningError):
+            await publish(two_releases, "2020-01")
+    assert await publish(two_releases, "2020-01") == "2021-01"
+
+
+async def test_import_of_a_file_that_is_there_names_the_command_that_publishes_it(
+    two_releases: str, next_catalogue: Path, small_catalogue: Path
+) -> None:
+    remedy = "make it the current one with `localidades-api releases publish 2020-01`"
+    for name in ("2020-01", "other"):
+        with pytest.raises(CatalogueError, match=f"already published, as release 2020-01: {remedy}"):
+            await import_into(two_releases, small_catalogue, release=name)
+        with pytest.raises(CatalogueError, match="already published, as release 2021-01: there is nothing to do"):
+            await import_into(two_releases, next_catalogue, release=name.replace("2020", "2021"))
+
+
+async def test_release_that_comes_back_is_answered_as_before(two_releases: str) -> None:
+    """To the byte, in every header: what a client or a cache holds of it is right again, and of the other is not."""
+    pinned = [f"{LOCALIDADES}?release={name}&page={page}" for name in ("2020-01", "2021-01") for page in (1, 3)]
+    plain = [f"{LOCALIDADES}?page=2", f"{LOCALIDADES}?municipio_id=1001", INDEX, f"{LOCALIDADES}10010001/"]
+    async with running_app(two_releases, page_cache_bytes=2**24) as app, client_of(app) as client:
+
+        async def photograph_answers(targets: list[str]) -> list[tuple[httpx.Headers, bytes]]:
+            answers = [await client.get(target) for target in targets]
+            assert {answer.status_code for answer in answers} == {200}
+            return [(answer.headers, answer.content) for answer in answers]
+
+        await await_release(client, "2021-01")
+        first = await photograph_answers(pinned)
+        seen: dict[str, list[tuple[httpx.Headers, bytes]]] = {"2021-01": await photograph_answers(plain)}
+        for name in ("2020-01", "2021-01") * 2:
+            await publish(two_releases, name)
+            await await_release(client, name)
+            assert await photograph_answers(pinned) == first
+            assert seen.setdefault(name, await photograph_answers(plain)) == await photograph_answers(plain)
+            for release, answers in seen.items():
+                for target, (headers, _) in zip(plain, answers, strict=True):
+                    again = await client.get(target, headers={"If-None-Match": headers["etag"]})
+                    assert again.status_code == (304 if release == name else 200)
+                    assert again.headers["catalogue-release"] == name
+
+
+async def test_answers_on_the_wire_while_releases_are_published_to_and_fro_are_each_of_one(two_releases: str) -> None:
+    pages = {
+        name: [records[start : start + 50] for start in range(0, len(records), 50)]
+        for name, records in {"2020-01": records_of(many(132)), "2021-01": records_of(renamed(many(132)))}.items()
+    }
+    finished = asyncio.Event()
+    seen: set[str] = set()
+    with serving(two_releases, "--workers", "2", LOCALIDADES_RELEASE_POLL="0.1") as live:
+
+        async def read(page: int) -> None:
+            held: dict[str, str] = {}
+            while not finished.is_set():
+                async with httpx.AsyncClient(base_url=live.base) as client:  # either worker may answer
+                    for etag in ("", *held.values()):
+                        answer = await client.get(f"{LOCALIDADES}?page={page}", headers={"If-None-Match": etag})
+                        name = answer.headers["catalogue-release"]
+                        assert answer.status_code == (304 if etag and etag == held.get(name) else 200)
+                        assert held.setdefault(name, answer.headers["etag"]) == answer.headers["etag"]
+                        assert f"release={name}>" in answer.headers["link"]
+                        if answer.status_code == 200:
+                            assert answer.json()["results"] == pages[name][page - 1]
+                    seen.add(name)
+                await asyncio.sleep(0.01)
+
+        async def go_to_and_fro() -> None:
+            for name in ("2020-01", "2021-01") * 2:
+                await publish(two_releases, name)
+                await await_every_worker(live.base, name)
+            finished.set()
+
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            for page in (1, 2, 3):
+                tasks.create_task(read(page))
+            tasks.create_task(go_to_and_fro())
+    assert seen == {"2020-01", "2021-01"}
+
+
+# -- The clock of the database
+
+
+async def test_order_of_releases_is_that_of_their_imports_whatever_the_clock_said(two_releases: str) -> None:
+    await execute(two_releases, "UPDATE releases SET published_at = '2001-01-01' WHERE name = '2021-01'")
+    withdrawn = int(many(132)[-1].cvegeo)
+    key = records_of(many(132))[0]["id"]
+    async with running_app(two_releases) as app, client_of(app) as client:
+        await await_release(client, "2021-01")
+        listed = (await client.get(f"{INDEX}releases/")).json()["results"]
+        assert [one["release"] for one in listed] == ["2020-01", "2021-01"]
+        page = (await client.get(f"{LOCALIDADES}{key}/?format=api")).text
+        assert page.index("release=2020-01") < page.index("release=2021-01")
+        answer = await client.get(f"{LOCALIDADES}{withdrawn}/")
+        assert (answer.status_code, answer.json()["last_release"]) == (410, "2020-01")
+
+
+async def test_server_that_shows_an_earlier_publication_is_passed_over_whatever_the_clock_said(
+    two_releases: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a standby that is behind does, of an import and of going back alike."""
+    await execute(two_releases, "UPDATE releases SET published_at = '2001-01-01' WHERE name = '2021-01'")
+    await publish(two_releases, "2020-01")
+    earlier = "UPDATE current_release SET publication = publication - 1, release_id = $1"
+    async with running_app(two_releases) as app, client_of(app) as client:
+        await await_release(client, "2020-01")
+        await execute(two_releases, earlier, 2)  # what it showed before that
+        await assert_stays(client, "2020-01")
+        monkeypatch.setattr(tracker, "_BEHIND_TIMEOUT", 0.3)
+        await await_release(client, "2021-01")  # no server has gone further, so that publication is lost
+        monkeypatch.undo()
+        await execute(two_releases, earlier, 1)
+        await assert_stays(client, "2021-01")
+
+
+async def assert_stays(client: httpx.AsyncClient, name: str) -> None:
+    """Check that a release is served while the application looks at the database several times."""
+    for _ in range(10):
+        assert (await client.head(LOCALIDADES)).headers["catalogue-release"] == name
+        await asyncio.sleep(0.05)
+
+
+# -- The database goes away
+
+
+@pytest.fixture
+def nobody_listens() -> Iterator[str]:
+    """Lend an address whose port is held, so that nobody else takes it, and where nobody listens."""
+    with closing(socket.socket()) as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield f"postgresql://someone:s3cr3t@127.0.0.1:{holder.getsockname()[1]}/x"
+
+
+@pytest.mark.parametrize("target", [LOCALIDADES, f"{LOCALIDADES}?release=2020-01", INDEX])
+async def test_database_where_nobody_listens_is_503(nobody_listens: str, target: str) -> None:
+    async with running_app(nobody_listens) as app, client_of(app) as client:
+        assert_unavailable(await client.get(target), "The database does not answer.")
+        assert (await client.get("/livez")).status_code == 204
+        ready = await client.get("/readyz")
+        assert ready.status_code == 503
+        assert "s3cr3t" not in ready.text
+
+
+async def test_database_that_accepts_and_says_nothing_is_503(server: str) -> None:
+    del server
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        url = f"postgresql://someone@127.0.0.1:{silent.getsockname()[1]}/x"
+        async with running_app(url, database_timeout=0.2) as app, client_of(app) as client:
+            assert_unavailable(await client.get(LOCALIDADES), "The database does not answer.")
+
+
+async def terminate_connections(server: str, url: str) -> int:
+    connection = await asyncpg.connect(server)
+    try:
+        return len(
+            await connection.fetch(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1", name_of(url)
+            )
+        )
+    finally:
+        await connection.close()
+
+
+async def test_connections_terminated_under_the_service_are_replaced_within_the_next_request(
+    server: str, seeded_database: str
+) -> None:
+    async with running_app(seeded_database, pool_size=3) as app, client_of(app) as client:
+        for _ in range(3):
+            await asyncio.gather(*(client.get(LOCALIDADES) for _ in range(3)))
+            assert await terminate_connections(server, seeded_database) >= 1
+            answer = await client.get(LOCALIDADES)
+            assert answer.status_code == 200
+            assert answer.json()["quantity"] == 132
+
+
+async def test_database_that_takes_no_connections_is_503_until_it_does(server: str, seeded_database: str) -> None:
+    name = name_of(seeded_database)
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        page = await client.get(LOCALIDADES)
+        assert page.status_code == 200
+        await execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
+        await terminate_connections(server, seeded_database)
+        assert_unavailable(await client.get(LOCALIDADES), "The database does not answer.")
+        fresh = await client.get(LOCALIDADES, headers={"If-None-Match": page.headers["etag"]})
+        assert fresh.status_code == 304
+        assert (await client.get(INDEX)).status_code == 200
+        assert (await client.get(f"{LOCALIDADES}?page=4")).status_code == 404
+        await execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
+        assert (await client.get(LOCALIDADES)).status_code == 200
+
+
+async def test_database_dropped_under_the_service_is_503(server: str, seeded: str) -> None:
+    with new_database(server, seeded) as url:
+        async with running_app(url) as app, client_of(app) as client:
+            assert (await client.get(LOCALIDADES)).status_code == 200
+            await terminate_connections(server, url)
+            await execute(server, f"DROP DATABASE {name_of(url)} WITH (FORCE)")
+            assert_unavailable(await client.get(LOCALIDADES), "The database does not answer.")
+            await execute(server, f"CREATE DATABASE {name_of(url)} TEMPLATE {name_of(seeded)}")
+            assert (await client.get(LOCALIDADES)).status_code == 200
+
+
+async def test_database_made_anew_under_the_service_leaves_nothing_of_the_old(
+    server: str, seeded: str, migrated: str, next_catalogue: Path
+) -> None:
+    """Its first release has the number that another had: neither pages nor filtered lists may be taken for its own."""
+    filtered = f"{LOCALIDADES}?municipio_id=1001"
+    with new_database(server, seeded) as url:
+        async with running_app(url, page_cache_bytes=2**24) as app, client_of(app) as client:
+            await await_release(client, "2020-01")
+            before = (await client.get(LOCALIDADES)).json(), (await client.get(filtered)).json()
+            await terminate_connections(server, url)
+            await execute(server, f"DROP DATABASE {name_of(url)} WITH (FORCE)")
+            await execute(server, f"CREATE DATABASE {name_of(url)} TEMPLATE {name_of(migrated)}")
+            await import_into(url, next_catalogue)
+            await await_release(client, "2021-01")
+            after = (await client.get(LOCALIDADES)).json(), (await client.get(filtered)).json()
+        expected = records_of(renamed(many(132)))
+        assert after[0]["results"] == expected[:50]
+        assert after[1]["results"] == [record for record in expected if record["municipio_id"] == 1001]
+        assert before[0] != after[0]
+        assert before[1] != after[1]
+
+
+async def test_release_that_no_server_has_any_more_is_given_up_after_a_while(
+    seeded_database: str, next_catalogue: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then it may be one server that is behind."""
+    await import_into(seeded_database, next_catalogue)
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        await await_release(client, "2021-01")
+        await execute(seeded_database, POINT_AT, "2020-01")
+        await await_release(client, "2020-01")  # both are there: the pointer was moved back
+        await execute(seeded_database, POINT_AT, "2021-01")
+        await await_release(client, "2021-01")
+        await execute(
+            seeded_database,
+            "UPDATE current_release SET release_id = 1, publication = 1; DROP TABLE localities_r2;"
+            " DELETE FROM municipalities WHERE release_id = 2; DELETE FROM states WHERE release_id = 2;"
+            " DELETE FROM releases WHERE id = 2",
+        )
+        await asyncio.sleep(0.5)
+        assert_unavailable(await client.get(f"{LOCALIDADES}?page_size=7"), "The database does not answer.")
+        assert (await client.get(LOCALIDADES)).status_code == 503
+        monkeypatch.setattr(tracker, "_BEHIND_TIMEOUT", 0.3)
+        await await_release(client, "2020-01")
+        assert (await client.get(LOCALIDADES)).json()["results"] == records_of(many(132))[:50]
+        assert (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 404
+
+
+async def test_page_whose_rows_are_gone_is_503_and_not_an_empty_one(seeded_database: str) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        assert (await client.get(f"{LOCALIDADES}?page=2")).status_code == 200
+        await execute(seeded_database, "DELETE FROM localities WHERE position > 50")
+        assert_unavailable(await client.get(f"{LOCALIDADES}?page=2"), "The database does not answer.")
+        assert (await client.get(LOCALIDADES)).status_code == 200
+
+
+async def test_database_that_refuses_the_password_is_503(server: str, seeded_database: str) -> None:
+    await execute(server, "DROP ROLE IF EXISTS nologin_reader; CREATE ROLE nologin_reader NOLOGIN")
+    url = re.sub(r"//[^@/]*@", "//nologin_reader@", seeded_database)
+    async with running_app(url) as app, client_of(app) as client:
+        assert_unavailable(await client.get(LOCALIDADES), "The database does not answer.")
+
+
+async def test_database_without_tables_is_503_and_is_served_once_they_are_there(
+    server: str, seeded: str, empty_database: str
+) -> None:
+    async with running_app(empty_database) as app, client_of(app) as client:
+        answer = await client.get(LOCALIDADES)
+        assert answer.status_code == 503
+        assert int(answer.headers["retry-after"]) > 0
+        name = name_of(empty_database)
+        await terminate_connections(server, empty_database)
+        await execute(server, f"DROP DATABASE {name} WITH (FORCE)")
+        await execute(server, f"CREATE DATABASE {name} TEMPLATE {name_of(seeded)}")
+        await await_release(client, "2020-01")
+
+
+async def test_database_whose_tables_are_of_another_version_is_503_that_says_nothing(seeded_database: str) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        await execute(seeded_database, "ALTER TABLE localities RENAME COLUMN nombre TO c4n4ry")
+        for target in (LOCALIDADES, f"{LOCALIDADES}?format=api"):
+            answer = await client.get(target)
+            assert answer.status_code == 503
+            assert answer.headers["allow"] == "GET"
+            assert answer.headers["vary"] == ("Accept, Accept-Language" if "format=api" in target else "Accept")
+            for inside in ("c4n4ry", "nombre", "localities", "SELECT", "asyncpg", "Traceback", "Error:"):
+                assert inside not in answer.text.replace("localidades", "")
+        assert (await client.get(LOCALIDADES)).json() == {
+            "type": "/problems#database-unavailable",
+            "title": "Service Unavailable",
+            "status": 503,
+            "detail": "The database does not answer.",
+        }
+
+
+async def test_follower_outlives_a_fault_that_is_not_the_databases_absence(
+    seeded_database: str, next_catalogue: Path
+) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        await await_release(client, "2020-01")
+        await execute(seeded_database, "ALTER TABLE releases RENAME COLUMN source TO origin")
+        await asyncio.sleep(0.3)
+        await execute(seeded_database, "ALTER TABLE releases RENAME COLUMN origin TO source")
+        await import_into(seeded_database, next_catalogue)
+        await await_release(client, "2021-01", patience=3)
+
+
+async def test_changes_in_hand_are_not_sent_again_in_any_representation(client: httpx.AsyncClient) -> None:
+    target = "/api/census/releases/2020-01/changes/?since=2020-01"
+    tags = set()
+    for format_ in ("json", "api", "ndjson"):
+        answer = await client.get(f"{target}&format={format_}")
+        assert answer.status_code == 200
+        tags.add(answer.headers["etag"].removeprefix("W/"))
+        for other in ("json", "api", "ndjson"):
+            headers = {"If-None-Match": answer.headers["etag"]}
+            again = await client.get(f"{target}&format={other}", headers=headers)
+            assert again.status_code == (304 if other == format_ else 200)
+    assert len(tags) == 3

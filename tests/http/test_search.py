@@ -1,0 +1,620 @@
+"""Search and suggestions: the same assertions on a database of each locale, and a table of INEGI's own names."""
+
+import asyncio
+import unicodedata
+import zipfile
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import asyncpg
+import httpx
+import pytest
+from alembic import command
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import event
+
+from localidades_api.domain.folding import fold
+from localidades_api.storage.repository.conditions import distinct_words
+from tests.conftest import (
+    LOCALIDADES,
+    alembic_config,
+    client_of,
+    import_into,
+    in_thread,
+    new_database,
+    running_app,
+)
+from tests.support.catalogue import Place, write_catalogue
+
+SUGGEST = f"{LOCALIDADES}suggest/"
+GUADALAJARA, TONALA, MIXTEPEC_8, MIXTEPEC_26, DURANGO = "14039", "14101", "20208", "20209", "10020"
+_MUNICIPIOS = {
+    GUADALAJARA: ("Jalisco", "Jal.", "Guadalajara"),
+    TONALA: ("Jalisco", "Jal.", "Tonalá"),
+    MIXTEPEC_8: ("Oaxaca", "Oax.", "San Juan Mixtepec"),
+    MIXTEPEC_26: ("Oaxaca", "Oax.", "San Juan Mixtepec"),
+    DURANGO: ("Durango", "Dgo.", "Pánuco de Coronado"),
+}
+_NAMES: dict[str, dict[str, int | None]] = {  # how many people live there
+    GUADALAJARA: {
+        "0001 Guadalajara": 1_385_629,
+        "0002 San José": 5,
+        "0003 San José": 10,
+        "0004 San José del Castillo": 2_000,
+        "0005 Rancho San José": 3_000,
+        "0006 Cartagena [Fraccionamiento]": 700,
+        "0007 Guadalajara Oriente (Cartagena)": None,
+        "0008 SAN JOSE": None,
+        "0009 José San": 1,
+        "0010 El Sol": 40,
+        "0011 La Luz": 30,
+        "0012 Río": 20,
+        "0013 Concepci½n": 15,
+        "0014 Colonia N° 5": 14,
+        "0015 Colonia Nº 6": 13,
+        "0016 Campo de Tony (Tony`s Camp)": 12,
+        "0017 O´Donnell Aeropuerto": 11,
+        "0018 Peñón  Ñandú": 9,
+        "0019 2 de Abril": 8,
+        "0020 Heroica Villa Tezoatlán de Segura y Luna, Cuna de la Independencia de Oaxaca": 7,
+        "0021 La\N{NO-BREAK SPACE}Güera": 6,
+        "0022 Tamazunchale": 100,
+    },
+    TONALA: {"0001 Tonalá": 400_000, "0002 San José": 100, "0003 Tamazulapan": 50, "0004 San Joselito": 999},
+    MIXTEPEC_8: {"0001 San Juan Mixtepec": 3_000, "0002 Centro": None},
+    MIXTEPEC_26: {"0001 San Juan Mixtepec": 1_000, "0002 Centro": None, "0003 Centro": None},
+    DURANGO: {"0035 Guadalajara": None, "0036 Guadalupe": 300},
+}
+PLACES = [
+    Place(
+        municipio + name[:4],
+        name[5:],
+        nom_ent=_MUNICIPIOS[municipio][0],
+        nom_abr=_MUNICIPIOS[municipio][1],
+        nom_mun=_MUNICIPIOS[municipio][2],
+        poblacion="-" if population is None else str(population),
+    )
+    for municipio, names in _NAMES.items()
+    for name, population in names.items()
+]
+ID_OF = {f"{_MUNICIPIOS[place.cvegeo[:5]][2]}/{place.cvegeo[5:]}": int(place.cvegeo) for place in PLACES}
+
+
+_numbers = count(1)
+
+
+@contextmanager
+def database_of_locale(server: str, clauses: str) -> Iterator[str]:
+    """Make a migrated database of a locale of its own, and drop it in the end; skip where the server has no such."""
+
+    async def execute(statement: str) -> None:
+        connection = await asyncpg.connect(server)
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close()
+
+    name = f"of_locale_{next(_numbers)}"
+    creation = f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8' {clauses}"
+    try:
+        in_thread(lambda: asyncio.run(execute(creation)))
+    except (asyncpg.FeatureNotSupportedError, asyncpg.WrongObjectTypeError) as refusal:
+        pytest.skip(f"the server has no such locale: {refusal}")
+    try:
+        url = server.replace("/localidades?", f"/{name}?")
+        in_thread(lambda: command.upgrade(alembic_config(url, seed=False), "head"))
+        yield url
+    finally:
+        in_thread(lambda: asyncio.run(execute(f"DROP DATABASE {name} WITH (FORCE)")))
+
+
+C = "LOCALE_PROVIDER libc LC_COLLATE 'C' LC_CTYPE 'C'"
+
+
+@pytest.fixture(scope="module")
+def places_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_catalogue(tmp_path_factory.mktemp("places") / "catun_localidad_2020-01.csv", PLACES)
+
+
+@pytest.fixture(scope="module", params=["", C], ids=["usual-locale", "C"])
+async def places_client(
+    request: pytest.FixtureRequest, server: str, places_file: Path
+) -> AsyncIterator[httpx.AsyncClient]:
+    """Lend a client of an application on the places above, in a database of each locale in turn."""
+    with database_of_locale(server, request.param) as url:
+        await import_into(url, places_file)
+        async with running_app(url) as app, client_of(app) as client:
+            yield client
+
+
+async def search(client: httpx.AsyncClient, words: str, **filters: str) -> list[int]:
+    answer = await client.get(LOCALIDADES, params={"search": words, "page_size": "1000", **filters})
+    assert answer.status_code == 200
+    return [row["id"] for row in answer.json()["results"]]
+
+
+async def suggest(client: httpx.AsyncClient, q: str, **parameters: str) -> list[dict[str, Any]]:
+    answer = await client.get(SUGGEST, params={"q": q, "limit": "20", **parameters})
+    assert answer.status_code == 200
+    results: list[dict[str, Any]] = answer.json()["results"]
+    return results
+
+
+def ids(*places: str) -> list[int]:
+    """Return the keys of places written as `Tonalá/0001`, or `0001` for one of Guadalajara's."""
+    return [ID_OF[place if "/" in place else f"Guadalajara/{place}"] for place in places]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        *((words, ["0018"]) for words in ("peñón ñandú", "PEÑÓN ÑANDÚ", "penon nandu", "Nandu  penón", "nan peñ")),
+        *((words, ["0018"]) for words in ("pen\u0303o\u0301n", "pe nand", "peñón, ñandú!", "[peñón]/(ñandú)")),
+        *((words, ["0006"]) for words in ("cartagena [fraccionamiento]", "fraccionamiento cartagena", "cart frac")),
+        *((words, ["0007"]) for words in ("guadalajara cartagena", "cartagena guadalajara", "(CARTAGENA) ori gua")),
+        ("cartagena", ["0006", "0007"]),
+        ("artagena", []),  # a word's beginning, not its middle
+        *((words, ["0014", "0015"]) for words in ("colonia n°", "colonia nº", "COLONIA No.", "n° col")),
+        *((words, ["0014"]) for words in ("nº 5", "n° 5", "no 5", "No. 5", "5")),
+        *((words, ["0013"]) for words in ("concepción", "concepcion", "CONCEPCI½N", "concepci½n", "concepcio")),
+        *((words, ["0016"]) for words in ("tony`s camp", "tony's camp", "tony´s", "tonys", "TONY’S")),
+        *((words, ["0017"]) for words in ("o'donnell", "o´donnell", "odonnell", "O’Donnell aero")),
+        *((words, ["0021"]) for words in ("la güera", "la\N{NO-BREAK SPACE}guera", "guera la")),
+        ("la la la la la guera", ["0021"]),
+        ("tezoatlan de segura y luna cuna de la independencia de oaxaca heroica villa", ["0020"]),
+        ("2 abril", ["0019"]),
+        ("guadalajara tonala", []),
+        ("san jose", ["0002", "Tonalá/0002", "0003", "0004", "Tonalá/0004", "0005", "0008", "0009"]),
+        ("-- !!", []),
+        ("東京", []),
+    ],
+)
+async def test_search_finds_every_name_with_these_beginnings_of_words(
+    places_client: httpx.AsyncClient, words: str, expected: list[str]
+) -> None:
+    assert await search(places_client, words) == ids(*expected)
+
+
+async def test_search_keeps_to_other_filters(places_client: httpx.AsyncClient) -> None:
+    assert await search(places_client, "san jose", municipio_id=TONALA) == ids("Tonalá/0002", "Tonalá/0004")
+    assert await search(places_client, "guadalajara", estado_id="10") == [100200035]
+
+
+def matches(results: list[dict[str, Any]]) -> list[tuple[int, str]]:
+    return [(place["id"], place["match"]) for place in results]
+
+
+async def test_suggestions_are_ranked_exact_prefix_contains_and_larger_first(places_client: httpx.AsyncClient) -> None:
+    results = matches(await suggest(places_client, "san jose"))
+    first = [
+        *((id_, "exact") for id_ in ids("Tonalá/0002", "0003", "0002", "0008")),
+        *((id_, "prefix") for id_ in ids("0004", "Tonalá/0004")),
+        *((id_, "contains") for id_ in ids("0009", "0005")),  # the very words come before such with more
+    ]
+    assert results[: len(first)] == first
+    assert {match for _, match in results[len(first) :]} <= {"near"}
+
+
+async def test_suggestions_of_a_longer_name_begin_with_larger_places(places_client: httpx.AsyncClient) -> None:
+    found = matches(await suggest(places_client, "gua"))
+    assert found[:3] == [(140390001, "prefix"), (100200036, "prefix"), (140390007, "prefix")]
+    assert found[3] == (100200035, "prefix")  # the unknown ones in the list's order
+    found = matches(await suggest(places_client, "tama"))
+    assert found[:2] == [(140390022, "prefix"), (141010003, "prefix")]
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected", "match"),
+    [
+        ("Guadaljara", "0001", "near"),
+        ("guadalajra", "0001", "near"),
+        ("guadalaajra", "0001", "near"),
+        ("gudalajara", "0001", "near"),
+        ("gxadalajara", "0001", "near"),
+        ("huadalajara", "0001", "near"),
+        ("Guadalajarra", "0001", "near"),
+        ("gaudalajara", "0001", "near"),
+        ("el sil", "0010", "near"),
+        ("el xol", "0010", "near"),
+        ("el zol", "0010", "near"),
+        ("el slo", "0010", "near"),
+        ("ek sol", "0010", "near"),
+        ("le sol", "0010", "near"),
+        ("la lux", "0011", "near"),
+        ("rio", "0012", "exact"),
+        ("rip", "0012", "near"),
+        ("roi", "0012", "near"),
+        ("san joze", "0003", "near"),
+        ("san jsoe", "0003", "near"),
+        ("sna jose", "0003", "near"),
+        ("san jos", "0003", "prefix"),
+        ("tamasunchale", "0022", "near"),
+        ("sol", "0010", "contains"),
+        ("concepzion", "0013", "near"),
+        ("cartagna frac", "0006", "near"),
+        ("tezoatlan segurs luna", "0020", "near"),
+        ("colonia n° 5", "0014", "exact"),
+        ("odonell", "0017", "near"),
+    ],
+)
+async def test_suggestion_is_found_though_it_is_mistyped(
+    places_client: httpx.AsyncClient, typed: str, expected: str, match: str
+) -> None:
+    [id_] = ids(expected)
+    first = matches(await suggest(places_client, typed, municipio_id=GUADALAJARA))[:5]
+    assert (id_, match) in first
+    anywhere = matches(await suggest(places_client, typed))
+    assert (id_, match) in anywhere
+
+
+async def test_near_misses_come_after_all_that_fit(places_client: httpx.AsyncClient) -> None:
+    order = ["exact", "prefix", "contains", "near"]
+    for typed in ("san jose", "guadalajara", "tama", "la", "centro", "rio", "cartagena"):
+        ranks = [order.index(place["match"]) for place in await suggest(places_client, typed)]
+        assert ranks == sorted(ranks)
+        assert len(ranks) > 0
+
+
+async def test_every_place_is_suggested_once(places_client: httpx.AsyncClient) -> None:
+    for typed in ("san jose", "guadalajara cartagena", "a", "tamazunchale", "de", "sam juan"):
+        found = [place["id"] for place in await suggest(places_client, typed)]
+        assert len(found) == len(set(found)) > 0
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 10, 20])
+async def test_limit_cuts_the_same_order(places_client: httpx.AsyncClient, limit: int) -> None:
+    for typed in ("san jose", "gua", "s", "sam joze"):
+        every = await suggest(places_client, typed)
+        cut = await suggest(places_client, typed, limit=str(limit))
+        assert matches(cut) == matches(every)[:limit]
+
+
+async def test_suggestions_are_ten_unless_asked_otherwise(places_client: httpx.AsyncClient) -> None:
+    results = (await places_client.get(f"{SUGGEST}?q=s")).json()["results"]
+    assert len(results) == 10
+
+
+async def test_suggestions_keep_to_an_estado_and_a_municipio(places_client: httpx.AsyncClient) -> None:
+    for scope, prefix in (
+        ({"estado_id": "14"}, "14"),
+        ({"estado_id": "20"}, "20"),
+        ({"municipio_id": TONALA}, TONALA),
+        ({"municipio_id": TONALA, "estado_id": "14"}, TONALA),
+    ):
+        for typed in ("san", "san jose", "centr", "tonala", "tomala", "guadaljara", "c", "m"):
+            found = await suggest(places_client, typed, **scope)
+            assert {f"{place['id']:09d}"[: len(prefix)] for place in found} <= {prefix}
+    assert matches(await suggest(places_client, "guadalajara", estado_id="10"))[0] == (100200035, "exact")
+    assert matches(await suggest(places_client, "tonalla", municipio_id=TONALA))[0] == (141010001, "near")
+    assert await suggest(places_client, "guadalajara", estado_id="32") == []
+
+
+async def test_municipio_of_another_estado_holds_nothing(places_client: httpx.AsyncClient) -> None:
+    assert await suggest(places_client, "san jose", municipio_id=TONALA, estado_id="20") == []
+
+
+async def test_labels_tell_homonyms_apart(places_client: httpx.AsyncClient) -> None:
+    labels = {place["id"]: place["label"] for place in await suggest(places_client, "san jose")}
+    assert [labels[id_] for id_ in ids("Tonalá/0002", "0002", "0003", "0008", "0004", "0009")] == [
+        "San José, Tonalá, Jalisco",
+        "San José (0002), Guadalajara, Jalisco",
+        "San José (0003), Guadalajara, Jalisco",
+        "SAN JOSE (0008), Guadalajara, Jalisco",
+        "San José del Castillo, Guadalajara, Jalisco",
+        "José San, Guadalajara, Jalisco",
+    ]
+    centres = {place["id"]: place["label"] for place in await suggest(places_client, "centro")}
+    assert centres == {
+        202080002: "Centro, San Juan Mixtepec (208), Oaxaca",
+        202090002: "Centro (0002), San Juan Mixtepec (209), Oaxaca",
+        202090003: "Centro (0003), San Juan Mixtepec (209), Oaxaca",
+    }
+
+
+async def test_labels_are_all_different(places_client: httpx.AsyncClient) -> None:
+    labels = {}
+    for letter in "abcdefghijklmnopqrstuvwxyz0123456789":
+        for municipio in _MUNICIPIOS:
+            for place in await suggest(places_client, letter, municipio_id=municipio):
+                labels[place["id"]] = place["label"]
+    assert len(labels) == len(PLACES)
+    assert len(set(labels.values())) == len(PLACES)
+
+
+async def test_suggestion_is_the_place_as_the_catalogue_has_it(places_client: httpx.AsyncClient) -> None:
+    assert (await suggest(places_client, "concepción"))[0] == {
+        "id": 140390013,
+        "municipio_id": 14039,
+        "clave": "0013",
+        "nombre": "Concepci½n",
+        "label": "Concepci½n, Guadalajara, Jalisco",
+        "poblacion": 15,
+        "latitud": 21.880833,
+        "longitud": -102.296111,
+        "match": "exact",
+    }
+
+
+@pytest.mark.parametrize("typed", ["", " ", "...", "(!)", "東京", "\N{COMBINING ACUTE ACCENT}", "%", "_"])
+async def test_what_has_no_word_suggests_nothing(places_client: httpx.AsyncClient, typed: str) -> None:
+    assert await suggest(places_client, typed) == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "", f"?q={'x' * 101}", "?q=a&q=b", "?q=a&page=1", "?q=a&search=b", "?q=%00", "?q=%ff", "?q=%ed%a0%80",
+        *(f"?q=x&limit={limit}" for limit in ("", "0", "21", "-1", "%2B1", "1.0", "x")),
+        "?q=x&estado_id=33", "?q=x&municipio_id=0", "?q=x&release=%27",
+    ],
+)  # fmt: skip
+async def test_suggestion_that_can_not_be_asked_for_is_refused(places_client: httpx.AsyncClient, query: str) -> None:
+    assert (await places_client.get(SUGGEST + query)).status_code == 422
+
+
+HOSTILE = [
+    "'", "''", "'; DROP TABLE localities; --", '"', "\\", "\\'", "a\\", "san' | 'jose", "san & jose", "san | jose",
+    "!san", "san:*", ":*", "san:A", "<->", "san <-> jose", "(san", "san)", "()", "&&", "| !", "%", "_", "san%", "s_n",
+    "*", "?", "$1", ":q", ":limit", "{scope}", "%(q)s", "{", "}", "~", "\t\n\r", "\u2028", "\ufeff", "\U0001f600",
+    "<script>alert(1)</script>", "a" * 100, "é" * 100, "ﷺ" * 100, "½" * 100, "a " * 50, "san jose " * 11,
+    "abcd " * 20, "0" * 100, "a'b" * 33, "\u0301" * 100, "e" + "\u0301" * 99, "or 1=1", "NULL", "null", "true", "AND",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("typed", HOSTILE, ids=lambda typed: ascii(typed)[:30])
+async def test_hostile_words_are_only_words(places_client: httpx.AsyncClient, typed: str) -> None:
+    """They are answered as their own letters are, whatever stands around these."""
+    assert matches(await suggest(places_client, typed)) == matches(await suggest(places_client, fold(typed)))
+    assert await search(places_client, typed) == await search(places_client, fold(typed) or "-")
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("a " * 50, ["a"]),
+        ("s sa san sant santa san", ["santa"]),
+        ("san jose san joselito", ["joselito", "san"]),
+        ("x yz w yz", ["yz", "x", "w"]),
+        ("", []),
+    ],
+)
+def test_words_are_looked_for_once_and_the_longest_first(typed: str, expected: list[str]) -> None:
+    assert distinct_words(typed.strip()) == expected
+
+
+async def test_name_is_found_by_all_of_its_words_however_many(places_client: httpx.AsyncClient) -> None:
+    """Only the longest are looked up; the others are read in the names that have these."""
+    words = "heroica villa tezoatlan de segura y luna cuna de la independencia de oaxaca"
+    for typed in (words, " ".join(word[:1] for word in words.split()) + " tezoatlan", "y l c d s h v t i o"):
+        assert await search(places_client, typed) == ids("0020")
+        assert matches(await suggest(places_client, typed))[0][0] == ids("0020")[0]
+    for typed in (f"{words} rancho", "y l c d s h v t i o x", "tezoatlan independencia segura x"):
+        assert await search(places_client, typed) == []
+        assert ids("0020")[0] not in [
+            id_ for id_, match in matches(await suggest(places_client, typed)) if match != "near"
+        ]
+
+
+async def test_only_some_words_are_held_against_the_words_there_are(server: str, seeded: str) -> None:
+    """What is asked for is counted, since time tells little on a busy machine."""
+    asked: list[int] = []
+
+    def record(connection: object, cursor: object, statement: str, parameters: Sequence[Any], *_: object) -> None:  # noqa: ARG001  # an event's
+        if "unnest" in statement:
+            asked.append(sum(len(value) for value in parameters if isinstance(value, list)))
+
+    with new_database(server, seeded) as url:
+        async with running_app(url) as app, client_of(app) as client:
+            engine = app.state.database.engine.sync_engine
+            event.listen(engine, "before_cursor_execute", record)
+            for typed in [*HOSTILE, "abcdefghi " * 10, " ".join(f"abcdefgh{letter}" for letter in "abcdefghij")]:
+                await suggest(client, typed)
+    assert len(asked) > len(HOSTILE) / 2
+    assert max(asked) <= 2 * 6 * 24 * 54  # word and variant, words, letters, edits of a letter
+
+
+async def test_letters_that_stand_for_many_are_answered(places_client: httpx.AsyncClient) -> None:
+    """A hundred characters may become some hundreds: `㎯` is `rad s2`."""
+    assert len(fold("㎯" * 100)) > 500
+    assert await search(places_client, "㎯" * 100) == []
+    assert len(await suggest(places_client, "㎯" * 100)) <= 20
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    typed=st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=100)
+    | st.text(st.sampled_from("asnjoe '\"\\&|!():*%_<>-½º°`´"), min_size=1, max_size=100)
+)
+async def test_any_text_is_answered(places_client: httpx.AsyncClient, typed: str) -> None:
+    for target in (f"{SUGGEST}?q={quote(typed)}", f"{LOCALIDADES}?search={quote(typed)}"):
+        assert (await places_client.get(target)).status_code == 200
+
+
+async def test_suggestions_are_confirmed_by_their_etag(places_client: httpx.AsyncClient) -> None:
+    answer = await places_client.get(f"{SUGGEST}?q=gua")
+    assert answer.headers["catalogue-release"] == "2020-01"
+    confirmed = await places_client.get(f"{SUGGEST}?q=gua", headers={"If-None-Match": answer.headers["etag"]})
+    assert (confirmed.status_code, confirmed.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        C,
+        "LOCALE_PROVIDER libc LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8'",
+        "LOCALE_PROVIDER libc LC_COLLATE 'es_MX.UTF-8' LC_CTYPE 'es_MX.UTF-8'",
+        "LOCALE_PROVIDER icu ICU_LOCALE 'es-MX' LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8'",
+    ],
+    ids=["C", "C.UTF-8", "es_MX.UTF-8", "icu-es-MX"],
+)
+async def test_answers_are_the_same_whatever_locale_the_database_has(
+    server: str, migrated: str, places_file: Path, clauses: str
+) -> None:
+    words = {word for place in PLACES for word in (place.nombre, place.nombre.upper(), place.nombre[:4])}
+    words |= {"Guadaljara", "san joze", "rip", "el xol", "ñandu", "n° 5", "jose san", *"abcñ1"}
+    targets = [f"{path}{quote(word)}" for word in sorted(words) for path in (f"{SUGGEST}?q=", f"{LOCALIDADES}?search=")]
+
+    async def ask_all(url: str) -> dict[str, bytes]:
+        await import_into(url, places_file)
+        async with running_app(url) as app, client_of(app) as client:
+            return {target: (await client.get(target)).content for target in targets}
+
+    with new_database(server, migrated) as usual:
+        expected = await ask_all(usual)
+    with database_of_locale(server, clauses) as url:
+        assert await ask_all(url) == expected
+
+
+# INEGI's own names: each as people type it is among the first five suggestions of its municipio.
+
+SAMPLE = 100
+_SEED = 2018
+# Dirty names of both cuts; of the earlier one only their municipios are imported.
+DIRTY = {
+    "2018-09": (
+        "Colonia 1° de Mayo", "O´Donnell Aeropuerto [Parque Industrial]", "Bomba #8", "Hechos 2:38", "Inca  Concretos",
+        "Secrets Huatulco Resort & Spa", "Ninguno [Felizardo  Rodríguez]", "La  Palizada (El 11)", "Cota y  Cota",
+        "Don Pedro [Red Star S.P.R. de R.L. de C.V.]",
+        "18 de Marzo (Emilio Vidales Mendoza) [Brecha 116 entre Kilómetro 88.5 y 89]",
+        "Barranca la Guerra [Gasolinería  Cheranguerán]",
+    ),
+    "2012-06": (
+        "Campo de Tony (Tony`s Camp)", "Colonia Ampliaci½n 10 de Abril", "Agua Elite (Zoo Yaá N´de)",
+        "San  Juan del Río", "Fracción O´ctzén", "Las M´s",
+    ),
+}  # fmt: skip
+
+
+class Case(NamedTuple):
+    """A locality of a cut, as its file has it."""
+
+    release: str
+    id: int
+    nombre: str
+
+
+def read_lines(folder: Path, cut: str) -> tuple[str, list[str]]:
+    """Return the header of a cut's file and its rows, as they are."""
+    with zipfile.ZipFile(folder / f"catun_localidad_{cut}.zip") as archive:
+        [member] = [name for name in archive.namelist() if not name.endswith("_utf.csv")]
+        header, *lines = archive.read(member).decode("windows-1252").split("\r\n")
+    return header, [line for line in lines if line]
+
+
+def case_of(cut: str, line: str) -> Case:
+    values = line[1:-1].split('","')
+    return Case(cut, int(values[0]), values[8])
+
+
+class Real(NamedTuple):
+    """An application on real names, and the names to look for."""
+
+    client: httpx.AsyncClient
+    cases: list[Case]
+
+
+@pytest.fixture(scope="module")
+async def real(
+    server: str, migrated: str, real_catalogues: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Real]:
+    """Lend an application on the cut of 2018, with the dirty municipios of the one of 2012."""
+    header, lines = read_lines(real_catalogues, "2018-09")
+    old_header, old_lines = read_lines(real_catalogues, "2012-06")
+    drawn = Random(_SEED).sample(lines, SAMPLE)  # noqa: S311  # the same in every run
+    dirty = [
+        case
+        for cut, rows in (("2018-09", lines), ("2012-06", old_lines))
+        for name in DIRTY[cut]
+        for case in [case_of(cut, next(row for row in rows if f'"{name}"' in row))]
+    ]
+    municipios = {f'"{case.id // 10_000:05d}' for case in dirty if case.release == "2012-06"}
+    part = [line for line in old_lines if line[:6] in municipios]
+    file = tmp_path_factory.mktemp("dirty") / "catun_localidad_2012-06.csv"
+    file.write_bytes("".join(f"{line}\r\n" for line in [old_header, *part]).encode("windows-1252"))
+    assert header.startswith('"CVEGEO"')
+    with new_database(server, migrated) as url:
+        await import_into(url, file)
+        await import_into(url, real_catalogues / "catun_localidad_2018-09.zip")
+        async with running_app(url) as app, client_of(app) as client:
+            yield Real(client, [*(case_of("2018-09", line) for line in drawn), *dirty])
+
+
+def without_accents(name: str) -> str:
+    decomposed = unicodedata.normalize("NFD", name)
+    return unicodedata.normalize("NFC", "".join(part for part in decomposed if not unicodedata.combining(part)))
+
+
+def in_another_order(name: str) -> str:
+    return " ".join(reversed(name.split()))
+
+
+def with_one_letter_wrong(name: str) -> str:
+    """Put another letter in place of one; which, the name itself decides."""
+    random = Random(name)  # noqa: S311  # the same in every run
+    place = random.choice([index for index, letter in enumerate(name) if letter.isalpha()])
+    right = without_accents(name[place]).lower()
+    wrong = random.choice([letter for letter in "abcdefghijklmnopqrstuvwxyz" if letter != right])
+    return name[:place] + wrong + name[place + 1 :]
+
+
+TYPED: dict[str, Callable[[str], str]] = {
+    "as-published": str.strip,
+    "without-accents": without_accents,
+    "in-capitals": str.upper,
+    "in-another-order": in_another_order,
+    "with-one-letter-wrong": with_one_letter_wrong,
+}
+
+
+def test_names_are_mistyped_as_people_do() -> None:
+    assert without_accents("Peñón [Ñandú] 1°") == "Penon [Nandu] 1°"
+    assert in_another_order("San José  [Rancho]") == "[Rancho] José San"
+    for name in ("Río", "Peñón Ñandú", "Las M´s"):
+        wrong = with_one_letter_wrong(name)
+        assert sum(left != right for left, right in zip(fold(name), fold(wrong), strict=True)) == 1
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TYPED if kind != "as-published"])
+async def test_real_name_is_in_the_first_five_suggestions_of_its_municipio(real: Real, kind: str) -> None:
+    """Homonyms count for each other: a locality of the municipio with the same folded name is the one looked for.
+
+    Whoever types `San José` in a municipio with six of them can't mean the sixth more than the first. A name that folds
+    to nothing could not be typed at all; no name of the files does.
+    """
+    missing = {}
+    assert len(real.cases) == SAMPLE + sum(map(len, DIRTY.values()))
+    for case in real.cases:
+        assert fold(case.nombre)
+        typed = TYPED[kind](case.nombre)
+        parameters = {"q": typed, "municipio_id": str(case.id // 10_000), "limit": "5", "release": case.release}
+        results = (await real.client.get(SUGGEST, params=parameters)).json()["results"]
+        names = [place["nombre"] for place in results]
+        assert len(names) <= 5
+        if fold(case.nombre) not in map(fold, names):
+            missing[f"{case.nombre} ({case.id})"] = (typed, names)
+    assert missing == {}
+
+
+@pytest.mark.parametrize("kind", ["as-published", "without-accents", "in-capitals", "in-another-order"])
+async def test_real_name_is_found_by_search_in_its_municipio(real: Real, kind: str) -> None:
+    for case in real.cases:
+        parameters = {
+            "search": TYPED[kind](case.nombre),
+            "municipio_id": str(case.id // 10_000),
+            "release": case.release,
+            "page_size": "1000",
+        }
+        results = (await real.client.get(LOCALIDADES, params=parameters)).json()["results"]
+        assert case.id in [place["id"] for place in results], parameters
+
+
+async def test_mistyped_guadalajara_is_the_largest_first(real: Real) -> None:
+    for typed in ("Guadaljara", "gudalajara", "GUADALAJRA", "guadalajara"):
+        [first] = (await real.client.get(SUGGEST, params={"q": typed, "limit": "1"})).json()["results"]
+        assert first["label"] == "Guadalajara, Guadalajara, Jalisco"

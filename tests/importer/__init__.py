@@ -1,0 +1,1 @@
+"""Files, imports and migrations."""

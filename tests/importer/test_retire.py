@@ -1,0 +1,561 @@
+"""Old releases are removed while others are read, and what a killed run leaves is finished by the next."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+
+from localidades_api.errors import CatalogueError, ImportRunningError, RetirementError
+from localidades_api.observability.progress import Silent, Stage
+from localidades_api.releases.retire import RetirementStep, retire_release
+from localidades_api.storage.pool import Database
+from tests.conftest import ROOT, await_release, client_of, import_into, new_database, running_app
+from tests.support.catalogue import Place, many, write_catalogue
+from tests.support.database import connected, photograph, read_release, rows_of
+from tests.support.wire import COMMAND, environment, run
+
+LIST = "/api/census/localidades/"
+NAMES = ("2019-01", "2020-01", "2021-01")
+
+# A retirement in a process of its own, that kills itself at a step's begin.
+RETIRER = """
+import asyncio, os, signal, sys
+from localidades_api.storage.pool import Database
+from localidades_api.releases.retire import retire_release
+
+url, name, moment = sys.argv[1:]
+
+class Killer:
+    def begin(self, step):
+        print(step.name, flush=True)
+        if step.name == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(retire_release(Database.for_writing(url), name, Killer(), grace=0))
+"""
+
+
+def cut(year: int) -> list[Place]:
+    """Return the places of a year: each has one fewer than the year before, and another name for one."""
+    places = many(150)[year - 2019 :]
+    return [replace(places[0], nombre=f"De {year}"), *places[1:]]
+
+
+@pytest.fixture(scope="module")
+def template(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Lend a database with three releases, not to be written to."""
+    folder = tmp_path_factory.mktemp("retire")
+    with new_database(server, migrated) as url:
+        for name in NAMES:
+            path = write_catalogue(folder / f"catun_localidad_{name}.csv", cut(int(name[:4])))
+            ended = run("import", str(path), env=environment(url))
+            assert ended.returncode == 0, ended.stderr
+        yield url
+
+
+@pytest.fixture
+def releases(server: str, template: str) -> Iterator[str]:
+    """Lend a database of this test's own with three releases."""
+    with new_database(server, template) as url:
+        yield url
+
+
+LOCK_IS_FREE = """
+    SELECT NOT EXISTS (SELECT FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
+                        WHERE d.datname = current_database() AND l.locktype = 'advisory')
+"""
+
+
+async def until(connection: asyncpg.Connection, query: str) -> None:
+    """Wait until a query says that something is so."""
+    async with asyncio.timeout(20):
+        while not await connection.fetchval(query):  # noqa: ASYNC110  # it is polled
+            await asyncio.sleep(0.02)
+
+
+async def retire(url: str, name: str, progress: Any = None, *, grace: float = 0) -> list[str]:  # noqa: ANN401  # any observer
+    database = Database.for_writing(url)
+    try:
+        return await retire_release(database, name, progress or Silent(), grace=grace)
+    finally:
+        await database.dispose()
+
+
+class Observer:
+    """Does something when a step begins."""
+
+    def __init__(self, moment: RetirementStep, act: Any) -> None:  # noqa: ANN401  # any function
+        self.moment, self.act = moment, act
+
+    def begin(self, step: Stage) -> None:
+        """Do it at its moment."""
+        if step is self.moment:
+            self.act()
+
+
+async def assert_only(url: str, *names: str) -> None:
+    """Check that these releases are whole, and that nothing is left of any other, in no table."""
+    for name in names:
+        assert (await read_release(url, name))[1] == rows_of(cut(int(name[:4])))
+    async with connected(url) as connection:
+        rows = await connection.fetch("SELECT id, name FROM releases ORDER BY id")
+        assert [row["name"] for row in rows] == list(names)
+        ids = [row["id"] for row in rows]
+        for table in ("states", "municipalities", "localities"):
+            found = await connection.fetch(f"SELECT DISTINCT release_id FROM {table} ORDER BY 1")  # noqa: S608  # our names
+            assert [row[0] for row in found] == ids
+        counted = await connection.fetch("SELECT release_id, previous_id FROM comparisons ORDER BY 1")
+        assert [tuple(row) for row in counted] == list(zip(ids[1:], ids, strict=False))
+        tables = await connection.fetch(
+            "SELECT relname::text FROM pg_class WHERE relname ~ '^localities_r[0-9]+$' ORDER BY 1"
+        )
+        assert [row[0] for row in tables] == [f"localities_r{id_}" for id_ in ids]
+
+
+async def counts_of(url: str) -> dict[str, tuple[Any, ...]]:
+    """Return, for each release, the one that it was compared with, and how many places were added and renamed."""
+    async with connected(url) as connection:
+        rows = await connection.fetch(
+            "SELECT n.name, o.name, c.added, c.removed, c.renamed FROM comparisons AS c"
+            " JOIN releases AS n ON n.id = c.release_id JOIN releases AS o ON o.id = c.previous_id"
+        )
+    return {row[0]: tuple(row)[1:] for row in rows}
+
+
+# -- By hand
+
+
+async def test_release_after_a_retired_one_is_compared_with_the_one_before(releases: str) -> None:
+    assert await counts_of(releases) == {"2020-01": ("2019-01", 0, 1, 1), "2021-01": ("2020-01", 0, 1, 1)}
+    await retire(releases, "2020-01")
+    assert await counts_of(releases) == {"2021-01": ("2019-01", 0, 2, 1)}
+    await retire(releases, "2019-01")
+    assert await counts_of(releases) == {}
+
+
+def test_retired_release_is_gone_and_the_others_are_whole(releases: str) -> None:
+    ended = run("releases", "retire", "2019-01", env=environment(releases, LOCALIDADES_RELEASE_POLL="0.1"))
+    assert (ended.returncode, ended.stdout) == (0, "Release 2019-01 is retired.\n"), ended.stderr
+    asyncio.run(assert_only(releases, "2020-01", "2021-01"))
+    assert "2019-01" not in run("releases", env=environment(releases)).stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "2021-01",
+            "error: Release 2021-01 is the current one: make another the current one before, with"
+            " `localidades-api releases publish`.\n",
+        ),
+        ("2018-01", "error: There is no release 2018-01: `localidades-api releases` lists what there is.\n"),
+        ("'; DROP TABLE releases; --", "error: There is no release '; DROP TABLE releases; --: `localidades-api"),
+        ("", "error: There is no release : `localidades-api"),
+    ],
+)
+def test_retirement_of_the_current_or_an_unknown_release_changes_nothing(
+    releases: str, name: str, sentence: str
+) -> None:
+    before = asyncio.run(photograph(releases))
+    ended = run("releases", "retire", name, env=environment(releases))
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert sentence in ended.stderr
+    assert asyncio.run(photograph(releases)) == before
+
+
+@pytest.mark.parametrize("command", ["retire", "publish"])
+def test_completion_names_the_releases_that_are_not_the_current_one(releases: str, command: str) -> None:
+    def complete(url: str | None) -> str:
+        asked = environment(
+            url,
+            _LOCALIDADES_API_COMPLETE="complete_bash",
+            COMP_WORDS=f"localidades-api releases {command} 20",
+            COMP_CWORD="3",
+        )
+        code = "import sys; sys.argv[0] = 'localidades-api'; from localidades_api.cli import app; app()"
+        ended = subprocess.run([sys.executable, "-c", code], env=asked, capture_output=True, text=True, check=False)
+        assert ended.stderr == ""
+        return ended.stdout
+
+    assert complete(releases).split() == ["2019-01", "2020-01"]
+    assert complete("postgresql://someone:s3cr3t@127.0.0.1:1/x").split() == []
+    assert complete(None).split() == []
+
+
+def test_list_of_releases_is_what_it_was(releases: str) -> None:
+    listed = run("releases", "--json", env=environment(releases))
+    assert [one["release"] for one in json.loads(listed.stdout)["releases"]] == list(NAMES)
+
+
+async def test_name_and_file_of_a_retired_release_can_be_published_again(releases: str, tmp_path: Path) -> None:
+    await retire(releases, "2020-01")
+    await import_into(releases, write_catalogue(tmp_path / "catun_localidad_2020-01.csv", cut(2020)))
+    assert (await read_release(releases))[0].name == "2020-01"
+    await retire(releases, "2021-01")
+    await assert_only(releases, "2019-01", "2020-01")
+
+
+# -- Killed
+
+
+def start(url: str, name: str, moment: str = "never") -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", RETIRER, url, name, moment],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+async def kill(url: str, name: str, moment: str) -> None:
+    """Retire a release until a moment, and wait for the server to have noticed that the retirer is dead."""
+    if moment == "amid DETACH":
+        await kill_amid_detachment(url, name)
+    else:
+        with start(url, name, moment) as retirer:
+            output = await asyncio.to_thread(retirer.communicate, timeout=60)
+        assert retirer.returncode == -signal.SIGKILL, output
+    async with connected(url) as connection:
+        await until(connection, LOCK_IS_FREE)
+
+
+async def kill_amid_detachment(url: str, name: str) -> None:
+    """Kill a retirement while it waits for a reader; the server marks the partition, and nobody completes it."""
+    pending = "SELECT EXISTS (SELECT FROM pg_inherits WHERE inhdetachpending)"
+    async with connected(url) as other, connected(url) as reader:
+        async with reader.transaction():
+            await reader.fetch("SELECT FROM localities LIMIT 1")
+            with start(url, name) as retirer:
+                await until(other, pending)
+                retirer.kill()
+            await until(other, LOCK_IS_FREE)
+        assert await other.fetchval(pending)
+
+
+@pytest.mark.parametrize("moment", [*(step.name for step in RetirementStep), "amid DETACH"])
+async def test_retirement_killed_at_each_step_is_finished_by_the_next(releases: str, moment: str) -> None:
+    await kill(releases, "2020-01", moment)
+    for name in ("2019-01", "2021-01"):
+        assert (await read_release(releases, name))[1] == rows_of(cut(int(name[:4])))
+    if moment == "DONE":
+        with pytest.raises(RetirementError, match="There is no release 2020-01"):
+            await retire(releases, "2020-01")
+    else:
+        assert await retire(releases, "2020-01") == ["2020-01"]
+    await assert_only(releases, "2019-01", "2021-01")
+
+
+@pytest.mark.parametrize("moment", ["WAIT", "DETACH", "DROP", "CLEAR", "amid DETACH"])
+async def test_retirement_of_another_release_finishes_what_a_killed_one_left(releases: str, moment: str) -> None:
+    await kill(releases, "2020-01", moment)
+    assert sorted(await retire(releases, "2019-01")) == ["2019-01", "2020-01"]
+    await assert_only(releases, "2021-01")
+
+
+@pytest.mark.parametrize("moment", ["WAIT", "DROP", "CLEAR", "amid DETACH"])
+async def test_import_after_a_killed_retirement_publishes(releases: str, tmp_path: Path, moment: str) -> None:
+    await kill(releases, "2020-01", moment)
+    again = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", cut(2020))
+    with pytest.raises(CatalogueError, match=r"Release 2020-01 is half removed: .* releases retire 2020-01`"):
+        await import_into(releases, again)
+    await import_into(releases, write_catalogue(tmp_path / "catun_localidad_2022-01.csv", cut(2022)))
+    await retire(releases, "2020-01")
+    await assert_only(releases, "2019-01", "2021-01", "2022-01")
+
+
+# -- The demo
+
+
+@pytest.fixture
+async def demo(releases: str) -> str:
+    """Lend a database whose current release passes for the demo, which takes seconds to generate."""
+    for name in ("2019-01", "2020-01"):
+        await retire(releases, name)
+    async with connected(releases) as connection:
+        await connection.execute("UPDATE releases SET name = 'demo'")
+    return releases
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Path:
+    """Lend a catalogue with another name for each place of the demo, and three places fewer."""
+    places = [replace(place, nombre=f"Real {place.cvegeo}") for place in cut(2021)[3:]]
+    return write_catalogue(tmp_path / "catun_localidad_2022-01.csv", places)
+
+
+async def names_of(url: str) -> list[tuple[str, bool]]:
+    """Return the releases, and whether each is retired."""
+    async with connected(url) as connection:
+        rows = await connection.fetch("SELECT name, retired_at IS NOT NULL FROM releases ORDER BY id")
+    return [tuple(row) for row in rows]
+
+
+async def test_import_of_a_real_catalogue_retires_the_demo(demo: str, real: Path) -> None:
+    settings = environment(demo, LOCALIDADES_RELEASE_POLL="0.1")
+    tried = await asyncio.to_thread(run, "import", str(real), "--dry-run", env=settings)
+    assert "the demo would be retired, for its places are invented" in tried.stderr
+    assert await names_of(demo) == [("demo", False)]
+    ended = await asyncio.to_thread(run, "import", str(real), "--json", env=settings)
+    assert ended.returncode == 0, ended.stderr
+    report = json.loads(ended.stdout)
+    assert (report["demo_retired"], report["compared_with"], report["changes"]) == (True, None, None)
+    assert await names_of(demo) == [("2022-01", False)]
+    async with connected(demo) as connection:
+        assert await connection.fetchval("SELECT to_regclass('localities_r3')") is None
+
+
+async def test_demo_is_withdrawn_by_the_transaction_that_publishes(demo: str, real: Path) -> None:
+    report = await import_into(demo, real)
+    assert (report.demo_retired, report.comparison.previous) == (True, None)
+    assert await names_of(demo) == [("demo", True), ("2022-01", False)]
+
+
+async def test_release_that_is_withdrawn_goes_on_finding_nothing_until_its_rows_are_gone(demo: str, real: Path) -> None:
+    """Processes serve it for a second or two after the publication: what finds nothing there is no fault."""
+    async with running_app(demo, release_poll=60) as app, client_of(app) as client:
+        assert (await client.get(f"{LIST}suggest/?q=xyzxyz")).status_code == 200
+        await import_into(demo, real)
+        for target in ("suggest/?q=zyxzyx", "?search=zyxzyx", "suggest/?q=lugar"):
+            answer = await client.get(f"{LIST}{target}")
+            assert (answer.status_code, answer.headers["catalogue-release"]) == (200, "demo")
+        async with connected(demo) as connection:
+            partition = await connection.fetchval("SELECT 'localities_r' || id FROM releases WHERE name = 'demo'")
+            await connection.execute(f"ALTER TABLE localities DETACH PARTITION {partition}")
+        assert (await client.get(f"{LIST}suggest/?q=xzyxzy")).status_code == 503
+
+
+async def test_import_that_is_not_committed_leaves_the_demo(demo: str, real: Path) -> None:
+    before = await photograph(demo)
+    report = await import_into(demo, real, dry_run=True)
+    assert report.demo_retired
+    assert await photograph(demo) == before
+
+
+@pytest.mark.parametrize("by", ["retirement", "import"])
+async def test_demo_that_a_killed_import_has_only_withdrawn_is_removed_by_the_next(
+    demo: str, real: Path, tmp_path: Path, by: str
+) -> None:
+    await import_into(demo, real)
+    source = write_catalogue(tmp_path / "catun_localidad_2023-01.csv", cut(2019))
+    if by == "retirement":
+        await import_into(demo, source)
+        assert sorted(await retire(demo, "2022-01")) == ["2022-01", "demo"]
+    else:
+        async with connected(demo) as connection:  # its grace is over
+            await connection.execute("UPDATE releases SET retired_at = retired_at - interval '1 h'")
+        ended = await asyncio.to_thread(run, "import", str(source), env=environment(demo))
+        assert ended.returncode == 0, ended.stderr
+        assert "the demo" not in ended.stderr
+        assert await names_of(demo) == [("2022-01", False), ("2023-01", False)]
+
+
+async def test_import_whose_demo_cannot_be_removed_now_has_published_all_the_same(demo: str, real: Path) -> None:
+    async with connected(demo) as connection:
+        await connection.execute(
+            """
+            CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$;
+            CREATE TRIGGER refuse BEFORE DELETE ON releases EXECUTE FUNCTION refuse();
+            CREATE FUNCTION long_ago() RETURNS trigger LANGUAGE plpgsql AS
+                $$ BEGIN NEW.retired_at = NEW.retired_at - interval '1 h'; RETURN NEW; END $$;
+            CREATE TRIGGER long_ago BEFORE UPDATE ON releases FOR EACH ROW EXECUTE FUNCTION long_ago();
+            """
+        )
+        settings = environment(demo, LOCALIDADES_RELEASE_POLL="0.1")
+        ended = await asyncio.to_thread(run, "import", str(real), env=settings)
+    assert ended.returncode == 0, ended.stderr
+    assert "published release 2022-01" in ended.stderr
+    assert "What is retired is still to be removed" in ended.stderr
+    assert await names_of(demo) == [("demo", True), ("2022-01", False)]
+
+
+async def test_import_interrupted_while_it_removes_the_demo_has_published(demo: str, real: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, "import", str(real), env=environment(demo), cwd=ROOT, stderr=subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(60):
+            while not await _waits_for_readers(demo):  # noqa: ASYNC110  # it is polled
+                await asyncio.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            _, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert process.returncode == 0, err
+    assert b"still to be removed, which the next import or retirement does: interrupted" in err
+    assert await names_of(demo) == [("demo", True), ("2022-01", False)]
+
+
+async def _waits_for_readers(url: str) -> bool:
+    """Tell whether a retirement holds its lock and waits until no process shows the release."""
+    async with connected(url) as connection:
+        return bool(
+            await connection.fetchval(
+                "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)"
+                " WHERE locktype = 'advisory' AND datname = current_database() AND state = 'idle'"
+                " AND query LIKE '%max(retired_at)%'"
+            )
+        )
+
+
+async def test_demo_that_is_kept_is_compared_with_nothing_and_in_no_history(
+    demo: str, real: Path, tmp_path: Path
+) -> None:
+    report = await import_into(demo, real, keep_demo=True)
+    assert (report.demo_retired, report.comparison.previous) == (False, None)
+    key, gone = int(cut(2021)[5].cvegeo), int(cut(2021)[0].cvegeo)
+    async with running_app(demo) as app, client_of(app) as client:
+        await await_release(client, "2022-01")
+        listed = (await client.get("/api/census/releases/")).json()["results"]
+        assert [one["release"] for one in listed] == ["demo", "2022-01"]
+        assert "demo" not in (await client.get(f"{LIST}{key}/?format=api")).text
+        of_demo = (await client.get(f"{LIST}{key}/?format=api&release=demo")).text
+        assert cut(2021)[5].nombre in of_demo
+        assert f"Real {cut(2021)[5].cvegeo}" not in of_demo
+        assert (await client.get(f"{LIST}{gone}/?release=demo")).status_code == 200
+        assert (await client.get(f"{LIST}{gone}/")).status_code == 404
+        page = await client.get("/api/census/releases/?format=api")
+        assert (page.status_code, "since=demo" in page.text) == (200, False)
+    following = await import_into(demo, write_catalogue(tmp_path / "catun_localidad_2023-01.csv", cut(2019)))
+    assert (following.demo_retired, following.comparison.previous) == (True, "2022-01")
+    assert await counts_of(demo) == {"2023-01": ("2022-01", 5, 0, 145)}
+
+
+# -- One at a time
+
+
+async def test_retirement_and_import_at_once_refuse_each_other(releases: str, tmp_path: Path) -> None:
+    file = write_catalogue(tmp_path / "catun_localidad_2022-01.csv", cut(2022))
+    retiring = asyncio.create_task(retire(releases, "2019-01", grace=3))
+    async with connected(releases) as connection:
+        await until(connection, "SELECT EXISTS (SELECT FROM releases WHERE retired_at IS NOT NULL)")
+    with pytest.raises(ImportRunningError, match="or a release is being retired"):
+        await import_into(releases, file)
+    with pytest.raises(ImportRunningError):
+        await retire(releases, "2020-01")
+    assert await retiring == ["2019-01"]
+    await import_into(releases, file)
+    await assert_only(releases, "2020-01", "2021-01", "2022-01")
+
+
+# -- Readers meanwhile
+
+
+@pytest.fixture
+async def client(releases: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with running_app(releases) as app, client_of(app) as client:
+        await await_release(client, "2021-01")
+        yield client
+
+
+async def test_requests_for_a_retired_release_are_404_and_all_others_go_on(
+    releases: str, client: httpx.AsyncClient
+) -> None:
+    """Readers of every kind ask all the while: nobody gets a wrong answer, and none waits for a lock."""
+    expected = {name: (await client.get(f"{LIST}?release={name}&page=1")).content for name in NAMES}
+    wrong, seen = [], {name: set[int]() for name in NAMES}
+    filtered = "ambito=R&page_size=7"
+    whole = {name: (await client.get(f"{LIST}?release={name}&{filtered}")).content for name in NAMES}
+    over = asyncio.Event()
+
+    async def read(name: str) -> None:
+        while not over.is_set():
+            for query, content in (("page=1", expected[name]), (filtered, whole[name])):
+                answer = await client.get(f"{LIST}?release={name}&{query}")
+                seen[name].add(answer.status_code)
+                if answer.status_code == 200 and answer.content != content:
+                    wrong.append(answer.content)
+            changes = await client.get(f"/api/census/releases/2021-01/changes/?since={name}")
+            seen[name].add(changes.status_code)
+            await asyncio.sleep(0.01)
+
+    readers = [asyncio.create_task(read(name)) for name in NAMES]
+    assert await retire(releases, "2020-01", grace=2) == ["2020-01"]
+    await asyncio.sleep(0.3)
+    over.set()
+    await asyncio.gather(*readers)
+    assert wrong == []
+    assert seen == {"2019-01": {200}, "2020-01": {200, 404}, "2021-01": {200}}
+    assert (await client.get(f"{LIST}?release=2020-01")).json()["detail"] == "There is no such release."
+    listed = (await client.get("/api/census/releases/")).json()["results"]
+    assert [one["release"] for one in listed] == ["2019-01", "2021-01"]
+
+
+async def test_history_and_successors_pass_over_a_retired_release(releases: str, client: httpx.AsyncClient) -> None:
+    """The first place of 2020 has no key in 2021: it is gone, and the last release that had it is retired."""
+    key = int(cut(2020)[0].cvegeo)
+    gone = await client.get(f"{LIST}{key}/")
+    assert (gone.status_code, gone.json()["last_release"]) == (410, "2020-01")
+    await retire(releases, "2020-01", grace=0.5)
+    gone = await client.get(f"{LIST}{key}/")
+    assert (gone.status_code, gone.json()["last_release"]) == (410, "2019-01")
+    assert (await client.get(f"{LIST}{key}/?release=2020-01")).status_code == 404
+    page = await client.get(f"{LIST}{int(cut(2021)[3].cvegeo)}/?format=api")
+    assert (page.status_code, "2020-01" in page.text, "2019-01" in page.text) == (200, False, True)
+
+
+async def test_reader_for_long_holds_up_the_retirement_and_no_other_reader(releases: str) -> None:
+    """A backup reads every table in one transaction: what is dropped waits for its end, and the others do not."""
+    async with connected(releases) as backup:
+        async with backup.transaction(isolation="repeatable_read", readonly=True):
+            tables = "localities, municipalities, states, releases, current_release"
+            await backup.execute(f"LOCK TABLE {tables} IN ACCESS SHARE MODE")
+            before = await backup.fetchval("SELECT count(*) FROM localities")
+            retiring = asyncio.create_task(retire(releases, "2020-01"))
+            for _ in range(10):
+                assert (await read_release(releases, "2019-01"))[1] == rows_of(cut(2019))
+                await asyncio.sleep(0.1)
+            assert not retiring.done()
+            assert await backup.fetchval("SELECT count(*) FROM localities") == before
+        assert await retiring == ["2020-01"]
+    await assert_only(releases, "2019-01", "2021-01")
+
+
+async def test_reader_of_municipios_for_long_holds_up_the_dropping_and_no_other_reader(releases: str) -> None:
+    """Dropping locks `municipalities` (its foreign key); readers must not queue behind that lock for long."""
+    async with connected(releases) as reader:
+        async with reader.transaction():
+            await reader.execute("LOCK TABLE municipalities IN ACCESS SHARE MODE")
+            retiring = asyncio.create_task(retire(releases, "2020-01"))
+            slowest = 0.0
+            async with connected(releases) as other:
+                for _ in range(30):
+                    began = asyncio.get_running_loop().time()
+                    await other.fetch("SELECT id FROM municipalities WHERE release_id = 1")
+                    slowest = max(slowest, asyncio.get_running_loop().time() - began)
+                    await asyncio.sleep(0.05)
+            assert not retiring.done()
+            assert slowest < 1.5  # the lock is asked for during a quarter of a second
+        assert await retiring == ["2020-01"]
+
+
+async def test_page_asked_of_what_was_detached_a_moment_ago_is_no_empty_list(
+    releases: str, client: httpx.AsyncClient
+) -> None:
+    """A process that has not looked yet, because the retirement gave it no time, must not answer that all is gone."""
+    async with connected(releases) as connection:
+        await connection.execute("ALTER TABLE localities DETACH PARTITION localities_r2")
+    answer = await client.get(f"{LIST}?release=2020-01&page=1")
+    assert answer.status_code == 503
+
+
+# -- The service of the schema before
+
+
+async def test_service_of_a_later_version_than_its_tables_says_what_to_do(releases: str) -> None:
+    async with connected(releases) as connection:
+        await connection.execute("ALTER TABLE releases DROP COLUMN retired_at")
+    ended = await asyncio.to_thread(run, "releases", env=environment(releases))
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "run `localidades-api migrate`" in ended.stderr

@@ -1,0 +1,216 @@
+import gzip
+import hashlib
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localidades_api.errors import CatalogueError
+from localidades_api.importer import source as source_module
+from localidades_api.importer.source import Source, open_source, suggest_release_name
+from localidades_api.observability.progress import Silent, Step
+from tests.support.fileserver import Answer, serving
+
+CONTENT = bytes(range(256)) * 1_000
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+
+
+class Recorder:
+    """An observer that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.amount = 0
+        self.expected = 0
+
+    def begin(self, step: Step) -> None:
+        """Keep the step."""
+        self.steps.append(step)
+
+    def expect(self, amount: int) -> None:
+        """Keep the amount."""
+        self.expected = amount
+
+    def advance(self, amount: int) -> None:
+        """Add the amount up."""
+        self.amount += amount
+
+
+@pytest.fixture(scope="module")
+def root() -> Iterator[str]:
+    """Lend the address of a server with a catalogue, detours to it, and what goes wrong on the way."""
+    answers = {
+        "/app/catun_localidad.zip": Answer(CONTENT),
+        "/caf%C3%A9.zip": Answer(CONTENT),
+        "/": Answer(CONTENT),
+        "/moved": Answer(status=302, headers={"Location": "/app/catun_localidad.zip"}),
+        "/loop": Answer(status=302, headers={"Location": "/loop"}),
+        "/to-file": Answer(status=302, headers={"Location": "file:///etc/passwd"}),
+        "/broken": Answer(status=500),
+        "/locked": Answer(status=403, body=b"no"),
+        "/short": Answer(CONTENT, headers={"Content-Length": str(len(CONTENT) + 1)}),
+        "/packed": Answer(gzip.compress(CONTENT), headers={"Content-Encoding": "gzip"}),
+        "/badly-packed": Answer(CONTENT, headers={"Content-Encoding": "gzip"}),
+        "/empty": Answer(),
+    }
+    with serving(answers) as root:
+        yield root
+
+
+def refusal_of(source: str) -> str:
+    with pytest.raises(CatalogueError) as caught, open_source(source, Silent()):
+        pass
+    return str(caught.value)
+
+
+def test_demo_has_no_file_and_always_one_digest() -> None:
+    with open_source("demo", Silent()) as one, open_source("demo", Silent()) as other:
+        assert one == other
+        assert (one.name, one.file, len(one.sha256)) == ("demo", None, 64)
+
+
+def test_path_is_lent_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "catun localidad é.zip"
+    path.write_bytes(CONTENT)
+    recorder = Recorder()
+    with open_source(str(path), recorder) as source:
+        assert source.file is not None
+        assert (source.name, source.file.name, source.sha256) == (path.name, str(path), DIGEST)
+    assert recorder.steps == []
+    assert path.exists()
+
+
+@pytest.mark.parametrize("name", ["nowhere.zip", "", "folder", "nul\0.zip"])
+def test_path_without_a_file_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    assert "There is no file" in refusal_of(str(tmp_path / name))
+
+
+def test_path_that_the_system_refuses_is_refused_with_its_reason(tmp_path: Path) -> None:
+    assert refusal_of(str(tmp_path / ("x" * 5_000))) == "The file can't be read or kept: File name too long."
+
+
+def test_path_of_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "huge.zip"
+    with path.open("wb") as file:
+        file.truncate(source_module.MAX_FILE_BYTES + 1)
+    assert refusal_of(str(path)) == "The file is larger than 512 MB: it is no catalogue."
+
+
+def test_address_is_fetched_and_removed_afterwards(root: str) -> None:
+    recorder = Recorder()
+    with open_source(f"{root}/app/catun_localidad.zip?x=1#top", recorder) as source:
+        assert source.file is not None
+        source.file.seek(0)
+        assert (source.name, source.file.read(), source.sha256) == ("catun_localidad.zip", CONTENT, DIGEST)
+    assert source.file.closed
+    assert (recorder.steps, recorder.amount, recorder.expected) == ([Step.FETCH], len(CONTENT), len(CONTENT))
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/moved", "moved"), ("/packed", "packed"), ("/caf%C3%A9.zip", "café.zip"), ("", "catalogue"), ("/", "catalogue")],
+)
+def test_address_with_a_detour_gives_the_same_bytes(root: str, path: str, name: str) -> None:
+    with open_source(root + path, Silent()) as source:
+        assert (source.name, source.sha256) == (name, DIGEST)
+
+
+def test_address_with_an_upper_case_scheme_is_fetched(root: str) -> None:
+    with open_source(root.replace("http", "HTTP") + "/moved", Silent()) as source:
+        assert source.sha256 == DIGEST
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("/nowhere.zip", "The address answers 404: see where INEGI has the file now."),
+        ("/broken", "The address answers 500:"),
+        ("/locked", "The address answers 403:"),
+        ("/loop", "The address can't be fetched"),
+        ("/to-file", "The address can't be fetched"),
+        ("/short", "The address can't be fetched"),
+        ("/badly-packed", "The address can't be fetched"),
+    ],
+)
+def test_address_that_does_not_give_a_whole_file_is_refused(root: str, path: str, sentence: str) -> None:
+    assert refusal_of(root + path).startswith(sentence)
+
+
+def test_address_that_gives_too_much_is_refused_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_module, "MAX_FILE_BYTES", 2 * 1024**2)
+    with serving({"/": Answer(b"\0" * 2**22)}) as large:
+        assert refusal_of(large) == "The address gives more than 2 MB."
+
+
+def test_address_where_nobody_listens_is_refused() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        assert refusal_of(f"http://127.0.0.1:{taken.getsockname()[1]}/a.zip").startswith("The address can't be fetched")
+
+
+@pytest.mark.parametrize(
+    "address", ["ftp://inegi.org.mx/a.zip", "file:///etc/passwd", "FILE:///etc/passwd", "s3://b/k"]
+)
+def test_address_that_is_not_of_the_web_is_refused(address: str) -> None:
+    assert refusal_of(address) == "A catalogue is fetched from an http or https address."
+
+
+@pytest.mark.parametrize(
+    "address", ["http://", "http:///a.zip", "http://[", "http://[::1", "https://a:b/", "http://a b/"]
+)
+def test_address_that_is_none_is_refused(address: str) -> None:
+    assert refusal_of(address).startswith("The address can't be fetched")
+
+
+@pytest.mark.parametrize("fault", [CatalogueError("refused"), KeyboardInterrupt()], ids=["refused", "Ctrl-C"])
+def test_fetched_file_is_removed_after_a_fault_too(root: str, fault: BaseException) -> None:
+    with pytest.raises(type(fault)), open_source(f"{root}/moved", Silent()) as source:
+        raise fault
+    assert source.file is not None
+    assert source.file.closed
+
+
+# Names of releases
+
+
+@pytest.mark.parametrize(
+    ("file", "member", "name"),
+    [
+        ("demo", "demo", "demo"),
+        ("catun_localidad_2018-09.zip", "AGEEML_20126411.csv", "2018-09"),
+        ("catun_localidad_2018-09-28.zip", "x.csv", "2018-09-28"),
+        ("2018-09.csv", "2018-09.csv", "2018-09"),
+        ("catun 2012-06 and 2018-09.zip", "x.csv", "2012-06"),
+        ("catun_localidad.zip", "AGEEML_2018-09_utf.csv", "2018-09"),
+        ("catun_localidad.zip", "AGEEML_20189281012.csv", "2018-09"),
+        ("catun_localidad.zip", "AGEEML_20189281012_utf.csv", "2018-09"),
+        ("catun_localidad.zip", "folder/AGEEML_201264123015_utf.csv", "2012-06"),
+        ("catun_localidad.zip", "AGEEML_201809281012.csv", "2018-09"),
+        ("AGEEML_20189281012.csv", "AGEEML_20189281012.csv", "2018-09"),
+        ("catun_localidad.zip", "AGEEML_2018101012.csv", "2018-10"),
+        ("catun_localidad.zip", "AGEEML_20181312153.csv", "2018-01"),
+        ("catun_localidad_1018-09.zip", "AGEEML_20189281012.csv", "2018-09"),
+        ("catun_localidad_2018-13.zip", "AGEEML_20189281012.csv", "2018-09"),
+    ],
+)
+def test_release_is_named_after_the_date_in_the_file_or_its_member(file: str, member: str, name: str) -> None:
+    assert suggest_release_name(Source(file, None, ""), member) == name
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        "AGEEML_20181112153015.csv",  # 1 November, 11 December, 1 January ...
+        "AGEEML_2018121012.csv",  # 10 December, 21 or 2 January
+        "AGEEML_2018.csv",
+        "AGEEML_18.csv",
+        "AGEEML_20180028.csv",  # there is no month 0
+        "AGEEML_201892810121234567.csv",
+        "localidades.csv",
+        "",
+    ],
+)
+def test_release_without_a_certain_date_has_no_suggested_name(member: str) -> None:
+    assert suggest_release_name(Source("catun_localidad.zip", None, ""), member) is None

@@ -1,0 +1,1 @@
+"""Pages for people: HTML, languages, and what a browser makes of them."""

@@ -1,0 +1,536 @@
+"""The browsable page: what a person sees is what a program gets."""
+
+import re
+import shlex
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import parse_qs, parse_qsl, urljoin, urlsplit
+
+import asyncpg
+import httpx
+import pytest
+from pydantic_core import to_json
+
+import localidades_api
+from localidades_api.http.html.i18n import lenient_translator
+from tests.conftest import LOCALIDADES, client_of, import_into, running_app
+from tests.support.catalogue import many, write_catalogue
+from tests.support.wire import ask
+
+INDEX = "/api/census/"
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+_VOID = {"meta", "link", "input", "br", "hr", "img"}
+_ADDRESSES = {"href", "src", "action", "data", "poster", "formaction", "srcset"}
+
+
+@dataclass
+class Element:
+    """An element, and the text within it."""
+
+    tag: str
+    attributes: dict[str, str]
+    text: str = ""
+    own: list[str] = field(default_factory=list)
+    within: tuple["Element", ...] = ()
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of the elements that it is in."""
+        return tuple(element.tag for element in self.within)
+
+
+@dataclass
+class Page(HTMLParser):
+    """A page taken apart; it fails on markup that does not nest."""
+
+    elements: list[Element] = field(default_factory=list)
+    _open: list[Element] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    @classmethod
+    def of(cls, answer: httpx.Response) -> "Page":
+        """Read an answer."""
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        page = cls()
+        page.feed(answer.text)
+        page.close()
+        assert not page._open
+        return page
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Open an element."""
+        assert len(dict(attrs)) == len(attrs), f"an attribute twice: {attrs}"
+        element = Element(tag, {name: value or "" for name, value in attrs}, within=tuple(self._open))
+        self.elements.append(element)
+        if tag not in _VOID:
+            self._open.append(element)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close one."""
+        assert self._open.pop().tag == tag
+
+    def handle_data(self, data: str) -> None:
+        """Add text to every element it is in."""
+        for element in self._open:
+            element.text += data
+        if self._open:
+            self._open[-1].own.append(data)
+
+    def all(self, tag: str, **attributes: str) -> list[Element]:
+        """Return the elements of a name with these attributes."""
+        return [
+            element
+            for element in self.elements
+            if element.tag == tag and attributes.items() <= element.attributes.items()
+        ]
+
+    def one(self, tag: str, **attributes: str) -> Element:
+        """Return the only such element."""
+        (element,) = self.all(tag, **attributes)
+        return element
+
+    def of_class(self, tag: str, name: str) -> Element:
+        """Return the only element of a name in this class."""
+        (element,) = (one for one in self.all(tag) if name in one.attributes.get("class", "").split())
+        return element
+
+    def inside(self, tag: str, *, of: Element) -> list[Element]:
+        """Return the elements of a name that stand in another one."""
+        return [element for element in self.all(tag) if any(up is of for up in element.within)]
+
+    def fields(self, form: Element) -> dict[str, str]:
+        """Return what a browser sends of a form that nobody touched."""
+        sent = {field.attributes["name"]: field.attributes.get("value", "") for field in self.inside("input", of=form)}
+        for select in self.inside("select", of=form):
+            options = self.inside("option", of=select)
+            chosen = [option for option in options if "selected" in option.attributes] or options[:1]
+            (sent[select.attributes["name"]],) = (option.attributes["value"] for option in chosen)
+        return sent
+
+    def rows(self) -> list[list[str]]:
+        """Return the cells of the table's body."""
+        rows: list[list[str]] = []
+        for element in self.elements:
+            if element.tag == "tr" and "tbody" in element.path:
+                rows.append([])
+            elif element.tag == "td":
+                rows[-1].append(element.text)
+        return rows
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The exchange that a page shows."""
+
+    target: str
+    status: str
+    headers: dict[str, str]
+    body: str
+
+    @classmethod
+    def on(cls, page: Page) -> "Shown":
+        """Read the exchange off a page."""
+        request, _, rest = page.one("pre").text.partition("\n\n")
+        head, _, body = rest.partition("\n\n")
+        status, *headers = head.strip().split("\n")
+        method, target = request.split(" ", 1)
+        assert method == "GET"
+        return cls(target, status, dict(line.split(": ", 1) for line in headers), body)
+
+
+LISTS = [
+    f"{LOCALIDADES}?format=api",
+    f"{LOCALIDADES}?page=2&format=api",
+    f"{LOCALIDADES}?format=api&page=3",
+    f"{LOCALIDADES}?format=api&page=03&release=2020-01",
+    f"{LOCALIDADES}?format=api&release=2020-01",
+    f"{LOCALIDADES}?format=api&page_size=7&page=2&ambito=R&estado_id=1",
+    f"{LOCALIDADES}?format=api&municipio_id=1001",
+    f"{LOCALIDADES}?format=api&search=%3Cscript%3E%22onmouseover%3D%27",
+    f"{INDEX}municipios/?format=api&page_size=5&page=2",
+    f"{INDEX}municipios/?format=api&estado_id=1",
+    f"{INDEX}estados/?format=api",
+    f"{INDEX}releases/?format=api",
+    f"{INDEX}releases/2020-01/changes/?format=api&since=2020-01",
+]
+PAGES = [
+    *LISTS,
+    f"{INDEX}?format=api",
+    f"{INDEX}?release=2020-01&format=api",
+    f"{LOCALIDADES}10010001/?format=api",
+    f"{LOCALIDADES}10010011/?format=api&release=2020-01",
+    f"{LOCALIDADES}10020001/?format=api",
+    f"{LOCALIDADES}suggest/?format=api&q=lugar",
+    f"{LOCALIDADES}suggest/?format=api&q=zzzz",
+    f"{LOCALIDADES}nearest/?format=api&lat=21.88&lon=-102.3",
+    f"{INDEX}municipios/1001/?format=api",
+    f"{INDEX}estados/1/?format=api",
+]
+ERRORS = [
+    (f"{LOCALIDADES}?page=4&format=api", 404),
+    (f"{LOCALIDADES}?page=4&format=api&release=2020-01", 404),
+    (f"{LOCALIDADES}?page=9&format=api&ambito=R&estado_id=1&page_size=7", 404),
+    (f"{LOCALIDADES}?page=%3Cscript%3E&format=api", 422),
+    (f"{LOCALIDADES}?%3Cscript%3E=1&format=api", 422),
+    (f"{LOCALIDADES}?release=none&format=api", 404),
+    (f"{LOCALIDADES}?release=%3Cscript%3E&format=api&lang=es", 422),
+    (f"{INDEX}%3Cscript%3E/?format=api", 404),
+    (f"{LOCALIDADES}999999999/?format=api", 404),
+]
+
+
+@pytest.mark.parametrize("target", PAGES)
+async def test_page_shows_the_exchange_that_its_request_line_gives(client: httpx.AsyncClient, target: str) -> None:
+    shown = Shown.on(Page.of(await client.get(target)))
+    answer = await client.get(shown.target)
+    assert shown.body == to_json(answer.json(), indent=2).decode()
+    assert shown.status == f"HTTP {answer.status_code} {answer.reason_phrase}"
+    assert {"Allow", "Content-Type", "Vary", "ETag", "Catalogue-Release"} <= set(shown.headers)
+    for name, value in shown.headers.items():
+        assert answer.headers[name] == value
+
+
+@pytest.mark.parametrize("target", PAGES)
+async def test_page_offers_its_request_as_a_command(client: httpx.AsyncClient, target: str) -> None:
+    page = Page.of(await client.get(target))
+    curl, address = shlex.split(page.one("code", id="curl").text)
+    assert curl == "curl"
+    assert (await client.get(address.removeprefix("http://127.0.0.1:8000"))).status_code == 200
+
+
+@pytest.mark.parametrize("target", PAGES)
+async def test_page_asked_by_accept_is_that_of_format(client: httpx.AsyncClient, target: str) -> None:
+    plain = re.sub(r"format=api&?", "", target).rstrip("?&")
+    assert (await client.get(plain, headers=BROWSER)).text == (await client.get(target)).text
+
+
+@pytest.mark.parametrize("target", PAGES)
+async def test_page_varies_by_language_and_weighs_little(client: httpx.AsyncClient, target: str) -> None:
+    answer = await client.get(target)
+    assert re.split(r",\s*", answer.headers["vary"]) == ["Accept", "Accept-Language"]
+    assert len(answer.content) < 100_000
+    spanish = await client.get(target, headers={"Accept-Language": "es-MX,es;q=0.9,en;q=0.8"})
+    assert Page.of(spanish).one("html").attributes["lang"] == "es"
+    assert spanish.headers["etag"] != answer.headers["etag"]
+    asked = await client.get(f"{target}&lang=en", headers={"Accept-Language": "es"})
+    assert Page.of(asked).one("html").attributes["lang"] == "en"
+    assert asked.headers["etag"] == answer.headers["etag"]
+
+
+@pytest.mark.parametrize("target", PAGES)
+@pytest.mark.parametrize("language", ["en", "es"])
+async def test_page_that_is_held_is_not_sent_again(client: httpx.AsyncClient, target: str, language: str) -> None:
+    headers = {"Accept-Language": language}
+    first = await client.get(target, headers=headers)
+    again = await client.get(target, headers={**headers, "If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    for name in ("etag", "vary", "cache-control", "catalogue-release"):
+        assert again.headers[name] == first.headers[name]
+    other = {"en": "es", "es": "en"}[language]
+    changed = await client.get(target, headers={"Accept-Language": other, "If-None-Match": first.headers["etag"]})
+    assert changed.status_code == 200
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+async def test_page_table_is_the_records(client: httpx.AsyncClient, number: int) -> None:
+    target = f"{LOCALIDADES}?format=api&page={number}"
+    page = Page.of(await client.get(target))
+    records = (await client.get(f"{LOCALIDADES}?page={number}")).json()["results"]
+    municipalities = (await client.get(f"{INDEX}municipios/?page_size=1000")).json()["results"]
+    parents = {record["id"]: record for record in municipalities}
+    states = {state["id"]: state["nombre"] for state in (await client.get(f"{INDEX}estados/")).json()["results"]}
+    assert [element.text for element in page.all("th")] == ["Clave", "Name", "Municipio", "Estado", "Key"]
+    assert page.rows() == [
+        [
+            record["clave"],
+            record["nombre"],
+            parents[record["municipio_id"]]["nombre"],
+            states[parents[record["municipio_id"]]["estado_id"]],
+            f"{record['id']:09d}",
+        ]
+        for record in records
+    ]
+    links = [urljoin(target, link.attributes["href"]) for link in page.inside("a", of=page.one("table"))]
+    assert links == [
+        f"{INDEX}{path}/?format=api"
+        for record in records
+        for path in (
+            f"localidades/{record['id']}",
+            f"municipios/{record['municipio_id']}",
+            f"estados/{record['municipio_id'] // 1000}",
+        )
+    ]
+
+
+HOSTILE = ["<script>alert(1)</script>", "D'Artagnan N° 5, El", "\N{RIGHT DOUBLE QUOTATION MARK}onmouseover="]
+
+
+async def test_page_shows_hostile_names_as_text(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"{LOCALIDADES}?format=api")
+    page = Page.of(answer)
+    names = {cell for row in page.rows() for cell in row}
+    assert {*HOSTILE, "San José\N{NO-BREAK SPACE}del Río"} <= names
+    assert "<script>" not in answer.text
+
+
+async def test_pages_of_hostile_names_show_them_as_text(client: httpx.AsyncClient) -> None:
+    for id_, name in zip((10010011, 10010010, 10010012), HOSTILE, strict=True):
+        answer = await client.get(f"{LOCALIDADES}{id_}/?format=api")
+        page = Page.of(answer)
+        assert page.one("h1").text == name
+        assert page.one("title").text.startswith(page.one("h1").text)
+        assert "<script>" not in answer.text
+
+
+async def test_page_shows_hostile_words_in_its_form_as_text(client: httpx.AsyncClient) -> None:
+    words = "\"onmouseover=alert(1) <script>'"
+    answer = await client.get(LOCALIDADES, params={"format": "api", "search": words})
+    page = Page.of(answer)
+    assert page.one("input", id="search").attributes["value"] == words
+    assert "<script>" not in answer.text
+
+
+def page_of(href: str) -> str:
+    return parse_qs(urlsplit(href).query)["page"][0]
+
+
+@pytest.mark.parametrize("kept", ["", "&release=2020-01", "&lang=es", "&page_size=50&ambito=R"])
+@pytest.mark.parametrize(
+    ("number", "previous", "following"), [(1, [], ["2"] * 2), (2, ["1"] * 2, ["3"] * 2), (3, ["2"] * 2, [])]
+)
+async def test_page_pager_leads_to_the_other_pages(
+    client: httpx.AsyncClient, kept: str, number: int, previous: list[str], following: list[str]
+) -> None:
+    target = f"{LOCALIDADES}?format=api&page={number}{kept}"
+    page = Page.of(await client.get(target))
+    assert [page_of(link.attributes["href"]) for link in page.all("a", rel="prev")] == previous
+    assert [page_of(link.attributes["href"]) for link in page.all("a", rel="next")] == following
+    pagers = [nav for nav in page.all("nav") if nav.attributes.get("class") == "pager"]
+    assert len({nav.attributes["aria-label"] for nav in pagers}) == len(pagers) == 2
+    links = {link.text: link.attributes["href"] for nav in pagers for link in page.inside("a", of=nav)}
+    assert {text for text in links if text.isdecimal()} == {"1", "2", "3"} - {str(number)}
+    assert {current.text for current in page.all("span", **{"aria-current": "page"})} == {str(number)}
+    for href in links.values():
+        assert parse_qs(urlsplit(href).query) == {**parse_qs(urlsplit(target).query), "page": [page_of(href)]}
+        followed = Page.of(await client.get(urljoin(target, href)))
+        assert followed.of_class("p", "amount").text.endswith((f"{page_of(href)} of 3", f"{page_of(href)} de 3"))
+
+
+async def test_page_form_goes_to_a_page(client: httpx.AsyncClient) -> None:
+    target = f"{LOCALIDADES}?format=api&page=2&release=2020-01"
+    page = Page.of(await client.get(target))
+    form = page.of_class("form", "goto")
+    assert form.attributes["method"] == "get"
+    (number,) = [field for field in page.inside("input", of=form) if field.attributes["name"] == "page"]
+    assert (number.attributes["min"], number.attributes["max"], number.attributes["value"]) == ("1", "3", "2")
+    sent = page.fields(form) | {"page": "3"}
+    assert sent == {"format": "api", "release": "2020-01", "page": "3"}
+    followed = await client.get(urljoin(target, form.attributes.get("action", "?")), params=sent)
+    assert len(Page.of(followed).rows()) == 32
+
+
+@pytest.mark.parametrize(
+    ("target", "typed", "arrival"),
+    [
+        (f"{LOCALIDADES}?format=api&page=3", {"search": "peñón"}, "format=api&search=pe%C3%B1%C3%B3n"),
+        (f"{LOCALIDADES}?format=api&lang=es&release=2020-01&page=2", {"ambito": "U"},
+         "format=api&lang=es&release=2020-01&ambito=U"),
+        (f"{LOCALIDADES}?format=api&estado_id=1&page_size=7", {}, "format=api&page_size=7&estado_id=1"),
+        (f"{LOCALIDADES}?format=api&municipio_id=1001", {"clave": "0002"},
+         "format=api&estado_id=1&municipio_id=1001&clave=0002"),
+        (f"{LOCALIDADES}?format=api&cvegeo=010010001,010010002", {}, "format=api&cvegeo=010010001%2C010010002"),
+        (f"{INDEX}municipios/?format=api&page=2&page_size=5", {"estado_id": "1"},
+         "format=api&page_size=5&estado_id=1"),
+        (f"{INDEX}releases/2020-01/changes/?format=api&since=2020-01&lang=es", {"change": "renamed"},
+         "format=api&lang=es&since=2020-01&change=renamed"),
+    ],
+)  # fmt: skip
+async def test_page_form_of_filters_leads_to_an_address_without_blanks(
+    client: httpx.AsyncClient, target: str, typed: dict[str, str], arrival: str
+) -> None:
+    page = Page.of(await client.get(target))
+    form = page.of_class("form", "filters")
+    sent = page.fields(form) | typed
+    action = urljoin(target.partition("?")[0], form.attributes["action"])
+    moved = await client.get(action, params=sent)
+    assert moved.status_code == 303
+    assert moved.headers["location"].startswith("../?")
+    followed = await client.get(urljoin(action, moved.headers["location"]))
+    assert followed.status_code == 200
+    assert sorted(parse_qsl(followed.url.query.decode(), keep_blank_values=True)) == sorted(parse_qsl(arrival))
+    filled = Page.of(followed)
+    assert filled.fields(filled.of_class("form", "filters")) == sent
+
+
+async def test_blank_parameter_stays_an_error_for_a_program(client: httpx.AsyncClient) -> None:
+    assert (await client.get(f"{LOCALIDADES}?estado_id=")).status_code == 422
+    assert (await client.get(f"{LOCALIDADES}?estado_id=&format=json")).status_code == 422
+
+
+async def test_form_offers_the_municipios_of_the_estado_that_is_chosen(client: httpx.AsyncClient) -> None:
+    for query, chosen in (("estado_id=1", ""), ("municipio_id=1001", "1001")):
+        page = Page.of(await client.get(f"{LOCALIDADES}?format=api&{query}"))
+        fields = page.fields(page.of_class("form", "filters"))
+        assert (fields["estado_id"], fields["municipio_id"]) == ("1", chosen)
+        (select,) = page.all("select", id="municipio_id")
+        offered = {option.attributes["value"] for option in page.inside("option", of=select)}
+        wanted = (await client.get(f"{INDEX}municipios/?estado_id=1&page_size=1000")).json()["results"]
+        assert offered == {"", *(str(municipality["id"]) for municipality in wanted)}
+
+
+@pytest.fixture(scope="module")
+def statuses() -> dict[str, int]:
+    """Lend the statuses of the addresses that were followed already: most pages have the same links."""
+    return {}
+
+
+@pytest.mark.parametrize("target", [*PAGES, *(target for target, _ in ERRORS)])
+async def test_page_refers_to_nothing_outside_and_every_link_leads_somewhere(
+    client: httpx.AsyncClient, statuses: dict[str, int], target: str
+) -> None:
+    answer = await client.get(target)
+    page = Page.of(answer)
+    seen = set()
+    for element in page.elements:
+        assert not any(name.startswith("on") or name == "style" for name in element.attributes)
+        if element.attributes.get("href") == "#main":
+            continue
+        for name in _ADDRESSES & element.attributes.keys():
+            address = urljoin(f"http://test{target}", element.attributes[name])
+            assert address.startswith("http://test/"), element
+            if "hreflang" in element.attributes and answer.status_code != 200:
+                assert (await client.get(address)).status_code in {200, answer.status_code}
+            elif element.tag != "form":
+                seen.add(address)
+    assert all(script.attributes["src"].startswith("/static/") and not script.text for script in page.all("script"))
+    assert not page.all("style")
+    for address in seen - statuses.keys():
+        statuses[address] = (await client.get(address)).status_code
+    assert {address: statuses[address] for address in seen if statuses[address] != 200} == {}
+
+
+async def test_style_and_scripts_refer_to_nothing_outside() -> None:
+    for file in (Path(localidades_api.__file__).parent / "http" / "html" / "static").iterdir():
+        text = file.read_text().replace("http://www.w3.org/2000/svg", "").replace("http://127.0.0.1:8000", "")
+        assert not re.search(r"//[a-z0-9.-]+\.[a-z]|https?:|@import|innerHTML|eval\(|document\.write", text), file.name
+
+
+@pytest.mark.parametrize("target", [*PAGES, *(target for target, _ in ERRORS)])
+async def test_page_forbids_what_it_does_not_use(client: httpx.AsyncClient, target: str) -> None:
+    headers = (await client.get(target)).headers
+    policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
+    assert policy["base-uri"] == "'none'"
+    assert policy["frame-ancestors"] == "'none'"
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert re.split(r",\s*", headers["vary"])[0] == "Accept"
+    assert headers["allow"] == "GET"
+
+
+@pytest.mark.parametrize("target", [*PAGES, *(target for target, _ in ERRORS)])
+async def test_page_has_what_a_screen_reader_needs(client: httpx.AsyncClient, target: str) -> None:
+    page = Page.of(await client.get(target))
+    assert page.one("html").attributes["lang"]
+    assert page.one("title").text
+    assert page.one("h1").text
+    assert page.one("main").text
+    assert all(header.attributes.get("scope") for header in page.all("th"))
+    labelled = {label.attributes.get("for") for label in page.all("label")}
+    fields = [*page.all("select"), *(one for one in page.all("input") if one.attributes.get("type") != "hidden")]
+    assert all("label" in one.path or one.attributes.get("id") in labelled for one in fields)
+    ids = [element.attributes["id"] for element in page.elements if "id" in element.attributes]
+    assert len(set(ids)) == len(ids)
+    assert page.all("a")[0].attributes == {"class": "skip", "href": "#main"}
+    assert all(page.inside("caption", of=table) for table in page.all("table"))
+    assert all(region.attributes.get("aria-label") for region in page.all("div", role="region"))
+    assert all(drawing.attributes["aria-label"] for drawing in page.all("svg"))
+
+
+@pytest.mark.parametrize(("target", "status"), ERRORS)
+async def test_error_page_shows_the_problem_and_nothing_of_the_input(
+    client: httpx.AsyncClient, target: str, status: int
+) -> None:
+    answer = await client.get(target)
+    assert answer.status_code == status
+    page = Page.of(answer)
+    problem = (await client.get(target.replace("format=api", "format=json"))).json()
+    said = lenient_translator("es" if "lang=es" in target else "en")
+    assert page.one("h1").text == f"{status} {said(problem['title'])}"
+    assert page.one("p", role="alert").text == said(problem["detail"])
+    head, _, body = page.one("pre").text.partition("\n\n")
+    assert head == f"HTTP {status} {problem['title']}"
+    assert body == to_json(problem, indent=2).decode()
+    for trace in ("<script>", "&lt;script", "%3cscript", "alert"):
+        assert trace not in answer.text.lower().replace('role="alert"', "")
+    for fault in problem.get("errors", []):
+        assert f"{fault['parameter']}: {said(fault['message'])}" in [item.text for item in page.all("li")]
+
+
+@pytest.mark.parametrize("kept", ["", "&release=2020-01", "&ambito=R&page_size=50", "&lang=es"])
+async def test_error_page_of_a_page_past_the_last_leads_to_the_last(client: httpx.AsyncClient, kept: str) -> None:
+    target = f"{LOCALIDADES}?format=api&page=9{kept}"
+    page = Page.of(await client.get(target))
+    (href,) = [
+        link.attributes["href"]
+        for link in page.inside("a", of=page.one("main"))
+        if "page=" in link.text + link.attributes["href"]
+    ]
+    last = Page.of(await client.get(urljoin(target, href)))
+    assert page_of(href) == "3"
+    assert len(last.rows()) in {31, 32}
+    assert parse_qs(urlsplit(href).query) == {**parse_qs(urlsplit(target).query), "page": ["3"]}
+
+
+def test_error_page_of_a_raw_path_shows_nothing_of_it(live_server: str) -> None:
+    answer = ask(live_server, "/api/census/<script>c4n4ry/?format=api")
+    assert answer.status in {400, 404}
+    assert "c4n4ry" not in answer.text
+
+
+async def test_index_page_names_release_totals_and_credit(client: httpx.AsyncClient) -> None:
+    page = Page.of(await client.get(f"{INDEX}?format=api"))
+    index = (await client.get(INDEX)).json()
+    text = page.one("dl").text
+    for shown in (index["release"], index["source"], index["sha256"], index["attribution"]):
+        assert shown in text
+    assert [item.text for item in page.inside("li", of=page.of_class("ul", "totals"))] == [
+        f"{index['totals']['estados']} estados",
+        f"{index['totals']['municipios']} municipios",
+        f"{index['totals']['localidades']} localities",
+    ]
+    assert "INEGI" in page.one("footer").text
+    assert "demo" not in page.one("main").text.lower().replace('"demo": false', "")
+
+
+async def test_page_of_another_release_than_the_demo_is_not_marked(client: httpx.AsyncClient) -> None:
+    page = Page.of(await client.get(f"{LOCALIDADES}?format=api"))
+    assert not page.all("p", role="note")
+    assert page.of_class("div", "tools").text.split()[:2] == ["Release", "2020-01"]
+
+
+@pytest.mark.parametrize("path", [LOCALIDADES, INDEX])
+async def test_page_of_the_demo_is_marked_as_invented(database: str, tmp_path: Path, path: str) -> None:
+    await import_into(database, write_catalogue(tmp_path / "catun_localidad_2020-01.csv", many(20)))
+    await rename_release(database)
+    async with running_app(database) as app, client_of(app) as client:
+        page = Page.of(await client.get(f"{path}?format=api"))
+        assert "invented" in page.one("p", role="note").text
+        assert "INEGI" not in page.one("footer").text
+        index = (await client.get(INDEX)).json()
+        assert index["demo"] is True
+        assert "invented" in index["attribution"]
+
+
+async def rename_release(url: str) -> None:
+    """Make a small release pass for the bundled one, which takes seconds to generate."""
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute("UPDATE releases SET name = 'demo'")
+    finally:
+        await connection.close()

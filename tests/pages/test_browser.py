@@ -1,0 +1,557 @@
+"""What people do with the pages, in a real Chromium: with scripts and without, by mouse and by keyboard."""
+
+import asyncio
+import os
+import re
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, ConsoleMessage, Page, Request, Route, ViewportSize, async_playwright, expect
+
+from tests.conftest import ROOT, import_into, in_thread, needed, new_database
+from tests.support.catalogue import TRAPS, Place, write_catalogue
+from tests.support.wire import serving
+
+INDEX = "/api/census/"
+LIST = f"{INDEX}localidades/?format=api"
+AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
+SCREENSHOTS = ROOT / "build" / "screenshots"
+TELEPHONE: ViewportSize = {"width": 360, "height": 740}
+MAX_HTML_BYTES = 100_000  # bytes of a page
+
+_STATES = (("02", "Baja California", 32.5, -115.5), ("14", "Jalisco", 20.7, -103.3), ("31", "Yucatán", 20.9, -89.6))
+_LONG = "San Francisco Telixtlahuaca de los Peñascos (Fraccionamiento Residencial Las Águilas)"
+
+
+def places() -> list[Place]:
+    """Return 700 places: the traps, homonyms, a name as long as INEGI's longest, all over three estados."""
+    found = list(TRAPS)
+    for cve_ent, estado, north, west in _STATES:
+        for number in range(228):
+            municipio, place = divmod(number, 76)
+            name = "Guadalajara" if number == 0 else _LONG if number == 1 else f"El Peñón {number}"
+            found.append(
+                Place(
+                    f"{cve_ent}{municipio + 1:03d}{place + 1:04d}", name, nom_ent=estado,
+                    nom_mun=f"Tepatitlán {municipio + 1}", ambito="RU"[number % 7 == 0],
+                    latitud=f"{north - number % 19 / 10:.6f}",
+                    longitud=f"{west + number % 23 / 10:.6f}", poblacion=str(number * 7 + 1),
+                )
+            )  # fmt: skip
+    return sorted(found, key=lambda one: one.cvegeo)
+
+
+def a_year_later() -> list[Place]:
+    """Return the same with places that were removed, renamed and added."""
+    kept = [one for one in places() if not "310030005" <= one.cvegeo <= "310030064"]
+    changed = [replace(one, nombre=f"Nuevo {one.nombre}") if one.cvegeo.endswith("0070") else one for one in kept]
+    like = next(one for one in kept if one.cvegeo == "310010005")
+    added = [
+        replace(like, cvegeo=f"31001{number:04d}", nombre=f"Nacido {number}", nom_mun="Tepatitlán 1")
+        for number in range(900, 930)
+    ]
+    return sorted([*changed, *added], key=lambda one: one.cvegeo)
+
+
+@pytest.fixture(scope="module")
+def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Lend the address of a service that holds two releases."""
+    folder = tmp_path_factory.mktemp("country")
+    with new_database(server, migrated) as url:
+        for name, found in (("2020-01", places()), ("2021-01", a_year_later())):
+            file = write_catalogue(folder / f"catun_localidad_{name}.csv", found)
+            in_thread(lambda file=file: asyncio.run(import_into(url, file)))  # type: ignore[misc]
+        with serving(url) as live:
+            yield live.base
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """Lend Debian's Chromium; Playwright's own is never fetched."""
+    executable = needed(shutil.which("chromium"), "chromium is not on this machine")
+    async with async_playwright() as playwright:
+        # Root can't have Chromium's sandbox.
+        browser = await playwright.chromium.launch(executable_path=executable, chromium_sandbox=os.geteuid() != 0)
+        yield browser
+        await browser.close()
+
+
+@asynccontextmanager
+async def visit(browser: Browser, base: str, *, errors: bool = False, **options: Any) -> AsyncIterator[Page]:  # noqa: ANN401
+    """Lend a page; in the end nothing may have been said on the console, nor asked for beyond the service.
+
+    With `errors`, the console may say that a page was answered with an error.
+    """
+    context = await browser.new_context(**{"base_url": base, "locale": "en-US", **options})
+    wrong: list[str] = []
+
+    def on_console(message: ConsoleMessage) -> None:
+        if not (errors and message.text.startswith("Failed to load resource")):
+            wrong.append(f"{message.type}: {message.text}")
+
+    def on_request(request: Request) -> None:
+        if not request.url.startswith((f"{base}/", f"blob:{base}/")):
+            wrong.append(f"asked for {request.url}")
+
+    context.on("console", on_console)
+    context.on("weberror", lambda error: wrong.append(str(error.error)))
+    context.on("request", on_request)
+    context.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
+    context.set_default_timeout(5_000)
+    try:
+        yield await context.new_page()
+    finally:
+        await context.close()
+    assert wrong == []
+
+
+@pytest.fixture(params=[True, False], ids=["scripts", "no scripts"])
+async def anyone(browser: Browser, base: str, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
+    """Lend a page, with JavaScript and without."""
+    async with visit(browser, base, java_script_enabled=request.param, accept_downloads=True) as page:
+        yield page
+
+
+@pytest.fixture
+async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
+    """Lend a page with JavaScript."""
+    async with visit(browser, base) as page:
+        yield page
+
+
+# -- Finding a place
+
+
+@pytest.mark.parametrize("by", ["keyboard", "mouse"])
+async def test_place_is_found_by_typing_it_without_accents(page: Page, by: str) -> None:
+    await page.goto(INDEX)
+    search = page.get_by_role("combobox", name="Find a place")
+    await search.press_sequentially("PENON NANDU")
+    option = page.get_by_role("option", name="Peñón Ñandú Doble, Municipio 001, Aguascalientes")
+    await expect(option).to_be_visible()
+    await expect(search).to_have_attribute("aria-expanded", "true")
+    if by == "mouse":
+        await option.click()
+    else:
+        await search.press("ArrowDown")
+        await expect(option).to_have_attribute("aria-selected", "true")
+        await expect(search).to_have_attribute("aria-activedescendant", await option.get_attribute("id") or "")
+        await search.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Peñón Ñandú  Doble")
+    await page.locator(".lead a").first.click()
+    await expect(page).to_have_url(re.compile(r"/municipios/1001/\?format=api$"))
+
+
+async def test_suggestions_close_and_leave_enter_to_the_form(page: Page) -> None:
+    await page.goto(INDEX)
+    search = page.get_by_role("combobox", name="Find a place")
+    await search.press_sequentially("penon")
+    await expect(page.locator(".suggestions").get_by_role("option")).to_have_count(8)
+    await search.press("Escape")
+    await expect(page.get_by_role("listbox")).to_be_hidden()
+    await expect(search).to_have_attribute("aria-expanded", "false")
+    await search.press("Enter")
+    await expect(page).to_have_url(re.compile(r"/localidades/\?format=api&search=penon$"))
+    await expect(page.locator("p.amount")).to_contain_text("page 1 of ")
+
+
+@pytest.mark.parametrize("key", ["ArrowDown", "Escape"])
+async def test_suggestions_that_come_late_undo_nothing(page: Page, key: str) -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def be_late(route: Route) -> None:
+        asked.set()
+        await answer.wait()
+        await route.continue_()
+
+    await page.route("**/suggest/?q=penon+nandu&**", be_late)
+    await page.goto(INDEX)
+    search = page.get_by_role("combobox", name="Find a place")
+    await search.press_sequentially("penon nand")
+    options = page.locator(".suggestions").get_by_role("option")
+    await expect(options).to_have_count(1)
+    await search.press("u")
+    await asked.wait()
+    await search.press(key)
+    answer.set()
+    await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # as long as a slow answer takes
+    if key == "Escape":
+        await expect(page.get_by_role("listbox")).to_be_hidden()
+    else:
+        await search.press("Enter")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Peñón Ñandú  Doble")
+
+
+async def test_suggestions_are_of_the_estado_that_is_chosen(page: Page) -> None:
+    await page.goto(LIST)
+    await page.get_by_label("Estado", exact=True).select_option("Jalisco")
+    await page.locator("#search").press_sequentially("guadalajara")
+    await expect(page.locator(".suggestions").get_by_role("option")).to_have_text(
+        ["Guadalajara, Tepatitlán 1, Jalisco"]
+    )
+
+
+async def test_names_that_look_like_markup_are_text_everywhere(page: Page) -> None:
+    for typed, name in (("script alert", "<script>alert(1)</script>"), ("onmouseover", "”onmouseover=")):
+        await page.goto(INDEX)
+        search = page.get_by_role("combobox", name="Find a place")
+        await search.press_sequentially(typed)
+        await expect(page.get_by_role("option").first).to_contain_text(name)
+        await search.press("ArrowDown")
+        await search.press("Enter")
+        await expect(page.get_by_role("heading", level=1)).to_have_text(name)
+        assert await page.locator("main script, [onmouseover]").count() == 0
+    await page.goto(f"{INDEX}localidades/?format=api&search=%22onmouseover%3D%22alert(1)%3Cscript%3E")
+    await expect(page.locator("#search")).to_have_value('"onmouseover="alert(1)<script>')
+    assert await page.locator("main script, [onmouseover]").count() == 0
+
+
+# -- With JavaScript and without
+
+
+async def test_municipio_of_a_place_is_paged_through_to_its_last_page(anyone: Page) -> None:
+    await anyone.goto(INDEX)
+    await anyone.locator("#search").fill("guadalajara")
+    await anyone.get_by_role("button", name="Search").click()
+    await anyone.get_by_role("row", name="Jalisco").get_by_role("link", name="Guadalajara").click()
+    await expect(anyone.get_by_role("heading", level=1)).to_have_text("Guadalajara")
+    await anyone.locator(".lead a").first.click()
+    await anyone.locator("dl").get_by_role("link", name="76").click()
+    amount = anyone.locator("p.amount")
+    await expect(amount).to_have_text("76 records · page 1 of 2")
+    await anyone.get_by_role("link", name="Next").first.click()
+    await expect(amount).to_have_text("76 records · page 2 of 2")
+    await expect(anyone.get_by_role("row")).to_have_count(27)
+
+
+async def test_long_list_is_walked_by_neighbours_the_last_page_and_a_number(anyone: Page) -> None:
+    await anyone.goto(LIST)
+    amount, pages = anyone.locator("p.amount"), anyone.get_by_role("navigation", name="Pages", exact=True)
+    await expect(amount).to_contain_text("page 1 of 14")
+    await pages.get_by_role("link", name="14").click()
+    await expect(amount).to_contain_text("page 14 of 14")
+    await pages.get_by_role("link", name="Previous").click()
+    await expect(amount).to_contain_text("page 13 of 14")
+    await anyone.get_by_label("Go to page").fill("7")
+    await anyone.get_by_role("button", name="Go", exact=True).click()
+    await expect(amount).to_contain_text("page 7 of 14")
+    await expect(pages.locator("[aria-current=page]")).to_have_text("7")
+
+
+async def test_list_is_filtered_by_its_form_and_the_address_can_be_shared(anyone: Page, base: str) -> None:
+    await anyone.goto(f"{LIST}&page=3")
+    await anyone.get_by_label("Estado", exact=True).select_option("Jalisco")
+    await anyone.get_by_label("Kind").select_option("urban")
+    await anyone.get_by_role("button", name="Filter").click()
+    await expect(anyone).to_have_url(f"{base}{LIST}&estado_id=14&ambito=U")
+    await expect(anyone.locator("p.amount")).to_have_text("33 records")
+    assert set(await anyone.locator("tbody td:nth-child(4)").all_inner_texts()) == {"Jalisco"}
+    municipio = anyone.get_by_label("Municipio", exact=True)
+    await expect(municipio.locator("option")).to_have_count(4)  # scripts or none, these are the estado's
+    await municipio.select_option("14002")
+    await anyone.get_by_role("button", name="Filter").click()
+    await expect(anyone.locator("p.amount")).to_have_text("11 records")
+    await anyone.get_by_role("link", name="Clear").click()
+    await expect(anyone).to_have_url(base + LIST)
+
+
+async def test_list_is_downloaded_as_csv(anyone: Page) -> None:
+    await anyone.goto(f"{LIST}&estado_id=31")
+    async with anyone.expect_download() as downloading:
+        await anyone.get_by_role("link", name="CSV").click()
+    download = await downloading.value
+    assert download.suggested_filename.endswith(".csv")
+    text = await asyncio.to_thread(Path(await download.path()).read_text, "utf-8")
+    assert await anyone.locator("p.amount strong").inner_text() == str(len(text.splitlines()) - 1)
+    assert "Nacido 900" in text
+
+
+async def test_language_is_switched_and_kept(anyone: Page) -> None:
+    await anyone.goto(f"{LIST}&estado_id=14&page=2")
+    await anyone.get_by_role("link", name="Español").click()
+    for act, heading in (
+        (None, "Localidades"),
+        ("Siguiente", "Localidades"),
+        ("Tepatitlán 1", "Tepatitlán 1"),
+        ("Jalisco", "Jalisco"),
+        ("Sus municipios", "Municipios"),
+        ("Versiones", "Versiones"),
+        ("localidades-api", "Localidades de México"),
+    ):
+        if act:
+            await anyone.get_by_role("link", name=act).first.click()
+        await expect(anyone.locator("html")).to_have_attribute("lang", "es")
+        await expect(anyone.get_by_role("heading", level=1)).to_have_text(heading)
+    await anyone.locator("#search").fill("guadalajara")
+    await anyone.get_by_role("button", name="Buscar").click()
+    await expect(anyone.locator("p.amount")).to_have_text("3 registros")
+    await anyone.get_by_role("link", name="English").click()
+    await expect(anyone.locator("p.amount")).to_have_text("3 records")
+
+
+async def test_release_that_was_chosen_is_kept(anyone: Page) -> None:
+    await anyone.goto(f"{INDEX}?format=api")
+    await anyone.get_by_role("link", name="all releases").click()
+    await anyone.get_by_role("link", name="2020-01", exact=True).click()
+    await anyone.get_by_role("link", name="699 localities").click()
+    await expect(anyone.locator(".tools strong")).to_have_text("2020-01")
+    await anyone.get_by_role("link", name="Next").first.click()
+    await anyone.locator("tbody a").first.click()
+    await expect(anyone.locator(".tools strong")).to_have_text("2020-01")
+
+
+async def test_changes_are_reached_from_the_releases(anyone: Page) -> None:
+    await anyone.goto(f"{INDEX}releases/?format=api")
+    await expect(anyone.get_by_role("img", name="Localities of each release")).to_be_visible()
+    await anyone.get_by_role("row", name="2021-01").get_by_role("link", name="30", exact=True).click()
+    await expect(anyone.locator("p.amount")).to_have_text("30 records")
+    await anyone.get_by_label("Change", exact=True).select_option("renamed")
+    await anyone.get_by_role("button", name="Filter").click()
+    await expect(anyone.locator("tbody tr").first).to_contain_text("Nuevo El Peñón")
+
+
+async def test_place_shows_its_history_and_its_neighbours(anyone: Page) -> None:
+    await anyone.goto(f"{INDEX}localidades/140010070/?format=api")
+    await expect(anyone.get_by_role("heading", level=1)).to_have_text("Nuevo El Peñón 69")
+    history = anyone.get_by_role("region", name="History").get_by_role("row")
+    await expect(history).to_have_text([re.compile("Release"), re.compile("2020-01El"), re.compile("2021-01Nuevo")])
+    await expect(anyone.get_by_role("img", name="Map of the place")).to_be_visible()
+    neighbour = anyone.locator(".nearby a").first
+    name = (await neighbour.inner_text()).split(",")[0].split(" (")[0]
+    await neighbour.click()
+    await expect(anyone.get_by_role("heading", level=1)).to_have_text(name)
+
+
+async def test_without_scripts_nothing_is_offered_that_needs_them(browser: Browser, base: str) -> None:
+    async with visit(browser, base, java_script_enabled=False) as page:
+        await page.goto(LIST)
+        for selector in ("#theme", ".copy", "#map", "canvas"):
+            await expect(page.locator(selector).first).to_be_hidden()
+
+
+# -- With JavaScript
+
+
+async def test_municipios_of_an_estado_are_offered_as_it_is_chosen(page: Page) -> None:
+    await page.goto(LIST)
+    municipio = page.get_by_label("Municipio", exact=True)
+    await expect(municipio.locator("option")).to_have_text(["choose an estado first"])
+    await page.get_by_label("Estado", exact=True).select_option("Jalisco")
+    await expect(municipio.locator("option")).to_have_count(4)
+    await expect(municipio.locator("option").first).to_have_text("all")
+    await municipio.select_option("14003")
+    await page.get_by_role("button", name="Filter").click()
+    await expect(page.locator("p.amount")).to_have_text("76 records · page 1 of 2")
+    await page.get_by_label("Estado", exact=True).select_option("")
+    await expect(municipio.locator("option")).to_have_count(1)
+
+
+# Where a point's colour is, in the page's own measure; none but points have it.
+_POINTS = """canvas => {
+    const box = canvas.getBoundingClientRect(), copy = new OffscreenCanvas(canvas.width, canvas.height);
+    const pen = copy.getContext("2d", {willReadFrequently: true});
+    pen.drawImage(canvas, 0, 0);
+    const wanted = getComputedStyle(document.querySelector("main a")).color.match(/[0-9]+/g).map(Number);
+    const {data} = pen.getImageData(0, 0, canvas.width, canvas.height);
+    const found = [];
+    for (let at = 0; at < data.length; at += 4) {
+        if (wanted.every((one, index) => data[at + index] === one)) {
+            const pixel = at / 4;
+            found.push([(pixel % canvas.width + .5) * box.width / canvas.width,
+                        (Math.floor(pixel / canvas.width) + .5) * box.height / canvas.height]);
+        }
+    }
+    return found;
+}"""
+
+
+async def test_list_is_seen_on_a_map_and_a_point_leads_to_its_place(page: Page) -> None:
+    await page.goto(f"{LIST}&municipio_id=14001")
+    canvas = page.locator("canvas")
+    await expect(canvas).to_be_hidden()
+    await page.get_by_role("button", name="Show these places on a map").click()
+    await expect(page.get_by_role("status")).to_contain_text("76 places drawn")
+    await expect(canvas).to_be_focused()
+    await canvas.scroll_into_view_if_needed()
+    points = await drawn_on(page)
+    assert len(points) >= 76 * 6
+    await canvas.press("+")
+    assert await drawn_on(page) != points
+    await canvas.press("-")
+    x, y = points[0]
+    await canvas.hover(position={"x": x + 1, "y": y + 1})
+    assert await drawn_on(page) != points  # it is labelled
+    await canvas.click(position={"x": x + 1, "y": y + 1})
+    await expect(page).to_have_url(re.compile(r"/localidades/14001[0-9]{4}/\?format=api$"))
+
+
+async def drawn_on(page: Page) -> list[tuple[float, float]]:
+    """Return where the map has points, once it is painted."""
+    await page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    found: list[tuple[float, float]] = await page.locator("canvas").evaluate(_POINTS)
+    return found
+
+
+async def test_map_that_can_not_be_fetched_says_so_and_can_be_tried_again(browser: Browser, base: str) -> None:
+    async with visit(browser, base, errors=True) as page:
+        await page.goto(f"{LIST}&estado_id=14")
+        await page.route("**/download/**", lambda route: route.abort())
+        show = page.get_by_role("button", name="Show these places on a map")
+        await show.click()
+        await expect(page.get_by_role("status")).to_have_text("The places could not be fetched.")
+        await page.unroute_all()
+        await show.click()
+        await expect(page.get_by_role("status")).to_contain_text("228 places drawn")
+
+
+@pytest.mark.parametrize("system", ["light", "dark"])
+async def test_theme_is_switched_and_kept(browser: Browser, base: str, system: str) -> None:
+    other = {"light": "dark", "dark": "light"}[system]
+    shade = {"light": "rgb(255, 255, 255)", "dark": "rgb(21, 24, 27)"}
+    async with visit(browser, base, color_scheme=system) as page:
+        await page.goto(INDEX)
+        await expect(page.locator("body")).to_have_css("background-color", shade[system])
+        button = page.get_by_role("button", name="Dark")
+        await expect(button).to_have_attribute("aria-pressed", str(system == "dark").lower())
+        await button.click()
+        for target in (INDEX, LIST, f"{INDEX}releases/?format=api&lang=es"):
+            await page.goto(target)
+            await expect(page.locator("body")).to_have_css("background-color", shade[other])
+        await expect(page.locator("#theme")).to_have_attribute("aria-pressed", str(other == "dark").lower())
+
+
+async def test_command_is_copied(browser: Browser, base: str) -> None:
+    async with visit(browser, base, permissions=["clipboard-read", "clipboard-write"]) as page:
+        await page.goto(f"{LIST}&page=2")
+        await page.get_by_text("As a program sees it").click()
+        await page.get_by_role("button", name="Copy").click()
+        await expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        copied = await page.evaluate("() => navigator.clipboard.readText()")
+        assert copied == f"curl '{base}{INDEX}localidades/?page=2&format=json'"
+
+
+async def test_page_is_walked_by_keyboard_alone(page: Page) -> None:
+    await page.goto(LIST)
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    await expect(page.get_by_role("link", name="Skip to the content")).to_be_in_viewport()
+    await page.keyboard.press("Enter")
+    await page.keyboard.press("Tab")
+    await expect(page.locator("#search")).to_be_focused()
+
+
+# -- Every kind of page
+
+KINDS = {
+    "index": INDEX,
+    "list": f"{LIST}&page=7",
+    "filtered": f"{LIST}&page_size=10&municipio_id=14001&search=pe%C3%B1on",
+    "empty": f"{LIST}&search=zzzz",
+    "larger": f"{LIST}&page_size=1000",
+    "lean": f"{LIST}&cvegeo={','.join(f'14001{clave:04d}' for clave in range(1, 501))}",
+    "municipios": f"{INDEX}municipios/?format=api&page_size=3&page=2",
+    "estados": f"{INDEX}estados/?format=api",
+    "localidad": f"{INDEX}localidades/140010070/?format=api",
+    "localidad-long": f"{INDEX}localidades/140010002/?format=api",
+    "localidad-nowhere": f"{INDEX}localidades/10020001/?format=api",
+    "municipio": f"{INDEX}municipios/14001/?format=api",
+    "estado": f"{INDEX}estados/14/?format=api",
+    "suggest": f"{INDEX}localidades/suggest/?format=api&q=penon",
+    "nearest": f"{INDEX}localidades/nearest/?format=api&lat=20.7&lon=-103.3",
+    "releases": f"{INDEX}releases/?format=api",
+    "changes": f"{INDEX}releases/2021-01/changes/?format=api&since=2020-01&page_size=10",
+    "error-404": f"{INDEX}nothing/?format=api",
+    "error-404-page": f"{LIST}&page=999",
+    "error-410": f"{INDEX}localidades/310030005/?format=api",
+    "error-422": f"{LIST}&page=x&ambito=Z&nothing=1",
+}
+
+
+@pytest.fixture(scope="module")
+async def examined(browser: Browser, base: str) -> AsyncIterator[Page]:
+    """Lend a page that scripts of the tests may be added to, for one kind after the other."""
+    async with visit(browser, base, errors=True, bypass_csp=True) as page:
+        yield page
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_page_of_any_kind_is_light_and_fits_a_telephone(examined: Page, kind: str) -> None:
+    await examined.set_viewport_size(TELEPHONE)
+    await examined.emulate_media(color_scheme="light")
+    answer = await examined.goto(in_spanish(KINDS[kind]))
+    assert answer
+    assert answer.status == int("".join(re.findall("[0-9]{3}", kind)) or 200)
+    assert len(await answer.body()) < MAX_HTML_BYTES
+    assert await examined.evaluate("() => document.documentElement.scrollWidth") <= TELEPHONE["width"]
+    await examined.screenshot(path=SCREENSHOTS / f"{kind}-telephone.png", full_page=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_page_of_any_kind_has_no_fault_that_axe_finds(examined: Page, kind: str) -> None:
+    """All rules in both languages; those of colours, which are what a theme changes, in both themes."""
+    await examined.set_viewport_size({"width": 1280, "height": 800})
+    await examined.emulate_media(color_scheme="light")
+    await examined.goto(KINDS[kind])
+    await examined.screenshot(path=SCREENSHOTS / f"{kind}-light.png", full_page=True)
+    await examined.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
+    assert await faults_of(examined) == {}
+    await examined.emulate_media(color_scheme="dark")
+    assert await faults_of(examined, runOnly=["color-contrast"]) == {}
+    await examined.goto(in_spanish(KINDS[kind]))
+    await examined.screenshot(path=SCREENSHOTS / f"{kind}-dark.png", full_page=True)
+    await examined.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
+    assert await faults_of(examined, rules={"color-contrast": {"enabled": False}}) == {}
+
+
+async def test_page_for_a_method_that_is_not_allowed_has_no_fault_that_axe_finds(browser: Browser, base: str) -> None:
+    async with visit(browser, base, errors=True, bypass_csp=True) as page:
+        await page.route("**/localidades/**", lambda route: route.continue_(method="POST"))
+        await page.goto(LIST)
+        await expect(page.get_by_role("heading", level=1)).to_have_text("405 Method Not Allowed")
+        assert await faults_of(page) == {}
+
+
+async def test_page_without_a_database_has_no_fault_that_axe_finds(browser: Browser, server: str, seeded: str) -> None:
+    with ExitStack() as databases:
+        url = databases.enter_context(new_database(server, seeded))
+        with serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live:
+            databases.close()
+            async with visit(browser, live.base, errors=True, bypass_csp=True) as page:
+                await page.goto(in_spanish(LIST))
+                await expect(page.get_by_role("heading", level=1)).to_contain_text("503")
+                await page.screenshot(path=SCREENSHOTS / "error-503.png", full_page=True)
+                assert await faults_of(page) == {}
+
+
+def in_spanish(target: str) -> str:
+    return f"{target}{'&' if '?' in target else '?'}lang=es"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_page_in_use_has_no_fault_that_axe_finds(browser: Browser, base: str, theme: str) -> None:
+    async with visit(browser, base, bypass_csp=True, color_scheme=theme) as page:
+        await page.goto(f"{LIST}&estado_id=14")
+        await page.get_by_role("button", name="Show these places on a map").click()
+        await expect(page.get_by_role("status")).to_contain_text("places drawn")
+        await page.screenshot(path=SCREENSHOTS / f"map-{theme}.png", full_page=True)
+        search = page.locator("#search")
+        await search.press_sequentially("penon")
+        await expect(page.locator(".suggestions").get_by_role("option")).to_have_count(8)
+        await search.press("ArrowDown")
+        assert await faults_of(page) == {}
+        await page.screenshot(path=SCREENSHOTS / f"suggestions-{theme}.png")
+
+
+async def faults_of(page: Page, **options: object) -> dict[str, list[str]]:
+    """Return what axe finds: rules, and the elements that break them."""
+    if not await page.evaluate("() => 'axe' in window"):
+        await page.add_script_tag(path=needed(AXE, "axe-core is not installed: `make test` does it, with npm"))
+    options = {"resultTypes": ["violations"], "preload": False, **options}
+    report = await page.evaluate("options => axe.run(options)", options)
+    assert report["passes"]
+    return {fault["id"]: [node["html"] for node in fault["nodes"]] for fault in report["violations"]}

@@ -1,0 +1,247 @@
+"""Texts of the pages: each has its Spanish, and a browser gets the language that it prefers."""
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from babel.messages.extract import extract
+from babel.messages.pofile import read_po
+from pydantic_core import PydanticKnownError
+
+import localidades_api
+from localidades_api import errors
+from localidades_api.http.html.i18n import (
+    LANGUAGES,
+    choose_language,
+    lenient_translator,
+    translator,
+)
+from tests.pages.test_browsable import ERRORS, PAGES
+from tests.pages.test_browsable import Page as Shown
+
+PACKAGE = Path(localidades_api.__file__).parent
+HTML = PACKAGE / "http" / "html"
+OPTIONS = {"trim_blocks": "true", "lstrip_blocks": "true", "silent": "false"}  # as the environment has them
+
+
+def texts_of(template: Path) -> Iterator[str]:
+    with template.open("rb") as file:
+        for _, message, _, _ in extract("jinja2", file, keywords={"_": None}, options=OPTIONS):
+            assert isinstance(message, str)
+            yield message
+
+
+def in_templates() -> set[str]:
+    """Return every text that a template says."""
+    return {text for template in (HTML / "templates").iterdir() for text in texts_of(template)}
+
+
+def in_catalogue() -> dict[str, str]:
+    with (files("localidades_api.http.html") / "translations" / "es.po").open("rb") as file:
+        return {str(message.id): str(message.string) for message in read_po(file, abort_invalid=True) if message.id}
+
+
+def test_every_text_of_a_template_is_in_spanish() -> None:
+    assert len(in_templates()) > 80
+    spanish = in_catalogue()
+    assert {text for text in in_templates() if not spanish.get(text)} == set()
+
+
+_REFUSALS = {
+    "plain_decimal",
+    "whole_number",
+    "PydanticCustomError",
+    "InvalidParametersError",
+    "NotFoundError",
+    "RequestError",
+}
+
+
+def of_errors() -> set[str]:
+    """Return the titles and the sentences of every error that a page may show, as the source has them."""
+    of_module = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    kinds = [kind for kind in of_module if issubclass(kind, errors.LocalidadesError)]
+    found = {text for kind in kinds for text in (kind.title, kind.meaning, kind.remedy)}
+    commands = {kind.__name__ for kind in kinds if issubclass(kind, errors.CommandError)}
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        tree.body = [one for one in tree.body if getattr(one, "name", None) not in commands]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                if called in _REFUSALS or (path.name == "errors.py" and called == "__init__"):
+                    found |= {
+                        str(one.value) for one in ast.walk(node) if isinstance(one, ast.Constant) and is_text(one)
+                    }
+    found |= {errors.GoneError("2012-06", successor).detail for successor in (None, 10010001)}
+    found |= {"The database does not answer.", "There is no such parameter here.", "Give this parameter once."}
+    found |= {"Something went wrong here; it has been written down."}
+    return found
+
+
+def of_pydantic() -> set[str]:
+    """Return the sentences of pydantic's own that a query can meet, as the catalogue spells them."""
+    kinds: dict[str, dict[str, Any]] = {
+        "missing": {},
+        "greater_than_equal": {"ge": 7},
+        "less_than_equal": {"le": 7},
+        "literal_error": {"expected": "<expected>"},
+        "string_pattern_mismatch": {"pattern": "<pattern>"},
+        "string_too_short": {"min_length": 1},
+        "string_too_long": {"max_length": 7},
+    }
+    found = set()
+    for kind, context in kinds.items():
+        sentence = f"{PydanticKnownError(kind, context).message()}."  # type: ignore[arg-type]  # a name of many
+        for name, value in context.items():
+            sentence = sentence.replace(str(value), f"{{{name}}}")
+        found.add(sentence)
+    return {*found, " or "}
+
+
+async def test_links_of_a_page_keep_to_the_language_that_was_asked_for(client: httpx.AsyncClient) -> None:
+    for target in ("localidades/", "municipios/", "localidades/?ambito=U"):
+        address = f"/api/census/{target}"
+        asked = await client.get(
+            address, params={"format": "api", "lang": "es", "page_size": "1", **parameters(target)}
+        )
+        assert all(link.endswith("lang=es") for link in re.findall("<([^>]+)>", asked.headers["link"]))
+        left = await client.get(address, params={"format": "api", **parameters(target)})
+        data = await client.get(address, params={"format": "json", "lang": "es", **parameters(target)})
+        assert "lang" not in left.headers["link"] + data.headers["link"]
+
+
+def parameters(target: str) -> dict[str, str]:
+    return dict(part.split("=") for part in target.partition("?")[2].split("&") if part)
+
+
+WRONG = [
+    "localidades/?format=x",
+    "localidades/?page=0",
+    "localidades/?page_size=5000",
+    "localidades/?ambito=Z",
+    "localidades/?clave=1",
+    "localidades/?search=",
+    f"localidades/?search={'a' * 101}",
+    "localidades/?release=-",
+    "localidades/?estado_id=33",
+    "localidades/?lang=fr",
+    "localidades/suggest/",
+    "localidades/nearest/?lat=x&lon=nan",
+    "localidades/nearest/?lat=91&lon=-181",
+    "releases/2020-01/changes/?since=2020-01&change=moved",
+]
+
+
+@pytest.mark.parametrize("target", WRONG)
+async def test_fault_is_told_in_spanish_whoever_found_it(client: httpx.AsyncClient, target: str) -> None:
+    answer = await client.get(f"/api/census/{target}", headers={"accept": "text/html", "accept-language": "es"})
+    assert answer.status_code == 422
+    assert not re.search("should|required| or ", " ".join(said_on(Shown.of(answer))))
+    data = (await client.get(f"/api/census/{target}", headers={"accept": "application/json"})).json()
+    for fault in data["errors"]:
+        assert lenient_translator("es")(fault["message"]) != fault["message"]
+        assert lenient_translator("en")(fault["message"]) == fault["message"]
+
+
+def is_text(constant: ast.Constant) -> bool:
+    return isinstance(constant.value, str) and bool(re.fullmatch(r"[A-Z][^{}]*\.", constant.value))
+
+
+def test_catalogue_of_messages_holds_every_sentence_of_an_error_and_nothing_that_is_not_said() -> None:
+    attribution = {"Demo: invented municipios and localities; not data of INEGI."}
+    assert len(of_errors()) > 30
+    assert set(in_catalogue()) - in_templates() == (of_errors() | of_pydantic() | attribution) - in_templates()
+
+
+def test_message_keeps_the_names_that_a_program_needs() -> None:
+    for english, spanish in in_catalogue().items():
+        assert re.findall("`[^`]+`", english) == re.findall("`[^`]+`", spanish)
+
+
+def test_english_says_the_texts_themselves() -> None:
+    for text in in_templates():
+        assert translator("en")(text) == text
+    assert translator("es")("Releases") == "Versiones"
+    with pytest.raises(KeyError):
+        translator("es")("Nobody has put this into Spanish")
+    assert lenient_translator("es")("Nobody has put this into Spanish") == "Nobody has put this into Spanish"
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        (None, "en"),
+        ("", "en"),
+        ("es", "es"),
+        ("ES", "es"),
+        ("es-MX", "es"),
+        ("es-419", "es"),
+        ("es-Latn-MX", "es"),
+        ("es-MX,es;q=0.9,en-US;q=0.8,en;q=0.7", "es"),
+        ("en-US,en;q=0.9,es;q=0.8", "en"),
+        ("en;q=0.1, es;q=0.2", "es"),
+        ("en;q=0.2, es;q=0.1", "en"),
+        ("es;q=0.5, en;q=0.5", "es"),  # among equals the first that is named
+        ("es;q=0, en;q=0.1", "en"),
+        ("es;q=0", "en"),
+        ("fr, de;q=0.9, es;q=0.1", "es"),
+        ("fr, de;q=0.9", "en"),
+        ("*", "en"),
+        ("fr, *;q=0.5", "en"),
+        ("*, es;q=0.5", "es"),
+        ("es ; q=1.000", "es"),
+        ("es;q=1.0000", "en"),
+        ("es;q=2", "en"),
+        ("es;q=nan", "en"),
+        ("es;q=-1", "en"),
+        ("esperanto, spanish", "en"),
+        (",,;;q=,es", "es"),
+        ("\N{LATIN SMALL LETTER E WITH ACUTE}s, <script>", "en"),
+        ("es" * 100_000, "en"),
+        ("x, " * 100_000 + "es", "en"),
+        ("es, " + "x, " * 100_000, "es"),
+        ("a-" * 100_000, "en"),
+    ],
+)
+def test_language_is_the_one_that_the_browser_prefers(header: str | None, language: str) -> None:
+    assert choose_language(header) == language
+
+
+async def test_language_is_read_off_several_lines_of_the_header(client: httpx.AsyncClient) -> None:
+    headers = [("accept", "text/html"), ("accept-language", "fr"), ("accept-language", "es;q=0.5")]
+    answer = await client.get("/api/census/", headers=headers)
+    assert Shown.of(answer).one("html").attributes["lang"] == "es"
+
+
+def said_on(page: Shown) -> Iterator[str]:
+    """Give what a page says: its texts, and those of its attributes."""
+    for element in page.elements:
+        if not {"pre", "code"} & {element.tag, *element.path}:
+            yield from (text.strip(" \n·:←→") for text in element.own)
+        for name, value in element.attributes.items():
+            if name in {"aria-label", "placeholder", "title"} or name.startswith("data-"):
+                yield value
+
+
+@pytest.mark.parametrize("target", [*PAGES, *(target for target, _ in ERRORS)])
+async def test_page_in_spanish_has_no_text_of_ours_in_english(client: httpx.AsyncClient, target: str) -> None:
+    """Neither where a text stands alone nor, of those with more than one word, within another."""
+    catalogue = in_catalogue()
+    english = set(catalogue) - set(catalogue.values())
+    phrases = re.compile("|".join(re.escape(text) for text in english if " " in text))
+    page = Shown.of(await client.get(re.sub("&lang=[a-z]+", "", target) + "&lang=es"))
+    assert page.one("html").attributes["lang"] == "es"
+    assert {text for text in said_on(page) if text in english or phrases.search(text)} == set()
+    same_in_english = Shown.of(await client.get(re.sub("&lang=[a-z]+", "", target) + "&lang=en"))
+    assert english & set(said_on(same_in_english))  # where there is such a text, it is found
+
+
+def test_languages_are_those_of_the_catalogues() -> None:
+    kept = {path.stem for path in (HTML / "translations").glob("*.po")}
+    assert {"en", *kept} == set(LANGUAGES)

@@ -1,0 +1,105 @@
+"""What /docs offers to try works as it is filled in, in a browser that reaches nothing but the service."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import import_into, in_thread, new_database
+from tests.support.catalogue import many, write_catalogue
+from tests.support.wire import serving
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="module", params=["of two releases", "of the demo"])
+def service(
+    request: pytest.FixtureRequest, server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Lend a service on two small releases, and one on what `make run` loads."""
+    folder = tmp_path_factory.mktemp("examples")
+    sources: list[Path | str] = ["demo"]
+    if request.param != "of the demo":
+        sources = [
+            write_catalogue(folder / f"{release}.csv", many(count))
+            for release, count in (("2019-01", 132), ("2020-01", 140))
+        ]
+    with new_database(server, migrated) as url:
+        for source in sources:
+            in_thread(partial(_import, url, source))
+        with serving(url) as live:
+            yield live.base
+
+
+def _import(url: str, source: Path | str) -> None:
+    asyncio.run(import_into(url, source))
+
+
+def operations(service: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for path, item in httpx.get(f"{service}/openapi.json", timeout=30).json()["paths"].items():
+        yield path, item["get"].get("parameters", [])
+
+
+def test_example_of_each_parameter_is_answered(service: str) -> None:
+    for path, parameters in operations(service):
+        examples = {one["name"]: one["schema"]["examples"][0] for one in parameters}
+        address = service + path.format(**examples)
+        needed = {one["name"]: one["example"] for one in parameters if one["in"] == "query" and one["required"]}
+        assert httpx.get(address, params=needed, timeout=30).is_success, path
+        for one in parameters:
+            # Only what is needed is filled in: with all filters at once nothing would be found.
+            assert ("example" in one) == one["required"], (path, one)
+            if one["in"] == "query":
+                answer = httpx.get(address, params={**needed, one["name"]: examples[one["name"]]}, timeout=30)
+                assert answer.is_success, (path, one["name"], answer.text)
+                if "page_size" in examples and "changes" not in path:
+                    assert answer.json()["quantity"], (path, one["name"])
+
+
+def test_docs_page_tries_out_every_operation_as_it_is_filled_in(service: str) -> None:
+    if "CI" not in os.environ:
+        pytest.importorskip("playwright.sync_api")
+        if CHROMIUM is None:
+            pytest.skip("there is no Chromium on this machine")
+    statuses, elsewhere, faults = in_thread(lambda: _try_everything(service))
+    expected = {path: "204" if path == "/livez" else "200" for path, _ in operations(service)}
+    assert statuses == expected
+    assert elsewhere == []
+    assert faults == []
+
+
+def _try_everything(service: str) -> tuple[dict[str, str], list[str], list[str]]:
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415  # needs a browser beside it
+
+    statuses: dict[str, str] = {}
+    elsewhere: list[str] = []
+    faults: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1300, "height": 1500})
+        page.on(
+            "request", lambda request: elsewhere.append(request.url) if _is_elsewhere(request.url, service) else None
+        )
+        page.on("pageerror", lambda fault: faults.append(str(fault)))
+        page.goto(f"{service}/docs")
+        page.wait_for_selector(".opblock")
+        for operation in page.locator(".opblock").all():
+            path = operation.locator(".opblock-summary-path").get_attribute("data-path")
+            operation.locator(".opblock-summary-control").click()
+            operation.locator(".try-out__btn").click()
+            operation.locator(".execute").click()
+            answered = operation.locator(".live-responses-table .response-col_status").last
+            statuses[str(path)] = answered.inner_text().split()[0]
+            operation.locator(".opblock-summary-control").click()
+        browser.close()
+    return statuses, elsewhere, faults
+
+
+def _is_elsewhere(address: str, service: str) -> bool:
+    return not address.startswith((f"{service}/", "data:", "blob:"))

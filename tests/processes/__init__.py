@@ -1,0 +1,1 @@
+"""Real processes: servers on the wire, commands, workers, the embedded Postgres."""

@@ -1,0 +1,520 @@
+"""Clients that are slow, silent, too large, or gone: each gets what it is owed and leaves nothing behind."""
+
+import asyncio
+import http.client
+import json
+import random
+import re
+import socket
+import statistics
+import struct
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.conftest import LOCALIDADES, await_idle_connections, import_into, in_thread, new_database
+from tests.support.catalogue import Place, write_catalogue
+from tests.support.wire import Answer, Live, ask, parse, send, serving
+
+HEADER_TIMEOUT, SEND_TIMEOUT, KEEP_ALIVE_TIMEOUT = 1.0, 1.5, 3.0
+SLACK = 4.0  # seconds that a busy machine may be late
+DOWNLOAD = f"{LOCALIDADES}download/?format=ndjson"
+PAGE = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()
+LAST = PAGE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+FROM_DATABASE = f"GET {LOCALIDADES}10010001/ HTTP/1.1\r\nHost: test\r\n\r\n".encode()
+
+
+@pytest.fixture(scope="module")
+def strict(server: str, seeded: str) -> Iterator[Live]:
+    """Lend a server of little patience on the small catalogue."""
+    with new_database(server, seeded) as url, serving(
+        url,
+        LOCALIDADES_HEADER_TIMEOUT=str(HEADER_TIMEOUT),
+        LOCALIDADES_KEEP_ALIVE_TIMEOUT=str(KEEP_ALIVE_TIMEOUT),
+        LOCALIDADES_SEND_TIMEOUT=str(SEND_TIMEOUT),
+    ) as live:  # fmt: skip
+        yield live
+
+
+@contextmanager
+def connected(base: str, receive_buffer: int | None = None) -> Iterator[socket.socket]:
+    address = urlsplit(base)
+    with socket.socket() as connection:
+        if receive_buffer:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        connection.settimeout(30)
+        connection.connect((address.hostname, address.port))
+        yield connection
+
+
+def read_to_the_end(connection: socket.socket) -> bytes:
+    return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def read_answer(connection: socket.socket) -> bytes:
+    """Read one answer, whose length is told, however many pieces it comes in."""
+    received = b""
+    while not (head := re.search(rb"content-length: (\d+)\r\n.*?\r\n\r\n", received, re.DOTALL)):
+        received += connection.recv(65536)
+    while len(received) < head.end() + int(head[1]):
+        received += connection.recv(65536)
+    return received
+
+
+def statuses(received: bytes) -> list[bytes]:
+    return re.findall(rb"HTTP/1\.1 (\d+) ", received)
+
+
+def assert_problem(answer: Answer, status: int, slug: str) -> None:
+    assert answer.status == status, answer.text
+    assert answer.one("content-type") == "application/problem+json"
+    assert answer.one("connection") == "close"
+    assert answer.one("cache-control") == "no-store"
+    assert answer.one("allow") == "GET"
+    assert answer.one("vary") == "Accept"
+    assert answer.one("access-control-allow-origin") == "*"
+    assert answer.one("date")
+    assert int(answer.one("content-length")) == len(answer.body)
+    problem = json.loads(answer.body)
+    assert problem["type"] == f"/problems#{slug}"
+    assert problem["status"] == status
+    assert problem["title"]
+    assert problem["detail"]
+
+
+def head_of(size: int, target: str = f"{LOCALIDADES}?page=2") -> bytes:
+    """Return a whole head of so many bytes."""
+    start = f"GET {target} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nX-Padding: ".encode()
+    return start + b"a" * (size - len(start) - 4) + b"\r\n\r\n"
+
+
+# -- Slow and silent
+
+
+def test_head_that_does_not_end_is_408(strict: Live) -> None:
+    began = time.monotonic()
+    answer = parse(send(strict.base, PAGE[:-2]))
+    assert_problem(answer, 408, "request-timeout")
+    assert HEADER_TIMEOUT - 0.1 < time.monotonic() - began < HEADER_TIMEOUT + SLACK
+
+
+def test_head_that_comes_byte_by_byte_gains_no_time(strict: Live) -> None:
+    with connected(strict.base) as connection:
+        connection.settimeout(0.1)
+        began = time.monotonic()
+        received = b""
+        for byte in PAGE:
+            connection.sendall(bytes([byte]))
+            try:
+                received = connection.recv(65536)
+                break
+            except TimeoutError:
+                continue
+        assert time.monotonic() - began < HEADER_TIMEOUT + SLACK
+        assert_problem(parse(received), 408, "request-timeout")
+
+
+def test_head_that_ends_in_time_is_answered_however_it_is_cut(strict: Live) -> None:
+    with connected(strict.base) as connection:
+        for byte in PAGE + LAST:
+            connection.sendall(bytes([byte]))
+            time.sleep(0.001)
+        assert statuses(read_to_the_end(connection)) == [b"200", b"200"]
+
+
+@pytest.mark.parametrize("said", [b"", b"\r\n", b"\r\n\r\n\r\n"])
+def test_client_that_never_speaks_is_closed_without_a_word(strict: Live, said: bytes) -> None:
+    began = time.monotonic()
+    assert send(strict.base, said) == b""
+    assert HEADER_TIMEOUT - 0.1 < time.monotonic() - began < HEADER_TIMEOUT + SLACK
+
+
+def test_silent_client_after_an_answer_is_closed_without_a_word(strict: Live) -> None:
+    began = time.monotonic()
+    assert statuses(send(strict.base, PAGE)) == [b"200"]
+    assert KEEP_ALIVE_TIMEOUT - 0.1 < time.monotonic() - began < KEEP_ALIVE_TIMEOUT + SLACK
+
+
+def test_empty_lines_after_an_answer_keep_no_connection_open(strict: Live) -> None:
+    with connected(strict.base) as connection:
+        connection.sendall(PAGE)
+        connection.settimeout(0.5)
+        began, received = time.monotonic(), b""
+        while time.monotonic() - began < KEEP_ALIVE_TIMEOUT + SLACK:
+            try:
+                connection.sendall(b"\r\n")
+                if not (chunk := connection.recv(65536)):
+                    break
+                received += chunk
+            except TimeoutError:
+                continue
+            except OSError:  # closed between the two
+                break
+        else:
+            pytest.fail("it is still open")
+        assert statuses(received) == [b"200"]
+
+
+@pytest.mark.parametrize("first", [PAGE, FROM_DATABASE])
+def test_next_head_after_an_answer_has_its_deadline(strict: Live, first: bytes) -> None:
+    with connected(strict.base) as connection:
+        connection.sendall(first)
+        assert statuses(read_answer(connection)) == [b"200"]
+        time.sleep(0.2)
+        began = time.monotonic()
+        connection.sendall(PAGE[:20])
+        assert_problem(parse(read_to_the_end(connection)), 408, "request-timeout")
+        assert HEADER_TIMEOUT - 0.1 < time.monotonic() - began < HEADER_TIMEOUT + SLACK
+
+
+def test_half_a_head_behind_a_request_lets_that_be_answered_first(strict: Live) -> None:
+    received = send(strict.base, FROM_DATABASE + PAGE + PAGE[:20])
+    assert statuses(received) == [b"200", b"200", b"408"]
+    assert_problem(parse(received[received.rindex(b"HTTP/1.1 ") :]), 408, "request-timeout")
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+@pytest.mark.parametrize("framing", ["Content-Length: 1000", "Transfer-Encoding: chunked"])
+def test_body_is_not_waited_for(strict: Live, method: str, framing: str) -> None:
+    received = send(strict.base, f"{method} {LOCALIDADES} HTTP/1.1\r\nHost: test\r\n{framing}\r\n\r\n".encode())
+    assert statuses(received) == [b"405" if method == "POST" else b"200"]
+
+
+def test_client_that_does_not_hang_up_after_its_last_answer_is_cut_off(strict: Live) -> None:
+    before = open_files(strict)
+    with connected(strict.base) as connection:
+        connection.sendall(PAGE.replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n"))
+        assert statuses(read_to_the_end(connection)) == [b"200"]
+        await_open_files(strict, before, 5 + SLACK)
+
+
+def test_upgrade_is_not_taken_and_the_request_is_answered(strict: Live) -> None:
+    for protocol in (b"websocket", b"h2c"):
+        with connected(strict.base) as connection:
+            asking = b"\r\nConnection: Upgrade\r\nUpgrade: " + protocol + b"\r\n\r\n"
+            connection.sendall(PAGE.replace(b"\r\n\r\n", asking))
+            assert statuses(read_answer(connection)) == [b"200"]
+            connection.sendall(LAST)
+            assert statuses(read_to_the_end(connection)) == [b"200"]
+    assert "WebSocket" not in strict.output.read_text()
+
+
+# -- Too large, or no HTTP
+
+
+def test_head_of_16_kib_is_read_and_one_byte_more_is_431(strict: Live) -> None:
+    assert parse(send(strict.base, head_of(16 * 1024))).status == 200
+    assert_problem(parse(send(strict.base, head_of(16 * 1024 + 1))), 431, "header-fields-too-large")
+
+
+def test_target_of_8_kib_is_read_and_one_byte_more_is_414(strict: Live) -> None:
+    target = "/" + "a" * (8 * 1024 - 1)
+    assert ask(strict.base, target).status == 404
+    assert_problem(ask(strict.base, target + "a"), 414, "uri-too-long")
+    assert_problem(ask(strict.base, f"{LOCALIDADES}?page=" + "1" * 200_000), 414, "uri-too-long")
+
+
+@pytest.mark.parametrize("piece", [37, 700, 16 * 1024, 16 * 1024 + 1, 100_000])
+def test_limits_hold_however_a_head_is_cut(live_server: str, piece: int) -> None:
+    for head, status in ((head_of(3000), 200), (head_of(17_000), 431), (head_of(17_000, "/" + "b" * 9000), 414)):
+        with connected(live_server) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for start in range(0, len(head), piece):
+                connection.sendall(head[start : start + piece])
+                time.sleep(0.001)
+            assert parse(read_to_the_end(connection)).status == status
+
+
+def test_large_pipeline_is_no_large_head(strict: Live) -> None:
+    """Heads are counted one by one, however many come in a read and wherever a read ends."""
+    with connected(strict.base) as connection:
+        connection.sendall(head_of(15_000).replace(b"Connection: close\r\n", b"") * 20)
+        connection.sendall(PAGE * 300 + LAST)
+        received = statuses(read_to_the_end(connection))
+    assert received == [b"200"] * 321
+
+
+def test_large_head_behind_others_is_refused_in_its_turn(strict: Live) -> None:
+    for before in (PAGE, FROM_DATABASE, FROM_DATABASE + PAGE):
+        received = send(strict.base, before + head_of(40_000) + PAGE)
+        expected = [b"200"] * before.count(b"GET") + [b"431"]
+        assert statuses(received) == expected
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"hello\r\n\r\n",
+     b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", b"GET / HTTP/1.1\r\nHo st: a\r\n\r\n",
+     b"GET http://[ HTTP/1.1\r\nHost: a\r\n\r\n",
+     b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
+)  # fmt: skip
+def test_what_is_no_http_is_400(strict: Live, garbage: bytes) -> None:
+    assert_problem(parse(send(strict.base, garbage)), 400, "bad-request")
+
+
+@pytest.mark.parametrize("before", [PAGE, FROM_DATABASE, FROM_DATABASE + PAGE])
+def test_garbage_behind_requests_does_not_mix_with_their_answers(strict: Live, before: bytes) -> None:
+    received = send(strict.base, before + b"\x00garbage\r\n\r\n")
+    assert statuses(received) == [b"200"] * before.count(b"GET") + [b"400"]
+    first = received.index(b"\r\n\r\n") + 4
+    (length,) = re.findall(rb"content-length: (\d+)", received[:first])
+    assert received[first + int(length) :].startswith(b"HTTP/1.1 ")
+
+
+def test_garbage_behind_the_last_request_is_passed_over(strict: Live) -> None:
+    assert statuses(send(strict.base, LAST + b"\x00garbage\r\n\r\n")) == [b"200"]
+
+
+def memory_of(live: Live) -> int:
+    """Return the memory that the process has, in bytes."""
+    found = re.search(r"^VmRSS:\s+(\d+) kB$", Path(f"/proc/{live.process.pid}/status").read_text(), re.MULTILINE)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+ENDLESS = {
+    "target": b"GET /" + b"a" * 9000,
+    "header": b"GET / HTTP/1.1\r\nX: ",
+    "body": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000000\r\n\r\n",
+    "trailer": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nTrailer: ",
+    "trailer after a ready answer": PAGE[:-2] + b"Transfer-Encoding: chunked\r\n\r\n0\r\nTrailer: ",
+    "trailer in a download": f"GET {DOWNLOAD} HTTP/1.1\r\nHost: a\r\n".encode()
+    + b"Transfer-Encoding: chunked\r\n\r\n0\r\nTrailer: ",
+    "garbage": b"garbage\r\n",
+    "garbage behind a request": FROM_DATABASE + b"garbage\r\n",
+}
+
+
+def seconds_until_cut_off(base: str, beginning: bytes) -> float:
+    """Go on sending for as long as it is taken, at most for 20 s."""
+    sent, began = 0, time.monotonic()
+    with connected(base) as connection, suppress(ConnectionError):
+        connection.sendall(beginning)
+        while time.monotonic() - began < 20:
+            sent += connection.send(b"a" * 65536)
+            if sent > 20e6:
+                time.sleep(0.05)
+    assert sent > 100_000
+    return time.monotonic() - began
+
+
+def test_clients_that_never_stop_sending_grow_no_memory_and_are_cut_off(strict: Live) -> None:
+    ask(strict.base, LOCALIDADES)
+    before = memory_of(strict)
+    with ThreadPoolExecutor(len(ENDLESS)) as pool:
+        seconds = dict(
+            zip(ENDLESS, pool.map(partial(seconds_until_cut_off, strict.base), ENDLESS.values()), strict=True)
+        )
+    assert max(seconds.values()) < 10 + SLACK, seconds
+    assert memory_of(strict) - before < 16e6
+    assert ask(strict.base, LOCALIDADES).status == 200
+
+
+# -- Not reading, and hanging up
+
+
+@pytest.fixture(scope="module")
+def large(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Lend a database whose download is larger than what the buffers between can take: not to be written to."""
+    letters, names = [chr(code) for code in range(0x4E00, 0x9FFF)], random.Random(6)  # noqa: S311  # no secret
+    places = [
+        Place(
+            f"01{1 + number // 2000:03d}{1 + number % 2000:04d}", f"{number} {''.join(names.choices(letters, k=120))}"
+        )
+        for number in range(20_000)
+    ]
+    file = write_catalogue(tmp_path_factory.mktemp("large") / "catun_localidad_2020-01.csv", places)
+    with new_database(server, migrated) as url:
+        in_thread(lambda: asyncio.run(import_into(url, file)))
+        yield url
+
+
+@contextmanager
+def serving_large(server: str, large: str) -> Iterator[tuple[Live, str]]:
+    with new_database(server, large) as url, serving(
+        url,
+        LOCALIDADES_POOL_SIZE="2",
+        LOCALIDADES_KEEP_ALIVE_TIMEOUT=str(KEEP_ALIVE_TIMEOUT),
+        LOCALIDADES_SEND_TIMEOUT=str(SEND_TIMEOUT),
+        LOCALIDADES_RELEASE_POLL="60",
+        LOCALIDADES_PAGE_CACHE_BYTES="1000000",
+    ) as live:  # fmt: skip
+        assert ask(live.base, f"{LOCALIDADES}?page=2").status == 200
+        yield live, url
+
+
+def open_files(live: Live) -> int:
+    return len(list(Path(f"/proc/{live.process.pid}/fd").iterdir()))
+
+
+def await_open_files(live: Live, most: int, patience: float) -> float:
+    """Wait until no more files are open than there may be; return how long it took."""
+    began = time.monotonic()
+    while (left := open_files(live)) > most:
+        assert time.monotonic() - began < patience, f"{left} files are open, {most} at most should be"
+        time.sleep(0.05)
+    return time.monotonic() - began
+
+
+def assert_stops_at_once(live: Live) -> None:
+    """See that no task is left that the server would wait for."""
+    live.process.terminate()
+    assert live.process.wait(10) == 0
+    log = live.output.read_text()
+    assert "to complete" not in log, log
+    assert "to close" not in log, log
+    assert "Exception in ASGI" not in log, log
+
+
+def download(coding: str = "identity") -> bytes:
+    return f"GET {DOWNLOAD} HTTP/1.1\r\nHost: test\r\nAccept-Encoding: {coding}\r\n\r\n".encode()
+
+
+def test_download_that_nobody_reads_ends_and_leaves_nothing_behind(server: str, large: str) -> None:
+    with serving_large(server, large) as (live, url):
+        before = open_files(live) + 1  # the pool may open its second connection
+        with ExitStack() as stack:
+            for coding in ("identity", "gzip", "zstd"):
+                stack.enter_context(connected(live.base, 4096)).sendall(download(coding))
+            time.sleep(SEND_TIMEOUT / 4)
+            assert open_files(live) >= before + 2
+            await_open_files(live, before, SEND_TIMEOUT * 2 + SLACK)
+        await_idle_connections(url)
+        assert_stops_at_once(live)
+
+
+def test_answers_that_nobody_reads_end_wherever_the_reader_stopped(server: str, large: str) -> None:
+    """With all in the kernel's buffers, some in the server's, too much there: it must not matter."""
+    with serving_large(server, large) as (live, _):
+        before = most = open_files(live)
+        began = time.monotonic()
+        with ExitStack() as stack, ThreadPoolExecutor(30) as senders:
+
+            def ask_much(number: int) -> None:
+                with suppress(TimeoutError):
+                    connections[number].sendall(PAGE * (40 * number) + (PAGE, LAST)[number % 2])
+
+            connections = [stack.enter_context(connected(live.base, 4096)) for _ in range(30)]
+            for connection in connections:
+                connection.settimeout(2)
+            asking = [senders.submit(ask_much, number) for number in range(30)]
+            while not all(one.done() for one in asking) or most <= before + 20:
+                most = max(most, open_files(live))
+                assert time.monotonic() < began + 30, most
+            for one in asking:
+                one.result()
+            await_open_files(live, before, KEEP_ALIVE_TIMEOUT + 2 * SEND_TIMEOUT + SLACK)
+        assert_stops_at_once(live)
+
+
+def test_reader_that_goes_on_is_never_cut_off_however_slow(server: str, large: str) -> None:
+    with serving_large(server, large) as (live, _), connected(live.base) as connection:
+        connection.sendall(download().replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        began, received = time.monotonic(), bytearray()
+        while time.monotonic() - began < 4 * SEND_TIMEOUT:
+            received += connection.recv(100_000)
+            time.sleep(SEND_TIMEOUT / 10)
+        received += read_to_the_end(connection)
+        assert received.endswith(b"\r\n0\r\n\r\n")
+        assert len(received) > 10e6
+
+
+def hang_up(base: str, number: int) -> None:
+    """Ask for something, read a part of it or nothing, and go: with a reset, or without."""
+    asked = (download(), download("zstd"), FROM_DATABASE, PAGE, PAGE[:30], PAGE * 50, download() + PAGE, b"")
+    with connected(base) as connection:
+        if number % 3 == 0:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.sendall(asked[number % len(asked)])
+        if number % 5 == 0:
+            connection.settimeout(0.2)
+            with suppress(TimeoutError):
+                connection.recv(100_000)
+        time.sleep(0.002 * (number % 7))
+
+
+def test_storm_of_clients_that_hang_up_leaves_nothing_behind(server: str, large: str) -> None:
+    with serving_large(server, large) as (live, url):
+        before = open_files(live) + 1  # the pool may open its second connection
+        with ThreadPoolExecutor(20) as pool:
+            list(pool.map(partial(hang_up, live.base), range(400)))
+        await_open_files(live, before, 10)
+        await_idle_connections(url)
+        for _ in range(4):  # more than the pool has
+            assert ask(live.base, f"{LOCALIDADES}10010001/").status == 200
+        assert_stops_at_once(live)
+
+
+# -- Slowloris
+
+
+class Slowloris:
+    """Many connections, each of which sends a byte of a head every now and then, and is made anew when it is closed."""
+
+    def __init__(self, base: str, count: int) -> None:
+        self._address = (urlsplit(base).hostname, urlsplit(base).port)
+        self._open: list[socket.socket] = []
+        self._count = count
+        self.refused = 0
+
+    def send_a_byte_each(self) -> None:
+        """Send a byte on every connection, and open those that are missing."""
+        for connection in self._open:
+            try:
+                connection.send(b"a")
+            except OSError:
+                self.refused += 1
+                connection.close()
+        self._open = [connection for connection in self._open if connection.fileno() >= 0]
+        while len(self._open) < self._count:
+            connection = socket.create_connection(self._address, timeout=10)
+            connection.sendall(b"GET / HTTP/1.1\r\nX: ")
+            self._open.append(connection)
+
+    def close(self) -> None:
+        """Hang up."""
+        for connection in self._open:
+            connection.close()
+
+
+def times_of_requests(base: str, seconds: float) -> list[float]:
+    """Ask for pages on one connection for so long; return how long each took, in milliseconds."""
+    times: list[float] = []
+    end = time.monotonic() + seconds
+    with closing(http.client.HTTPConnection(urlsplit(base).netloc, timeout=10)) as client:
+        while (began := time.monotonic()) < end:
+            number = len(times)
+            client.request("GET", f"{LOCALIDADES}?page={1 + number % 3}" if number % 2 else f"{LOCALIDADES}10010001/")
+            response = client.getresponse()
+            response.read()
+            assert response.status == 200
+            times.append((time.monotonic() - began) * 1000)
+            time.sleep(0.005)
+    return times
+
+
+def test_slowloris_of_500_sockets_lets_ordinary_requests_go_on(strict: Live) -> None:
+    before = most = open_files(strict)
+    alone = times_of_requests(strict.base, 2)
+    with closing(Slowloris(strict.base, 500)) as attack, ThreadPoolExecutor(1) as pool:
+        attack.send_a_byte_each()
+        ordinary = pool.submit(times_of_requests, strict.base, 4 * HEADER_TIMEOUT)
+        while not ordinary.done():
+            attack.send_a_byte_each()
+            most = max(most, open_files(strict))
+            time.sleep(0.2)
+        attacked = ordinary.result()
+        p99, p99_alone = (statistics.quantiles(times, n=100)[98] for times in (attacked, alone))
+        print(  # noqa: T201  # it is a measurement too
+            f"{len(attacked)} requests, p99 {p99:.1f} ms (alone {p99_alone:.1f} ms); {attack.refused} refused"
+        )
+        assert most > before + 400
+        assert attack.refused > 500
+        assert p99 < 1000
+    await_open_files(strict, before + 1, 10)

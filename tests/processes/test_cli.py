@@ -1,0 +1,755 @@
+"""The command line, run as a user runs it."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+import asyncpg
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from localidades_api import __version__
+from localidades_api.cli import app
+from localidades_api.cli.errors import errors_as_sentences
+from localidades_api.cli.help import EXIT_CODES
+from localidades_api.errors import ConfigurationError
+from localidades_api.importer import Step, import_catalogue
+from localidades_api.settings import PREFIX
+from localidades_api.storage.hosts import Dsn
+from localidades_api.storage.pool import Database
+from tests.support.catalogue import TRAPS, many, write_catalogue
+from tests.support.terminal import run_in_terminal
+from tests.support.wire import COMMAND, ROOT, ask, await_end_of_group, environment, run, serving
+
+NOWHERE = "postgresql://someone:s3cr3t@127.0.0.1:1/x"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def here(*arguments: str, url: str | None = None, **settings: str) -> Ended:
+    """Run a command within this process: where an interpreter of its own would only take time.
+
+    An import has its own: it lowers its priority for good, and every test after it would run with that.
+    """
+    if "import" in arguments:
+        ended = run(*arguments, env=environment(url, COLUMNS="200", NO_COLOR="1", **settings))
+        return Ended(ended.returncode, ended.stdout, ended.stderr)
+    priority = os.nice(0)
+    variables: dict[str, str | None] = {"COLUMNS": "200", "NO_COLOR": "1", "DATABASE_URL": url, **settings}
+    result = CliRunner().invoke(app, arguments, env=variables)
+    assert os.nice(0) == priority
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return Ended(result.exit_code, result.stdout, result.stderr)
+
+
+def assert_sentence(result: "Ended | subprocess.CompletedProcess[str]", *words: str) -> None:
+    """Check that a command ended with 1 and said why in one line, without a traceback or a password."""
+    assert result.returncode == 1, result
+    lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1, result.stderr
+    for word in words:
+        assert word in lines[0]
+    assert "Traceback" not in result.stderr + result.stdout
+    assert "s3cr3t" not in result.stderr + result.stdout
+    assert result.stdout == ""
+
+
+# -- What it says of itself
+
+
+def test_help_lists_the_commands() -> None:
+    result = here("--help")
+    assert result.returncode == 0
+    for command in EXIT_CODES:
+        if " " not in command:
+            assert re.search(rf"^\W*{command}\s+\w", result.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", EXIT_CODES)
+def test_help_of_a_command_tells_its_options(command: str) -> None:
+    result = here(*command.split(), "--help")
+    assert result.returncode == 0
+    options = {
+        "serve": ["--host", "--port", "--workers"],
+        "migrate": ["--no-seed"],
+        "import": ["--release", "--dry-run", "--allow-shrink", "--json"],
+        "releases": ["--json"],
+        "roles": ["--reader", "--importer"],
+        "verify": ["--url", "--release", "--json"],
+    }
+    for option in options.get(command, []):
+        assert option in result.stdout
+
+
+def test_version_is_that_of_the_package() -> None:
+    result = here("--version")
+    assert (result.returncode, result.stdout) == (0, f"{__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("frob",),
+        ("imprt",),
+        ("serve", "--frob"),
+        ("serve", "--prot", "1"),
+        ("serve", "--port"),
+        ("serve", "--port", "x"),
+        ("serve", "--port", "65536"),
+        ("serve", "--workers", "0"),
+        ("migrate", "head"),
+        ("import",),
+        ("import", "a", "b"),
+        ("releases", "x"),
+        ("releases", "retire"),
+        ("releases", "retire", "a", "b"),
+    ],
+)
+def test_usage_error_ends_with_2(arguments: tuple[str, ...]) -> None:
+    result = here(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "Traceback" not in result.stderr
+    if arguments:
+        (line,) = result.stderr.splitlines()
+        assert re.fullmatch(
+            r"error: .+[;?] [sS]ee `\S+( serve| migrate| import| releases| releases retire)? --help`\.", line
+        )
+    else:
+        assert result.stderr.startswith("Usage:")
+
+
+def options_of(command: str) -> set[str]:
+    return set(re.findall(r"--[a-z-]+", here(*command.split(), "--help").stdout.partition("Examples:")[0]))
+
+
+@pytest.mark.parametrize("command", EXIT_CODES)
+def test_help_in_a_pipe_is_plain_text_of_80_columns_with_examples_and_exit_codes(command: str) -> None:
+    result = run(*command.split(), "--help", env=environment(COLUMNS="80", GITHUB_ACTIONS="true"))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.isascii()
+    assert re.fullmatch(r"[ -~\n]+", result.stdout)
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    _, _, end = result.stdout.partition("\n  Examples:\n")
+    examples, _, codes = end.partition("\n\n  Exit codes:\n")
+    for example in examples.splitlines():
+        words = shlex.split(example.partition("|")[0])
+        called = words[words.index("localidades-api") + 1 :]
+        assert called[: len(command.split())] == command.split()
+        assert {word for word in words if word.startswith("--")} <= options_of(command)
+    told = dict(re.findall(r"^ +([0-9]+)  (.+)$", codes, re.MULTILINE))
+    assert told == {str(code): meaning for code, meaning in EXIT_CODES[command].items()}
+
+
+def test_exit_codes_are_those_of_the_documentation() -> None:
+    (table,) = re.findall(r"\| exit code .*?\n\n", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL)
+    documented = {int(code) for code in re.findall(r"^\| ([0-9]+) \|", table, re.MULTILINE)}
+    assert documented == set().union(*EXIT_CODES.values())
+    for command in EXIT_CODES:
+        assert f"`{command}`" in table
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("import", "--help"), ("frob",), ("import", "/nowhere")])
+def test_colour_is_for_terminals_that_want_it(seeded: str, arguments: tuple[str, ...]) -> None:
+    wished = {"NO_COLOR", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"}  # empty ones are wishes too
+    env = {name: value for name, value in environment(seeded).items() if name not in wished}
+    assert run_in_terminal(*arguments, env=env).coloured
+    assert not run_in_terminal(*arguments, env=env | {"NO_COLOR": "1"}).coloured
+    assert "\x1b" not in run_in_terminal(*arguments, env=env, term="dumb").sent
+    piped = run(*arguments, env=env)
+    assert "\x1b" not in piped.stdout + piped.stderr
+
+
+def test_error_about_what_a_terminal_would_obey_shows_it_as_code(seeded: str) -> None:
+    hostile = "/nowhere/\x1b[2J[/red]:smile:\n.zip"
+    for result in (run("import", hostile, env=environment(seeded)).stderr, here("import", hostile, url=seeded).stderr):
+        assert result.startswith("error: There is no file /nowhere/\\x1b[2J[/red]:smile: .zip: ")
+        assert len(result.splitlines()) == 1
+    assert "[2J[/red]:smile: .zip" in "".join(run_in_terminal("import", hostile, env=environment(seeded)).lines)
+
+
+# -- Completion
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> dict[str, str]:
+    """Lend the environment of a shell that finds `localidades-api`, and a home of its own."""
+    script = tmp_path / "bin" / "localidades-api"
+    script.parent.mkdir()
+    code = "import sys; sys.argv[0] = 'localidades-api'; from localidades_api.cli import app; app()"
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(code)} "$@"\n')
+    script.chmod(0o755)
+    return environment(PATH=f"{script.parent}{os.pathsep}{os.environ['PATH']}", HOME=str(tmp_path))
+
+
+def in_bash(script: str, env: dict[str, str]) -> str:
+    # A last command of its own, so that bash stays for the shell to be recognized by.
+    result = subprocess.run(
+        ["bash", "-c", f"{script}\ntrue"],  # noqa: S607  # whichever bash there is
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert result.stderr == ""
+    return result.stdout
+
+
+def test_completion_works_in_bash(installed: dict[str, str]) -> None:
+    complete = """eval "$(localidades-api --show-completion)"
+        COMP_WORDS=(localidades-api im); COMP_CWORD=1; _localidades_api_completion localidades-api
+        echo "${COMPREPLY[@]}"
+        COMP_WORDS=(localidades-api import --); COMP_CWORD=2; _localidades_api_completion localidades-api
+        echo "${COMPREPLY[@]}" """
+    commands, options = in_bash(complete, installed).splitlines()
+    assert commands == "import"
+    assert set(options.split()) == {"--release", "--dry-run", "--allow-shrink", "--keep-demo", "--json", "--help"}
+
+
+def test_completion_is_installed_for_bash(installed: dict[str, str]) -> None:
+    assert "bash completion installed in " in in_bash("localidades-api --install-completion", installed)
+    home = Path(installed["HOME"])
+    assert "_localidades_api_completion" in (home / ".bash_completions" / "localidades-api.sh").read_text()
+    assert "localidades-api.sh" in (home / ".bashrc").read_text()
+
+
+@pytest.mark.parametrize(
+    ("shell", "said", "asking"),
+    [
+        ("bash", "complete -o default -F", {"COMP_WORDS": "localidades-api ver", "COMP_CWORD": "1"}),
+        ("zsh", "#compdef localidades-api", {"_TYPER_COMPLETE_ARGS": "localidades-api ver"}),
+        (
+            "fish",
+            "complete --command localidades-api",
+            {"_TYPER_COMPLETE_ARGS": "localidades-api ver", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+        ),
+    ],
+)
+def test_completion_of_each_shell_is_shown_and_answers(
+    installed: dict[str, str], shell: str, said: str, asking: dict[str, str]
+) -> None:
+    named = installed | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # no need for each shell to be here
+    assert said in in_bash(f"localidades-api --show-completion {shell}", named)
+    asked = installed | asking | {"_LOCALIDADES_API_COMPLETE": f"complete_{shell}"}
+    answer = in_bash("localidades-api", asked)
+    assert "verify" in answer
+    assert "import" not in answer
+
+
+# -- Where what it says goes
+
+
+@pytest.mark.parametrize("arguments", ["openapi", "--version", "--help", "serve --help", "releases", "releases --json"])
+def test_output_that_cannot_be_written_is_a_sentence(seeded: str, arguments: str) -> None:
+    for redirection in ("> /dev/full", ">&-"):
+        result = in_shell(f"{shlex.join(COMMAND)} {arguments} {redirection}", seeded)
+        if redirection == ">&-" and "--help" in arguments:  # there was never anywhere to say it
+            assert (result.returncode, result.stderr) == (0, "")
+            continue
+        assert result.returncode == 74
+        assert re.fullmatch(r"error: The output can't be written \(.+\): send it elsewhere\.\n", result.stderr)
+
+
+@pytest.mark.parametrize("arguments", ["openapi", "--version", "--help", "serve --help", "releases", "releases --json"])
+def test_reader_that_has_gone_is_no_error_worth_a_word(seeded: str, arguments: str) -> None:
+    # The reader closes the pipe before the command begins.
+    gone = f"{{ sleep 0.2; {shlex.join(COMMAND)} {arguments}; echo $? >&3; }} | true"
+    result = in_shell(f"exec 3>&1; {gone}", seeded)
+    assert (result.stdout, result.stderr) == ("141\n", "")
+
+
+def test_reader_that_leaves_early_sees_the_beginning() -> None:
+    result = in_shell(f"{shlex.join(COMMAND)} openapi | head -1", None)
+    assert (result.stdout, result.stderr) == ("{\n", "")
+
+
+def test_import_goes_on_where_its_progress_cannot_be_written(database: str, small_catalogue: Path) -> None:
+    arguments = shlex.join([*COMMAND, "import", str(small_catalogue), "--json"])
+    result = in_shell(f"{arguments} 2> /dev/full", database)
+    assert result.returncode == 0
+    assert json.loads(result.stdout)["published"]
+
+
+def test_import_that_cannot_write_its_report_has_published_all_the_same(database: str, small_catalogue: Path) -> None:
+    arguments = shlex.join([*COMMAND, "import", str(small_catalogue), "--json"])
+    assert in_shell(f"{arguments} > /dev/full", database).returncode == 74
+    assert "2020-01" in here("releases", url=database).stdout
+
+
+def test_locale_without_a_letter_breaks_nothing(seeded: str) -> None:
+    env = environment(seeded, PYTHONIOENCODING="ascii")
+    json.loads(run("openapi", env=env).stdout)
+    assert_sentence(run("import", "/nowhere/año.zip", env=env), r"/nowhere/a\xf1o.zip")
+
+
+def in_shell(script: str, url: str | None) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["/bin/sh", "-c", script],
+        env=environment(url),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_fault_of_our_own_is_a_sentence_without_what_it_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as caught, errors_as_sentences():
+        int("s3cr3t")
+    assert caught.value.exit_code == 1
+    said = capsys.readouterr().err
+    assert re.fullmatch(
+        r"error: This is a fault of localidades-api, ValueError in test_cli\.py:[0-9]+: please report it\.\n", said
+    )
+
+
+# -- Settings
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://u:s3cr3t@h/d",
+        "sqlite:///s3cr3t",
+        "u:s3cr3t@h/d",
+        "http://u:s3cr3t@h/",
+        "postgresqlx://u:s3cr3t@h/d",
+        "postgresql://u:s3cr3t@[::1/d",
+        "postgresql://u:s3cr3t@h,/d",
+    ],
+)
+@pytest.mark.parametrize("arguments", [("releases",), ("import", "demo")])
+def test_address_of_no_postgres_is_refused_without_its_password(url: str, arguments: tuple[str, ...]) -> None:
+    assert_sentence(here(*arguments, url=url), "DATABASE_URL", "postgresql://user:password@host:5432/database")
+
+
+def test_serve_with_an_address_of_no_postgres_is_refused_without_its_password() -> None:
+    assert_sentence(run("serve", "--port", "0", env=environment("mysql://u:s3cr3t@h/d")), "DATABASE_URL")
+
+
+def test_variable_that_is_unknown_is_named_with_the_known_ones() -> None:
+    assert_sentence(
+        here("releases", url=NOWHERE, LOCALIDADES_POOLSIZE="3"),
+        "LOCALIDADES_POOLSIZE",
+        "LOCALIDADES_POOL_SIZE",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("POOL_SIZE", "0"), ("POOL_SIZE", "s3cr3t"), ("DATABASE_TIMEOUT", "-1"), ("RELEASE_POLL", "nan")],
+)
+def test_variable_that_is_wrong_is_named_without_its_value(name: str, value: str) -> None:
+    result = here("releases", url=NOWHERE, **{PREFIX + name: value})
+    assert_sentence(result, PREFIX + name)
+    assert f"{PREFIX}{name}: Input should be" in result.stderr
+
+
+def test_variable_that_is_empty_counts_as_unset(seeded: str) -> None:
+    assert here("releases", url=seeded, LOCALIDADES_POOL_SIZE="").returncode == 0
+
+
+# -- releases, import
+
+
+def test_releases_are_listed_with_a_star_at_the_current_one(seeded: str) -> None:
+    result = here("releases", url=seeded)
+    assert result.returncode == 0, result.stderr
+    (line,) = [line for line in result.stdout.splitlines() if "2020-01 " in line]
+    assert line.startswith("*")
+    assert "132" in line
+    assert "catun_localidad_2020-01.csv" in line
+
+
+def test_releases_of_a_database_out_of_reach_is_a_sentence() -> None:
+    assert_sentence(
+        here("releases", url=NOWHERE), "The database does not answer: see that it runs and that DATABASE_URL is right."
+    )
+
+
+def test_releases_of_a_database_without_tables_is_a_sentence(empty_database: str) -> None:
+    assert_sentence(here("releases", url=empty_database))
+
+
+def test_import_into_a_database_without_tables_is_a_sentence(empty_database: str, small_catalogue: Path) -> None:
+    assert_sentence(here("import", str(small_catalogue), url=empty_database))
+
+
+@pytest.mark.parametrize("arguments", [(), ("--dry-run",)])
+def test_import_of_a_file_that_is_not_there_is_a_sentence(database: str, arguments: tuple[str, ...]) -> None:
+    assert_sentence(here("import", "/nowhere/catun_localidad_2021-01.csv", *arguments, url=database), "/nowhere")
+
+
+def test_import_into_a_database_out_of_reach_is_a_sentence(small_catalogue: Path) -> None:
+    assert_sentence(
+        here("import", str(small_catalogue), url=NOWHERE),
+        "The database does not answer: see that it runs and that DATABASE_URL is right.",
+    )
+
+
+def test_import_as_dry_run_reports_and_changes_nothing(seeded_database: str, tmp_path: Path) -> None:
+    source = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", TRAPS)
+    result = run("import", str(source), "--dry-run", "--allow-shrink", env=environment(seeded_database))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == ""
+    assert "would publish release 2021-01 in " in result.stderr
+    assert f": {len(TRAPS)} localities in " in result.stderr
+    assert "compared with 2020-01: 0 added, 117 removed, 0 renamed, 0 relocated, 0 updated" in result.stderr
+    assert "0 rows rejected, 0 withdrawn localities left out" in result.stderr
+    listed = here("releases", url=seeded_database).stdout
+    assert "2020-01" in listed
+    assert "2021-01" not in listed
+
+
+def test_import_publishes_and_says_so(database: str, small_catalogue: Path) -> None:
+    result = here("import", str(small_catalogue), "--release", "2020-02", url=database)
+    assert result.returncode == 0, result.stderr
+    assert "published release 2020-02 in " in result.stderr
+    assert "2020-02" in here("releases", url=database).stdout
+
+
+def test_import_as_json_is_one_document(seeded_database: str, tmp_path: Path) -> None:
+    places = [*many(130), replace(TRAPS[1], cvegeo="010010999", ambito="X")]
+    source = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places)
+    expected = {
+        "release": "2021-01",
+        "published": False,
+        "totals": {
+            "estados": len({place.cvegeo[:2] for place in many(130)}),
+            "municipios": len({place.cvegeo[:5] for place in many(130)}),
+            "localidades": 130,
+        },
+        "compared_with": "2020-01",
+        "changes": {"added": 0, "removed": 2, "renamed": 0, "relocated": 0, "updated": 0},
+        "demo_retired": False,
+        "withdrawn": 0,
+        "rejected": [{"line": 132, "reason": "AMBITO is neither U nor R"}],
+    }
+    for options in (["--dry-run"], []):
+        result = run("import", str(source), "--json", *options, env=environment(seeded_database))
+        assert result.returncode == 0, result.stderr
+        report = json.loads(result.stdout)
+        assert report.pop("seconds") > 0
+        assert report == expected | {"published": not options}
+        assert "publish release" not in result.stderr
+
+
+def test_import_without_a_release_before_has_nothing_to_compare(database: str, small_catalogue: Path) -> None:
+    report = json.loads(here("import", str(small_catalogue), "--json", url=database).stdout)
+    assert (report["compared_with"], report["changes"]) == (None, None)
+
+
+def test_refused_import_as_json_has_no_document(seeded: str) -> None:
+    assert_sentence(here("import", "/nowhere.zip", "--json", url=seeded), "There is no file")
+
+
+def test_releases_as_json_are_those_of_the_service(live_server: str, seeded: str) -> None:
+    listed = json.loads(here("releases", "--json", url=seeded).stdout)
+    assert list(listed) == ["releases"]
+    assert listed["releases"] == json.loads(ask(live_server, "/api/census/releases/").body)["results"]
+
+
+@pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1"}, {"TTY_COMPATIBLE": "1", "TTY_INTERACTIVE": "1"}])
+def test_progress_in_a_pipe_is_lines(database: str, small_catalogue: Path, variables: dict[str, str]) -> None:
+    result = run("import", str(small_catalogue), "--dry-run", env=environment(database, **variables))
+    assert result.returncode == 0
+    assert re.fullmatch(r"[ -~\n]+", result.stderr)
+    first, second, third, *_ = result.stderr.splitlines()
+    assert (first, third) == ("reading rows", "copying rows")
+    assert re.fullmatch(r"  132 rows \([0-9,]+/s\)", second)
+
+
+def test_progress_on_a_terminal_moves_and_leaves_the_report(database: str, small_catalogue: Path) -> None:
+    shown = run_in_terminal("import", str(small_catalogue), env=environment(database))
+    assert shown.returncode == 0
+    assert any("publishing" in line and "━" in line for line in shown.lines)
+    assert "\x1b[2K" in shown.sent
+    assert any(line.startswith("published release 2020-01 in ") for line in shown.lines)
+
+
+def test_progress_on_a_dumb_terminal_is_lines(database: str, small_catalogue: Path) -> None:
+    shown = run_in_terminal("import", str(small_catalogue), env=environment(database), term="dumb")
+    assert shown.lines[0] == "reading rows"
+    assert "\x1b" not in shown.sent
+
+
+class Watching:
+    """An observer that keeps what was expected and what came, by step."""
+
+    def __init__(self) -> None:
+        self.expected: dict[Step, list[int]] = {}
+        self.amounts: dict[Step, int] = {}
+        self._step = Step.FETCH
+
+    def begin(self, step: Step) -> None:
+        """Keep the step."""
+        self._step = step
+
+    def expect(self, amount: int) -> None:
+        """Keep the amount."""
+        self.expected.setdefault(self._step, []).append(amount)
+
+    def advance(self, amount: int) -> None:
+        """Add the amount up."""
+        self.amounts[self._step] = self.amounts.get(self._step, 0) + amount
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_import_tells_how_much_there_will_be(database: str, tmp_path: Path, packed: bool) -> None:  # noqa: FBT001  # a case
+    source = write_catalogue(tmp_path / "x.csv", many(9_900))
+    if packed:
+        with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(source, "x.csv")
+        source = tmp_path / "x.zip"
+    watching, pool = Watching(), Database.for_writing(database)
+    try:
+        await import_catalogue(pool, str(source), watching, release="2020-01", dry_run=True)
+    finally:
+        await pool.dispose()
+    estimate, last = watching.expected[Step.READ]
+    assert abs(estimate - 9_900) < 600  # rows are not all of one length
+    assert last in {9_900, 10_000}
+    assert watching.expected[Step.COPY] == [9_900]
+    assert watching.amounts == {Step.READ: 9_900, Step.COPY: 9_900}
+
+
+# -- serve
+
+
+def test_serve_on_a_taken_port_says_so(seeded: str) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as holder:
+        port = str(holder.getsockname()[1])
+        assert_sentence(run("serve", "--port", port, env=environment(seeded)), port, "--port")
+
+
+def test_serve_on_an_address_that_is_not_ours_says_so(seeded: str) -> None:
+    assert_sentence(run("serve", "--host", "192.0.2.1", env=environment(seeded)), "192.0.2.1", "--host")
+
+
+def test_serve_prints_where_to_look_and_ends_at_sigterm(seeded_database: str) -> None:
+    with serving(seeded_database) as live:
+        printed = live.output.read_text()
+        for line in (
+            f"localidades-api {__version__}",
+            "release  2020-01",
+            f"list     {live.base}/api/census/localidades/",
+            f"browse   {live.base}/api/census/localidades/?format=api",
+            f"docs     {live.base}/docs",
+        ):
+            assert line in printed
+        for path in re.findall(rf"{live.base}(\S+)", printed):
+            assert ask(live.base, path).status == 200
+        live.process.send_signal(signal.SIGTERM)
+        assert live.process.wait(30) == 0
+        assert "Traceback" not in live.output.read_text()
+
+
+def test_serve_ends_at_ctrl_c(seeded_database: str) -> None:
+    with serving(seeded_database) as live:
+        live.process.send_signal(signal.SIGINT)
+        assert live.process.wait(30) in {0, 130}
+        assert "Traceback" not in live.output.read_text()
+
+
+def test_serve_without_a_database_in_reach_answers_503_and_stays() -> None:
+    assert_serves_503(NOWHERE)
+
+
+def test_serve_on_a_database_without_tables_answers_503_and_stays(empty_database: str) -> None:
+    assert_serves_503(empty_database)
+
+
+def assert_serves_503(url: str) -> None:
+    port = free_port()
+    process = subprocess.Popen(
+        [*COMMAND, "serve", "--port", str(port)],
+        env=environment(url),
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 30
+        status = None
+        while status is None and process.poll() is None and time.monotonic() < deadline:
+            with suppress(OSError, ValueError, IndexError):
+                status = ask(f"http://127.0.0.1:{port}", "/api/census/localidades/").status
+            time.sleep(0.05)
+        assert status == 503
+        process.terminate()
+        assert process.wait(30) == 0
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def free_port() -> int:
+    with closing(socket.create_server(("127.0.0.1", 0))) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def assert_free(port: int) -> None:
+    with closing(socket.create_server(("127.0.0.1", port))):
+        pass
+
+
+def test_serve_with_two_workers_answers_and_leaves_nothing_when_its_supervisor_is_killed(seeded_database: str) -> None:
+    with serving(seeded_database, "--workers", "2") as live:
+        started = len(re.findall(r"Started server process", live.output.read_text()))
+        answers = [ask(live.base, "/api/census/localidades/?page=2") for _ in range(20)]
+        assert {answer.status for answer in answers} == {200}
+        assert started >= 1
+        os.kill(live.process.pid, signal.SIGKILL)
+        assert live.process.wait(30) == -signal.SIGKILL
+        await_end_of_group(live.process.pid)
+        port = urlsplit(live.base).port
+        assert port is not None
+        assert_free(port)
+
+
+# -- DATABASE_URL
+
+
+@pytest.mark.parametrize(
+    ("url", "netloc", "options"),
+    [
+        ("postgres://u:p@h/d", "u:p@h", {}),
+        ("postgresql://u:p@h/d", "u:p@h", {}),
+        ("postgresql+asyncpg://u:p@h/d", "u:p@h", {}),
+        ("postgresql+psycopg2://u:p@h/d", "u:p@h", {}),
+        ("postgresql+psycopg://u:p@h:5433/d", "u:p@h:5433", {}),
+        ("postgres+asyncpg://u@h/d", "u@h", {}),
+        ("  postgresql://u:p@h/d\n", "u:p@h", {}),
+        ("postgresql://u:p%40ss%2Fw%3A@h/d", "u:p%40ss%2Fw%3A@h", {}),
+        ("postgresql://u@[::1]:5432/d", "u@[::1]:5432", {}),
+        ("postgresql://u@h/d?sslmode=require", "u@h", {"sslmode": "require"}),
+        ("postgresql://u@h/d?ssl=require", "u@h", {"sslmode": "require"}),
+        ("postgresql://u@h/d?application_name=mine", "u@h", {"application_name": "mine"}),
+        ("postgresql://u@h/d?options=-c%20search_path%3Dx", "u@h", {"options": "-c search_path=x"}),
+        ("postgresql://u@h/d?channel_binding=require&sslmode=require", "u@h", {"sslmode": "require"}),
+        ("postgresql://u@h/d?pgbouncer=true&connection_limit=1&schema=public", "u@h", {}),
+        ("postgresql://u@a:1,b:2/d", "u@a:1,b:2", {}),
+        ("postgresql://u@/d?host=a:1&host=b:2", "u@", {"host": "a:1,b:2"}),
+        (
+            "postgresql://u@/d?host=a:1&host=b:2&target_session_attrs=prefer-standby",
+            "u@",
+            {"host": "a:1,b:2", "target_session_attrs": "prefer-standby"},
+        ),
+        ("postgresql://u@/d?host=/run/postgresql&port=5432", "u@", {"host": "/run/postgresql", "port": "5432"}),
+    ],
+)
+def test_address_in_any_spelling_is_read(url: str, netloc: str, options: dict[str, str]) -> None:
+    parts = urlsplit(Dsn.parse(url).address)
+    assert (parts.scheme, parts.netloc, parts.path) == ("postgresql", netloc, "/d")
+    expected = {"application_name": "localidades-api"} | options
+    assert parse_qs(parts.query, strict_parsing=True) == {name: [value] for name, value in expected.items()}
+
+
+@pytest.mark.parametrize(
+    ("query", "seconds"),
+    [("", None), ("?connect_timeout=3", 3.0), ("?timeout=2.5", 2.5), ("?connect_timeout=0", None)],
+)
+def test_address_with_a_timeout_is_read(query: str, seconds: float | None) -> None:
+    dsn = Dsn.parse(f"postgresql://u@h/d{query}")
+    assert dsn.connect_timeout == seconds
+    assert "timeout" not in dsn.address
+
+
+@pytest.mark.parametrize("url", ["", "x", "mysql://u:s3cr3t@h/d", "://s3cr3t", "postgresql://h/d?timeout=s3cr3t"])
+def test_address_that_cannot_be_read_is_refused_without_its_content(url: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Dsn.parse(url)
+    assert "DATABASE_URL" in str(caught.value)
+    assert "s3cr3t" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def socket_folder(url: str) -> str:
+    return unquote(parse_qs(urlsplit(url).query)["host"][0])
+
+
+@pytest.fixture
+def spelled(seeded: str) -> dict[str, str]:
+    """Lend the parts of the address of the tests' server."""
+    parts = urlsplit(seeded)
+    return {
+        "user": parts.username or "",
+        "name": parts.path.lstrip("/"),
+        "folder": quote(socket_folder(seeded), safe=""),
+        "port": parse_qs(parts.query).get("port", ["5432"])[0],
+    }
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "postgresql://{user}@/{name}?host={folder}&port={port}",
+        "postgres://{user}@/{name}?host={folder}&port={port}",
+        "postgresql+asyncpg://{user}@/{name}?host={folder}&port={port}",
+        "postgresql+psycopg2://{user}@/{name}?host={folder}&port={port}",
+        "postgresql://{user}:p%40ss@/{name}?host={folder}&port={port}",
+        "postgresql://{user}@{folder}:{port}/{name}",
+        "postgresql:///{name}?user={user}&host={folder}&port={port}",
+        "postgresql://{user}@/{name}?host={folder}&port={port}&sslmode=prefer",
+        "postgresql://{user}@/{name}?host={folder}&port={port}&ssl=disable",
+        "postgresql://{user}@/{name}?host={folder}&port={port}&channel_binding=prefer&gssencmode=disable",
+        "postgresql://{user}@/{name}?host={folder}&port={port}&connect_timeout=5",
+        "postgresql://{user}@/{name}?host={folder}&port={port}&application_name=mine",
+        "postgresql://{user}@/{name}?host={folder}&port={port}&options=-c%20search_path%3Dpublic",
+        "postgresql://{user}@/{name}?host=/nowhere&host={folder}&port={port}",
+        "postgresql://{user}@/{name}?host=/nowhere,{folder}&port={port},{port}",
+        "postgresql://{user}@%2Fnowhere:5432,{folder}:{port}/{name}",
+        "postgresql://{user}@127.0.0.1:1,{folder}:{port}/{name}?target_session_attrs=any",
+    ],
+)
+async def test_address_in_any_spelling_connects(spelled: dict[str, str], spelling: str) -> None:
+    url = spelling.format_map(spelled)
+    connection = await asyncpg.connect(Dsn.parse(url).address, timeout=10)
+    try:
+        assert await connection.fetchval("SELECT current_database()") == spelled["name"]
+        expected = "mine" if "application_name" in url else "localidades-api"
+        assert await connection.fetchval("SHOW application_name") == expected
+        if "options" in url:
+            assert await connection.fetchval("SHOW search_path") == "public"
+    finally:
+        await connection.close()
+
+
+async def test_pool_for_reading_cannot_write(seeded: str) -> None:
+    database = Database.for_reading(seeded, pool_size=1, timeout=5)
+    try:
+        async with database.engine.connect() as connection:
+            for setting, value in (("default_transaction_read_only", "on"), ("statement_timeout", "4500ms")):
+                assert (await connection.exec_driver_sql(f"SHOW {setting}")).scalar_one() == value
+    finally:
+        await database.dispose()
+
+
+def test_command_takes_sqlalchemys_spelling(seeded: str) -> None:
+    url = seeded.replace("postgresql://", "postgresql+asyncpg://")
+    assert "2020-01" in here("releases", url=url).stdout

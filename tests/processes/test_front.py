@@ -1,0 +1,219 @@
+"""Who may ask: rate limits, trusted hosts, and proxies that are believed."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from localidades_api.errors import ConfigurationError
+from localidades_api.middleware.interface import Middleware
+from localidades_api.middleware.rate_limit import RateLimit
+from localidades_api.settings import read_settings
+from tests.conftest import LOCALIDADES, new_database
+from tests.support.wire import Live, ask, parse, send, serving
+
+HELD = f"{LOCALIDADES}?page=2"
+ROUTED = f"{LOCALIDADES}?page_size=7"
+TARGETS = [HELD, ROUTED, "/problems", "/nothing"]
+
+
+def served(server: str, seeded: str, **settings: str) -> Iterator[Live]:
+    with new_database(server, seeded) as url, serving(url, **settings) as live:
+        yield live
+
+
+# -- Rate limits
+
+
+@pytest.fixture
+def limited(server: str, seeded: str) -> Iterator[Live]:
+    """Lend a server that answers an address four times an hour, and believes this machine as a proxy."""
+    yield from served(server, seeded, LOCALIDADES_RATE_LIMIT="4/hour", LOCALIDADES_TRUSTED_PROXIES="127.0.0.0/8")
+
+
+def left(live: Live, address: str, target: str = HELD) -> int | None:
+    """Return how many requests a client has left after one, None where it has had too many."""
+    answer = ask(live.base, target, ("X-Forwarded-For", address))
+    assert answer.one("ratelimit-policy") == '"default";q=4;w=3600'
+    matched = re.fullmatch(r'"default";r=([0-9]+);t=([0-9]+)', answer.one("ratelimit"))
+    assert matched
+    assert 3500 < int(matched[2]) <= 3600
+    assert "RateLimit, RateLimit-Policy" in answer.all("access-control-expose-headers")
+    if answer.status != 429:
+        return int(matched[1])
+    assert matched[1] == "0"
+    assert answer.one("retry-after") == matched[2]
+    return None
+
+
+def test_client_is_told_what_is_left_and_then_refused_while_others_are_not(limited: Live) -> None:
+    assert [left(limited, "192.0.2.1", target) for target in TARGETS] == [3, 2, 1, 0]
+    assert [left(limited, "192.0.2.1", target) for target in TARGETS] == [None] * 4
+    assert left(limited, "192.0.2.2") == 3
+
+
+def test_client_that_has_asked_too_often_gets_a_problem(limited: Live) -> None:
+    for _ in range(4):
+        left(limited, "192.0.2.1")
+    refused = ask(limited.base, HELD, ("X-Forwarded-For", "192.0.2.1"))
+    assert refused.status == 429
+    assert refused.one("content-type") == "application/problem+json"
+    assert refused.one("allow") == "GET"
+    assert refused.one("vary") == "Accept"
+    assert json.loads(refused.body)["type"] == "/problems#too-many-requests"
+    page = ask(limited.base, HELD, ("X-Forwarded-For", "192.0.2.1"), ("Accept", "text/html"), ("Accept-Language", "es"))
+    assert page.status == 429
+    assert "Demasiadas solicitudes" in page.text
+
+
+def test_address_of_ipv6_is_counted_by_its_network_of_64_bits(limited: Live) -> None:
+    assert [left(limited, f"2001:db8:1:2::{number:x}") for number in range(3)] == [3, 2, 1]
+    assert left(limited, "2001:db8:1:3::1") == 3
+    assert left(limited, "::ffff:192.0.2.7") == 3
+    assert left(limited, "::ffff:192.0.2.8") == 3
+    assert left(limited, "192.0.2.8") == 2
+
+
+def test_what_is_pipelined_is_counted_once(limited: Live) -> None:
+    head = "Host: test\r\nX-Forwarded-For: 192.0.2.1\r\n"
+    one = "".join(f"GET {target} HTTP/1.1\r\n{head}\r\n" for target in (HELD, ROUTED, HELD, HELD))
+    received = send(limited.base, f"{one}GET {HELD} HTTP/1.1\r\n{head}Connection: close\r\n\r\n".encode())
+    assert re.findall(rb"HTTP/1\.1 (\d+) ", received) == [b"200"] * 4 + [b"429"]
+    assert re.findall(rb"r=(\d+);", received) == [b"3", b"2", b"1", b"0", b"0"]
+
+
+def test_probe_is_not_counted(limited: Live) -> None:
+    for _ in range(6):
+        answer = ask(limited.base, "/readyz", ("X-Forwarded-For", "192.0.2.1"))
+        assert answer.status == 200
+        assert not answer.all("ratelimit")
+    assert left(limited, "192.0.2.1") == 3
+
+
+def test_window_that_has_ended_begins_anew(server: str, seeded: str) -> None:
+    for live in served(server, seeded, LOCALIDADES_RATE_LIMIT="1/second"):
+        seen = [200]
+        deadline = time.monotonic() + 20
+        while seen != [200, 429, 200] and time.monotonic() < deadline:
+            if (status := ask(live.base, HELD).status) != seen[-1]:
+                seen.append(status)
+        assert seen == [200, 429, 200]
+
+
+def test_no_header_tells_of_a_limit_that_there_is_not(live_server: str) -> None:
+    assert "ratelimit" not in ask(live_server, HELD).text.lower()
+
+
+def test_memory_for_clients_is_bounded(app: Middleware) -> None:
+    layer = RateLimit(app, "10/hour")
+    for number in range(70_000):
+        layer._take({"client": (f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", 1)})
+    assert len(layer._windows) == 65_536
+    assert layer._take({"client": ("10.1.17.111", 1)})[0] == 8
+
+
+# -- Hosts
+
+
+@pytest.fixture(scope="module")
+def hosted(server: str, seeded: str) -> Iterator[Live]:
+    """Lend a server that answers for some names only."""
+    yield from served(server, seeded, LOCALIDADES_TRUSTED_HOSTS="API.example.org, *.example.net, [::1]")
+
+
+def status_for(live: Live, *hosts: str, target: str = HELD, version: str = "1.1") -> int:
+    lines = [f"GET {target} HTTP/{version}", *[f"Host: {host}" for host in hosts], "Connection: close", "", ""]
+    return parse(send(live.base, "\r\n".join(lines).encode())).status
+
+
+@pytest.mark.parametrize("target", TARGETS[:3])
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("api.example.org", 200), ("Api.Example.Org:8443", 200), ("a.b.example.net", 200), ("[::1]", 200),
+        ("[::1]:80", 200), ("example.org", 400), ("example.net", 400), ("xexample.net", 400), ("[::2]", 400),
+        ("api.example.org.evil.test", 400), ("evil.test:443", 400), ("api.example.org:x", 400), ("", 400),
+        ("api.example.org@evil.test", 400), ("*.example.net.", 400), ("é.test", 400),
+    ],
+)  # fmt: skip
+def test_host_that_is_not_the_services_own_is_400(hosted: Live, host: str, status: int, target: str) -> None:
+    assert status_for(hosted, host, target=target) == status
+
+
+def test_host_that_is_missing_or_named_twice_is_400(hosted: Live) -> None:
+    assert status_for(hosted, version="1.0") == 400
+    assert status_for(hosted) == 400
+    assert status_for(hosted, "api.example.org", "api.example.org") == 400
+
+
+def test_refusal_of_a_host_is_a_problem_that_does_not_repeat_it(hosted: Live) -> None:
+    refused = ask(hosted.base, HELD, ("X-Forwarded-Host", "api.example.org"))
+    assert refused.status == 400
+    assert json.loads(refused.body)["type"] == "/problems#untrusted-host"
+    assert refused.one("allow") == "GET"
+    assert "evil" not in ask(hosted.base, "/problems", ("Host", "evil.test")).text
+
+
+def test_probe_may_call_the_service_by_its_address(hosted: Live) -> None:
+    assert status_for(hosted, "10.1.2.3:8000", target="/readyz") == 200
+    assert status_for(hosted, target="/livez", version="1.0") == 204
+
+
+# -- Proxies
+
+
+FORGED = [("X-Forwarded-For", "192.0.2.{}"), ("X-Real-IP", "192.0.2.{}"), ("Forwarded", "for=192.0.2.{}")]
+
+
+@pytest.mark.parametrize("header", FORGED)
+@pytest.mark.parametrize("trusted", ["", "192.0.2.0/24,::1"])
+def test_client_that_is_no_trusted_proxy_is_itself_whatever_it_tells(
+    server: str, seeded: str, header: tuple[str, str], trusted: str
+) -> None:
+    settings = {"LOCALIDADES_RATE_LIMIT": "2/hour", "LOCALIDADES_TRUSTED_PROXIES": trusted}
+    for live in served(server, seeded, **settings):
+        for target in (HELD, ROUTED):
+            ask(live.base, target, (header[0], header[1].format(len(target))))
+        for target in (HELD, ROUTED):
+            assert ask(live.base, target, (header[0], header[1].format(9))).status == 429
+
+
+def test_client_of_a_trusted_proxy_is_the_last_that_no_trusted_proxy_stands_for(limited: Live) -> None:
+    """What a client writes itself stands further left, and counts for nothing."""
+    assert [left(limited, f"192.0.2.{number}, 198.51.100.7, 127.0.0.9") for number in range(3)] == [3, 2, 1]
+    assert left(limited, "198.51.100.7", ROUTED) == 0
+    assert left(limited, "198.51.100.7") is None
+
+
+def test_word_in_place_of_an_address_is_one_client(limited: Live) -> None:
+    assert [left(limited, word) for word in ("unknown", "_hidden", "x" * 500, "1.2.3", "999.1.1.1")] == [
+        3, 2, 1, 0, None,
+    ]  # fmt: skip
+
+
+# -- Settings
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("RATE_LIMIT", "0/minute"), ("RATE_LIMIT", "10"), ("RATE_LIMIT", "10/fortnight"), ("RATE_LIMIT", "-1/day"),
+        ("TRUSTED_HOSTS", "https://example.org"), ("TRUSTED_HOSTS", "example.org:80"), ("TRUSTED_HOSTS", "*"),
+        ("TRUSTED_HOSTS", "a.*.org"), ("TRUSTED_HOSTS", "a,,b"), ("TRUSTED_PROXIES", "*"),
+        ("TRUSTED_PROXIES", "proxy.example.org"), ("TRUSTED_PROXIES", "10.0.0.1/8"), ("MAX_IN_FLIGHT", "0"),
+    ],
+)  # fmt: skip
+def test_setting_that_cannot_be_meant_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"LOCALIDADES_{name}", value)
+    with pytest.raises(ConfigurationError, match=f"LOCALIDADES_{name}"):
+        read_settings()
+
+
+def test_lists_are_read_with_or_without_spaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCALIDADES_TRUSTED_HOSTS", "api.example.org, *.example.net,10.0.0.1,[::1]")
+    monkeypatch.setenv("LOCALIDADES_TRUSTED_PROXIES", "10.0.0.7,10.1.0.0/16 , fd00::/8")
+    settings = read_settings()
+    assert settings.trusted_hosts == ("api.example.org", "*.example.net", "10.0.0.1", "[::1]")
+    assert settings.trusted_proxies == ("10.0.0.7", "10.1.0.0/16", "fd00::/8")

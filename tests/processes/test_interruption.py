@@ -1,0 +1,279 @@
+"""Commands that are interrupted, ended, killed or short of memory, each at a moment that matters."""
+
+import asyncio
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import asyncpg
+import pytest
+import typer
+
+from localidades_api.cli.errors import errors_as_sentences
+from localidades_api.errors import DatabaseUnavailableError
+from tests.conftest import execute
+from tests.support.catalogue import many, write_catalogue
+from tests.support.database import assert_nothing_left, connected, photograph
+from tests.support.wire import COMMAND, ROOT, environment, run
+
+ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+
+
+@contextmanager
+def started(*arguments: str, env: dict[str, str]) -> Iterator["subprocess.Popen[str]"]:
+    """Start a command, and leave no process of it."""
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], env=env, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+    """Wait for the end of a command; return its exit code and what it has written."""
+    out, err = await asyncio.to_thread(process.communicate, timeout=60)
+    assert "Traceback" not in out + err
+    return process.returncode, out, err
+
+
+async def await_statement(observer: asyncpg.Connection, condition: str) -> int:
+    """Wait until a statement of a command is as the condition says, and return the process that runs it."""
+    async with asyncio.timeout(60):
+        while not (  # noqa: ASYNC110  # it is polled
+            process := await observer.fetchval(
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"  # noqa: S608  # ours
+                f" AND application_name = 'localidades-api' AND state = 'active' AND {condition}"
+            )
+        ):
+            await asyncio.sleep(0.02)
+    return int(process)
+
+
+async def current_release(observer: asyncpg.Connection) -> str:
+    return str(await observer.fetchval("SELECT name FROM releases JOIN current_release ON release_id = id"))
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Path:
+    """Lend a file that follows the seeded catalogue."""
+    return write_catalogue(tmp_path / "catun_localidad_2020-02.csv", many(133))
+
+
+# Before the publication
+
+
+@pytest.mark.parametrize(("number", "code"), ENDS)
+async def test_import_interrupted_before_it_publishes_changes_nothing(
+    seeded_database: str, catalogue: Path, number: signal.Signals, code: int
+) -> None:
+    before = await photograph(seeded_database)
+    async with connected(seeded_database) as observer, connected(seeded_database) as holder:
+        with started("import", str(catalogue), env=environment(seeded_database)) as process:
+            async with holder.transaction():
+                await holder.execute("LOCK TABLE words IN ACCESS EXCLUSIVE MODE")
+                await await_statement(observer, "wait_event_type = 'Lock' AND query LIKE 'INSERT INTO words%'")
+                process.send_signal(number)
+                returncode, _, err = await ended(process)
+    assert returncode == code
+    assert "published" not in err
+    await assert_nothing_left(seeded_database, before)
+
+
+# While it commits
+
+
+@asynccontextmanager
+async def held_at_commit(url: str) -> AsyncIterator[asyncpg.Connection]:
+    """Have publications wait in their COMMIT for as long as this goes on."""
+    execute(
+        url,
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$",
+        "CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON releases DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION wait()",
+    )
+    async with connected(url) as holder:
+        await holder.execute("SELECT pg_advisory_lock(1)")
+        yield holder
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_import_interrupted_while_it_commits_has_published(
+    seeded_database: str, catalogue: Path, number: signal.Signals
+) -> None:
+    async with connected(seeded_database) as observer:
+        with started("import", str(catalogue), env=environment(seeded_database)) as process:
+            async with held_at_commit(seeded_database):
+                await await_statement(observer, "wait_event = 'advisory' AND query LIKE 'COMMIT%'")
+                process.send_signal(number)
+            returncode, _, err = await ended(process)
+        assert returncode == 0, err
+        assert "published release 2020-02 in " in err
+        assert await current_release(observer) == "2020-02"
+
+
+async def test_import_whose_connection_is_lost_while_it_commits_says_how_to_see_what_became_of_it(
+    seeded_database: str, catalogue: Path
+) -> None:
+    async with connected(seeded_database) as observer:
+        with started("import", str(catalogue), env=environment(seeded_database)) as process:
+            async with held_at_commit(seeded_database):
+                backend = await await_statement(observer, "wait_event = 'advisory' AND query LIKE 'COMMIT%'")
+                await observer.execute("SELECT pg_terminate_backend($1)", backend)
+                returncode, _, err = await ended(process)
+    assert returncode == 1
+    assert "lost while release 2020-02 was being published: see with `localidades-api releases`" in err
+
+
+# After the publication
+
+
+@pytest.fixture
+def slow_to_settle(database: str, tmp_path: Path) -> tuple[str, Path]:
+    """Lend a database whose VACUUM takes a tenth of a second and more for each page, and a file of many pages."""
+    name = database.partition("@/")[2].partition("?")[0]
+    execute(database, *(f"ALTER DATABASE {name} SET vacuum_cost_{what}" for what in ("delay = 100", "limit = 1")))
+    return database, write_catalogue(tmp_path / "catun_localidad_2020-03.csv", many(6_000))
+
+
+@pytest.mark.parametrize(
+    ("command", "end"),
+    [("import", signal.SIGINT), ("import", None), ("migrate", signal.SIGTERM)],
+    ids=["Ctrl-C", "lost connection", "SIGTERM of a seed"],
+)
+async def test_import_that_ends_after_it_has_published_says_so_and_ends_with_0(
+    slow_to_settle: tuple[str, Path], command: str, end: signal.Signals | None
+) -> None:
+    url, path = slow_to_settle
+    arguments = ("import", str(path)) if command == "import" else ("migrate",)
+    async with connected(url) as observer:
+        with started(*arguments, env=environment(url, LOCALIDADES_SEED=str(path))) as process:
+            backend = await await_statement(observer, "query LIKE 'VACUUM localities_r%'")
+            if end is None:
+                await observer.execute("SELECT pg_terminate_backend($1)", backend)
+            else:
+                process.send_signal(end)
+            returncode, _, err = await ended(process)
+        assert returncode == 0, err
+        assert "Release 2020-03 is published; its VACUUM was left undone (" in err
+        assert "published release 2020-03 in " in err
+        assert "error" not in err
+        assert await current_release(observer) == "2020-03"
+        assert not await observer.fetchval("SELECT EXISTS (SELECT FROM pending_seed)") or command == "import"
+
+
+# While it fetches
+
+
+@contextmanager
+def stalling() -> Iterator[tuple[str, Event]]:
+    """Serve the beginning of an answer and no more; lend the address and what tells that somebody waits for it."""
+    asked, over = Event(), Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n" + bytes(300_000))
+                asked.set()
+                over.wait(60)
+
+        thread = Thread(target=answer, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}", asked
+        finally:
+            over.set()
+            thread.join()
+
+
+def await_file(folder: Path, process: "subprocess.Popen[str]") -> None:
+    """Wait until a process has a file open in a folder, with a name or without."""
+    deadline = time.monotonic() + 60
+    while not any(folder in link.readlink().parents for link in Path(f"/proc/{process.pid}/fd").iterdir()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="/proc says which files are open")
+@pytest.mark.parametrize(
+    ("command", "number", "code"),
+    [*(("import", *end) for end in ENDS), ("import", signal.SIGKILL, -signal.SIGKILL), ("verify", *ENDS[1])],
+)
+async def test_command_that_ends_while_it_fetches_leaves_no_file(
+    seeded: str, tmp_path: Path, command: str, number: signal.Signals, code: int
+) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    with stalling() as (address, asked):
+        env = environment(seeded, TMPDIR=str(folder))
+        with started(command, f"{address}/catun_localidad_2020-02.zip", env=env) as process:
+            assert await asyncio.to_thread(asked.wait, 60)
+            await_file(folder, process)
+            process.send_signal(number)
+            returncode, out, err = await ended(process)
+    assert (returncode, out) == (code, "")
+    assert "error" not in err
+    assert list(folder.iterdir()) == []
+
+
+async def test_verify_that_is_told_to_end_while_it_waits_for_the_service_ends(small_catalogue: Path) -> None:
+    with (
+        stalling() as (address, asked),
+        started("verify", str(small_catalogue), "--url", address, env=environment()) as (process),
+    ):
+        assert await asyncio.to_thread(asked.wait, 60)
+        process.terminate()
+        assert (await ended(process))[0] == 143
+
+
+# Memory
+
+# An import with as much memory as is given to it besides what it takes to load.
+SHORT_OF_MEMORY = """
+import resource, sys
+from localidades_api.cli import app, tasks
+from localidades_api.importer import import_catalogue
+
+limit = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + int(sys.argv.pop(1))
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+app()
+"""
+
+
+def test_import_without_enough_memory_says_so(database: str) -> None:
+    arguments = [sys.executable, "-c", SHORT_OF_MEMORY, str(30 * 1024**2), "import", "demo"]
+    ended = subprocess.run(
+        arguments, env=environment(database), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    said = r"error: There is not enough memory: .+ takes some [0-9]+ MB; raise the limit, .+\."
+    # Without memory, Python itself may report an object that it could not finish.
+    assert re.search(rf"^{said}\n\Z", ended.stderr, re.MULTILINE)
+    assert "demo" not in run("releases", env=environment(database)).stdout
+
+
+def run_out_of_memory() -> None:
+    """Fail as what closes a connection without memory does: the cause is behind what it led to."""
+    try:
+        bytes(sys.maxsize // 2)
+    except MemoryError as error:
+        raise DatabaseUnavailableError from error
+
+
+def test_want_of_memory_is_named_whatever_it_was_turned_into(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as caught, errors_as_sentences():
+        run_out_of_memory()
+    assert caught.value.exit_code == 1
+    assert capsys.readouterr().err.startswith("error: There is not enough memory: ")

@@ -1,0 +1,202 @@
+"""The log of a real server: one format, a line a request, causes of errors, and nothing of what clients send."""
+
+import json
+import logging
+import re
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from localidades_api.observability.faults import Faults
+from localidades_api.observability.logging import ConsoleFormatter, JsonFormatter
+from tests.conftest import LOCALIDADES, execute, out_of_reach
+from tests.support.database import BREAK_LOCALITIES
+from tests.support.wire import Answer, Live, ask, send, serving
+
+SECRET = "s3cret"  # noqa: S105  # what must not be found
+OF_A_REQUEST = {"time", "level", "id", "method", "operation", "status", "milliseconds", "release", "bytes"}
+
+
+def records(live: Live) -> list[dict[str, Any]]:
+    """Return every line of the log, each an object, after what the command prints first."""
+    time.sleep(0.6)
+    lines = live.output.read_text().splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("{"))
+    return [json.loads(line) for line in lines[start:]]
+
+
+def requests(live: Live) -> list[dict[str, Any]]:
+    return [record for record in records(live) if "operation" in record and record["operation"] != "get_readiness"]
+
+
+def end(live: Live) -> str:
+    live.process.terminate()
+    assert live.process.wait(30) == 0
+    return live.output.read_text()
+
+
+def test_request_is_one_line_when_asked_for(seeded_database: str) -> None:
+    with serving(seeded_database, LOCALIDADES_ACCESS_LOG="true", LOCALIDADES_LOG_FORMAT="json") as live:
+        page = ask(live.base, LOCALIDADES)
+        for _ in range(300):
+            ask(live.base, f"{LOCALIDADES}?page=2")
+        ask(live.base, f"{LOCALIDADES}10010001/")
+        ask(live.base, "/nothing")
+        ask(live.base, LOCALIDADES, method="DELETE")
+        lines = requests(live)
+        assert [line["operation"] for line in lines] == ["list_localities"] * 301 + ["get_locality", "none", "none"]
+        assert [line["status"] for line in lines][300:] == [200, 200, 404, 405]
+        assert [line["method"] for line in lines][300:] == ["GET", "GET", "GET", "DELETE"]
+        assert [line["release"] for line in lines][300:] == ["2020-01", "2020-01", None, None]
+        assert lines[0]["bytes"] == len(page.body)
+        assert len({line["id"] for line in lines}) == 304
+        for line in lines:
+            assert set(line) == OF_A_REQUEST
+            assert datetime.fromisoformat(line["time"]).tzinfo is not None
+            assert 0 < line["milliseconds"] < 30_000
+        assert {record["level"] for record in records(live)} == {"info"}
+        assert {record["logger"] for record in records(live) if "logger" in record} >= {"uvicorn.error"}
+        assert page.all("x-request-id") == []
+
+
+def test_lines_that_wait_are_written_at_the_end(seeded_database: str) -> None:
+    with serving(seeded_database, LOCALIDADES_ACCESS_LOG="true") as live:
+        for _ in range(50):
+            ask(live.base, LOCALIDADES)
+        text = end(live)
+    line = r"^\S+Z info    GET list_localities 200 [0-9.]+ ms \d+ B 2020-01 \[[0-9a-f-]+\]$"
+    assert len(re.findall(line, text, re.MULTILINE)) == 50
+
+
+def test_request_is_no_line_unless_asked_for(seeded_database: str) -> None:
+    with serving(seeded_database) as live:
+        ask(live.base, LOCALIDADES)
+        ask(live.base, "/nothing")
+        text = end(live)
+    assert "list_localities" not in text
+    assert not re.search(r"\b404\b", text)
+    assert re.search(r"^\S+Z info    Serving release 2020-01\.", text, re.MULTILINE), "of the service there are"
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_log_has_nothing_of_what_a_client_sends(seeded_database: str, form: str) -> None:
+    with serving(
+        seeded_database, LOCALIDADES_ACCESS_LOG="1", LOCALIDADES_LOG_FORMAT=form, LOCALIDADES_LOG_LEVEL="debug"
+    ) as live:
+        headers = [(name, SECRET) for name in ("User-Agent", "Accept-Language", "Cookie", "X-Request-Id", SECRET)]
+        headers.append(("traceparent", f"00-{SECRET}"))
+        for target in (
+            f"{LOCALIDADES}?search={SECRET}",
+            f"{LOCALIDADES}?page=1&x={SECRET}",
+            f"{LOCALIDADES}?{SECRET}=1",
+            f"{LOCALIDADES}?page={SECRET}",
+            f"/{SECRET}/",
+            f"{LOCALIDADES}{SECRET}/",
+            f"{LOCALIDADES}?release={SECRET}",
+            f"/readyz?{SECRET}",
+        ):
+            ask(live.base, target, *headers)
+            ask(live.base, target, ("Accept", f"text/{SECRET}"), ("Host", SECRET))
+        send(live.base, f"{SECRET} /{SECRET} HTTP/1.1\r\n\r\n".encode())
+        send(live.base, f"GET /{SECRET} HTTP/{SECRET}\r\n\r\n".encode())
+        text = end(live)
+    assert len(re.findall("list_localities", text)) >= 5
+    assert SECRET not in text
+
+
+def explained(live: Live, answer: Answer) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the line of a request that failed, by the id that its user has, and the first that tells the cause."""
+    (line,) = [record for record in requests(live) if record["id"] == answer.one("x-request-id")]
+    told = [record for record in records(live) if record.get("cause") == line["cause"] and "message" in record]
+    return line, told[0]
+
+
+def test_fault_of_the_database_is_a_line_with_its_cause_and_the_id_that_the_user_has(
+    server: str, seeded_database: str
+) -> None:
+    with serving(seeded_database, LOCALIDADES_LOG_FORMAT="json") as live, out_of_reach(server, seeded_database):
+        answer = ask(live.base, f"{LOCALIDADES}?search={SECRET}")
+        assert answer.status == 503
+        line, fault = explained(live, answer)
+        assert "does not take connections (55000)" in fault["message"]
+        assert "traceback" not in fault, "of what was foreseen, it would be most of the work while the fault lasts"
+        assert (line["level"], line["operation"], line["status"]) == ("error", "list_localities", 503)
+        assert set(line) == OF_A_REQUEST | {"cause"}
+        assert any(record.get("message", "").startswith("The database is away") for record in records(live))
+        assert SECRET not in end(live)
+
+
+def test_fault_that_nobody_foresaw_is_in_the_log_with_its_traceback_and_only_there(seeded_database: str) -> None:
+    settings = {"LOCALIDADES_PAGE_CACHE_BYTES": "0", "LOCALIDADES_LOG_FORMAT": "json"}
+    with serving(seeded_database, **settings) as live:
+        execute(seeded_database, *BREAK_LOCALITIES)
+        for target in (LOCALIDADES, f"{LOCALIDADES}?municipio_id=1001"):
+            answer = ask(live.base, target, ("User-Agent", SECRET))
+            assert answer.status == 500
+            assert "division" not in answer.text
+            line, fault = explained(live, answer)
+            assert "DivisionByZeroError" in fault["traceback"]
+            assert fault["level"] == line["level"] == "error"
+            assert (line["operation"], line["status"]) == ("list_localities", 500)
+        assert SECRET not in end(live)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "status", "sentence"),
+    [
+        (["REVOKE SELECT ON localities FROM reader"], 503, "run `localidades-api roles`"),
+        (["ALTER TABLE localities RENAME COLUMN nombre TO apellido"], 503, "run `localidades-api migrate`"),
+        (BREAK_LOCALITIES, 500, "Something went wrong here"),
+    ],
+)
+def test_cause_that_many_requests_meet_is_written_down_once_and_counted(
+    reader: str, seeded_database: str, break_it: Sequence[str], status: int, sentence: str
+) -> None:
+    asked = 60
+    url = seeded_database.replace("postgres@", f"{reader}@")
+    execute(seeded_database, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {reader}")
+    with serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", LOCALIDADES_LOG_FORMAT="json") as live:
+        execute(seeded_database, *(statement.replace("reader", reader) for statement in break_it))
+        if status == 500:
+            execute(seeded_database, f"GRANT SELECT ON localities TO {reader}")
+        answers = [ask(live.base, f"{LOCALIDADES}?page=2") for _ in range(asked)]
+        assert {answer.status for answer in answers} == {status}
+        line, fault = explained(live, answers[-1])
+        assert sentence in fault["message"]
+        text = end(live)
+    assert text.count('"traceback":') == (status == 500)
+    told = [json.loads(one) for one in text.splitlines() if '"message"' in one and line["cause"] in one]
+    assert [("times more in" in record["message"]) for record in told] == [False, True]
+    assert int(told[1]["message"].split()[0]) >= asked - 1
+    assert len(text) < 12_000 + 400 * asked
+
+
+def test_cause_that_stays_is_counted_each_interval_and_one_that_went_is_told_anew(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    faults = Faults(interval=0.05)
+
+    def fail(times: int) -> list[str]:
+        caplog.clear()
+        for _ in range(times):
+            faults.report(ValueError("because"), "It %s", "failed", traceback=True)
+        time.sleep(0.06)
+        faults.sweep()
+        return [re.sub(r"[0-9.]+ s:", "… s:", record.getMessage()) for record in caplog.records]
+
+    assert fail(3) == ["It failed", "2 times more in … s: It failed"]
+    assert fail(2) == ["2 times more in … s: It failed"]
+    assert fail(0) == []
+    assert fail(1) == ["It failed"]
+
+
+def test_error_is_one_json_line_whatever_is_in_it() -> None:
+    error = ValueError('of two\nlines, "quoted", and \N{LINE SEPARATOR} others')
+    record = logging.LogRecord("x", logging.ERROR, "", 0, "it %s", ("failed",), (ValueError, error, None))
+    (line,) = JsonFormatter().format(record).split("\n")
+    assert json.loads(line)["message"] == "it failed"
+    assert "of two\nlines" in json.loads(line)["traceback"]
+    assert "it failed\nValueError: of two\nlines" in ConsoleFormatter().format(record)

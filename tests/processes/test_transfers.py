@@ -1,0 +1,278 @@
+"""Downloads that are cut off, left or read slowly: what they leave in memory, and who has to give way to whom."""
+
+import asyncio
+import gc
+import json
+import os
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import AsyncGeneratorType, FrameType
+from urllib.parse import urlsplit
+
+import pytest
+from fastapi import FastAPI
+from starlette.types import Message, Scope
+
+from localidades_api.downloads.transfer import Download
+from tests.conftest import new_database, running_app
+from tests.http.test_downloads import (  # noqa: F401  # fixtures
+    DOWNLOAD,
+    execute,
+    large,
+    large_rows,
+    memory_of,
+    open_files,
+)
+from tests.support.wire import ROOT, Answer, Live, ask, parse, serving
+
+TEXTS = ["csv", "excel", "ndjson", "geojson"]
+CODINGS = ["identity", "gzip", "br", "zstd"]
+KINDS = [*product(TEXTS, CODINGS), ("parquet", "identity")]
+HOLDING = (Download, AsyncGeneratorType, FrameType)  # what keeps a chunk or a compressor
+
+
+# -- Memory
+
+
+@contextmanager
+def no_garbage() -> Iterator[None]:
+    """Fail if something that holds a part of a transfer is left for the garbage collector."""
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        yield
+        gc.collect()
+        left = Counter(type(one).__qualname__ for one in gc.garbage if is_part_of_transfer(one))
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert not left
+
+
+def is_part_of_transfer(one: object) -> bool:
+    return isinstance(one, HOLDING) or type(one).__module__.startswith("starlette_compress")
+
+
+class Reader:
+    """A client of the application, at whose first bytes something happens."""
+
+    def __init__(self, app: FastAPI, url: str, ending: str) -> None:
+        self._app = app
+        self._url = url
+        self._ending = ending
+        self._asked = False
+        self._gone = asyncio.Event()
+        self.is_whole = False
+        self.size = 0
+
+    async def read(self, query: str, coding: str) -> None:
+        """Ask for a download, and read it until its end."""
+        path, _, query = f"{DOWNLOAD}?{query}".partition("?")
+        scope: Scope = {
+            "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "GET",
+            "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": query.encode(), "root_path": "",
+            "headers": [(b"accept-encoding", coding.encode())], "client": ("127.0.0.1", 1), "server": ("test", 80),
+        }  # fmt: skip
+        await self._app(scope, self._receive, self._send)
+
+    async def _receive(self) -> Message:
+        if self._asked:
+            await self._gone.wait()
+            return {"type": "http.disconnect"}
+        self._asked = True
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def _send(self, message: Message) -> None:
+        if self._gone.is_set() or message["type"] != "http.response.body":
+            return
+        self.is_whole = not message.get("more_body", False)
+        if self.is_whole:
+            self._gone.set()
+        if not self.size and message["body"]:
+            if self._ending == "client":
+                self._gone.set()
+            elif self._ending == "database":
+                await execute(self._url, "ALTER TABLE municipalities RENAME TO elsewhere")
+        self.size += len(message["body"])
+
+
+@pytest.mark.parametrize("ending", ["whole", "client", "database"])
+async def test_transfer_leaves_nothing_to_the_garbage_collector_however_it_ends(
+    server: str,
+    large: str,  # noqa: F811
+    ending: str,
+) -> None:
+    part = "&municipio_id=1001" if ending == "whole" else ""
+    with new_database(server, large) as url:
+        async with running_app(url, pool_size=1, release_poll=60) as app:
+            await Reader(app, url, "whole").read("format=parquet&municipio_id=1001", "identity")
+            for format_, coding in KINDS:
+                with no_garbage():
+                    reader = Reader(app, url, ending)
+                    await reader.read(f"format={format_}{part}", coding)
+                    assert reader.size
+                    assert reader.is_whole == (ending == "whole")
+                    await asyncio.sleep(0)  # the task that waits for the client to hang up has its end
+                if ending == "database":
+                    await execute(url, "ALTER TABLE elsewhere RENAME TO municipalities")
+
+
+def leave(live: Live, format_: str, coding: str) -> None:
+    """Begin a download and hang up after its first bytes."""
+    address = urlsplit(live.base)
+    while True:
+        with socket.create_connection((address.hostname, address.port), timeout=30) as client:
+            lines = [
+                f"GET {DOWNLOAD}?format={format_} HTTP/1.1",
+                "Host: test",
+                "Connection: close",
+                f"Accept-Encoding: {coding}",
+            ]
+            client.sendall("\r\n".join([*lines, "", ""]).encode())
+            received = b""
+            while len(received) < 2000 and (part := client.recv(2000)):
+                received += part
+        if received.startswith(b"HTTP/1.1 200"):
+            return
+        assert json.loads(parse(received).body)["type"] == "/problems#downloads-full"
+        time.sleep(0.05)  # those who have hung up have yet to be noticed
+
+
+def test_memory_stays_small_however_many_downloads_are_left(server: str, large: str) -> None:  # noqa: F811
+    """Each of them left up to 10 MB before."""
+    with (
+        new_database(server, large) as url,
+        serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live,
+        ThreadPoolExecutor(6) as clients,
+    ):
+
+        def leave_each(times: int) -> None:
+            wanted = [kind for kind in KINDS for _ in range(times)]
+            list(clients.map(lambda kind: leave(live, *kind), wanted))
+
+        leave_each(6)  # Parquet's library is loaded, and the allocator has what six at a time need
+        before = memory_of(live, "RssAnon")
+        leave_each(12)
+        deadline = time.monotonic() + 20
+        while (growth := memory_of(live, "RssAnon") - before) > 30 * 1024**2:  # the last are still ending
+            assert time.monotonic() < deadline, growth
+            time.sleep(0.1)
+
+
+# -- Who gives way
+
+
+class Trickle:
+    """Reads some bytes of each download now and then, in a thread of its own."""
+
+    def __init__(self, downloads: list[socket.socket]) -> None:
+        self._downloads = downloads
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        while not self._ended.wait(0.2):
+            for download in self._downloads:
+                download.recv(10)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+
+MOST = 8  # LOCALIDADES_MAX_DOWNLOADS, as it is unless it is set
+
+
+def begin(live: Live, source: str = "127.0.0.1") -> socket.socket:
+    """Ask for a download from an address of this machine's, and read the first of it."""
+    address = urlsplit(live.base)
+    reader = socket.create_connection((address.hostname, address.port), timeout=30, source_address=(source, 0))
+    reader.sendall(f"GET {DOWNLOAD}?format=csv HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
+    assert reader.recv(12) == b"HTTP/1.1 200"
+    return reader
+
+
+def is_cut_off(reader: socket.socket) -> bool:
+    """Tell whether a download that is read to its end breaks off."""
+    received = bytearray()
+    with suppress(ConnectionResetError):
+        while part := reader.recv(1024**2):
+            received += part
+    return not received.endswith(b"\r\n0\r\n\r\n")
+
+
+def await_download(live: Live, query: str = "estado_id=1", patience: float = 30) -> Answer:
+    """Ask for a download, again and again while all are taken."""
+    deadline = time.monotonic() + patience
+    while (answer := ask(live.base, f"{DOWNLOAD}?{query}")).status == 503 and time.monotonic() < deadline:
+        assert json.loads(answer.body)["type"] == "/problems#downloads-full"
+        time.sleep(0.1)
+    return answer
+
+
+@contextmanager
+def quick(url: str, **settings: str) -> Iterator[Live]:
+    """Run a server that finds out within half a second who is slow, and for which two minutes are no time at all."""
+    constants = "from localidades_api.downloads import transfer\n\ntransfer._WINDOW = 0.5\ntransfer._FAIR_TIME = 0\n"
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "sitecustomize.py").write_text(constants)
+        path = os.pathsep.join([folder, str(ROOT / "src")])
+        with serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", PYTHONPATH=path, **settings) as live:
+            yield live
+
+
+def test_client_that_reads_gets_the_place_of_one_that_trickles(server: str, large: str) -> None:  # noqa: F811
+    with (
+        new_database(server, large) as url,
+        serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live,
+        ExitStack() as stack,
+    ):
+        readers = [stack.enter_context(begin(live)) for _ in range(MOST)]
+        with Trickle(readers):
+            answer = await_download(live, patience=20)  # it takes five seconds to find out who is slow
+            assert answer.status == 200
+            assert answer.body.endswith(b"\r\n0\r\n\r\n")
+        with ThreadPoolExecutor(MOST) as pool:
+            assert sum(pool.map(is_cut_off, readers)) == 1  # and its client sees it
+
+
+def test_slow_reader_is_left_alone_while_there_is_room(server: str, large: str) -> None:  # noqa: F811
+    limits = {"LOCALIDADES_MAX_DOWNLOADS": "2", "LOCALIDADES_MIN_DOWNLOAD_RATE": "1000000000"}  # everybody is slow
+    with new_database(server, large) as url, quick(url, **limits) as live, begin(live) as slow:
+        end = time.monotonic() + 1.5  # longer than it takes to find out
+        while time.monotonic() < end:
+            received = slow.recv(100)
+            assert ask(live.base, f"{DOWNLOAD}?municipio_id=1001").status == 200
+        assert received
+        assert not is_cut_off(slow)
+
+
+def test_reader_is_left_alone_where_no_rate_is_too_slow(server: str, large: str) -> None:  # noqa: F811
+    limits = {"LOCALIDADES_MAX_DOWNLOADS": "1", "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}
+    with new_database(server, large) as url, quick(url, **limits) as live, begin(live) as slow:
+        assert await_download(live, patience=1.5).status == 503
+        assert not is_cut_off(slow)
+
+
+def test_client_with_the_most_downloads_gives_way_to_one_with_none(server: str, large: str) -> None:  # noqa: F811
+    limits = {"LOCALIDADES_MAX_DOWNLOADS": "3", "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}
+    with new_database(server, large) as url, quick(url, **limits) as live, ExitStack() as stack:
+        greedy = [stack.enter_context(begin(live, "127.0.0.2")) for _ in range(2)]
+        modest = stack.enter_context(begin(live, "127.0.0.3"))
+        assert await_download(live).status == 200
+        with ThreadPoolExecutor(3) as pool:
+            assert sum(pool.map(is_cut_off, greedy)) == 1
+            assert not is_cut_off(modest)

@@ -1,0 +1,718 @@
+"""`verify`: against the real service, against services that are wrong in one way each, and the comparison alone."""
+
+import asyncio
+import json
+import re
+import time
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from random import Random
+from threading import Thread
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from localidades_api.cli import app
+from localidades_api.errors import CatalogueError, UncheckableError
+from localidades_api.importer.extract import open_table
+from localidades_api.importer.transform import transform
+from localidades_api.verification import Verification, verify_service
+from localidades_api.verification import page_walk as walk_module
+from localidades_api.verification.compare import Comparison, Kind, Record, compare
+from localidades_api.verification.order import judge_order, positions_astray
+from localidades_api.verification.page_walk import PATH
+from localidades_api.verification.report import as_object, describe
+from tests.conftest import import_into, in_thread
+from tests.support.catalogue import many, write_catalogue
+from tests.support.fileserver import Answer
+from tests.support.terminal import run_in_terminal
+from tests.support.wire import environment, run, serving
+
+Respond = Callable[[str], Answer]
+
+RECORDS = sorted(
+    (Record(int(place.cvegeo), int(place.cvegeo[:5]), place.cvegeo[5:], place.nombre) for place in many(132)),
+    key=lambda record: (record.clave, record.id),
+)
+
+
+class Asked(NamedTuple):
+    """A request that came in."""
+
+    target: str
+    client: object
+    authorization: str | None
+
+
+class Unwatched:
+    """The observer of a check that nobody watches."""
+
+    def begin(self, step: StrEnum) -> None:
+        """Ignore it."""
+
+    def expect(self, amount: int) -> None:
+        """Ignore it."""
+
+    def advance(self, amount: int) -> None:
+        """Ignore it."""
+
+
+NO_DIFFERENCE = dict.fromkeys(("missing", "doubled", "different", "unknown", "out_of_order"), 0)
+
+
+def answer_page(
+    records: Sequence[Record],
+    number: int,
+    *,
+    quantity: int | None = None,
+    total_pages: int | None = None,
+    release: str = "2020-01",
+    link: str = "",
+) -> Answer:
+    """Return a page as the contract has it, its totals what the records are unless they are given."""
+    envelope = {
+        "quantity": len(records) if quantity is None else quantity,
+        "total_pages": -(-len(records) // 50) if total_pages is None else total_pages,
+        "results": [record._asdict() for record in records[50 * number - 50 : 50 * number]],
+    }
+    headers = {"Content-Type": "application/json", "Catalogue-Release": release, "Link": link}
+    return Answer(json.dumps(envelope).encode(), headers={name: value for name, value in headers.items() if value})
+
+
+def number_of(target: str) -> int:
+    return int(parse_qs(urlsplit(target).query)["page"][0])
+
+
+def counted(records: Sequence[Record], quantity: int | None = None, total_pages: int | None = None) -> Respond:
+    """Return a service without links or releases."""
+
+    def respond(target: str) -> Answer:
+        number = number_of(target)
+        if number > -(-len(records) // 50):
+            return Answer(status=404)
+        return answer_page(records, number, quantity=quantity, total_pages=total_pages, release="")
+
+    return respond
+
+
+def always(answer: Answer) -> Respond:
+    return lambda target: answer  # noqa: ARG005  # whatever is asked
+
+
+@contextmanager
+def listening(respond: Respond, asked: list[Asked] | None = None, drip: float = 0) -> Iterator[str]:
+    """Serve what `respond` says of each target over kept connections; keep what was asked, and by whom.
+
+    `drip` is the seconds before each byte of a body.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 10
+
+        def do_GET(self) -> None:
+            if asked is not None:
+                asked.append(Asked(self.path, self.client_address, self.headers["Authorization"]))
+            answer = respond(self.path)
+            self.send_response(answer.status)
+            for name, value in ({"Content-Length": str(len(answer.body))} | dict(answer.headers)).items():
+                self.send_header(name, value)
+            self.end_headers()
+            for piece in [bytes([byte]) for byte in answer.body] if drip else [answer.body]:
+                time.sleep(drip)
+                self.wfile.write(piece)
+
+        def log_message(self, *args: object) -> None:
+            """Keep silent."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *args: object) -> None:
+            """Keep silent: a client may leave at any time."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def check(source: Path, respond: Respond, release: str | None = None) -> Verification:
+    with listening(respond) as url:
+        return verify_service(str(source), url, Unwatched(), release=release)
+
+
+def counts_of(verification: Verification) -> dict[str, int]:
+    counts: Any = as_object(verification)["counts"]
+    return {kind: count for kind, count in counts.items() if count}
+
+
+def lines_of(verification: Verification) -> str:
+    return "\n".join(describe(verification))
+
+
+def refusal_of(source: Path, respond: Respond, **options: str) -> str:
+    with pytest.raises(UncheckableError) as caught:
+        check(source, respond, **options)
+    return str(caught.value)
+
+
+def run_verify(*arguments: str) -> tuple[int, str, str]:
+    """Run the command within this process; return how it ended, and what it said to stdout and stderr."""
+    result = CliRunner().invoke(app, ["verify", *arguments], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert "Traceback" not in result.stderr
+    return result.exit_code, result.stdout, result.stderr
+
+
+# -- The real service
+
+
+def test_verify_of_the_real_service_agrees_and_ends_with_0(live_server: str, small_catalogue: Path) -> None:
+    result = run("verify", str(small_catalogue), "--url", live_server, env=environment())
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0] == f"{live_server} (release '2020-01') against catun_localidad_2020-01.csv"
+    assert "  service  132 records on 3 pages, following links" in lines
+    assert "totals       quantity 132 and total_pages 3 agree with what was met" in lines
+    assert lines[-1] == "the service agrees with the file"
+    assert "walking the service's pages" in result.stderr
+    assert "  3 pages (" in result.stderr
+
+
+def test_verify_as_json_of_the_real_service_says_all_of_it(live_server: str, small_catalogue: Path) -> None:
+    status, stdout, _ = run_verify(str(small_catalogue), "--url", f"{live_server}/", "--json", "--release", "2020-01")
+    report = json.loads(stdout)
+    assert status == 0
+    assert report["sha256"]
+    assert report | {"sha256": ""} == {
+        "agrees": True,
+        "service": live_server,
+        "release": "2020-01",
+        "source": "catun_localidad_2020-01.csv",
+        "sha256": "",
+        "file": {"localidades": 132, "rejected": 0},
+        "walk": {"records": 132, "pages": 3, "by": "links"},
+        "totals": {"quantity": 132, "total_pages": 3, "faults": []},
+        "official_ids": True,
+        "ties_by_id": True,
+        "counts": NO_DIFFERENCE,
+        "municipios": [],
+    }
+
+
+def test_verify_of_a_release_that_the_service_lacks_ends_with_2(live_server: str, small_catalogue: Path) -> None:
+    status, stdout, stderr = run_verify(str(small_catalogue), "--url", live_server, "--release", "1999-01")
+    assert (status, stdout) == (2, "")
+    assert stderr.splitlines()[-1] == "error: Page 1 answers 404: no such list or release; see --url and --release."
+
+
+def test_verify_takes_the_current_release_or_the_one_that_is_named(
+    seeded_database: str, small_catalogue: Path, tmp_path: Path
+) -> None:
+    newer = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(130))
+    in_thread(lambda: asyncio.run(import_into(seeded_database, newer)))
+    with serving(seeded_database) as live:
+        assert run_verify(str(newer), "--url", live.base)[0] == 0
+        status, stdout, _ = run_verify(str(small_catalogue), "--url", live.base)
+        assert (status, "missing              2" in stdout) == (1, True), stdout
+        status, _, stderr = run_verify(str(small_catalogue), "--url", live.base, "--release", "2020-01")
+        assert status == 0, stderr
+
+
+# -- How the command ends
+
+
+def test_verify_that_finds_differences_ends_with_1_and_shows_them(small_catalogue: Path) -> None:
+    with listening(counted(RECORDS[1:])) as url:
+        status, stdout, stderr = run_verify(str(small_catalogue), "--url", url)
+    assert status == 1
+    assert "error" not in stderr
+    assert "missing              1" in stdout
+    assert "01001 'Municipio 001': 1 missing\n  missing 10010001 '0001' 'Aguascalientes'\n" in stdout
+    assert stdout.endswith("the service differs from the file\n")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://127.0.0.1:1", "Page 1 can't be read ("),
+        ("ftp://127.0.0.1", "A service's address is that of its root"),
+        ("127.0.0.1:8000", "A service's address is that of its root"),
+        ("http://127.0.0.1:8000/?page=1", "A service's address is that of its root"),
+        ("http://[::1", "A service's address is that of its root"),
+    ],
+)
+def test_verify_of_no_service_ends_with_2_and_a_sentence(small_catalogue: Path, url: str, said: str) -> None:
+    status, stdout, stderr = run_verify(str(small_catalogue), "--url", url)
+    assert (status, stdout) == (2, "")
+    assert stderr.splitlines()[-1].startswith(f"error: {said}")
+
+
+def test_verify_with_a_file_that_is_not_there_ends_with_2_and_a_sentence() -> None:
+    status, stdout, stderr = run_verify("/nowhere.zip")
+    assert (status, stdout, stderr) == (
+        2,
+        "",
+        "error: There is no file /nowhere.zip: give the path or http(s) address of a zip, csv or txt.\n",
+    )
+
+
+def test_verify_with_a_release_of_an_impossible_name_ends_with_2(small_catalogue: Path) -> None:
+    assert run_verify(str(small_catalogue), "--release", "a b")[::2] == (
+        2,
+        "error: No release can have that name: --release is one as 2018-09.\n",
+    )
+
+
+def test_progress_of_a_check_shows_pages_rate_and_remaining_time_on_a_terminal(small_catalogue: Path) -> None:
+    respond = counted(RECORDS)
+
+    def slowly(target: str) -> Answer:
+        time.sleep(0.4)
+        return respond(target)
+
+    with listening(slowly) as url:
+        shown = run_in_terminal("verify", str(small_catalogue), "--url", url)
+    assert shown.returncode == 0
+    figures = r"walking the service's pages ━+[╸╺]?━* 2 of 3 pages \([0-9]/s\), 0:0[0-9] left"
+    assert any(re.search(figures, line) for line in shown.lines), shown.lines
+    assert max(map(len, shown.lines)) <= 80
+    assert shown.lines[-1] == "the service agrees with the file"
+
+
+def test_help_of_verify_tells_its_options_and_how_it_ends() -> None:
+    status, stdout, _ = run_verify("--help")
+    assert status == 0
+    for said in ("--url", "--release", "--json", "0 the service agrees", "1 they differ", "2 they can't be compared"):
+        assert said in " ".join(stdout.split())
+
+
+# -- Services that are wrong
+
+
+def renamed(records: list[Record]) -> list[Record]:
+    return [*records[:60], records[60]._replace(nombre="Otro"), *records[61:]]
+
+
+def moved(records: list[Record]) -> list[Record]:
+    return [*records[:60], records[60]._replace(municipio_id=9002), *records[61:]]
+
+
+def with_a_short_clave(records: list[Record]) -> list[Record]:
+    return [*records[:131], records[131]._replace(clave=records[131].clave.lstrip("0"))]
+
+
+def with_an_unknown(records: list[Record]) -> list[Record]:
+    return [*records, Record(330019999, 33001, "9999", "Nowhere")]
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected", "line"),
+    [
+        (lambda rows: [*rows[:70], *rows[71:]], {"missing": 1}, f"  missing {RECORDS[70].id} "),
+        (lambda rows: [*rows[:101], *rows[100:]], {"doubled": 1}, f"  doubled {RECORDS[100].id} "),
+        (lambda rows: [*rows, rows[0]], {"doubled": 1}, "  doubled 10010001 '0001' 'Aguascalientes', page 3"),
+        (renamed, {"different": 1}, f"{RECORDS[60].id}, page 2: nombre 'Otro', in the file {RECORDS[60].nombre!r}"),
+        (moved, {"different": 1}, f", page 2: municipio_id 9002, in the file {RECORDS[60].municipio_id}"),
+        (with_a_short_clave, {"different": 1}, f"page 3: clave '{RECORDS[131].clave.lstrip('0')}', in the file '0"),
+        (with_an_unknown, {"unknown": 1}, "33001 (not in the file): 1 unknown\n  unknown 330019999 '9999' 'Nowhere'"),
+        (lambda rows: [*rows[1:120], rows[0], *rows[120:]], {"out_of_order": 1}, "  out of order 10010001 '0001' "),
+        (lambda rows: [rows[1], rows[0], *rows[2:]], {"out_of_order": 1}, "page 1"),
+    ],
+)
+def test_wrong_record_is_found_and_nothing_else(
+    small_catalogue: Path, damage: Callable[[list[Record]], list[Record]], expected: dict[str, int], line: str
+) -> None:
+    verification = check(small_catalogue, counted(damage(RECORDS)))
+    assert counts_of(verification) == expected
+    assert not verification.agrees
+    assert verification.walk.faults == []
+    assert line in lines_of(verification)
+
+
+@pytest.mark.parametrize(
+    ("totals", "fault"),
+    [
+        ({"quantity": 131}, "quantity is 131, and the walk met 132 records."),
+        ({"quantity": -1}, "quantity is -1, and the walk met 132 records."),
+        ({"total_pages": 4}, "Page 4 answers 404; the first page says there are 4."),
+        ({"total_pages": 4}, "total_pages is 4, and the walk met 3."),
+        ({"total_pages": 2}, "quantity is 132, and the walk met 100 records."),
+    ],
+)
+def test_wrong_totals_are_told(small_catalogue: Path, totals: dict[str, int], fault: str) -> None:
+    verification = check(small_catalogue, counted(RECORDS, **totals))
+    assert fault in verification.walk.faults
+    assert f"totals       {fault}" in lines_of(verification)
+    assert not verification.agrees
+
+
+@pytest.mark.parametrize("change", [{"quantity": 131}, {"total_pages": 4}, {"release": "2021-01"}])
+def test_list_that_changes_on_the_way_is_told_once(small_catalogue: Path, change: dict[str, Any]) -> None:
+    verification = check(
+        small_catalogue,
+        lambda target: answer_page(RECORDS, number_of(target), **(change if number_of(target) > 1 else {})),
+    )
+    assert verification.walk.faults == ["Page 2 is of another list: its quantity, total_pages or release has changed."]
+    assert counts_of(verification) == {}
+    assert not verification.agrees
+
+
+@pytest.mark.parametrize("total_pages", [0, 1])
+def test_empty_list_lacks_everything_and_is_no_other_numbering(small_catalogue: Path, total_pages: int) -> None:
+    verification = check(small_catalogue, always(answer_page([], 1, total_pages=total_pages)))
+    assert counts_of(verification) == {"missing": 132}
+    assert verification.comparison.official
+    assert verification.walk.faults == []
+
+
+def test_few_strayed_ties_are_told_one_by_one() -> None:
+    assert judge_order([("0001", 2), ("0001", 1), ("0002", 3)], official=True) == ([0], True)
+    assert judge_order([("0001", 2), ("0001", 1), ("0002", 3)], official=False) == ([], False)
+
+
+def test_ties_in_no_fixed_order_are_told_as_such(tmp_path: Path) -> None:
+    places = [place for place in many(132) if place.cvegeo[:2] == "01"]
+    source = write_catalogue(
+        tmp_path / "ties.csv",
+        [
+            type(place)(f"{ent:02d}{place.cvegeo[2:]}", place.nombre, nom_ent=f"Estado {ent}")
+            for ent in range(1, 9)
+            for place in places
+        ],
+    )
+    with open_table(source) as table:
+        records = [Record(*locality[:4]) for locality in transform(table, lambda amount: None).localities]  # noqa: ARG005
+    verification = check(source, counted(sorted(records, key=lambda row: (row.clave, -row.id))))
+    assert counts_of(verification) == {}
+    assert not verification.comparison.ties_by_id
+    assert not verification.agrees
+    assert "ties         records of one clave come in no fixed order" in lines_of(verification)
+    assert check(source, counted(records)).agrees
+
+
+def test_report_is_bounded_and_json_is_whole(small_catalogue: Path) -> None:
+    with listening(counted([record._replace(nombre="Otro") for record in RECORDS])) as url:
+        status, stdout, _ = run_verify(str(small_catalogue), "--url", url)
+        report = json.loads(run_verify(str(small_catalogue), "--url", url, "--json")[1])
+    municipios = len({record.municipio_id for record in RECORDS})
+    assert status == 1
+    assert "different          132  (nombre 132)" in stdout
+    assert f"and {municipios - 20} more municipios\n" in stdout
+    assert "01001 'Municipio 001': 12 different\n" in stdout
+    assert "  and 9 more\n" in stdout
+    assert len(stdout.splitlines()) < 20 * 5 + 15
+    assert len(report["municipios"]) == municipios
+    differences = [difference for municipio in report["municipios"] for difference in municipio["differences"]]
+    assert len(differences) == report["counts"]["different"] == 132
+    assert differences[0]["fields"] == ["nombre"]
+    assert differences[0]["expected"] == RECORDS[0]._asdict()
+    assert differences[0]["found"]["nombre"] == "Otro"
+    assert differences[0]["page"] == 1
+
+
+def test_name_that_a_terminal_would_obey_is_shown_as_code(small_catalogue: Path) -> None:
+    hostile = "\x1b[2J\u202e:smile: [red]x[/] \N{NO-BREAK SPACE}Ñ"
+    with listening(counted([RECORDS[0]._replace(nombre=hostile), *RECORDS[1:]])) as url:
+        stdout = run_verify(str(small_catalogue), "--url", url)[1]
+    assert "nombre '\\x1b[2J\\u202e:smile: [red]x[/] \\xa0Ñ', in the file 'Aguascalientes'" in stdout
+    assert "\x1b" not in stdout
+
+
+# -- Another numbering
+
+
+def renumber(records: Sequence[Record]) -> list[Record]:
+    """Give records and municipios numbers as they come, as a service does that numbers rows at every load."""
+    municipios = {key: number for number, key in enumerate(sorted({row.municipio_id for row in records}), 1)}
+    return [row._replace(id=id_, municipio_id=municipios[row.municipio_id]) for id_, row in enumerate(records, 1)]
+
+
+def test_other_numbering_is_told_and_compared_by_clave_and_name(small_catalogue: Path) -> None:
+    verification = check(small_catalogue, counted(renumber(RECORDS)))
+    assert verification.agrees
+    assert not verification.comparison.official
+    assert "none of the service's ids is a key of the file: it has another numbering" in lines_of(verification)
+
+
+def test_other_numbering_with_wrong_records_differs(small_catalogue: Path) -> None:
+    rows = renumber(RECORDS)
+    rows[40] = rows[40]._replace(nombre="Otro")
+    verification = check(small_catalogue, counted([*rows[:60], *rows[61:], rows[0]]))
+    assert counts_of(verification) == {"missing": 2, "doubled": 1, "unknown": 1}
+    text = lines_of(verification)
+    assert f"missing {RECORDS[40].id} " in text
+    assert f"missing {RECORDS[60].id} " in text
+    assert "in a municipio that can't be told: 1 unknown" in text
+    assert not verification.agrees
+
+
+def test_other_numbering_with_loose_ties_agrees_and_says_so(tmp_path: Path) -> None:
+    source = write_catalogue(tmp_path / "x.csv", many(132))
+    rows = renumber(RECORDS)
+    rows[0], rows[1] = rows[1]._replace(clave=rows[0].clave), rows[0]
+    rows[0] = rows[0]._replace(nombre=RECORDS[1].nombre)
+    assert RECORDS[0].clave == RECORDS[1].clave
+    verification = check(source, counted(rows))
+    assert verification.agrees, lines_of(verification)
+    assert "ties         records of one clave come in no fixed order" in lines_of(verification)
+
+
+# -- What can't be checked
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (Answer(b"<!doctype html><title>Hello</title>"), "Page 1 is not JSON: give --url the root of a service."),
+        (Answer(b""), "Page 1 is not JSON: give --url the root of a service."),
+        (Answer(b'{"quantity":1', headers={"Content-Length": "20", "Connection": "close"}), "Page 1 can't be read ("),
+        (Answer(b"[]"), "Page 1 has another shape than the contract's: "),
+        (Answer(b'{"quantity":1,"total_pages":1}'), "results: Field required."),
+        (Answer(b'{"quantity":"1","total_pages":1,"results":[]}'), "quantity: Input should be a valid integer."),
+        (
+            Answer(b'{"quantity":1,"total_pages":1,"results":[{"id":1,"municipio_id":1,"clave":1,"nombre":"x"}]}'),
+            "results.0.clave: Input should be a valid string.",
+        ),
+        (Answer(b'{"quantity":1,"total_pages":1000000000,"results":[]}'), "The service claims 1000000000 pages"),
+        (Answer(status=500), "Page 1 answers 500: see what the service's log says."),
+        (Answer(status=404), "Page 1 answers 404: no such list or release; see --url and --release."),
+        (Answer(status=301, headers={"Location": "/"}), "Page 1 answers 301: give --url where it leads."),
+        (Answer(b" " * (1024**2 + 1)), "Page 1 is larger than 1 MB."),
+    ],
+)
+def test_answer_that_cannot_be_compared_is_refused(small_catalogue: Path, answer: Answer, said: str) -> None:
+    assert said in refusal_of(small_catalogue, always(answer))
+
+
+def test_later_page_that_fails_is_named(small_catalogue: Path) -> None:
+    def respond(target: str) -> Answer:
+        return answer_page(RECORDS, 1) if number_of(target) == 1 else Answer(status=503)
+
+    assert refusal_of(small_catalogue, respond) == "Page 2 answers 503: see what the service's log says."
+
+
+def test_other_release_than_the_one_asked_for_is_refused(small_catalogue: Path) -> None:
+    respond = always(answer_page(RECORDS, 1, release="2018-09"))
+    said = refusal_of(small_catalogue, respond, release="2020-01")
+    assert said == "The service answers with another release: it does not know --release."
+
+
+@pytest.mark.parametrize(
+    ("answer", "drip", "said"),
+    [
+        (Answer(b"{", headers={"Content-Length": "9"}), 0, "Page 1 can't be read "),
+        (Answer(b" " * 600), 0.01, "Page 1 took more than "),
+    ],
+)
+def test_answer_that_stops_or_drips_is_given_up(
+    small_catalogue: Path, monkeypatch: pytest.MonkeyPatch, answer: Answer, drip: float, said: str
+) -> None:
+    monkeypatch.setattr(walk_module, "ANSWER_TIMEOUT", 0.3)
+    with listening(always(answer), drip=drip) as url:
+        began = time.monotonic()
+        with pytest.raises(UncheckableError, match=said):
+            verify_service(str(small_catalogue), url, Unwatched())
+        assert time.monotonic() - began < 5
+
+
+def test_list_without_end_is_given_up(small_catalogue: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walk_module, "MAX_RECORDS", 100)
+    assert refusal_of(small_catalogue, counted(RECORDS)) == "The service lists more than 100 records."
+
+
+def test_file_that_is_no_catalogue_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "x.csv"
+    source.write_text("a,b\n1,2\n")
+    with pytest.raises(CatalogueError):
+        check(source, counted(RECORDS))
+
+
+# -- The walk
+
+
+def linked(link: Callable[[int], str]) -> Respond:
+    """Return a service whose pages have a link to the next, made of the page's number."""
+
+    def respond(target: str) -> Answer:
+        number = number_of(target)
+        if link(number):
+            return answer_page(RECORDS, number, link=f'<{link(number)}>; rel="next"')
+        return answer_page(RECORDS, number)
+
+    return respond
+
+
+def test_links_are_followed_over_one_connection(small_catalogue: Path) -> None:
+    asked: list[Asked] = []
+    respond = linked(lambda number: f"?page={number + 1}&mark=x" if number < 3 else "")
+    with listening(respond, asked) as url:
+        verification = verify_service(str(small_catalogue), url, Unwatched(), release="2020-01")
+    assert verification.agrees
+    assert verification.walk.followed
+    assert [request.target for request in asked] == [
+        f"{PATH}?page=1&release=2020-01",
+        f"{PATH}?page=2&mark=x",
+        f"{PATH}?page=3&mark=x",
+    ]
+    assert len({request.client for request in asked}) == 1
+
+
+def test_pages_are_counted_where_there_are_no_links(small_catalogue: Path) -> None:
+    asked: list[Asked] = []
+    with listening(counted(RECORDS), asked) as url:
+        verification = verify_service(str(small_catalogue), f"{url}/", Unwatched(), release="2020-01")
+    assert verification.agrees
+    assert not verification.walk.followed
+    assert [request.target for request in asked] == [f"{PATH}?page={number}&release=2020-01" for number in (1, 2, 3)]
+
+
+def test_link_to_another_server_is_not_followed(small_catalogue: Path) -> None:
+    asked: list[Asked] = []
+    with listening(counted(RECORDS), asked) as other:
+        verification = check(small_catalogue, linked(lambda number: f"{other}{PATH}?page={number + 1}"))
+    assert verification.agrees
+    assert not verification.walk.followed
+    assert asked == []
+
+
+def test_links_that_never_end_are_left(small_catalogue: Path) -> None:
+    verification = check(small_catalogue, linked(lambda number: f"?page={number + 1}"))
+    assert verification.walk.pages == 6
+    assert "The links to a next page do not end: the walk stopped after page 6." in verification.walk.faults
+    assert not verification.agrees
+
+
+def test_links_that_lead_back_are_left(small_catalogue: Path) -> None:
+    verification = check(small_catalogue, linked(lambda number: f"?page={number % 3 + 1}"))
+    assert verification.walk.pages == 3
+    assert verification.walk.faults == ["The links to a next page do not end: the walk stopped after page 3."]
+    assert counts_of(verification) == {}
+
+
+def test_links_that_skip_a_page_leave_its_records_missing(small_catalogue: Path) -> None:
+    verification = check(small_catalogue, linked(lambda number: "?page=3" if number == 1 else ""))
+    assert counts_of(verification) == {"missing": 50}
+    assert "total_pages is 3, and the walk met 2." in verification.walk.faults
+
+
+def test_password_in_the_address_is_sent_and_not_shown(small_catalogue: Path) -> None:
+    asked: list[Asked] = []
+    with listening(counted(RECORDS), asked) as url:
+        address = url.replace("http://", "http://user:s3cr3t@")
+        status, stdout, stderr = run_verify(str(small_catalogue), "--url", address)
+    assert status == 0
+    assert {request.authorization for request in asked} == {f"Basic {b64encode(b'user:s3cr3t').decode()}"}
+    assert stdout.startswith(f"{url} against ")
+    assert "s3cr3t" not in stdout + stderr
+
+
+# -- The comparison
+
+indexes = st.sets(st.integers(0, len(RECORDS) - 1), max_size=30)
+damages = st.sampled_from([Kind.MISSING, Kind.DOUBLED, Kind.UNKNOWN, "nombre", "municipio_id", "clave"])
+
+
+def found_in(comparison: Comparison) -> Counter[tuple[Kind, int]]:
+    records = ((item.kind, item.found or item.expected) for item in comparison.differences)
+    return Counter((kind, record.id) for kind, record in records if record is not None)
+
+
+@given(st.dictionaries(st.integers(0, len(RECORDS) - 1), damages, max_size=30), st.randoms(use_true_random=False))
+def test_random_damage_is_found_and_nothing_else(damaged: dict[int, str], chance: Random) -> None:
+    rows = dict(enumerate(RECORDS))
+    further: list[Record] = []
+    copies: list[Record] = []
+    expected: Counter[tuple[Kind, int]] = Counter()
+    for index, damage in damaged.items():
+        record = RECORDS[index]
+        match damage:
+            case Kind.MISSING:
+                del rows[index]
+            case Kind.DOUBLED:
+                copies.append(record)
+            case Kind.UNKNOWN:
+                record = record._replace(id=record.id + 10**9)
+                further.append(record)
+            case "municipio_id":
+                rows[index] = record._replace(municipio_id=7)
+            case "clave":
+                rows[index] = record._replace(clave="0000x")
+            case _:
+                rows[index] = record._replace(nombre="Otro")
+        expected[damage if isinstance(damage, Kind) else Kind.DIFFERENT, record.id] += 1
+    listed = sorted([*rows.values(), *further], key=lambda row: (row.clave, row.id))
+    for copy in copies:
+        listed.insert(chance.randint(0, len(listed)), copy)
+    comparison = compare(RECORDS, listed)
+    assert found_in(comparison) == expected
+    assert comparison.official
+    assert comparison.ties_by_id
+
+
+@given(st.lists(st.tuples(st.integers(0, len(RECORDS) - 1), st.integers(0, len(RECORDS) - 1)), max_size=8))
+def test_random_moves_are_out_of_order_and_nothing_else(moves: list[tuple[int, int]]) -> None:
+    rows = list(RECORDS)
+    for start, end in moves:
+        rows.insert(end, rows.pop(start))
+    comparison = compare(RECORDS, rows)
+    assert set(comparison.counts()) <= {Kind.OUT_OF_ORDER}
+    assert comparison.counts()[Kind.OUT_OF_ORDER] <= len(moves)
+    astray = {difference.position for difference in comparison.differences}
+    assert [row for position, row in enumerate(rows) if position not in astray] == [
+        row for row in RECORDS if row not in {rows[position] for position in astray if position is not None}
+    ]
+
+
+@given(st.lists(st.text("0123", max_size=2), max_size=30))
+def test_positions_astray_are_the_fewest(keys: list[str]) -> None:
+    longest: list[int] = []
+    for at, key in enumerate(keys):
+        longest.append(1 + max((longest[before] for before in range(at) if keys[before] <= key), default=0))
+    astray = positions_astray(keys)
+    assert len(keys) - len(astray) == max(longest, default=0)
+    kept = [key for at, key in enumerate(keys) if at not in astray]
+    assert kept == sorted(kept)
+
+
+@given(indexes, indexes)
+def test_random_damage_under_another_numbering_is_found_as_a_difference_of_multisets(
+    gone: set[int], new: set[int]
+) -> None:
+    rows = renumber(RECORDS)
+    kept = [row._replace(nombre="Otro") if at in new else row for at, row in enumerate(rows) if at not in gone]
+    counts = compare(RECORDS, kept).counts()
+    wanted, met = (Counter(row[2:] for row in records) for records in (RECORDS, kept))
+    assert counts == +Counter({Kind.MISSING: (wanted - met).total(), Kind.UNKNOWN: (met - wanted).total()})
+
+
+def test_homonym_that_is_missing_under_another_numbering_has_no_municipio() -> None:
+    file = [Record(10010002, 1001, "0002", "Ninguno"), Record(10020002, 1002, "0002", "Ninguno")]
+    assert [item.municipio_id for item in compare(file, [Record(1, 1, "0002", "Ninguno")]).differences] == [None]
+    both = compare(file, [Record(1, 1, "0001", "x")]).differences
+    assert [item.municipio_id for item in both if item.kind is Kind.MISSING] == [1001, 1002]
+
+
+def test_cuts_of_the_real_catalogue_differ_by_what_is_known(real_catalogues: Path) -> None:
+    cuts = []
+    for cut in ("2018-09", "2012-06"):
+        with open_table(real_catalogues / f"catun_localidad_{cut}.zip") as table:
+            cuts.append([Record(*row[:4]) for row in transform(table, lambda amount: None).localities])  # noqa: ARG005
+    comparison = compare(*cuts)
+    assert comparison.counts() == {Kind.MISSING: 18_149, Kind.UNKNOWN: 13_424, Kind.DIFFERENT: 4_749}
+    assert {tuple(item.fields) for item in comparison.differences if item.kind is Kind.DIFFERENT} == {("nombre",)}
+    assert comparison.ties_by_id

@@ -1,0 +1,80 @@
+"""What the service must say of a file's rows: an oracle that shares nothing with the importer or the repository."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from tests.support.catalogue import Place
+
+Record = dict[str, Any]
+
+
+def figure(text: str) -> int | None:
+    """Read a figure; INEGI writes `-` or `*` where it has none."""
+    return None if text in {"-", "*"} else int(text)
+
+
+def position(place: Place) -> tuple[float, float] | tuple[None, None]:
+    """Read a place's latitude and longitude; one without the other is no position."""
+    if "-" in {place.latitud, place.longitud}:
+        return None, None
+    return float(place.latitud), float(place.longitud)
+
+
+def state_of(place: Place) -> Record:
+    """Return a place's estado."""
+    clave = place.cvegeo[:2]
+    return {"id": int(clave), "clave": clave, "nombre": place.nom_ent, "abreviatura": place.nom_abr}
+
+
+def municipality_of(place: Place, places: Iterable[Place]) -> Record:
+    """Return a place's municipio; `places` are all of the file's."""
+    key = place.cvegeo[:5]
+    return {
+        "id": int(key),
+        "estado_id": int(key[:2]),
+        "clave": key[2:],
+        "nombre": place.nom_mun or f"Municipio {key[2:]}",
+        "localidades": Counter(other.cvegeo[:5] for other in places)[key],
+    }
+
+
+def record_of(place: Place) -> Record:
+    """Return a place's own columns."""
+    return {
+        "id": int(place.cvegeo),
+        "municipio_id": int(place.cvegeo[:5]),
+        "clave": place.cvegeo[5:],
+        "nombre": place.nombre,
+        "cvegeo": place.cvegeo,
+        "ambito": None if place.ambito == "-" else place.ambito,
+        "latitud": position(place)[0],
+        "longitud": position(place)[1],
+        "altitud": figure(place.altitud),
+        "carta": None if place.carta == "-" else place.carta,
+        "poblacion": figure(place.poblacion),
+        "poblacion_masculina": figure(place.masculina),
+        "poblacion_femenina": figure(place.femenina),
+        "viviendas": figure(place.viviendas),
+    }
+
+
+def row_of(place: Place) -> Record:
+    """Return a line of a download: the place's columns, and its parents'."""
+    record, state = record_of(place), state_of(place)
+    return {
+        **{name: record[name] for name in ("id", "cvegeo", "clave", "nombre", "ambito", "latitud", "longitud")},
+        **{name: record[name] for name in ("altitud", "carta", "poblacion", "poblacion_masculina")},
+        **{name: record[name] for name in ("poblacion_femenina", "viviendas", "municipio_id")},
+        "municipio_clave": place.cvegeo[2:5],
+        "municipio": place.nom_mun or f"Municipio {place.cvegeo[2:5]}",
+        "estado_id": state["id"],
+        "estado_clave": state["clave"],
+        "estado": state["nombre"],
+        "estado_abreviatura": state["abreviatura"],
+    }
+
+
+def in_order(places: Iterable[Place]) -> list[Place]:
+    """Return places in the order of every list and download: clave, then key."""
+    return sorted(places, key=lambda place: (place.cvegeo[5:], place.cvegeo))

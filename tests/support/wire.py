@@ -1,0 +1,179 @@
+"""The real command and raw requests: for tests where the spelling of a request, or the process itself, matters."""
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+ROOT = Path(__file__).parents[2]
+COMMAND = (sys.executable, "-c", "from localidades_api.cli import app; app()")
+SERVE = (*COMMAND, "serve", "--port", "0")
+_PATIENCE = 30.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back over a socket."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+    def all(self, name: str) -> list[str]:
+        """Return the values of a header."""
+        return [value for key, value in self.headers if key == name.lower()]
+
+    def one(self, name: str) -> str:
+        """Return the only value of a header."""
+        (value,) = self.all(name)
+        return value
+
+    @property
+    def text(self) -> str:
+        """The whole answer, to look for what must not be in it."""
+        return "\n".join(f"{name}: {value}" for name, value in self.headers) + "\n\n" + self.body.decode()
+
+
+def ask(base: str, target: str, *headers: tuple[str, str], method: str = "GET", body: bytes = b"") -> Answer:
+    """Send one request exactly as it is written, and read to the end of the connection."""
+    lines = [f"{method} {target} HTTP/1.1", "Host: test", "Connection: close"]
+    if body:
+        lines.append(f"Content-Length: {len(body)}")
+    lines += [f"{name}: {value}" for name, value in headers]
+    return parse(send(base, "\r\n".join([*lines, "", ""]).encode("latin-1") + body))
+
+
+def send(base: str, data: bytes) -> bytes:
+    """Send bytes and return what comes back until the server closes the connection."""
+    address = urlsplit(base)
+    with socket.create_connection((address.hostname, address.port), timeout=_PATIENCE) as connection:
+        connection.sendall(data)
+        received = []
+        while chunk := connection.recv(65536):
+            received.append(chunk)
+    return b"".join(received)
+
+
+def parse(received: bytes) -> Answer:
+    """Take an answer apart; its body must be as long as it says, if there is one."""
+    head, _, body = received.partition(b"\r\n\r\n")
+    status_line, *lines = head.decode("latin-1").split("\r\n")
+    headers = [(name.lower(), value) for name, _, value in (line.partition(": ") for line in lines)]
+    return Answer(int(status_line.split()[1]), headers, body)
+
+
+@dataclass(frozen=True)
+class Live:
+    """A server that runs."""
+
+    base: str
+    process: subprocess.Popen[bytes]
+    output: Path
+
+
+def environment(url: str | None = None, **settings: str) -> dict[str, str]:
+    """Return what a command of ours needs of this process's environment."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LOCALIDADES_")}
+    source = str(ROOT / "src")
+    kept["PYTHONPATH"] = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
+    if url is not None:
+        kept["DATABASE_URL"] = url
+    return kept | settings
+
+
+def limited(files: str | None, *command: str) -> list[str]:
+    """Return a command that may open so many files, where that is to be changed."""
+    if files is None:
+        return [*command]
+    return ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
+
+
+def run(
+    *arguments: str, env: Mapping[str, str] | None = None, files: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of ours to its end."""
+    return subprocess.run(
+        limited(files, *COMMAND, *arguments),
+        env=env or environment(),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@contextmanager
+def serving(
+    url: str,
+    *arguments: str,
+    probe: str = "/readyz",
+    command: Sequence[str] = SERVE,
+    files: str | None = None,
+    **settings: str,
+) -> Iterator[Live]:
+    """Run `serve` on a free port in a process group of its own until `probe` says yes; nothing of it is left.
+
+    `files` is how many it may open, as `ulimit -n` takes it.
+    """
+    with tempfile.NamedTemporaryFile(prefix="localidades-serve-", suffix=".log") as output:
+        process = subprocess.Popen(
+            limited(files, *command, *arguments),
+            env=environment(url, **settings),
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        log = Path(output.name)
+        try:
+            yield Live(_await_ready(process, log, probe), process, log)
+            if process.poll() is None:
+                process.terminate()
+                assert process.wait(_PATIENCE) == 0, log.read_text()
+            await_end_of_group(process.pid)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def await_end_of_group(group: int) -> None:
+    """Wait until no process of a group is left; fail if one stays."""
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.02)
+    raise AssertionError("a process of the server is left")
+
+
+def _await_ready(process: subprocess.Popen[bytes], log: Path, probe: str) -> str:
+    """Return the address that the server prints, once its probe says yes."""
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline and process.poll() is None:
+        if printed := re.search(r"list +(http://[^/]+)/", log.read_text()):
+            probes = re.search(r"probes +(http://[^/]+)/", log.read_text()) or printed
+            with suppress(OSError, http.client.HTTPException), closing(_connection(probes[1])) as connection:
+                connection.request("GET", probe)
+                if connection.getresponse().status < http.HTTPStatus.MULTIPLE_CHOICES:
+                    return printed[1]
+        time.sleep(0.05)
+    raise AssertionError(f"the server is not ready:\n{log.read_text()}")
+
+
+def _connection(base: str) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection(urlsplit(base).netloc, timeout=_PATIENCE)

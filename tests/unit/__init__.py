@@ -1,0 +1,1 @@
+"""Tests that need neither Postgres nor a server."""

@@ -1,0 +1,452 @@
+import csv
+import io
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localidades_api.errors import CatalogueError
+from localidades_api.importer.extract import open_table, split_line, split_lines
+from localidades_api.importer.transform import Catalogue, transform
+from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, write_catalogue
+
+BOM = b"\xef\xbb\xbf"
+OLD_HEADER = (
+    "Mapa", "Cve_Ent", "Nom_Ent", "Nom_Abr", "Cve_Mun", "Nom_Mun", "Cve_Loc", "Nom_Loc", "Ámbito",
+    "Latitud", "Longitud", "Lat_Decimal", "Lon_Decimal", "Altitud", "Cve_Carta",
+    "Pob_Total", "Pob_Masculina", "Pob_Femenina", "Total de Viviendas Habitadas",
+)  # fmt: skip
+ACCENTED = tuple(place for place in TRAPS if not place.nombre.isascii())
+
+
+def unwatched(amount: int) -> None:
+    """Watch nothing."""
+
+
+def read(path: Path) -> Catalogue:
+    """Read a file as the importer does."""
+    with open_table(path) as table:
+        return transform(table, unwatched)
+
+
+def names_of(catalogue: Catalogue) -> list[str]:
+    return [locality.nombre for locality in sorted(catalogue.localities)]
+
+
+def text_of(places: Iterable[Place], *, end: str = "\r\n", header: Sequence[str] = HEADER, separator: str = ",") -> str:
+    return "".join(line + end for line in lines_of((place.values() for place in places), header, separator))
+
+
+def old_rows(places: Iterable[Place]) -> list[tuple[str, ...]]:
+    """Return the rows as the layout without Estatus has them."""
+    return [(values[0], *values[2:]) for values in (place.values() for place in places)]
+
+
+def write_zip(path: Path, members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
+    """Lend what the traps are when they are read from UTF-8 with a BOM and CRLF line ends, INEGI's own."""
+    return read(write_catalogue(tmp_path_factory.mktemp("expected") / "AGEEML.csv", TRAPS))
+
+
+def test_csv_with_every_trap_comes_back_to_the_byte(expected: Catalogue) -> None:
+    assert names_of(expected) == [place.nombre for place in TRAPS]
+    assert expected.rejected == []
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\n"], ids=["crlf", "lf"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-8", "windows-1252"])
+@pytest.mark.parametrize(("separator", "suffix"), [(",", "csv"), ("\t", "txt")], ids=["csv", "txt"])
+def test_text_in_every_encoding_separator_and_line_end_is_the_same_catalogue(
+    tmp_path: Path, expected: Catalogue, encoding: str, end: str, separator: str, suffix: str
+) -> None:
+    path = tmp_path / f"AGEEML.{suffix}"
+    path.write_bytes(text_of(TRAPS, end=end, separator=separator).encode(encoding))
+    assert read(path) == expected
+
+
+@pytest.mark.parametrize("spell", [str, str.lower, str.upper], ids=["as it was", "lower", "upper"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-8", "windows-1252"])
+def test_header_of_old_is_the_same_catalogue(
+    tmp_path: Path, expected: Catalogue, spell: Callable[[str], str], encoding: str
+) -> None:
+    header = [spell(name) for name in OLD_HEADER]
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes("".join(f"{line}\r\n" for line in lines_of(old_rows(TRAPS), header)).encode(encoding))
+    assert read(path) == expected
+
+
+def test_header_in_another_order_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
+    rows = [tuple(reversed(place.values())) for place in TRAPS]
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes("".join(f"{line}\r\n" for line in lines_of(rows, tuple(reversed(HEADER)))).encode())
+    assert read(path) == expected
+
+
+def test_header_with_columns_of_later_years_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
+    rows = [(*place.values(), "something new") for place in TRAPS]
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes("".join(f"{line}\r\n" for line in lines_of(rows, (*HEADER, "NUEVA"))).encode())
+    assert read(path) == expected
+
+
+def test_header_without_what_is_not_required_leaves_it_empty(tmp_path: Path) -> None:
+    header = ("CVE_ENT", "NOM_ENT", "CVE_MUN", "NOM_MUN", "CVE_LOC", "NOM_LOC")
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes(
+        "".join(f"{line}\r\n" for line in lines_of([("01", "A", "001", "B", "0007", "C")], header)).encode()
+    )
+    [locality] = read(path).localities
+    assert locality == (10010007, 1001, "0007", "C", *[None] * 9)
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t"], ids=["csv", "txt"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL], ids=["minimal", "all"])
+def test_quotes_escaped_as_csv_wants_are_the_same_catalogue(
+    tmp_path: Path, expected: Catalogue, delimiter: str, quoting: Literal[0, 1]
+) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator="\r\n")
+    writer.writerows([HEADER, *(place.values() for place in TRAPS)])
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes(text.getvalue().encode())
+    assert read(path) == expected
+
+
+@pytest.mark.parametrize("name", ['El "Güero"', '"Las Ardillas"', 'a"b', '"', 'La "Y", El Mirador', "A,B", ",", "'"])
+@pytest.mark.parametrize("escaped", [False, True], ids=["as INEGI does", "escaped"])
+def test_quote_in_a_name_comes_back(tmp_path: Path, name: str, *, escaped: bool) -> None:
+    written = name.replace('"', '""') if escaped else name
+    path = write_catalogue(tmp_path / "AGEEML.csv", [replace(TRAPS[0], nombre=written), TRAPS[1]])
+    assert names_of(read(path)) == [name, "Ninguno"]
+
+
+def test_lone_carriage_return_at_the_end_ends_the_last_line(tmp_path: Path, expected: Catalogue) -> None:
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes(text_of(TRAPS).encode().removesuffix(b"\n"))
+    assert read(path) == expected
+
+
+def test_letters_outside_ascii_far_from_the_beginning_still_tell_the_encoding(tmp_path: Path) -> None:
+    plain = [Place(f"01001{number:04d}", f"Lugar {number}") for number in range(1, 3_000)]
+    places = [*plain, Place("010013000", "Peñón")]
+    for encoding in ("windows-1252", "utf-8"):
+        # LATITUD has a degree sign in every row of INEGI's: without one the file is ASCII for half a megabyte.
+        text = text_of(places).replace("°", " ").replace("\N{ACUTE ACCENT}", " ")
+        path = tmp_path / f"{encoding}.csv"
+        path.write_bytes(text.encode(encoding))
+        assert names_of(read(path))[-1] == "Peñón"
+
+
+def test_character_cut_by_the_end_of_the_sample_does_not_change_the_encoding(tmp_path: Path) -> None:
+    filler = 256 * 1024
+    for offset in range(4):
+        name = "x" * offset
+        text = text_of([Place("010010001", name or "y")]) + "x" * filler + "ó" * 8 + "\r\n"
+        cut = text.encode().find("ó".encode()) - filler
+        path = tmp_path / f"{offset}.csv"
+        path.write_bytes(
+            (text_of([Place("010010001", name or "y")]) + "x" * (filler - cut + offset) + "ó" * 8).encode()
+        )
+        with open_table(path) as table:
+            assert "".join(table.lines).endswith("ó" * 8)
+
+
+# The names that the layout itself can hold: a value ends where `","` stands, and `""` is CSV's escape.
+def _fits(name: str) -> bool:
+    return bool(name.strip()) and '",' not in name and '"\t' not in name and '""' not in name
+
+
+def _encodable(character: str) -> bool:
+    try:
+        character.encode("windows-1252")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+_UNICODE = st.characters(exclude_categories=("Cc", "Cs"))
+_WINDOWS = st.sampled_from([chr(code) for code in range(0x20, 0x2123) if code != 0x7F and _encodable(chr(code))])
+_PROSE = st.sampled_from(list("aáñ \"',()[]-`½\N{NO-BREAK SPACE}"))
+
+
+@given(names=st.lists(st.text(_UNICODE | _PROSE, min_size=1, max_size=40).filter(_fits), min_size=1, max_size=5))
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-8"])
+@pytest.mark.parametrize("separator", [",", "\t"], ids=["csv", "txt"])
+def test_any_name_in_utf_8_comes_back_to_the_byte(
+    tmp_path_factory: pytest.TempPathFactory, encoding: str, separator: str, names: list[str]
+) -> None:
+    assert written_and_read(tmp_path_factory, names, encoding, separator) == names
+
+
+@given(names=st.lists(st.text(_WINDOWS | _PROSE, min_size=1, max_size=40).filter(_fits), min_size=1, max_size=5))
+@pytest.mark.parametrize("separator", [",", "\t"], ids=["csv", "txt"])
+def test_any_name_in_windows_1252_comes_back_to_the_byte(
+    tmp_path_factory: pytest.TempPathFactory, separator: str, names: list[str]
+) -> None:
+    assert written_and_read(tmp_path_factory, names, "windows-1252", separator) == names
+
+
+def written_and_read(
+    tmp_path_factory: pytest.TempPathFactory, names: list[str], encoding: str, separator: str
+) -> list[str]:
+    # With as many ordinary rows as tell the encoding, whatever the names could be in another.
+    places = [Place(f"01001{number:04d}", name) for number, name in enumerate([*names, *["Peñón"] * 200], 1)]
+    path = tmp_path_factory.getbasetemp() / f"any-{encoding}.csv"
+    path.write_bytes(text_of(places, separator=separator).encode(encoding))
+    return names_of(read(path))[: len(names)]
+
+
+@given(
+    lines=st.lists(st.text('"",\tx ', max_size=12) | st.text(max_size=6), max_size=9),
+    end=st.sampled_from(["\n", ""]),
+    separator=st.sampled_from([",", "\t"]),
+)
+def test_lines_are_cut_together_as_each_alone(lines: list[str], end: str, separator: str) -> None:
+    lines = [line.rstrip("\n") for line in lines]
+    alone = [split_line(line, separator) for line in lines]
+    assert split_lines([line + end for line in lines], separator) == alone
+
+
+# Zips
+
+
+def test_zip_with_both_encodings_is_read_from_the_one_in_utf_8(tmp_path: Path) -> None:
+    path = write_zip(
+        tmp_path / "catun_localidad.zip",
+        {
+            "AGEEML_20189281012.csv": text_of([Place("010010001", "Windows ó")] * 2).encode("windows-1252"),
+            "AGEEML_20189281012_utf.csv": text_of([Place("010010001", "Utf ó")]).encode("utf-8-sig"),
+        },
+    )
+    with open_table(path) as table:
+        assert table.member == "AGEEML_20189281012_utf.csv"
+        assert names_of(transform(table, unwatched)) == ["Utf ó"]
+
+
+def test_zip_with_windows_1252_alone_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
+    path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML_2018.csv": text_of(TRAPS).encode("windows-1252")})
+    assert read(path) == expected
+
+
+def test_zip_with_other_files_is_read_from_the_largest_table(tmp_path: Path, expected: Catalogue) -> None:
+    path = write_zip(
+        tmp_path / "catun_localidad.zip",
+        {
+            "leeme.txt": b"Fuente: INEGI",
+            "__MACOSX/._AGEEML.csv": b"\0\x05\x16\x07",
+            "mapa.pdf": b"%PDF-1.7" * 10_000,
+            "folder/AGEEML.CSV": text_of(TRAPS).encode(),
+        },
+    )
+    assert read(path) == expected
+
+
+def test_zip_without_the_ending_in_its_name_is_still_a_zip(tmp_path: Path, expected: Catalogue) -> None:
+    path = write_zip(tmp_path / "download", {"AGEEML.txt": text_of(TRAPS, separator="\t").encode()})
+    assert read(path) == expected
+
+
+def test_zip_without_table_is_refused(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "catun_localidad.zip", {"mapa.pdf": b"%PDF-1.7"})
+    with pytest.raises(CatalogueError, match="no csv or txt"):
+        read(path)
+
+
+def test_zip_locked_by_a_password_is_refused(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML.csv": text_of(TRAPS).encode()})
+    content = bytearray(path.read_bytes())
+    content[6] |= 1  # the flag "encrypted" of the member and of the directory's entry
+    content[content.rindex(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(content)
+    with pytest.raises(CatalogueError, match=r"locked.*password"):
+        read(path)
+
+
+def test_zip_cut_short_is_refused_as_such(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML.csv": text_of(TRAPS).encode()})
+    content = path.read_bytes()
+    for length in (4, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:length])
+        with pytest.raises(CatalogueError, match="damaged, cut short"):
+            read(path)
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_zip_damaged_in_the_middle_is_refused_as_such(tmp_path: Path, compression: int) -> None:
+    path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML.csv": text_of(TRAPS).encode()}, compression)
+    content = path.read_bytes()
+    middle = len(content) // 2
+    path.write_bytes(
+        content[:middle] + bytes(byte ^ 0xFF for byte in content[middle : middle + 9]) + content[middle + 9 :]
+    )
+    with pytest.raises(CatalogueError, match="damaged"):
+        read(path)
+
+
+def test_zip_packed_by_a_rare_method_is_refused_as_such(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML.csv": text_of(TRAPS).encode()})
+    content = bytearray(path.read_bytes())
+    content[8] = content[content.rindex(b"PK\x01\x02") + 10] = zipfile.ZIP_LZMA
+    path.write_bytes(content)
+    with pytest.raises(CatalogueError, match="packed by a method"):
+        read(path)
+
+
+@given(st.data())
+def test_zip_with_any_byte_changed_is_refused_or_the_same(
+    tmp_path_factory: pytest.TempPathFactory, expected: Catalogue, data: st.DataObject
+) -> None:
+    compression = data.draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
+    path = tmp_path_factory.getbasetemp() / "changed.zip"
+    content = bytearray(write_zip(path, {"AGEEML.csv": text_of(TRAPS).encode()}, compression).read_bytes())
+    # Half of the changes meet the directory, where more can be said wrongly than in the text.
+    directory = content.index(b"PK\x01\x02")
+    last = len(content) - 1
+    position = data.draw(st.integers(0, last) | st.integers(directory, last) | st.integers(0, 45))
+    content[position] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(content)
+    with suppress(CatalogueError):
+        assert read(path) == expected
+
+
+# What is no catalogue
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n",
+        BOM,
+        b"\r\n\r\n",
+        b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n",
+        bytes(range(256)) * 10,
+        b"\x00" * 300_000,
+        b"x" * 300_000,
+        b'"' + b"x," * 150_000,
+        b"<!DOCTYPE html>\n<html><body>No disponible</body></html>\n",
+        b'"CVE_ENT","NOM_ENT","NOM_ABR","CVE_CAP"\r\n"01","Aguascalientes","Ags.","0001"\r\n',
+        b"CVEGEO,NOM_LOC\r\n010010001,Aguascalientes\r\n",
+        b"010010001,,01,Aguascalientes,Ags.,001,Aguascalientes,0001,Aguascalientes,U\r\n",
+        text_of(TRAPS).encode("utf-16"),
+        text_of(TRAPS).encode("utf-16-le"),
+        text_of(TRAPS).encode("utf-32"),
+        b"PK\x05\x06",
+    ],
+    ids=lambda content: repr(content[:12]),
+)
+@pytest.mark.parametrize("zipped", [False, True], ids=["bare", "zipped"])
+def test_file_that_is_no_catalogue_is_refused_as_such(tmp_path: Path, content: bytes, *, zipped: bool) -> None:
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes(content)
+    if zipped:
+        path = write_zip(tmp_path / "AGEEML.zip", {"AGEEML.csv": content})
+    with pytest.raises(CatalogueError, match=r"no catalogue|holds a byte that is not"):
+        read(path)
+
+
+def test_header_that_lacks_columns_is_refused_with_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "catun_municipio.csv"
+    path.write_bytes(b'"CVEGEO","CVE_ENT","NOM_ENT","CVE_MUN","NOM_MUN"\r\n')
+    with pytest.raises(CatalogueError, match="does not name CVE_LOC, NOM_LOC"):
+        read(path)
+
+
+def test_header_without_rows_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CatalogueError, match="no localities"):
+        read(write_catalogue(tmp_path / "AGEEML.csv", []))
+
+
+@pytest.mark.parametrize("where", ["in the sample", "after it"])
+def test_bytes_of_neither_encoding_are_refused(tmp_path: Path, where: str) -> None:
+    places = [Place(f"01001{number:04d}", f"Peñón {number}") for number in range(1, 3_000)]
+    content = text_of(places).encode("windows-1252")
+    middle = content.index(b"\n", 1_000 if where == "in the sample" else 400_000) + 30
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes(content[:middle] + b"\x81" + content[middle:])  # 81 is no character of windows-1252
+    line = content[:middle].count(b"\n") + 1
+    with pytest.raises(CatalogueError, match=rf"^Line {line} holds a byte that is not windows-1252"):
+        read(path)
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\n"], ids=["crlf", "lf"])
+@pytest.mark.parametrize("bad", [b"\xf1", b"\xff", b"\xc3", b"\xed\xa0\x80"], ids=repr)
+@pytest.mark.parametrize("row", [1, 3, 150, 2_998])  # in the first sample, and in what is read after it
+@pytest.mark.parametrize("bom", [BOM, b""], ids=["BOM", "no BOM"])
+def test_utf_8_with_a_byte_that_is_none_is_refused_with_its_line(
+    tmp_path: Path, bom: bytes, row: int, bad: bytes, end: str
+) -> None:
+    places = [Place(f"01001{number:04d}", f"Peñón {number}") for number in range(1, 3_000)]
+    lines = text_of(places, end=end).encode().splitlines(keepends=True)
+    lines[row] = lines[row].replace("ñ".encode(), bad)
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes(bom + b"".join(lines))
+    with pytest.raises(CatalogueError, match=rf"^Line {row + 1} holds a byte that is not UTF-8"):
+        read(path)
+
+
+def without_marks(text: str) -> str:
+    """Leave names as the only letters outside ASCII."""
+    return text.replace("°", " ").replace("\N{ACUTE ACCENT}", " ")
+
+
+@pytest.mark.parametrize("bom", [BOM, b""], ids=["BOM", "no BOM"])
+def test_utf_8_of_few_letters_is_never_read_as_another_encoding(tmp_path: Path, bom: bytes) -> None:
+    """With one good letter, or with a BOM and none, bad ones do not make another text of it."""
+    names = ["Peña" if not bom else "Lugar", *["Pe\udcf1a"] * 5]
+    places = [Place(f"01001{number:04d}", name) for number, name in enumerate(names, 1)]
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes(bom + without_marks(text_of(places)).encode(errors="surrogateescape"))
+    with pytest.raises(CatalogueError, match=r"^Line 3 holds a byte that is not UTF-8"):
+        read(path)
+
+
+def test_windows_1252_that_begins_with_what_could_be_utf_8_is_read(tmp_path: Path) -> None:
+    names = ["CAÑ½N", *[f"Peñón {number}" for number in range(20)]]  # Ñ½ is D1 BD, as a letter of Cyrillic in UTF-8
+    assert names[0].encode("windows-1252").decode() == "CA\u047dN"
+    places = [Place(f"01001{number:04d}", name) for number, name in enumerate(names, 1)]
+    # The first sample has nothing else to go by.
+    plain = [Place(f"01001{number:04d}", f"Lugar {number}") for number in range(2_000, 4_000)]
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes(without_marks(text_of([places[0], *plain, *places[1:]])).encode("windows-1252"))
+    assert names_of(read(path)) == [*names, *(place.nombre for place in plain)]
+
+
+@pytest.mark.parametrize("encoding", ["windows-1252", "utf-8"])
+def test_single_letter_at_the_very_end_tells_the_encoding(tmp_path: Path, encoding: str) -> None:
+    header = "CVE_ENT,NOM_ENT,CVE_MUN,NOM_MUN,CVE_LOC,NOM_LOC"
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes(f"{header}\n01,A,001,B,0001,Tepic\nFuente: Instituto de Geograf\u00eda\u00ed".encode(encoding))
+    with open_table(path) as table:
+        assert "".join(table.lines).endswith("Geograf\u00eda\u00ed")
+
+
+@given(content=st.binary(max_size=200), whole=st.booleans())
+def test_any_bytes_are_refused_or_read_without_another_error(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, *, whole: bool
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any-bytes.csv"
+    path.write_bytes(text_of(TRAPS).encode() + content if whole else content)
+    try:
+        catalogue = read(path)
+    except CatalogueError:
+        return
+    assert len(catalogue.localities) >= len(TRAPS)
+
+
+def test_table_of_accented_names_is_not_empty() -> None:
+    """Guard the fixtures: without letters outside ASCII the encodings above would prove nothing."""
+    assert len(ACCENTED) >= 4

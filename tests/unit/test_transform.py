@@ -1,0 +1,413 @@
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localidades_api.errors import CatalogueError
+from localidades_api.importer.extract import open_table, read_table
+from localidades_api.importer.transform import Catalogue, Locality, Municipality, Rejected, State, transform
+from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, many, write_catalogue
+
+PLAIN = tuple(Place(f"01001{number:04d}", f"Lugar {number}") for number in range(1, 21))
+
+
+def unwatched(amount: int) -> None:
+    """Watch nothing."""
+
+
+def read_lines(lines: Iterable[str]) -> Catalogue:
+    return transform(read_table("AGEEML.csv", (f"{line}\n" for line in lines)), unwatched)
+
+
+def read_places(*places: Place) -> Catalogue:
+    return read_lines(lines_of(place.values() for place in places))
+
+
+def read_rows(*rows: Sequence[str]) -> Catalogue:
+    return read_lines(lines_of(rows))
+
+
+def with_values(place: Place, **values: str) -> tuple[str, ...]:
+    """Return a place's row with some values changed, each by its column's name."""
+    row = dict(zip(HEADER, place.values(), strict=True)) | {name.replace("_0_", " "): v for name, v in values.items()}
+    assert len(row) == len(HEADER)
+    return tuple(row.values())
+
+
+# Values
+
+
+def test_row_becomes_a_record_with_every_column() -> None:
+    place = Place(
+        "010010001", "Aguascalientes", nom_mun="Aguascalientes", ambito="U",
+        latitud="21.880833", longitud="-102.296111", altitud="1885", carta="F13D19",
+        poblacion="863893", masculina="419168", femenina="444725", viviendas="246259",
+    )  # fmt: skip
+    catalogue = read_places(place)
+    assert catalogue.localities == [
+        Locality(
+            id=10010001, municipio_id=1001, clave="0001", nombre="Aguascalientes", ambito="U", latitud=21.880833,
+            longitud=-102.296111, altitud=1885, carta="F13D19", poblacion=863893, poblacion_masculina=419168,
+            poblacion_femenina=444725, viviendas=246259,
+        )
+    ]  # fmt: skip
+    assert catalogue.municipalities == {1001: Municipality(1001, 1, "001", "Aguascalientes")}
+    assert catalogue.states == {1: State(1, "01", "Aguascalientes", "Ags.")}
+    assert (catalogue.rejected, catalogue.withdrawn) == ([], 0)
+
+
+@pytest.mark.parametrize("no_data", ["-", "*", ""])
+def test_value_that_is_not_known_is_none(no_data: str) -> None:
+    unknown = dict.fromkeys(
+        ("ambito", "latitud", "longitud", "altitud", "carta", "poblacion", "masculina", "femenina", "viviendas"),
+        no_data,
+    )
+    [locality] = read_places(replace(PLAIN[0], nom_abr=no_data, **unknown)).localities
+    assert locality == (10010001, 1001, "0001", "Lugar 1", *[None] * 9)
+    assert read_places(replace(PLAIN[0], nom_abr=no_data)).states[1].abreviatura is None
+
+
+@pytest.mark.parametrize("no_data", ["", "-", "*"])
+@pytest.mark.parametrize("column", ["LAT_DECIMAL", "LON_DECIMAL"])
+def test_position_with_only_one_of_its_coordinates_is_none(column: str, no_data: str) -> None:
+    half, whole = read_rows(with_values(PLAIN[0], **{column: no_data}), PLAIN[1].values()).localities
+    assert (half.latitud, half.longitud) == (None, None)
+    assert (whole.latitud, whole.longitud) == (21.880833, -102.296111)
+
+
+@pytest.mark.parametrize(("text", "degrees"), [("90", 90.0), ("-90.000", -90.0), ("0", 0.0), ("021.5", 21.5)])
+def test_latitude_in_plain_decimals_is_read(text: str, degrees: float) -> None:
+    [locality] = read_rows(with_values(PLAIN[0], LAT_DECIMAL=text)).localities
+    assert locality.latitud == degrees
+
+
+@pytest.mark.parametrize(("text", "metres"), [("-12", -12), ("0", 0), ("-0", 0), ("0005", 5), ("5610", 5610)])
+def test_altitude_below_the_sea_or_padded_is_read(text: str, metres: int) -> None:
+    assert read_places(replace(PLAIN[0], altitud=text)).localities[0].altitud == metres
+
+
+@pytest.mark.parametrize("text", ["0", "00", "123456789"])
+def test_count_of_people_is_read(text: str) -> None:
+    assert read_places(replace(PLAIN[0], poblacion=text)).localities[0].poblacion == int(text)
+
+
+@pytest.mark.parametrize(
+    "nombre", ["-", "*", " Lugar", "Lugar ", "A  B", "A\N{NO-BREAK SPACE}B", "Concepci½n", "x" * 200]
+)
+def test_name_is_kept_to_the_byte(nombre: str) -> None:
+    assert read_places(replace(PLAIN[0], nombre=nombre)).localities[0].nombre == nombre
+
+
+# Rows that are rejected, each alone among enough sound ones
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"CVE_ENT": "1"}, "CVE_ENT is not two digits"),
+        ({"CVE_ENT": "AG"}, "CVE_ENT is not two digits"),
+        ({"CVE_ENT": ""}, "CVE_ENT is not two digits"),
+        ({"CVE_ENT": "\u0660\u0661"}, "CVE_ENT is not two digits"),
+        ({"CVE_MUN": "1"}, "CVE_MUN is not three digits from 001"),
+        ({"CVE_MUN": "000"}, "CVE_MUN is not three digits from 001"),
+        ({"CVE_MUN": "0001"}, "CVE_MUN is not three digits from 001"),
+        ({"CVE_LOC": "21"}, "CVE_LOC is not four digits from 0001"),
+        ({"CVE_LOC": "0000"}, "CVE_LOC is not four digits from 0001"),
+        ({"CVE_LOC": "00021"}, "CVE_LOC is not four digits from 0001"),
+        ({"CVE_LOC": "\u0660\u0660\u0662\u0661"}, "CVE_LOC is not four digits from 0001"),
+        ({"CVE_LOC": "-021"}, "CVE_LOC is not four digits from 0001"),
+        ({"CVEGEO": "010010022"}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
+        ({"CVEGEO": "0100100210"}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
+        ({"CVEGEO": "٠١٠٠١٠٠٢١"}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
+        ({"CVEGEO": "１０010021"}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
+        ({"CVEGEO": "-"}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
+        ({"CVEGEO": "9" * 5_000}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
+        ({"NOM_LOC": ""}, "a name is empty or longer than 200 characters"),
+        ({"NOM_LOC": "  "}, "a name is empty or longer than 200 characters"),
+        ({"NOM_LOC": "x" * 201}, "a name is empty or longer than 200 characters"),
+        ({"NOM_LOC": "a\0b"}, "a name holds a NUL"),
+        ({"NOM_MUN": "", "CVE_MUN": "009"}, "a name is empty or longer than 200 characters"),
+        ({"NOM_ENT": "", "CVE_ENT": "09"}, "a name is empty or longer than 200 characters"),
+        ({"AMBITO": "X"}, "AMBITO is neither U nor R"),
+        ({"AMBITO": "u"}, "AMBITO is neither U nor R"),
+        ({"LAT_DECIMAL": "north"}, "LAT_DECIMAL is no number of degrees"),
+        ({"LAT_DECIMAL": "90.1"}, "LAT_DECIMAL is no number of degrees"),
+        *(
+            ({"LAT_DECIMAL": text}, "LAT_DECIMAL is no number of degrees")
+            for text in ("1_0", " 1", "1 ", "1e1", "+1", ".5", "1.", "1,5", "0x1", "٢١", "２１", "--1", "1.2.3")
+        ),
+        ({"LAT_DECIMAL": "nan"}, "LAT_DECIMAL is no number of degrees"),
+        ({"LON_DECIMAL": "-180.5"}, "LON_DECIMAL is no number of degrees"),
+        ({"LON_DECIMAL": "-inf"}, "LON_DECIMAL is no number of degrees"),
+        ({"ALTITUD": "high"}, "ALTITUD is no whole number"),
+        ({"ALTITUD": "1.5"}, "ALTITUD is no whole number"),
+        ({"ALTITUD": "--5"}, "ALTITUD is no whole number"),
+        ({"ALTITUD": "9999999999"}, "ALTITUD is no whole number"),
+        ({"ALTITUD": "\u0665"}, "ALTITUD is no whole number"),
+        ({"POB_TOTAL": "many"}, "POB_TOTAL is no whole number"),
+        ({"POB_TOTAL": "-5"}, "POB_TOTAL is negative"),
+        ({"POB_MASCULINA": "-5"}, "POB_MASCULINA is negative"),
+        ({"POB_FEMENINA": "-5"}, "POB_FEMENINA is negative"),
+        ({"TOTAL_0_DE_0_VIVIENDAS_0_HABITADAS": "-5"}, "TOTAL DE VIVIENDAS HABITADAS is negative"),
+        ({"Estatus": "Alta"}, "Estatus is neither empty nor Baja"),
+    ],
+)
+def test_row_with_a_bad_value_is_rejected_with_its_line_and_reason(values: dict[str, str], reason: str) -> None:
+    bad = with_values(Place("010010021", "Lugar 21"), **values)
+    rows = [place.values() for place in PLAIN]
+    catalogue = read_rows(*rows[:7], bad, *rows[7:])
+    assert catalogue.rejected == [Rejected(9, reason)]  # seven rows and the header stand before it
+    assert [locality.nombre for locality in catalogue.localities] == [place.nombre for place in PLAIN]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("", "it has 0 values, the header 20"),
+        ("Fuente: INEGI. Marco Geoestadístico", "it has 1 values, the header 20"),
+        ('"Fuente: INEGI","2018"', "it has 2 values, the header 20"),
+        ("\x1a", "it has 1 values, the header 20"),
+        ("304363 registros", "it has 1 values, the header 20"),
+        (",".join([""] * 20), "CVE_ENT is not two digits"),
+        ("x" * 200_000, "it has 1 values, the header 20"),
+    ],
+    ids=lambda value: value[:20],
+)
+@pytest.mark.parametrize("end", ["\n", ""], ids=["ended", "not ended"])
+def test_last_line_that_is_no_row_is_rejected_alone(line: str, reason: str, end: str) -> None:
+    lines = [f"{row}\n" for row in lines_of(place.values() for place in PLAIN)]
+    catalogue = transform(read_table("AGEEML.csv", [*lines, *([line + end] if line + end else [])]), unwatched)
+    assert catalogue.rejected == ([Rejected(22, reason)] if line + end else [])
+    assert len(catalogue.localities) == len(PLAIN)
+
+
+SCATTERED = {  # by row: the first ones, neighbours, and those on both sides of where a batch of 250 ends
+    0: ({"AMBITO": "X"}, "AMBITO is neither U nor R"),
+    1: ({"Estatus": "Baja"}, None),
+    249: ({"CVE_LOC": "0000"}, "CVE_LOC is not four digits from 0001"),
+    250: ({"POB_TOTAL": "-5", "NOM_LOC": ""}, "a name is empty or longer than 200 characters"),
+    251: ({"POB_TOTAL": "-5"}, "POB_TOTAL is negative"),
+    252: ({"POB_MASCULINA": "-5"}, "POB_MASCULINA is negative"),
+    600: ({"Estatus": "Baja", "CVE_ENT": "99"}, None),
+    998: ({"CVE_MUN": "000", "LAT_DECIMAL": "x"}, "CVE_MUN is not three digits from 001"),
+    999: ({"LAT_DECIMAL": "x", "LON_DECIMAL": "y"}, "LAT_DECIMAL is no number of degrees"),
+}
+
+
+def scattered() -> list[tuple[str, ...]]:
+    return [with_values(place, **SCATTERED.get(row, ({}, None))[0]) for row, place in enumerate(many(1_000))]
+
+
+def test_faults_scattered_over_batches_are_told_each_with_its_line_in_order() -> None:
+    catalogue = read_rows(*scattered())
+    assert catalogue.rejected == [Rejected(row + 2, reason) for row, (_, reason) in SCATTERED.items() if reason]
+    assert catalogue.withdrawn == 2
+    sound = {int(place.cvegeo) for row, place in enumerate(many(1_000)) if row not in SCATTERED}
+    assert {locality.id for locality in catalogue.localities} == sound
+
+
+def test_fault_of_the_file_amid_faults_of_rows_is_told_with_its_line() -> None:
+    rows = scattered()
+    rows[700] = with_values(many(1_000)[700], CVE_ENT="33")
+    with pytest.raises(CatalogueError, match="Line 702 names an estado 33; there are 01 to 32"):
+        read_rows(*rows)
+
+
+def test_rows_of_another_width_amid_a_batch_are_rejected_alone() -> None:
+    rows = [place.values() for place in PLAIN]
+    catalogue = read_rows(*rows[:5], (*rows[5], "more"), rows[6][:-1], *rows[7:])
+    assert catalogue.rejected == [
+        Rejected(7, "it has 21 values, the header 20"),
+        Rejected(8, "it has 19 values, the header 20"),
+    ]
+    assert len(catalogue.localities) == 18
+
+
+def test_rows_up_to_a_tenth_are_rejected_and_the_others_kept() -> None:
+    catalogue = read_rows(*(place.values() for place in PLAIN[:9]), ("junk",))
+    assert (len(catalogue.localities), len(catalogue.rejected)) == (9, 1)
+
+
+def test_rows_more_than_a_tenth_bad_refuse_the_file_with_the_first_reason() -> None:
+    rows = [place.values() for place in PLAIN[:9]]
+    with pytest.raises(CatalogueError, match=r"2 of 11 rows can't be read; the first is line 4: it has 1 values"):
+        read_rows(*rows[:2], ("junk",), *rows[2:], ("junk",))
+
+
+def test_file_that_lost_its_leading_zeros_is_refused() -> None:
+    """A spreadsheet does this; a key such as 1-1-1 can't be told from 11-1."""
+    rows = [with_values(place, CVEGEO=place.cvegeo[1:], CVE_ENT="1", CVE_MUN="1", CVE_LOC="1") for place in PLAIN]
+    with pytest.raises(CatalogueError, match="CVE_ENT is not two digits"):
+        read_rows(*rows)
+
+
+def test_cvegeo_that_alone_lost_its_leading_zero_is_read() -> None:
+    [locality] = read_rows(with_values(PLAIN[0], CVEGEO="10010001")).localities
+    assert locality.id == 10010001
+
+
+# Withdrawn localities
+
+
+@pytest.mark.parametrize("estatus", ["Baja", "baja", "BAJA", " Baja "])
+def test_withdrawn_locality_is_counted_and_left_out(estatus: str) -> None:
+    catalogue = read_places(PLAIN[0], replace(PLAIN[1], estatus=estatus), PLAIN[2])
+    assert [locality.nombre for locality in catalogue.localities] == ["Lugar 1", "Lugar 3"]
+    assert (catalogue.withdrawn, catalogue.rejected) == (1, [])
+
+
+def test_withdrawn_row_with_a_key_that_is_none_is_counted_too() -> None:
+    rows = [with_values(PLAIN[1], Estatus="Baja", CVE_ENT="XX", CVE_MUN="", CVE_LOC="-", CVEGEO="") for _ in range(9)]
+    catalogue = read_rows(PLAIN[0].values(), *rows)
+    assert (len(catalogue.localities), catalogue.withdrawn, catalogue.rejected) == (1, 9, [])
+
+
+def test_withdrawn_row_leaves_no_municipio_behind() -> None:
+    catalogue = read_places(PLAIN[0], Place("010990001", "Gone", estatus="Baja"))
+    assert list(catalogue.municipalities) == [1001]
+
+
+def test_withdrawn_row_with_the_key_of_another_is_no_second_one() -> None:
+    assert len(read_places(PLAIN[0], replace(PLAIN[0], estatus="Baja")).localities) == 1
+
+
+def test_file_of_withdrawn_rows_alone_is_refused() -> None:
+    with pytest.raises(CatalogueError, match="no localities"):
+        read_places(*(replace(place, estatus="Baja") for place in PLAIN))
+
+
+@pytest.mark.parametrize("estatus", ["", "-", "*", " "])
+def test_status_without_a_word_is_of_a_locality_that_stands(estatus: str) -> None:
+    assert len(read_places(replace(PLAIN[0], estatus=estatus)).localities) == 1
+
+
+# What condemns the whole file
+
+
+def test_key_that_stands_twice_refuses_the_file() -> None:
+    with pytest.raises(CatalogueError, match="key 010010003 stands in the file twice"):
+        read_places(*PLAIN, replace(PLAIN[2], nombre="Another"))
+
+
+@pytest.mark.parametrize("clave", ["33", "00", "99"])
+def test_estado_that_mexico_does_not_have_refuses_the_file(clave: str) -> None:
+    with pytest.raises(CatalogueError, match=f"Line 22 names an estado {clave}; there are 01 to 32"):
+        read_places(*PLAIN, Place(f"{clave}0010001", "Nowhere"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"nom_mun": "Another"}, {"nom_ent": "Another"}, {"nom_abr": "Oth."}],
+    ids=["municipio", "estado", "abbreviation"],
+)
+def test_estado_or_municipio_under_two_names_refuses_the_file(other: dict[str, str]) -> None:
+    with pytest.raises(CatalogueError, match=r"Line 22 names estado 01 or municipio 01001 otherwise"):
+        read_places(*PLAIN, replace(Place("010010021", "Lugar 21"), **other))
+
+
+def test_two_municipios_of_one_name_are_two() -> None:
+    catalogue = read_places(Place("200010001", "A", nom_mun="San Juan"), Place("200020001", "B", nom_mun="San Juan"))
+    assert [municipality.nombre for municipality in catalogue.municipalities.values()] == ["San Juan"] * 2
+
+
+# Order
+
+
+def test_homonyms_of_one_municipio_are_all_kept() -> None:
+    catalogue = read_places(*(replace(place, nombre="Ninguno") for place in PLAIN))
+    assert len(catalogue.localities) == len(PLAIN)
+
+
+@given(st.permutations(many(60)))
+def test_localities_in_whatever_order_come_out_by_clave_then_id(places: list[Place]) -> None:
+    keys = [(locality.clave, locality.id) for locality in read_places(*places).localities]
+    assert keys == sorted((place.cvegeo[5:], int(place.cvegeo)) for place in places)
+    assert all(one < next_one for one, next_one in pairwise(keys))
+
+
+# Cut short
+
+
+FIVE = (*PLAIN[:3], TRAPS[3], replace(TRAPS[5], viviendas="12"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-8", "windows-1252"])
+@pytest.mark.parametrize("end", ["\r\n", "\n"], ids=["crlf", "lf"])
+@pytest.mark.parametrize("separator", [",", "\t"], ids=["csv", "txt"])
+def test_file_cut_at_any_byte_is_refused_unless_each_row_is_whole(
+    tmp_path: Path, encoding: str, end: str, separator: str
+) -> None:
+    """A cut between two rows can't be seen in the file; any other must refuse it, never change or drop a row unsaid."""
+    lines = lines_of((place.values() for place in FIVE), separator=separator)
+    path = tmp_path / "AGEEML.csv"
+    path.write_bytes("".join(line + end for line in lines).encode(encoding))
+    whole, localities = path.read_bytes(), sorted(read_path(path).localities)
+    # A row is whole once its last quote is there, and stays so until the next one begins.
+    ends = [len("".join(line + end for line in lines[: rows + 1]).encode(encoding)) for rows in range(len(lines))]
+    rows_at = {ends[rows] - back: rows for rows in range(1, len(lines)) for back in range(len(end) + 1)}
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        try:
+            catalogue = read_path(path)
+        except CatalogueError:
+            assert length not in rows_at
+        else:
+            assert sorted(catalogue.localities) == localities[: rows_at[length]]
+            assert catalogue.rejected == []
+
+
+def read_path(path: Path) -> Catalogue:
+    with open_table(path) as table:
+        return transform(table, unwatched)
+
+
+def test_file_cut_in_the_middle_of_a_row_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = write_catalogue(tmp_path / "AGEEML.csv", PLAIN)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(CatalogueError, match="cut short: line 21, the last one, stops in the middle of a row"):
+        read_path(path)
+
+
+def test_file_without_quotes_cut_in_its_last_number_is_refused() -> None:
+    """Without a quote after it, 12 may have been 123."""
+    header = ",".join(HEADER)
+    row = '010010001,,01,Aguascalientes,Ags.,001,M,0001,L,R,"21 50.999""N","102 46.000""W",21.8,-102.2,5,C,9,4,5,12'
+    assert len(transform(read_table("AGEEML.csv", [header, f"{row}\n"]), unwatched).localities) == 1
+    for length in range(1, len(row)):
+        with pytest.raises(CatalogueError):
+            transform(read_table("AGEEML.csv", [header, f"{row}\n", row[:length]]), unwatched)
+
+
+# Whatever else a file may hold
+
+
+_VALUE = st.text(max_size=12) | st.sampled_from(['"', '","', "\0", "-", "0001", "01", "9" * 20, "nan", "1_0", "Baja"])
+
+
+@given(st.lists(st.lists(_VALUE, min_size=20, max_size=20) | st.lists(_VALUE, max_size=22), max_size=2), st.data())
+def test_any_row_is_read_rejected_or_refuses_the_file(rows: list[list[str]], data: st.DataObject) -> None:
+    for row in rows:
+        for column in data.draw(st.sets(st.integers(0, len(row) - 1))) if row else ():
+            if column < len(HEADER):
+                row[column] = Place("010010021", "Lugar 21").values()[column]
+    try:
+        catalogue = read_rows(*(place.values() for place in PLAIN), *rows)
+    except CatalogueError:
+        return
+    assert len(catalogue.localities) + len(catalogue.rejected) + catalogue.withdrawn >= len(PLAIN) + len(rows)
+    for locality in catalogue.localities:
+        municipality = catalogue.municipalities[locality.municipio_id]
+        state = catalogue.states[municipality.estado_id]
+        assert f"{locality.id:09d}" == state.clave + municipality.clave + locality.clave
+        assert "\0" not in "".join(value for value in locality if isinstance(value, str))
+
+
+def test_progress_is_told_of_every_five_thousand_rows_and_of_the_rest() -> None:
+    told: list[int] = []
+    lines = [f"{line}\n" for line in lines_of(place.values() for place in many(9_900))]
+    transform(read_table("AGEEML.csv", lines), told.append)
+    assert told == [5_000, 4_900]

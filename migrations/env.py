@@ -89,7 +89,7 @@ def _run_online() -> None:
         # A command that runs migrations itself has read the settings already.
         settings = context.config.attributes.get("settings") or read_settings()
         with provide_database(settings) as url:
-            asyncio.run(_run(url, settings.catalogue))
+            asyncio.run(_run(url, settings.seed))
     except LocalidadesError as error:
         raise CommandError(str(error)) from error
 

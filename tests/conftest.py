@@ -29,6 +29,7 @@ from localidades_api.middleware import build_middleware_stack
 from localidades_api.observability.progress import Silent
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
+from tests.support.asgi import as_asgi
 from tests.support.catalogue import many, write_catalogue
 from tests.support.wire import serving
 
@@ -49,9 +50,9 @@ def in_thread(function: Callable[[], T]) -> T:
         return pool.submit(function).result()
 
 
-def alembic_config(url: str, *, catalogue: str = "demo", seed: bool = True) -> Config:
+def alembic_config(url: str, *, source: str = "demo", seed: bool = True) -> Config:
     """Return the project's own configuration, for a database of the tests."""
-    settings = Settings(database_url=SecretStr(url), catalogue=catalogue)
+    settings = Settings(database_url=SecretStr(url), seed=source)
     return Config(ROOT / "alembic.ini", attributes={"settings": settings, "seed": seed, "configure_logging": False})
 
 
@@ -226,8 +227,8 @@ def client_of(app: FastAPI) -> httpx.AsyncClient:
 
 
 def client_in_front_of(app: FastAPI, **settings: Any) -> httpx.AsyncClient:  # noqa: ANN401  # passed on
-    """Return a client that calls the layers in front of the application, as the server does, without a network."""
-    transport = httpx.ASGITransport(build_middleware_stack(app, Settings(**settings)))
+    """Return a client that calls the middleware before the application, as the server does, without a network."""
+    transport = httpx.ASGITransport(as_asgi(build_middleware_stack(app, Settings(**settings))))
     return httpx.AsyncClient(transport=transport, base_url="http://test")
 
 

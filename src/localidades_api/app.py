@@ -17,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 from localidades_api import __version__, router
 from localidades_api.cache.pages import PageCache
 from localidades_api.cache.positions import COMPARISON_TIMEOUT, MAX_COMPARISONS, PositionCache
+from localidades_api.cache.prewarm import ReleasePoller
 from localidades_api.downloads.transfer import Transfers
 from localidades_api.errors import ConfigurationError
 from localidades_api.http.paths import PREFIX
@@ -53,7 +54,8 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     releases = ReleaseTracker(repository)
     changes = ChangesRepository(database, comparing)
     positions = PositionCache(repository, changes, settings.database_timeout)
-    pages = PageCache(repository, releases, positions, settings.page_cache_bytes)
+    pages = PageCache(repository, settings.page_cache_bytes)
+    poller = ReleasePoller(releases, pages, positions)
     app.state.database = database
     app.state.comparing = comparing
     app.state.services = Services(
@@ -68,7 +70,7 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     )
     sampler = Sampler(database.gauges, pages.gauges, releases.gauges)
     try:
-        async with _running(pages.follow(settings.release_poll), sampler.run()):
+        async with _running(poller.run(settings.release_poll), sampler.run()):
             yield
     finally:
         await positions.close()

@@ -19,7 +19,6 @@ LocalidadesError                 500
 │   └── OutputError              what a command says can't be written
 │       └── ReaderGoneError      nobody reads it any more
 ├── RequestError                 400
-│   ├── UntrustedHostError       400
 │   ├── InvalidParametersError   422
 │   ├── NotFoundError            404
 │   │   └── InvalidPageError     404, with the number of pages
@@ -148,17 +147,6 @@ class RequestError(LocalidadesError):
     slug = "bad-request"
     meaning = "The request is malformed in a way that has no type of its own."
     remedy = "Compare it with an example of the reference."
-
-
-class UntrustedHostError(RequestError):
-    """A Host header that is none of the service's names."""
-
-    slug = "untrusted-host"
-    meaning = "The request names a host that this service does not answer for, or none."
-    remedy = "Ask by one of the names that the service is published under."
-
-    def __init__(self) -> None:
-        super().__init__("This service does not answer for the host that the request names.")
 
 
 class InvalidParametersError(RequestError):

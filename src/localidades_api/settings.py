@@ -21,6 +21,13 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from localidades_api.errors import ConfigurationError
 
 PREFIX = "LOCALIDADES_"
+# Names that settings had before, each with what to do.
+_FORMER = {
+    "LOCALIDADES_CATALOGUE": "now LOCALIDADES_SEED",
+    "LOCALIDADES_MAX_WAITING": "now LOCALIDADES_MAX_QUEUED",
+    "LOCALIDADES_OPERATIONS_PORT": "now LOCALIDADES_MANAGEMENT_PORT",
+    "LOCALIDADES_TRUSTED_HOSTS": "gone, for no answer depends on the Host header: unset it",
+}
 
 
 def default_data_dir() -> Path:
@@ -46,8 +53,6 @@ def _check_network(given: str) -> str:
     return given
 
 
-# A name or an address, without a port; `*.` stands for any name below the rest.
-_Host = Annotated[str, Field(pattern=r"^(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$|^\[[0-9A-Fa-f:.]+\]$")]
 _Network = Annotated[str, AfterValidator(_check_network)]
 
 
@@ -69,7 +74,7 @@ class Settings(BaseSettings):
             description="Address of a Postgres (15 to 18); unset, an embedded one is started.",
         ),
     ] = None
-    catalogue: Annotated[
+    seed: Annotated[
         str,
         Field(description="What the seed loads: `demo`, or a path or http(s) address of an AGEEML zip, csv or txt."),
     ] = "demo"
@@ -115,12 +120,6 @@ class Settings(BaseSettings):
             description="What one address may ask of each worker, as `600/minute`; beyond it is 429.",
         ),
     ] = None
-    trusted_hosts: Annotated[
-        tuple[_Host, ...] | None,
-        NoDecode,
-        BeforeValidator(_split),
-        Field(description="Names that requests may call the service by, as `api.example.org,*.example.net`."),
-    ] = None
     trusted_proxies: Annotated[
         tuple[_Network, ...] | None,
         NoDecode,
@@ -159,6 +158,8 @@ class Settings(BaseSettings):
     def _refuse_unknown_variables(self) -> Self:
         known = {PREFIX + name.upper() for name in type(self).model_fields}
         unknown = sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)
+        if former := [f"{name} is {_FORMER[name]}" for name in unknown if name in _FORMER]:
+            raise ValueError("; ".join(former))
         if unknown:
             raise ValueError(f"unknown variable {', '.join(unknown)}; known are {', '.join(sorted(known))}")
         return self

@@ -11,8 +11,9 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localidades_api.cache.pages import PageCache
+from localidades_api.cache.pages import PageCache, ReleasePages
 from localidades_api.domain.schemas import Locality, Page
+from localidades_api.http.query import parse_plain_query
 from localidades_api.middleware import cached_pages
 from localidades_api.middleware.cached_pages import CachedPages
 from tests.conftest import (
@@ -24,6 +25,7 @@ from tests.conftest import (
     recorded_statements,
     running_app,
 )
+from tests.support.asgi import as_asgi
 from tests.support.catalogue import Place, many, write_catalogue
 
 ENOUGH = 1_000_000
@@ -38,9 +40,14 @@ def fast_client_of(app: FastAPI) -> httpx.AsyncClient:
     return client_of_path(CachedPages(app))
 
 
+def pages_held_by(app: FastAPI) -> ReleasePages | None:
+    served = app.state.services.releases.served
+    return pages_of(app).of(served) if served else None
+
+
 def held_by(app: FastAPI) -> list[int]:
-    shelf = pages_of(app).shelf()
-    return [] if shelf is None else [number for number, page in enumerate(shelf.pages) if page is not None]
+    held = pages_held_by(app)
+    return [] if held is None else [number for number, page in enumerate(held.pages) if page is not None]
 
 
 async def execute(url: str, statement: str) -> None:
@@ -53,7 +60,7 @@ async def execute(url: str, statement: str) -> None:
 
 async def await_warm(app: FastAPI) -> None:
     async with asyncio.timeout(20):
-        while (shelf := pages_of(app).shelf()) is None or not shelf.is_warm:  # noqa: ASYNC110  # what is waited for
+        while (held := pages_held_by(app)) is None or not held.is_warm:  # noqa: ASYNC110  # what is waited for
             await asyncio.sleep(0.01)  # is an attribute of the application's own
 
 
@@ -136,7 +143,7 @@ async def test_any_request_is_answered_alike_by_fast_path_and_routing(
     assert by_fast.status_code == by_routing.status_code
     assert by_fast.headers.raw == by_routing.headers.raw
     assert by_fast.content == by_routing.content
-    if ready := fast_path.ready(scope_of(requests[1])):
+    if ready := fast_path.try_respond(scope_of(requests[1])):
         lines = b"".join(b"%b: %b\r\n" % header for header in by_routing.headers.raw)
         assert ready == (by_routing.status_code, lines, by_routing.content)
 
@@ -149,8 +156,8 @@ def fast_path_of(app: FastAPI) -> CachedPages:
     return _fast_paths.setdefault(id(app), CachedPages(app))
 
 
-def client_of_path(fast_path: CachedPages) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=httpx.ASGITransport(fast_path), base_url="http://test")
+def client_of_path(middleware: CachedPages) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(as_asgi(middleware)), base_url="http://test")
 
 
 def scope_of(request: httpx.Request) -> dict[str, object]:
@@ -175,7 +182,7 @@ async def test_ready_bytes_are_what_routing_would_send(warm: FastAPI, parts: lis
         headers = {"if-none-match": etag if if_none_match == "same" else '"x"'}
         request = client.build_request("GET", f"{LOCALIDADES}?{'&'.join(parts)}", headers=headers)
         answer = await client.send(request)
-    ready = CachedPages(warm).ready(scope_of(request))
+    ready = CachedPages(warm).try_respond(scope_of(request))
     if ready is None:
         assert parts  # at the least the list's plain address is answered
     else:
@@ -200,11 +207,11 @@ async def test_page_for_people_is_at_hand_once_it_was_asked_for(
     fast_path = CachedPages(warm)
     async with client_of_path(fast_path) as client:
         request = client.build_request("GET", LOCALIDADES + query, headers=headers)
-        assert fast_path.ready(scope_of(request)) is None
+        assert fast_path.try_respond(scope_of(request)) is None
         answer = await client.send(request)
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
         with recorded_statements(warm) as statements:
-            ready = fast_path.ready(scope_of(request))
+            ready = fast_path.try_respond(scope_of(request))
         assert statements == []
         lines = b"".join(b"%b: %b\r\n" % header for header in answer.headers.raw)
         assert ready == (200, lines, answer.content)
@@ -222,7 +229,7 @@ async def test_pages_for_people_of_a_release_are_not_at_hand_under_the_next(
             places = [*many(132), Place("010019999", "Nuevo")]
             await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
             await await_release(client, "2021-01")
-            assert fast_path.ready(scope_of(request)) is None
+            assert fast_path.try_respond(scope_of(request)) is None
             assert (await client.send(request)).headers["catalogue-release"] == "2021-01"
 
 
@@ -306,7 +313,7 @@ async def test_page_asked_for_by_many_spellings_takes_one_place(warm: FastAPI) -
 async def test_long_queries_and_headers_are_not_remembered(warm: FastAPI) -> None:
     async with fast_client_of(warm) as client:
         await client.get(LOCALIDADES)
-        memories = (cached_pages._parse, cached_pages._preferred, cached_pages._language)
+        memories = (parse_plain_query, cached_pages._preferred, cached_pages._language)
         before = [memory.cache_info().currsize for memory in memories]
         for number in range(20):
             long = f"{number:0300d}"
@@ -390,7 +397,7 @@ async def test_pointer_that_moves_to_and_fro_ends_with_the_pages_of_where_it_sta
             with recorded_statements(app) as statements:
                 assert (await client.get(f"{LOCALIDADES}?page=3")).json()["quantity"] == 133
             assert statements == []
-        assert len(pages_of(app)._shelves) == 1
+        assert len(pages_of(app)._held) == 1
 
 
 async def test_older_release_is_served_but_takes_no_room(seeded_database: str, tmp_path: Path) -> None:
@@ -402,7 +409,7 @@ async def test_older_release_is_served_but_takes_no_room(seeded_database: str, t
         answer = await client.get(f"{LOCALIDADES}?release=2020-01&page=3")
         assert answer.json()["quantity"] == 132
         assert answer.headers["catalogue-release"] == "2020-01"
-        assert len(pages_of(app)._shelves) == 1  # that the old shelf is gone shows nowhere else
+        assert len(pages_of(app)._held) == 1  # that the old held is gone shows nowhere else
 
 
 # Everything that JSON escapes and everything that it does not, as long as a line of a file can hold it.

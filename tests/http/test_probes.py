@@ -12,10 +12,11 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from localidades_api.middleware.cached_pages import RawResponse
+from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware.faults import MiddlewareFaults
 from tests.conftest import LOCALIDADES, client_in_front_of, execute, out_of_reach, running_app
 from tests.http.test_figures import eventually, value
+from tests.support.asgi import as_asgi
 from tests.support.wire import ask, environment, run, serving
 
 
@@ -119,15 +120,15 @@ async def test_fault_outside_the_census_is_a_problem(seeded_database: str) -> No
 @pytest.mark.parametrize("path", [LOCALIDADES, "/readyz"])
 async def test_fault_in_front_of_routing_is_a_problem(path: str) -> None:
     class Broken:
-        def ready(self, scope: Scope) -> RawResponse | None:
+        def try_respond(self, scope: Scope) -> RawResponse | None:
             raise KeyError(scope["path"])
 
         async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # ASGI's
             raise KeyError(scope["path"])
 
     layer = MiddlewareFaults(Broken())
-    assert layer.ready({"type": "http", "path": path}) is None
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(layer), base_url="http://test") as client:
+    assert layer.try_respond({"type": "http", "path": path}) is None
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(as_asgi(layer)), base_url="http://test") as client:
         answer = await client.get(path)
         assert (answer.status_code, answer.json()["type"]) == (500, "/problems#internal-error")
         assert answer.headers.get("vary") == ("Accept" if path == LOCALIDADES else None)

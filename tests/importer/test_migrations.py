@@ -87,7 +87,7 @@ def version_of(url: str) -> list[tuple[Any, ...]]:
 @pytest.fixture
 def config(empty_database: str, small_catalogue: Path) -> Config:
     """Lend the project's configuration for an empty database and the small catalogue."""
-    return alembic_config(empty_database, catalogue=str(small_catalogue))
+    return alembic_config(empty_database, source=str(small_catalogue))
 
 
 # Upgrade
@@ -112,7 +112,7 @@ def test_upgrade_a_second_time_does_nothing(empty_database: str, config: Config,
     before = fetch(empty_database, "SELECT * FROM releases")
     alembic(command.upgrade, config, "head")
     other = write_catalogue(tmp_path / "catun_localidad_2020-02.csv", many(100))
-    alembic(command.upgrade, alembic_config(empty_database, catalogue=str(other)), "head")
+    alembic(command.upgrade, alembic_config(empty_database, source=str(other)), "head")
     assert fetch(empty_database, "SELECT * FROM releases") == before
 
 
@@ -136,14 +136,14 @@ def test_upgrade_with_a_file_that_tells_no_date_names_the_release_seed(
 ) -> None:
     undated = tmp_path / "catalogue.csv"
     undated.write_bytes(small_catalogue.read_bytes())
-    alembic(command.upgrade, alembic_config(empty_database, catalogue=str(undated)), "head")
+    alembic(command.upgrade, alembic_config(empty_database, source=str(undated)), "head")
     assert releases_of(empty_database) == [("seed", 132, 132, True)]
 
 
 def test_upgrade_without_seed_leaves_the_note_for_the_next(
     empty_database: str, config: Config, small_catalogue: Path
 ) -> None:
-    alembic(command.upgrade, alembic_config(empty_database, catalogue=str(small_catalogue), seed=False), "head")
+    alembic(command.upgrade, alembic_config(empty_database, source=str(small_catalogue), seed=False), "head")
     assert is_pending(empty_database)
     alembic(command.upgrade, config, "head")
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
@@ -240,7 +240,7 @@ def test_seed_that_fails_leaves_the_schema_and_is_tried_again(
 ) -> None:
     absent = tmp_path / "absent.zip"
     with pytest.raises(CommandError, match=f"There is no file {absent}"):
-        alembic(command.upgrade, alembic_config(empty_database, catalogue=str(absent)), "head")
+        alembic(command.upgrade, alembic_config(empty_database, source=str(absent)), "head")
     assert tables_of(empty_database) == TABLES
     assert version_of(empty_database) == [("0005",)]
     assert is_pending(empty_database)
@@ -254,7 +254,7 @@ def test_seed_that_is_no_catalogue_leaves_no_release(empty_database: str, tmp_pa
     path = tmp_path / "2020-01.csv"
     path.write_bytes(b"%PDF-1.7")
     with pytest.raises(CommandError, match="no catalogue"):
-        alembic(command.upgrade, alembic_config(empty_database, catalogue=str(path)), "head")
+        alembic(command.upgrade, alembic_config(empty_database, source=str(path)), "head")
     assert tables_of(empty_database) == TABLES
     assert is_pending(empty_database)
 

@@ -95,7 +95,7 @@ async def test_answer_to_what_was_not_foreseen_is_the_golden_one(seeded_database
     execute(seeded_database, *BREAK_LOCALITIES)
     async with running_app(seeded_database) as app, client_in_front_of(app) as client:
         assert_golden("error-500", answer_of(await client.get(f"{LOCALIDADES}?page_size=50")))
-        while app.state.services.pages.shelf() is None:  # noqa: ASYNC110  # it is polled
+        while app.state.services.releases.served is None:  # noqa: ASYNC110  # it is polled
             await asyncio.sleep(0.02)
         assert_golden("error-500", answer_of(await client.get(LOCALIDADES)))
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.requests import Request
+from starlette.datastructures import Headers
 
 from localidades_api.errors import NotAcceptableError
 from localidades_api.http.negotiation import accept_header, choose_media_type
@@ -149,8 +149,8 @@ def test_media_type_of_header_that_allows_nothing_or_is_garbage_is_refused(accep
     ],
 )
 def test_accept_header_of_several_lines_is_one_list(lines: list[str], joined: str | None) -> None:
-    request = Request({"type": "http", "headers": [(b"accept", line.encode()) for line in lines]})
-    assert accept_header(request) == joined
+    headers = Headers(raw=[(b"accept", line.encode()) for line in lines])
+    assert accept_header(headers) == joined
 
 
 # -- Properties

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 
 from cachetools import LRUCache
 
+from localidades_api.cache.single_flight import SingleFlight
 from localidades_api.domain.filters import EVERY_STATE, LocalityFilters
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import ComparisonRunningError
@@ -41,13 +42,14 @@ class PositionCache:
         self._timeout = timeout
         self._slots = asyncio.Semaphore(MAX_COMPARISONS)
         self._kept: LRUCache[Hashable, array[int]] = LRUCache(limit, getsizeof=_size)
-        self._finding: dict[Hashable, asyncio.Task[array[int]]] = {}
+        self._finding: SingleFlight[Hashable, array[int]] = SingleFlight()
 
     async def positions_for(self, release: Release, filters: LocalityFilters) -> Sequence[int]:
         """Return the positions of the localities that filters choose, in order."""
         if not filters.key:
             return range(1, release.localities + 1)
-        return await self._find((release, filters.key), lambda: self._repository.find_positions(release, filters))
+        key = (release, filters.key)
+        return await self._find(key, lambda: self._fetch(key, self._repository.find_positions(release, filters)))
 
     async def compare(self, old: Release, new: Release) -> "array[int]":
         """Return what changed between two releases: pairs of a kind's number and a key, in this order.
@@ -55,6 +57,10 @@ class PositionCache:
         Raises ComparisonRunningError where it is not there in time: it goes on, or others had every slot.
         """
         key = (new, old)
+
+        async def fetch() -> array[int]:
+            return await self._fetch(key, self._changes.find_changes(old, new))
+
         try:
             async with asyncio.timeout(self._timeout - already_waited.get()):
                 if not self._is_known(key):
@@ -62,9 +68,8 @@ class PositionCache:
                     if self._is_known(key):
                         self._slots.release()
                     else:
-                        finding = self._start(key, lambda: self._changes.find_changes(old, new))
-                        finding.add_done_callback(self._end_comparison)
-                return await self._find(key, lambda: self._changes.find_changes(old, new))
+                        self._finding.start(key, fetch).add_done_callback(self._end_comparison)
+                return await self._find(key, fetch)
         except TimeoutError:
             raise ComparisonRunningError from None
 
@@ -75,33 +80,23 @@ class PositionCache:
 
     async def close(self) -> None:
         """Give up what is still looked for."""
-        for finding in (unfinished := list(self._finding.values())):
-            finding.cancel()
-        await asyncio.gather(*unfinished, return_exceptions=True)
+        await self._finding.close()
 
     async def prewarm(self, release: Release) -> None:
         """Find the large choices that a form begins with, so that nobody waits for them: 2.4 MB of a whole country."""
         for filters in _PREWARMED:
             await self.positions_for(release, filters)
 
-    async def _find(self, key: Hashable, fetch: Callable[[], Awaitable[bytes]]) -> "array[int]":
-        """Return the numbers of a key, which `fetch` returns as four bytes each, the highest first."""
+    async def _find(self, key: Hashable, fetch: Callable[[], Awaitable["array[int]"]]) -> "array[int]":
         kept: array[int] | None = self._kept.get(key)
-        if kept is not None:
-            return kept
-        finding = self._finding.get(key) or self._start(key, fetch)
-        return await asyncio.shield(finding)  # one who hangs up does not take it from the others
+        return await self._finding.run(key, fetch) if kept is None else kept
 
     def _is_known(self, key: Hashable) -> bool:
         return key in self._kept or key in self._finding
 
-    def _start(self, key: Hashable, fetch: Callable[[], Awaitable[bytes]]) -> "asyncio.Task[array[int]]":
-        finding = self._finding[key] = asyncio.create_task(self._fetch(key, fetch))
-        finding.add_done_callback(lambda _: self._finding.pop(key))
-        return finding
-
-    async def _fetch(self, key: Hashable, fetch: Callable[[], Awaitable[bytes]]) -> "array[int]":
-        numbers = array("i", await fetch())
+    async def _fetch(self, key: Hashable, packed: Awaitable[bytes]) -> "array[int]":
+        """Keep the numbers of a key, which come as four bytes each, the highest first."""
+        numbers = array("i", await packed)
         if sys.byteorder == "little":
             numbers.byteswap()
         if _size(numbers) <= self._kept.maxsize:

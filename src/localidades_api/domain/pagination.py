@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from localidades_api.domain.schemas import LARGEST_PAGE_SIZE, MAX_HTML_PAGE_SIZE, PAGE_SIZE
 
 _MAX_NUMBER = 2**53 - 1  # the largest that a JSON reader keeps exactly
-_MAX_DIGITS = len(str(_MAX_NUMBER))
+MAX_DIGITS = len(str(_MAX_NUMBER))
 
 
 def whole_number(sentence: str) -> BeforeValidator:
@@ -19,7 +19,7 @@ def whole_number(sentence: str) -> BeforeValidator:
     def check(value: object) -> object:
         if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
             raise PydanticCustomError("digits", "{sentence}", {"sentence": sentence})
-        if isinstance(value, str) and len(value) > _MAX_DIGITS:
+        if isinstance(value, str) and len(value) > MAX_DIGITS:
             raise PydanticCustomError("number_size", "A number has 16 digits at most.")
         return value
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from starlette.requests import Request
+from starlette.datastructures import Headers
 
 from localidades_api.errors import NotAcceptableError
 
@@ -35,9 +35,9 @@ class _MediaRange(NamedTuple):
         return int((self.type, self.subtype) == ("*", "*"))
 
 
-def accept_header(request: Request) -> str | None:
+def accept_header(headers: Headers) -> str | None:
     """Return the Accept header, several lines joined; None where it is absent or empty."""
-    return ", ".join(value for value in request.headers.getlist("accept") if value.strip()) or None
+    return ", ".join(value for value in headers.getlist("accept") if value.strip()) or None
 
 
 def choose_media_type(accept: str | None, offered: Sequence[str]) -> str:

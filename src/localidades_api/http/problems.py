@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Self
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -76,36 +78,65 @@ class FaultsAsProblems:
         except Exception as error:
             if has_begun:
                 raise
-            answer = problem_response(Request(scope, receive), error)
+            answer = problem_response(scope, error)
             await answer(scope, receive, self._sender(scope, send))
 
 
 async def _handle(request: Request, error: Exception) -> Response:
-    return problem_response(request, error)
+    return problem_response(request.scope, error)
 
 
-def problem_response(request: Request, error: Exception) -> Response:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a request says of the form of its answer, whether or not that can be used; without a request, JSON."""
+
+    headers: Headers = field(default_factory=Headers)
+    query: QueryParams = field(default_factory=QueryParams)
+    root: str = ""
+
+    @classmethod
+    def of(cls, scope: Scope) -> Self:
+        """Read it from a request's scope."""
+        return cls(Headers(scope=scope), QueryParams(scope["query_string"]), root_of(scope))
+
+    @property
+    def renderer(self) -> Renderer:
+        """The one of an answer; where `format` is the fault, Accept decides, and where Accept is, JSON."""
+        known: dict[str, Format] = {"json": "json", "api": "api"}
+        formats = self.query.getlist("format")
+        try:
+            return select_renderer(known.get(formats[0]) if len(formats) == 1 else None, self.headers)
+        except NotAcceptableError:
+            return select_renderer("json", self.headers)
+
+    @property
+    def language(self) -> Language:
+        """The language that is asked for, else the one that is preferred."""
+        asked = self.query.get("lang")
+        return next((known for known in LANGUAGES if known == asked), None) or preferred_language(self.headers)
+
+
+def problem_response(scope: Scope, error: Exception) -> Response:
     """Answer an error; of one that was not foreseen the log has the cause and the client only that it happened."""
     known = _translate(error)
     if isinstance(known, OverloadedError):  # no fault, and there may be very much of it
         COUNTERS.refused[known.slug] += 1
     elif known.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _log_fault(known, error)
-    return problem_of(request, known)
+    return problem_of(known, Wanted.of(scope))
 
 
-def problem_of(request: Request, known: LocalidadesError) -> Response:
+def problem_of(known: LocalidadesError, wanted: Wanted) -> Response:
     """Answer an error of ours, without a word in the log."""
-    content = problem_document(known, root_of(request))
-    renderer = _renderer_of(request)
+    content = problem_document(known, wanted.root)
+    renderer, language = wanted.renderer, wanted.language
     headers = {"Cache-Control": "no-store", **known.headers}
     if known.status == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = "GET"  # RFC 9110 §15.5.6 wants it of every 405, under the census or not
     if renderer.format == "api":
         headers["Vary"] = "Accept-Language"
-    language = _language_of(request)
     # What is known to be sound; links of the page keep to it.
-    sound = {name: value for name, value in sorted(request.query_params.items()) if name != "format"}
+    sound = {name: value for name, value in sorted(wanted.query.items()) if name != "format"}
     if not isinstance(known, InvalidPageError | GoneError):
         sound = {"lang": language} if sound.get("lang") == language else {}
     view = View(
@@ -113,7 +144,7 @@ def problem_of(request: Request, known: LocalidadesError) -> Response:
         known.title,
         content,
         known.status,
-        root=root_of(request),
+        root=wanted.root,
         pinned=sound.get("release"),
         language=language,
         query=sound,
@@ -181,20 +212,3 @@ def problem_document(error: LocalidadesError, root: str = "") -> dict[str, objec
         "detail": error.detail,
         **error.members,
     }
-
-
-def _language_of(request: Request) -> Language:
-    for language in LANGUAGES:
-        if request.query_params.get("lang") == language:
-            return language
-    return preferred_language(request)
-
-
-def _renderer_of(request: Request) -> Renderer:
-    """Choose as for an answer; where `format` is the fault, Accept decides, and where Accept is, JSON."""
-    known: dict[str, Format] = {"json": "json", "api": "api"}
-    wishes = request.query_params.getlist("format")
-    try:
-        return select_renderer(known.get(wishes[0]) if len(wishes) == 1 else None, request)
-    except NotAcceptableError:
-        return select_renderer("json", request)

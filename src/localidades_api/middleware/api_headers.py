@@ -3,7 +3,6 @@
 from http import HTTPStatus
 
 from starlette.datastructures import MutableHeaders
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -39,7 +38,7 @@ class ApiHeaders:
         if method == "OPTIONS":
             await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, sender)
         elif method != "GET":
-            await problem_response(Request(scope, receive), MethodNotAllowedError())(scope, receive, sender)
+            await problem_response(scope, MethodNotAllowedError())(scope, receive, sender)
         else:
             try:
                 await self._app(scope, receive, sender)

@@ -13,20 +13,20 @@ from collections import deque
 from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.errors import OverloadedError
-from localidades_api.middleware.cached_pages import RawResponse
+from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware.interface import Middleware, is_operational
-from localidades_api.middleware.refusals import refuse, send_ready
+from localidades_api.middleware.refusals import refuse
 from localidades_api.storage.pool import already_waited
 
 _log = logging.getLogger("uvicorn.error")
 
-_QUEUE_TIMEOUT = 0.5  # seconds for a place: whoever has waited that long is better served by another process
+_QUEUE_TIMEOUT = 0.5  # seconds for a slot: whoever has waited that long is better served by another process
 _LOG_INTERVAL = 10.0  # seconds between two lines of log about what is refused
 _OVERLOADED = OverloadedError()
 
 
 class _Slot:
-    """What a request waits for; its turn ends when the place is given, the client hangs up, or it is too late."""
+    """What a request waits for; its turn ends when the slot is given, the client hangs up, or it is too late."""
 
     def __init__(self, turn: asyncio.Timeout) -> None:
         self.turn = turn
@@ -40,9 +40,9 @@ class _Slot:
 
 
 class ConcurrencyLimit:
-    """Lets so many requests in at one time, and so many wait; what is at hand, probes and static files always pass.
+    """Admits so many requests at a time and queues so many more; probes and static files are always admitted.
 
-    A request is in hand until its answer begins: a client that reads slowly, or a file that is sent for minutes, keeps
+    A request holds its slot until its response begins: a client that reads slowly, or a file sent for minutes, keeps
     nobody out. (Files have a bound of their own, `downloads.Transfers`.)
     """
 
@@ -58,33 +58,29 @@ class ConcurrencyLimit:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for a place."""
+        """How many requests wait for a slot."""
         return len(self._waiting)
 
-    def ready(self, scope: Scope) -> RawResponse | None:
-        """Return what is at hand, and where there is no place for more, a refusal."""
-        answer = self._inner.ready(scope)
-        if answer is None and _needs_place(scope):
+    def try_respond(self, scope: Scope) -> RawResponse | None:
+        """Ask the middleware behind it; where it has no response and there is no room, refuse."""
+        answer = self._inner.try_respond(scope)
+        if answer is None and _needs_slot(scope):
             if self._is_full:
                 return self._refuse(scope)
             self._expect_one()
         return answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on once there is a place, or refuse."""
-        if scope["type"] == "lifespan":
-            scope["state"].setdefault("front", self)
-        if scope["type"] != "http" or not _needs_place(scope):
+        """Pass on once there is a slot, or refuse."""
+        if scope["type"] != "http" or not _needs_slot(scope):
             await self._inner(scope, receive, send)
         elif self.in_flight < self._max_in_flight:
             self.in_flight += 1
             await self._pass_on(scope, receive, send)
-        elif self._inner.ready(scope):  # what is pipelined has not been asked for what is at hand
-            await self._inner(scope, receive, send)
         elif not self._is_full and await self._wait(receive):
             await self._pass_on(scope, receive, send)
         else:
-            await send_ready(self._refuse(scope), send)
+            await self._refuse(scope)(scope, receive, send)
 
     @property
     def _is_full(self) -> bool:
@@ -100,44 +96,44 @@ class ConcurrencyLimit:
         self._coming = 0
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hold the place until the answer begins."""
-        has_place = True
+        """Hold the slot until the response begins."""
+        has_slot = True
 
         async def send_and_leave(message: Message) -> None:
-            nonlocal has_place
-            if has_place:
-                has_place = False
+            nonlocal has_slot
+            if has_slot:
+                has_slot = False
                 self._leave()
             await send(message)
 
         try:
             await self._inner(scope, receive, send_and_leave)
         finally:
-            if has_place:
+            if has_slot:
                 self._leave()
 
     async def _wait(self, receive: Receive) -> bool:
-        """Tell whether a place has been given in time, before the client has hung up."""
+        """Tell whether a slot came free in time, before the client hung up."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        place = _Slot(asyncio.timeout(_QUEUE_TIMEOUT))
-        with contextlib.suppress(TimeoutError):  # it is ended early when a place is given
+        slot = _Slot(asyncio.timeout(_QUEUE_TIMEOUT))
+        with contextlib.suppress(TimeoutError):  # it is ended early when a slot is given
             try:
-                async with place.turn:
-                    self._waiting.append(place)
+                async with slot.turn:
+                    self._waiting.append(slot)
                     await _hang_up(receive)
             except asyncio.CancelledError:
-                if place.is_given:
+                if slot.is_given:
                     self._leave()
                 raise
             finally:
-                if not place.is_given:
-                    self._waiting.remove(place)
+                if not slot.is_given:
+                    self._waiting.remove(slot)
                 already_waited.set(loop.time() - began)
-        return place.is_given
+        return slot.is_given
 
     def _leave(self) -> None:
-        """Give the place to whoever has waited longest."""
+        """Give the slot to whoever has waited longest."""
         if self._waiting:
             self._waiting.popleft().give()
         else:
@@ -158,5 +154,5 @@ async def _hang_up(receive: Receive) -> None:
         pass
 
 
-def _needs_place(scope: Scope) -> bool:
+def _needs_slot(scope: Scope) -> bool:
     return not (is_operational(scope) or scope["path"].startswith("/static/"))

@@ -1,31 +1,28 @@
-"""A port of their own for probes and figures."""
+"""A port of its own for probes and metrics."""
 
-from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from localidades_api.errors import NotFoundError
-from localidades_api.http.problems import problem_response
-from localidades_api.middleware.cached_pages import RawResponse
+from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware.interface import Middleware, is_operational
+from localidades_api.middleware.refusals import raw_problem
+
+_NOT_FOUND = NotFoundError("There is nothing at this address.")
 
 
 class ManagementPort:
-    """Leads to what is for operators on this port alone, and to nothing else on it."""
+    """Serves probes and metrics on this port alone, and nothing else on it."""
 
-    def __init__(self, layer: Middleware, port: int) -> None:
-        self._layer = layer
+    def __init__(self, inner: Middleware, port: int) -> None:
+        self._inner = inner
         self._port = port
 
-    def ready(self, scope: Scope) -> RawResponse | None:
-        """Return what is at hand; nothing of it is for operators."""
-        return None if scope["server"][1] == self._port else self._layer.ready(scope)
+    def try_respond(self, scope: Scope) -> RawResponse | None:
+        """Ask the middleware behind it, or refuse what came to the wrong port."""
+        if (scope["server"][1] == self._port) != is_operational(scope):
+            return raw_problem(scope, _NOT_FOUND)
+        return self._inner.try_respond(scope)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what came to the right port."""
-        if scope["type"] == "lifespan":
-            scope["state"].setdefault("front", self)
-        if scope["type"] == "http" and (scope["server"][1] == self._port) != is_operational(scope):
-            error = NotFoundError("There is nothing at this address.")
-            await problem_response(Request(scope, receive), error)(scope, receive, send)
-            return
-        await self._layer(scope, receive, send)
+        """Pass on."""
+        await self._inner(scope, receive, send)

@@ -1,42 +1,46 @@
 """What proxies say of the client, believed from those proxies only that the settings name."""
 
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
 
 from starlette.types import Receive, Scope, Send
-from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from localidades_api.middleware.cached_pages import RawResponse
+from localidades_api.http.raw_response import RawResponse
+from localidades_api.http.uvicorn_internals import TrustedHosts
 from localidades_api.middleware.interface import Middleware
 
-if TYPE_CHECKING:
-    from uvicorn._types import ASGI3Application
+_SCHEMES = frozenset({b"http", b"https"})
 
 
 class ProxyHeaders:
     """Puts the client's own address and scheme into the scope where a trusted proxy tells them.
 
-    It is uvicorn's middleware, which uvicorn would put where an answer that is ready does not pass.
+    uvicorn's middleware does so in a coroutine, which would be too late for `try_respond`; whom to trust is left to it
+    (decision 0020).
     """
 
     def __init__(self, inner: Middleware, proxies: Sequence[str]) -> None:
         self._inner = inner
-        self._believe = ProxyHeadersMiddleware(cast("ASGI3Application", _nothing), list(proxies))
+        self._trusted = TrustedHosts(list(proxies))
 
-    def ready(self, scope: Scope) -> RawResponse | None:
-        """Return what is at hand behind it."""
-        with suppress(StopIteration):  # it awaits nothing, and so ends at once
-            self._believe(cast("Any", scope), cast("Any", None), cast("Any", None)).send(None)
-        return self._inner.ready(scope)
+    def try_respond(self, scope: Scope) -> RawResponse | None:
+        """Correct the scope, and ask the middleware behind it."""
+        client = scope.get("client")
+        if client and client[0] in self._trusted:
+            self._believe(scope)
+        return self._inner.try_respond(scope)
+
+    def _believe(self, scope: Scope) -> None:
+        forwarded = []
+        for name, value in scope["headers"]:
+            if name == b"x-forwarded-for":
+                forwarded.append(value)
+            elif name == b"x-forwarded-proto" and value.strip() in _SCHEMES:
+                scope["scheme"] = value.strip().decode()
+        if forwarded:
+            host, port = self._trusted.get_trusted_client_address(b", ".join(forwarded).decode("latin-1"))
+            if host:
+                scope["client"] = (host, port)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on; of a scope that has been read, nothing changes any more."""
-        if scope["type"] == "lifespan":
-            scope["state"].setdefault("front", self)
-        await self._believe(cast("Any", scope), cast("Any", receive), cast("Any", send))
+        """Pass on."""
         await self._inner(scope, receive, send)
-
-
-async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
-    """Take the place of the application: the scope is what is wanted."""

@@ -12,9 +12,9 @@ from starlette.types import Message, Receive, Scope, Send
 from localidades_api.errors import TooManyRequestsError
 from localidades_api.http.clients import MAX_CLIENTS, client_of
 from localidades_api.http.headers import on_wire
-from localidades_api.middleware.cached_pages import RawResponse
+from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware.interface import Middleware, is_operational
-from localidades_api.middleware.refusals import refuse, send_ready
+from localidades_api.middleware.refusals import refuse
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 _NANOSECONDS = 1_000_000_000  # in a second
@@ -47,26 +47,21 @@ class RateLimit:
         self._windows: LRUCache[bytes | str, _Window] = LRUCache(MAX_CLIENTS)  # some 20 MB
         self._policy = (b"ratelimit-policy", b'"default";q=%d;w=%d' % (self._quota, self._seconds))
 
-    def ready(self, scope: Scope) -> RawResponse | None:
-        """Return what is at hand behind it, with how much is left; or the refusal."""
+    def try_respond(self, scope: Scope) -> RawResponse | None:
+        """Count the request, and refuse it or ask the middleware behind; say how much is left."""
         if is_operational(scope):
-            return self._inner.ready(scope)
+            return self._inner.try_respond(scope)
         taken = scope[_TAKEN] = self._take(scope)
         if taken[0] < 0:
             return self._refuse(scope, taken)
-        answer = self._inner.ready(scope)
+        answer = self._inner.try_respond(scope)
         return answer and answer._replace(headers=answer.headers + on_wire(self._headers(taken)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse, or pass on and say how much is left."""
-        if scope["type"] == "lifespan":
-            scope["state"].setdefault("front", self)
-        if scope["type"] != "http" or is_operational(scope):
+        """Pass on, and say how much is left."""
+        taken: _Taken | None = scope.get(_TAKEN)
+        if taken is None:
             await self._inner(scope, receive, send)
-            return
-        taken: _Taken = scope.get(_TAKEN) or self._take(scope)  # what is pipelined has not been counted yet
-        if taken[0] < 0:
-            await send_ready(self._refuse(scope, taken), send)
             return
 
         async def send_with_headers(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""The outermost layer: each request gets an id, is counted, and is a line of log where that is wanted."""
+"""The outermost middleware: each request gets an id, is counted, and is a line of log where that is wanted."""
 
 import os
 from collections.abc import MutableMapping
@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.http.paths import OPERATION
-from localidades_api.middleware.cached_pages import RawResponse
+from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware.interface import Middleware
 from localidades_api.observability.faults import cause
 from localidades_api.observability.logging import Line, RequestLog, request_id
@@ -23,21 +23,21 @@ _FAULT = 500  # the first status that is always logged, and whose answer has the
 class Telemetry:
     """Counts what passes through, and writes it down."""
 
-    def __init__(self, layer: Middleware, app: FastAPI, settings: Settings) -> None:
-        self._layer = layer
+    def __init__(self, inner: Middleware, app: FastAPI, settings: Settings) -> None:
+        self._inner = inner
         self._app = app
         self._log = RequestLog(settings.log_format)
         self._logs_all = settings.access_log
         self._process = os.urandom(4).hex()
         self._numbers = count(1)
 
-    def ready(self, scope: Scope) -> RawResponse | None:
-        """Return an answer that is at hand, counted."""
+    def try_respond(self, scope: Scope) -> RawResponse | None:
+        """Ask the middleware behind it, and count its response."""
         began = perf_counter()
-        answer = self._layer.ready(scope)
+        answer = self._inner.try_respond(scope)
         if answer is not None:
             seconds = perf_counter() - began
-            # Only pages of the list and their 304s are at hand; whatever else comes here is a refusal.
+            # Pages of the list and their 304s are held; whatever else responds here is a refusal.
             operation = "list_localities" if answer.status < 400 else "none"  # noqa: PLR2004  # HTTP's
             COUNTERS.count(operation, answer.status, seconds)
             if self._logs_all:  # a refusal is no fault, and there may be thousands of them
@@ -69,7 +69,7 @@ class Telemetry:
         watch = _Watch(id_, send)
         COUNTERS.in_flight += 1
         try:
-            await self._layer(scope, receive, watch)
+            await self._inner(scope, receive, watch)
         finally:
             COUNTERS.in_flight -= 1
             seconds = perf_counter() - watch.began
@@ -80,10 +80,8 @@ class Telemetry:
                 self._log.add(Line(id_, scope["method"], operation, *told))
 
     async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            scope["state"].setdefault("front", self)
         try:
-            await self._layer(scope, receive, send)
+            await self._inner(scope, receive, send)
         finally:
             self._log.flush()
 

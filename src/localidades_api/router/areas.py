@@ -66,11 +66,11 @@ async def list_municipalities(
 ) -> Response:
     """List the municipios of a release, or of one estado, by id; with `page_size=1000` those of any estado at once."""
     builder = await ResponseBuilder.begin(request, query, services)
-    if builder.is_not_modified:
-        return builder.not_modified()
     rows = await services.repository.list_municipalities(builder.release, query.estado_id)
     chosen = {} if query.estado_id is None else {"estado_id": str(query.estado_id)}
     paging = Paging(len(rows), query.page, query.page_size, builder.links(chosen)).check()
+    if builder.is_not_modified:
+        return builder.not_modified(paging)
     results = [rows[index]._asdict() for index in paging.places]
     context = (
         await html_context.of_municipalities(services, builder.release, query.estado_id) if builder.wants_html else {}

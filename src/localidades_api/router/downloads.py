@@ -71,5 +71,5 @@ def _choose_format(wanted: DownloadFormat | None, request: Request) -> DownloadF
             offered, "Parquet is not installed here: its operator needs `pip install localidades-api[parquet]`."
         )
     if wanted is None:
-        return _MEDIA_TYPES[choose_media_type(accept_header(request), offered)]
+        return _MEDIA_TYPES[choose_media_type(accept_header(request.headers), offered)]
     return wanted

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Path, Query, Request
 from sqlalchemy import Row
 from starlette.responses import Response
 
-from localidades_api.cache.pages import raw_freshness, raw_headers
 from localidades_api.domain.folding import fold
 from localidades_api.domain.pagination import whole_number
 from localidades_api.domain.schemas import (
@@ -20,7 +19,7 @@ from localidades_api.domain.schemas import (
     Release,
     Suggestion,
 )
-from localidades_api.http.html.renderer import JSON
+from localidades_api.http.pages import encode_envelope
 from localidades_api.router import html_context
 from localidades_api.router.areas import describe_state
 from localidades_api.router.by_key import NO_KEY, answer_by_key, leave_out_blanks
@@ -37,7 +36,6 @@ from localidades_api.router.responses import (
     ResponseBuilder,
     Services,
     ServicesDep,
-    envelope_bytes,
 )
 from localidades_api.storage.models import localities
 from localidades_api.storage.repository.search import SearchArea
@@ -69,23 +67,19 @@ async def list_localities(
     if builder.is_not_modified:
         return builder.not_modified(paging)
     page = await services.pages.page(release, query.page)
-    if builder.renderer is JSON:
-        answer = Response(page.body)
-        answer.raw_headers = raw_headers(raw_freshness(release), page)
-        return answer
-    context = await html_context.of_localities(services, release, query, page.body)
+    context = await html_context.of_localities(services, release, query, page.body) if builder.wants_html else {}
     return builder.answer("localities.html", "Localidades", page.body, paging, **context)
 
 
 async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, services: Services) -> Response:
     """Answer a page of what filters choose, or of another size than most."""
-    if builder.is_not_modified:
-        return builder.not_modified()
     positions = await services.positions.positions_for(builder.release, query)
     paging = Paging(len(positions), query.page, query.page_size, builder.links(query.chosen)).check()
+    if builder.is_not_modified:
+        return builder.not_modified(paging)
     places = [positions[index] for index in paging.places]
     results = await services.repository.list_places(builder.release, places) if places else ""
-    body = envelope_bytes(paging, results)
+    body = encode_envelope(paging.quantity, paging.total_pages, results)
     context = await html_context.of_localities(services, builder.release, query, body) if builder.wants_html else {}
     return builder.answer("localities.html", "Localidades", body, paging, **context)
 

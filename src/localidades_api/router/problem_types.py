@@ -30,8 +30,8 @@ def _descendants(error: type[LocalidadesError]) -> Iterator[type[LocalidadesErro
 @router.get(PROBLEMS, include_in_schema=False, dependencies=[Depends(refuse_ambiguous_query)])
 async def list_problem_types(request: Request, query: Annotated[RepresentationQuery, Query()]) -> Response:
     """List the types of problems: to a browser as a page, to a program as JSON."""
-    renderer = select_renderer(query.format, request)
-    root = root_of(request)
+    renderer = select_renderer(query.format, request.headers)
+    root = root_of(request.scope)
     described = [
         {
             "type": problem_type(error, root),
@@ -48,7 +48,7 @@ async def list_problem_types(request: Request, query: Annotated[RepresentationQu
         {"results": described},
         root=root,
         target=f"{root}{PROBLEMS}?format=json",
-        language=query.lang or preferred_language(request),
+        language=query.lang or preferred_language(request.headers),
         query={name: value for name, value in request.query_params.items() if name == "lang"},
     )
     vary = "Accept, Accept-Language" if renderer.format == "api" else "Accept"

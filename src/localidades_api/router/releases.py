@@ -90,9 +90,9 @@ async def list_changes(
     builder = replace(builder, variant=f".since.{old.name}.{old.sha256[:12]}{kind}")
     if format_ == "ndjson":
         return await _as_ndjson(builder, services, old, query)
-    if builder.is_not_modified:
-        return builder.not_modified()
     found, paging = await _find(services, old, new, query)
+    if builder.is_not_modified:
+        return builder.not_modified(paging)
     results = await _describe(services, old, new, _on_page(found, paging))
     return builder.answer("changes.html", "Changes", envelope(paging, results), paging, since=old.name)
 
@@ -100,7 +100,7 @@ async def list_changes(
 def _choose_format(query: ChangesQuery, request: Request) -> str:
     """Choose by `format`, else by the Accept header."""
     formats = {**FORMATS, NDJSON: "ndjson"}
-    return query.format or formats[choose_media_type(accept_header(request), list(formats))]
+    return query.format or formats[choose_media_type(accept_header(request.headers), list(formats))]
 
 
 async def _find(services: Services, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
@@ -127,9 +127,9 @@ async def _as_ndjson(builder: ResponseBuilder, services: Services, old: Release,
     headers = builder.headers("ndjson")
     etag = headers["ETag"]
     headers["ETag"] = f"W/{etag}"
+    changes, paging = await _find(services, old, builder.release, query)
     if is_fresh(builder.request.headers.getlist("if-none-match"), etag):
         return Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
-    changes, paging = await _find(services, old, builder.release, query)
     if query.model_fields_set & {"page", "page_size"}:
         changes = _on_page(changes, paging)
     name = f"changes-{old.name}-{builder.release.name}.ndjson"

@@ -122,8 +122,8 @@ class ResponseBuilder:
 
         A page for people that would be too large ends here, whichever the list, with PageTooLargeError.
         """
-        renderer = select_renderer(query.format, request)
-        language = query.lang or preferred_language(request)
+        renderer = select_renderer(query.format, request.headers)
+        language = query.lang or preferred_language(request.headers)
         builder = cls(request, renderer, await services.release(query.release), query.release, language)
         if builder.wants_html:
             _refuse_too_large(request)
@@ -186,7 +186,7 @@ class ResponseBuilder:
             template,
             title,
             from_json(content) if isinstance(content, bytes) else content,
-            root=root_of(self.request),
+            root=root_of(self.request.scope),
             target=f"{self.request.scope['path']}?{urlencode({**asked, 'format': 'json'})}",
             headers=self.headers(JSON.format, paging),
             release=self.release,
@@ -225,11 +225,6 @@ async def show_smaller_page(_: Request, error: Exception) -> Response:
 def envelope(paging: Paging, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return one page of a list."""
     return {"quantity": paging.quantity, "total_pages": paging.total_pages, "results": list(results)}
-
-
-def envelope_bytes(paging: Paging, results: str) -> bytes:
-    """Return one page of a list whose results are JSON text already, without the brackets."""
-    return f'{{"quantity":{paging.quantity},"total_pages":{paging.total_pages},"results":[{results}]}}'.encode()
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {

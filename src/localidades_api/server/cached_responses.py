@@ -1,20 +1,17 @@
 """HTTP/1.1 on a connection: uvicorn's protocol, which writes an answer that is ready at once."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
-
+from localidades_api.http.raw_response import RawResponse
+from localidades_api.http.uvicorn_internals import STATUS_LINE, ASGI3Application, RequestResponseCycle
+from localidades_api.middleware import Middleware
 from localidades_api.server.protocol import HttpProtocol
 
 if TYPE_CHECKING:
     from starlette.types import Scope
-    from uvicorn._types import ASGI3Application
-    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from localidades_api.middleware import Middleware
 
 _SHUTDOWN_GRACE = 1.0  # seconds that a connection has for a request once the process is told to stop
-_ENDING = "localidades.ending"  # in the lifespan's state, which all connections of the process share
 
 
 class CachedResponseProtocol(HttpProtocol):
@@ -24,29 +21,37 @@ class CachedResponseProtocol(HttpProtocol):
     more than half of all work (decision 0007).
     """
 
+    def __init__(self, *arguments: Any, middleware: Middleware, **options: Any) -> None:  # noqa: ANN401  # passed on
+        super().__init__(*arguments, **options)
+        self._middleware = middleware
+
     def shutdown(self) -> None:
         """Close after the next answer, which says so, or when none is asked for within a moment.
 
         A connection that looks idle may have a request on its way, which would be lost if it were closed at once.
         """
-        self.app_state[_ENDING] = True
+        self._limit.is_draining = True
         self.loop.call_later(_SHUTDOWN_GRACE, super().shutdown)
 
     def _start_asgi_task(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
         """Answer, or have the application do so."""
-        if _ENDING in self.app_state:
+        if self._limit.is_draining:
             cycle.keep_alive = False
-        front: Middleware = self.app_state["front"]
-        # With a pipeline waiting, answers would start each other, each a few frames deeper in the stack.
-        idle = not self.pipeline and not self.flow.write_paused and not self.transport.is_closing() and not self._last
-        if idle and (answer := front.ready(cast("Scope", cycle.scope))):
-            defaults = [b"%b: %b\r\n" % header for header in self.server_state.default_headers]
-            end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
-            self.transport.write(b"".join((STATUS_LINE[answer.status], *defaults, answer.headers, end, answer.body)))
-            cycle.response_started = cycle.response_complete = True
-            cycle.message_event.set()
-            if not cycle.keep_alive:
-                self.transport.close()
-            self.on_response_complete()
-        else:
+        response = self._middleware.try_respond(cast("Scope", cycle.scope))
+        if response is None:
             super()._start_asgi_task(cycle, app)
+        elif self.pipeline or self.flow.write_paused or self.transport.is_closing() or self._last:
+            # With a pipeline waiting, responses would start each other, each a few frames deeper in the stack.
+            super()._start_asgi_task(cycle, cast("ASGI3Application", response))
+        else:
+            self._write(cycle, response)
+
+    def _write(self, cycle: "RequestResponseCycle", response: RawResponse) -> None:
+        defaults = [b"%b: %b\r\n" % header for header in self.server_state.default_headers]
+        end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
+        self.transport.write(b"".join((STATUS_LINE[response.status], *defaults, response.headers, end, response.body)))
+        cycle.response_started = cycle.response_complete = True
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()

@@ -77,6 +77,7 @@ class ConnectionLimit:
 
     def __init__(self, maximum: int) -> None:
         self.maximum = maximum
+        self.is_draining = False  # the process stops: each response is the last of its connection
         self._open: set[Client] = set()
         self._silent: dict[Client, float] = {}  # those that have asked for nothing yet, since when; longest first
         self._idle: dict[Client, float] = {}  # those that were answered and have not asked again, since when

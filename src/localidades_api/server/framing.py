@@ -31,7 +31,7 @@ def malformed() -> RequestError:
 def announces_body(parser: httptools.HttpRequestParser, target: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
     """Check a head (RFC 9112 §3.2 and §6.1), and tell whether something may follow it that is no request.
 
-    Raises RequestError. Host is made that of a target in absolute form, which counts in its place (§3.2.2).
+    Raises RequestError. The host that is named counts for nothing here, but is to be one.
     """
     hosts, framing = [], []
     for name, value in headers:  # a plain loop: each request comes through here
@@ -41,7 +41,7 @@ def announces_body(parser: httptools.HttpRequestParser, target: bytes, headers: 
             framing.append((name, value.lower()))
     _check_host(parser.get_http_version(), hosts)
     if not target.startswith(b"/") and b"://" in target:
-        _take_host(target, headers)
+        _check_authority(target)
     return (bool(framing) and _frames_body(framing)) or parser.get_method() == b"CONNECT"
 
 
@@ -65,8 +65,7 @@ def _is_host(value: bytes) -> bool:
     return len(value) <= _MAX_HOST and _HOST.fullmatch(value) is not None
 
 
-def _take_host(target: bytes, headers: list[tuple[bytes, bytes]]) -> None:
+def _check_authority(target: bytes) -> None:
     authority = _END_OF_AUTHORITY.split(target.partition(b"://")[2], maxsplit=1)[0]
     if not _is_host(authority):
         raise RequestError("The request's target names no host.")
-    headers[:] = [(b"host", authority), *(field for field in headers if field[0] != b"host")]

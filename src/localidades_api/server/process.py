@@ -18,7 +18,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from localidades_api.app import create_app
 from localidades_api.errors import LocalidadesError
-from localidades_api.middleware import build_middleware_stack
+from localidades_api.http.uvicorn_internals import check_version
+from localidades_api.middleware import Middleware, build_middleware_stack
 from localidades_api.observability.logging import log_config
 from localidades_api.observability.metrics import own_snapshot
 from localidades_api.server.cached_responses import CachedResponseProtocol
@@ -37,8 +38,10 @@ _log = logging.getLogger(__name__)
 def run_server(listeners: Sequence[Sockets], settings: Settings) -> None:
     """Answer requests until SIGINT or SIGTERM, and for a while longer those that are under way.
 
-    Each of the listeners is what one worker listens on. Raises WorkerError where a worker can't start.
+    Each of the listeners is what one worker listens on. Raises WorkerError where a worker can't start, and
+    ConfigurationError where uvicorn is of a version that was not tested.
     """
+    check_version()
     if len(listeners) == 1:
         with suppress(KeyboardInterrupt):
             _serve(listeners[0], settings)
@@ -69,8 +72,9 @@ def _end(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001  # t
 
 def _serve(sockets: Sockets, settings: Settings, link: Link | None = None) -> None:
     app = create_app(settings, collect_metrics=link.metrics if link else own_snapshot)
-    start = _Start(build_middleware_stack(app, settings))
-    server = uvicorn.Server(_configure(start, settings))
+    middleware = build_middleware_stack(app, settings)
+    start = _Start(middleware)
+    server = uvicorn.Server(_configure(start, middleware, settings))
     # What has been loaded by now lives as long as the process: no collection needs to go through it again. Requests
     # leave next to no cycles behind, and looking for some took a tenth of the time with a thousand connections open.
     gc.collect()
@@ -90,9 +94,10 @@ def _serve(sockets: Sockets, settings: Settings, link: Link | None = None) -> No
             raise
 
 
-def _configure(app: ASGIApp, settings: Settings) -> uvicorn.Config:
+def _configure(app: ASGIApp, middleware: Middleware, settings: Settings) -> uvicorn.Config:
     protocol = partial(
         CachedResponseProtocol,
+        middleware=middleware,
         header_timeout=settings.header_timeout,
         keep_alive_timeout=settings.keep_alive_timeout,
         send_timeout=settings.send_timeout,
@@ -108,7 +113,7 @@ def _configure(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         access_log=False,  # a line a request costs more than the request; see `logs`
         log_config=log_config(settings.log_format, settings.log_level),
         backlog=BACKLOG,
-        proxy_headers=False,  # a layer does it (front.proxies), and believes nobody unless told to
+        proxy_headers=False,  # a middleware of ours does it, and believes nobody unless told to
         timeout_graceful_shutdown=settings.shutdown_timeout,
     )
 

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import httptools
-from starlette.requests import Request
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from localidades_api.errors import (
     HeaderFieldsTooLargeError,
@@ -23,7 +21,14 @@ from localidades_api.errors import (
 )
 from localidades_api.http.clients import TRANSPORT, bytes_unread
 from localidades_api.http.headers import API_HEADERS, on_wire
-from localidades_api.http.problems import problem_of
+from localidades_api.http.problems import Wanted, problem_of
+from localidades_api.http.uvicorn_internals import (
+    STATUS_LINE,
+    ASGI3Application,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+    ServerState,
+)
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.router.probes import OPERATIONAL
 from localidades_api.server.connection_limit import ConnectionLimit
@@ -33,10 +38,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from starlette.types import Scope
-    from uvicorn._types import ASGI3Application
-    from uvicorn.config import Config
-    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
-    from uvicorn.server import ServerState
+    from uvicorn import Config
 
 _MAX_TARGET = 8 * 1024
 _MAX_HEAD = 16 * 1024
@@ -240,8 +242,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._leave()
 
     def _problem(self, error: LocalidadesError) -> bytes:
-        scope = {"type": "http", "root_path": self.root_path, "query_string": b"", "headers": []}
-        answer = problem_of(Request(scope), error)
+        answer = problem_of(error, Wanted(root=self.root_path))
         headers = [*self.server_state.default_headers, *answer.raw_headers, *API_HEADERS, (b"connection", b"close")]
         return b"".join((STATUS_LINE[answer.status_code], on_wire(headers), b"\r\n", bytes(answer.body)))
 

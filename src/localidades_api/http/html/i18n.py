@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Literal, get_args
 
 from babel.messages.pofile import read_po
-from starlette.requests import Request
+from starlette.datastructures import Headers
 
 Language = Literal["en", "es"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -27,9 +27,9 @@ def choose_language(accept_language: str | None) -> Language:
     return preferred
 
 
-def preferred_language(request: Request) -> Language:
-    """Return the language that a request prefers by its Accept-Language header, several lines joined."""
-    return choose_language(", ".join(request.headers.getlist("accept-language")))
+def preferred_language(headers: Headers) -> Language:
+    """Return the language that the Accept-Language header prefers, several lines joined."""
+    return choose_language(", ".join(headers.getlist("accept-language")))
 
 
 def translator(language: Language) -> Callable[[str], str]:

@@ -8,7 +8,8 @@ from typing import Any, Literal, Protocol
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import escape
 from pydantic_core import to_json
-from starlette.requests import Request
+from starlette.datastructures import Headers
+from starlette.types import Scope
 
 from localidades_api.domain.schemas import Release
 from localidades_api.http.html.i18n import Language, lenient_translator, translator
@@ -30,9 +31,9 @@ _templates = Environment(
 )
 
 
-def root_of(request: Request) -> str:
+def root_of(scope: Scope) -> str:
     """Return the path below which the service stands; within a mount, `root_path` has the mount's as well."""
-    root: str = request.scope.get("app_root_path", request.scope.get("root_path", ""))
+    root: str = scope.get("app_root_path", scope.get("root_path", ""))
     return root
 
 
@@ -137,6 +138,6 @@ _RENDERERS: Mapping[str, Renderer] = {renderer.format: renderer for renderer in 
 FORMATS: Mapping[str, Format] = {renderer.media_type: renderer.format for renderer in _RENDERERS.values()}
 
 
-def select_renderer(format_: Format | None, request: Request) -> Renderer:
+def select_renderer(format_: Format | None, headers: Headers) -> Renderer:
     """Choose by `format`, else by the Accept header; raise NotAcceptableError where neither leaves one."""
-    return _RENDERERS[format_ or FORMATS[choose_media_type(accept_header(request), list(FORMATS))]]
+    return _RENDERERS[format_ or FORMATS[choose_media_type(accept_header(headers), list(FORMATS))]]

@@ -1,0 +1,98 @@
+"""Which release is served: the pointer is polled, and a new release's pages are fetched before requests see it."""
+
+import asyncio
+import logging
+
+from localidades_api.cache.pages import PageCache, ReleasePages
+from localidades_api.cache.positions import PositionCache
+from localidades_api.domain.schemas import Release
+from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.observability.faults import FAULTS
+from localidades_api.releases.tracker import ReleaseTracker
+
+_log = logging.getLogger("uvicorn.error")
+
+_REPLICATION_LAG = 0.1  # seconds: standbys that are no further behind have a new release before it is asked of them
+_ACTIVATION_TIMEOUT = 1.2  # seconds that requests wait for a new release's pages before they see it without
+
+
+class ReleasePoller:
+    """Keeps a process in step with what is published."""
+
+    def __init__(self, releases: ReleaseTracker, pages: PageCache, positions: PositionCache) -> None:
+        self._releases = releases
+        self._pages = pages
+        self._positions = positions
+        self._is_away = False
+        self._warming: tuple[ReleasePages, asyncio.Task[None]] | None = None
+
+    async def run(self, interval: float) -> None:
+        """Poll every `interval` seconds, for ever.
+
+        No notification is listened for: it would take a connection of its own and neither reaches a standby nor comes
+        through a pooler, so the poll would be needed all the same (decision 0007).
+        """
+        try:
+            while True:
+                try:
+                    await self._poll()
+                except Exception as error:  # noqa: BLE001  # whatever it is, the next poll may succeed
+                    FAULTS.report(error, "The current release can't be read", traceback=True)
+                await asyncio.sleep(interval)
+        finally:
+            self._cancel_warming()
+
+    async def _poll(self) -> None:
+        """Read which release is the newest; the log tells when the database goes away and when it is back."""
+        try:
+            await self._releases.refresh()
+        except DatabaseUnavailableError as error:
+            if not self._is_away:
+                _log.warning("The database is away; what is held is served: %s (%r)", error, error.__cause__)
+            self._is_away = True
+            return
+        if self._is_away:
+            _log.warning("The database answers again.")
+        self._is_away = False
+        await self._activate(self._releases.newest)
+
+    async def _activate(self, release: Release | None) -> None:
+        """Fetch a release's pages, and let requests see it once they are held or it has taken too long."""
+        is_new = release != self._releases.served
+        if release:
+            if is_new:
+                await asyncio.sleep(_REPLICATION_LAG)
+            warming = self._warm_up(self._pages.hold(release))
+            if warming and is_new:
+                await asyncio.wait({warming}, timeout=_ACTIVATION_TIMEOUT)
+        self._releases.serve(release)
+        self._pages.drop_all_but(release)
+
+    def _warm_up(self, pages: ReleasePages) -> "asyncio.Task[None] | None":
+        """Have a release's pages fetched, unless they are; what has failed is tried again."""
+        if not self._pages.limit or pages.is_warm:
+            return None
+        if self._warming and self._warming[0] is pages and not self._warming[1].done():
+            return self._warming[1]
+        self._cancel_warming()
+        task = asyncio.create_task(self._fill(pages))
+        self._warming = (pages, task)
+        return task
+
+    def _cancel_warming(self) -> None:
+        if self._warming:
+            self._warming[1].cancel()
+
+    async def _fill(self, pages: ReleasePages) -> None:
+        name, total = pages.release.name, pages.release.total_pages
+        try:
+            await self._pages.fill(pages)
+            await self._positions.prewarm(pages.release)
+        except Exception as error:  # noqa: BLE001  # as above
+            is_foreseen = isinstance(error, DatabaseUnavailableError)
+            message = "The pages of release %s can't be fetched: %s"
+            FAULTS.report(error, message, name, error, traceback=not is_foreseen)
+            return
+        pages.is_warm = True
+        amount = f"all {total}" if pages.held == total else f"{pages.held} of {total}"
+        _log.info("The page cache holds %s pages of release %s.", amount, name)

@@ -1,0 +1,64 @@
+"""A page of a list on the wire: its envelope, its headers and its 304.
+
+Routing writes them from the same parts (`router.responses`); a test holds both against each other.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from localidades_api.domain.pagination import link_header
+from localidades_api.domain.schemas import Release
+from localidades_api.http.caching import freshness_headers
+from localidades_api.http.headers import API_HEADERS, on_wire
+from localidades_api.http.html.renderer import JSON
+from localidades_api.http.paths import LOCALIDADES
+from localidades_api.http.raw_response import RawResponse
+
+
+class EncodedPage(NamedTuple):
+    """What is a page's own: plain bytes, so that thousands of them are no work for the garbage collector."""
+
+    link: bytes
+    length: bytes
+    body: bytes
+
+
+def encode_envelope(quantity: int, total_pages: int, results: str) -> bytes:
+    """Return the JSON of one page of a list; `results` is JSON text without its brackets."""
+    return f'{{"quantity":{quantity},"total_pages":{total_pages},"results":[{results}]}}'.encode()
+
+
+class PageEncoder:
+    """Writes the pages of one release's list of localities as JSON, and their 304s."""
+
+    def __init__(self, release: Release) -> None:
+        headers = freshness_headers(release, JSON.format)
+        self.etag = headers["ETag"].encode()
+        self._release = release
+        self._pinned = {"format": JSON.format, "release": release.name}
+        self._head = _on_wire(headers) + b"link: "
+
+    def encode(self, number: int, results: str) -> EncodedPage:
+        """Make a page of the JSON text of its results."""
+        body = encode_envelope(self._release.localities, self._release.total_pages, results)
+        return EncodedPage(self._link(number), b"%d" % len(body), body)
+
+    def response(self, page: EncodedPage) -> RawResponse:
+        """Return the 200 that a page is."""
+        return RawResponse(200, b"".join((self._head, page.link, _MIDDLE, page.length, _END)), page.body)
+
+    def not_modified(self, number: int, page: EncodedPage | None) -> RawResponse:
+        """Return the 304 of a page, which need not be held."""
+        link = page.link if page else self._link(number)
+        return RawResponse(304, b"".join((self._head, link, _END)), b"")
+
+    def _link(self, number: int) -> bytes:
+        return link_header(LOCALIDADES, self._pinned, number, self._release.total_pages).encode()
+
+
+def _on_wire(headers: Mapping[str, str]) -> bytes:
+    return on_wire([(name.lower().encode(), value.encode()) for name, value in headers.items()])
+
+
+_MIDDLE = b"\r\n" + _on_wire(JSON.headers) + b"content-length: "
+_END = b"\r\n" + on_wire(API_HEADERS)

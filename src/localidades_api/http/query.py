@@ -1,0 +1,48 @@
+"""The plain query of a list: the four parameters that every resource of a release has, each once at most, in any order.
+
+Routing reads queries with Pydantic (`router.params`); what this one accepts means the same there.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple, get_args
+
+from localidades_api.domain.pagination import MAX_DIGITS
+from localidades_api.http.html.i18n import LANGUAGES, Language
+from localidades_api.http.html.renderer import Format
+
+_PAGE = re.compile(rb"[0-9]{1,%d}" % MAX_DIGITS)
+_FORMATS: Mapping[bytes | None, Format | None] = {None: None, **{one.encode(): one for one in get_args(Format)}}
+_LANGUAGES: Mapping[bytes | None, Language | None] = {None: None, **{one.encode(): one for one in LANGUAGES}}
+
+
+class PlainQuery(NamedTuple):
+    """What a plain query asks for.
+
+    `page_text` is empty where there is no page and None where it is not written in its one way; `format` and
+    `language` are None where they are left to headers.
+    """
+
+    page: int
+    page_text: str | None
+    format: Format | None
+    language: Language | None
+    names_release: bool
+
+
+@lru_cache(maxsize=8192)
+def parse_plain_query(query: bytes, release: bytes) -> PlainQuery | None:
+    """Read `page`, `format`, `lang` and the served release's name; None where there is anything else."""
+    parts = query.split(b"&") if query else []
+    given = dict(part.partition(b"=")[::2] for part in parts)
+    if len(given) < len(parts) or not given.keys() <= {b"page", b"format", b"lang", b"release"}:
+        return None
+    format_, language = given.get(b"format"), given.get(b"lang")
+    if format_ not in _FORMATS or language not in _LANGUAGES or given.get(b"release", release) != release:
+        return None
+    if not _PAGE.fullmatch(given.get(b"page", b"1")):
+        return None
+    page = given.get(b"page", b"").decode()
+    text = None if page.startswith("0") else page
+    return PlainQuery(int(page or 1), text, _FORMATS[format_], _LANGUAGES[language], names_release=b"release" in given)

@@ -1,0 +1,27 @@
+"""A response that is complete: bytes for a server that writes them as they are, an ASGI application for any other."""
+
+from typing import NamedTuple, Self
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from localidades_api.http.headers import on_wire
+
+
+class RawResponse(NamedTuple):
+    """Status, header lines as they go over the wire, and body."""
+
+    status: int
+    headers: bytes
+    body: bytes
+
+    @classmethod
+    def of(cls, response: Response) -> Self:
+        """Take over a response of Starlette's that is not streamed."""
+        return cls(response.status_code, on_wire(response.raw_headers), bytes(response.body))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # ASGI's signature
+        """Send it."""
+        headers = [tuple(line.split(b": ", 1)) for line in self.headers.split(b"\r\n")[:-1]]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body})

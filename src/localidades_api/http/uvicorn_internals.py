@@ -1,0 +1,31 @@
+"""All that is used of uvicorn besides what it documents, and the versions that it was tested with (decision 0020)."""
+
+import uvicorn
+from uvicorn._types import ASGI3Application
+from uvicorn.middleware.proxy_headers import _TrustedHosts as TrustedHosts
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from localidades_api.errors import ConfigurationError
+
+TESTED = "0.54"  # as pyproject.toml has it
+
+
+def check_version(installed: str = uvicorn.__version__) -> None:
+    """Raise ConfigurationError where a version of uvicorn is installed whose inside may be another."""
+    if not installed.startswith(f"{TESTED}."):
+        raise ConfigurationError(
+            f"uvicorn {installed} is installed, and localidades-api has been tested with {TESTED} only:"
+            f" pip install 'uvicorn=={TESTED}.*'."
+        )
+
+
+__all__ = [
+    "STATUS_LINE",
+    "ASGI3Application",
+    "HttpToolsProtocol",
+    "RequestResponseCycle",
+    "ServerState",
+    "TrustedHosts",
+    "check_version",
+]

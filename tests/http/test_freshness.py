@@ -148,6 +148,16 @@ async def test_if_none_match_on_several_lines_is_one_list(app: FastAPI, client: 
     assert not statements
 
 
+@pytest.mark.parametrize("format_", ["json", "api"])
+@pytest.mark.parametrize("path", ["localidades/?", "localidades/?ambito=R&", "municipios/?", "estados/?", "releases/?"])
+async def test_unknown_page_is_404_whatever_the_client_holds(
+    client: httpx.AsyncClient, path: str, format_: str
+) -> None:
+    etag = (await client.get(f"{INDEX}{path}format={format_}")).headers["etag"]
+    answer = await client.get(f"{INDEX}{path}format={format_}&page=99", headers={"If-None-Match": etag})
+    assert answer.status_code == 404
+
+
 @pytest.mark.parametrize("header", ['"x"', "garbage", "2020-01.json", "W/", '""', "\x7f"])
 async def test_other_tag_gives_the_whole_answer(client: httpx.AsyncClient, header: str) -> None:
     answer = await client.get(LOCALIDADES, headers={"If-None-Match": header})

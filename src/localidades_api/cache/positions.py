@@ -58,7 +58,7 @@ class PositionCache:
         """
         key = (new, old)
 
-        async def fetch() -> array[int]:
+        async def fetch() -> "array[int]":
             return await self._fetch(key, self._changes.find_changes(old, new))
 
         try:

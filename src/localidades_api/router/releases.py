@@ -90,6 +90,8 @@ async def list_changes(
     builder = replace(builder, variant=f".since.{old.name}.{old.sha256[:12]}{kind}")
     if format_ == "ndjson":
         return await _as_ndjson(builder, services, old, query)
+    if query.page == 1 and builder.is_not_modified:  # the first page is always there: nothing has to be compared
+        return builder.not_modified()
     found, paging = await _find(services, old, new, query)
     if builder.is_not_modified:
         return builder.not_modified(paging)
@@ -127,9 +129,13 @@ async def _as_ndjson(builder: ResponseBuilder, services: Services, old: Release,
     headers = builder.headers("ndjson")
     etag = headers["ETag"]
     headers["ETag"] = f"W/{etag}"
+    is_not_modified = is_fresh(builder.request.headers.getlist("if-none-match"), etag)
+    not_modified = Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
+    if query.page == 1 and is_not_modified:
+        return not_modified
     changes, paging = await _find(services, old, builder.release, query)
-    if is_fresh(builder.request.headers.getlist("if-none-match"), etag):
-        return Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
+    if is_not_modified:
+        return not_modified
     if query.model_fields_set & {"page", "page_size"}:
         changes = _on_page(changes, paging)
     name = f"changes-{old.name}-{builder.release.name}.ndjson"

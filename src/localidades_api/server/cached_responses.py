@@ -1,11 +1,11 @@
-"""HTTP/1.1 on a connection: uvicorn's protocol, which writes an answer that is ready at once."""
+"""Responses that take no waiting: written where uvicorn would start a task for the application."""
 
 from typing import TYPE_CHECKING, Any, cast
 
 from localidades_api.http.raw_response import RawResponse
 from localidades_api.http.uvicorn_internals import STATUS_LINE, ASGI3Application, RequestResponseCycle
 from localidades_api.middleware import Middleware
-from localidades_api.server.protocol import HttpProtocol
+from localidades_api.server.timeouts import TimeoutProtocol
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 _SHUTDOWN_GRACE = 1.0  # seconds that a connection has for a request once the process is told to stop
 
 
-class CachedResponseProtocol(HttpProtocol):
-    """Writes what is at hand in front of routing, in the place where uvicorn starts a task for the application.
+class CachedResponseProtocol(TimeoutProtocol):
+    """Writes what middleware responds without waiting.
 
     uvicorn checks and copies each header of each answer and starts a task for it; for a page that is held, that was
     more than half of all work (decision 0007).

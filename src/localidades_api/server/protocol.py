@@ -1,11 +1,6 @@
-"""What a client may do on a connection: limits and deadlines for uvicorn's HTTP/1.1.
-
-A client has its time for each thing that it does: to speak, to end a request that it began, to read its answer. One
-timer a connection looks, every few seconds, what the client owes and since when; what a request costs is a timestamp.
-"""
+"""HTTP/1.1 on a connection: uvicorn's protocol, with limits on what a client may send."""
 
 import logging
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,10 +11,9 @@ from localidades_api.errors import (
     LocalidadesError,
     OverloadedError,
     RequestError,
-    RequestTimeoutError,
     UriTooLongError,
 )
-from localidades_api.http.clients import TRANSPORT, bytes_unread
+from localidades_api.http.clients import TRANSPORT
 from localidades_api.http.headers import API_HEADERS, on_wire
 from localidades_api.http.problems import Wanted, problem_of
 from localidades_api.http.uvicorn_internals import (
@@ -44,7 +38,6 @@ _MAX_TARGET = 8 * 1024
 _MAX_HEAD = 16 * 1024
 _MAX_UNREAD = 1024**2  # of what nobody reads, while an answer is made that may take minutes
 _OPERATIONAL = frozenset(path.encode() for path in OPERATIONAL)
-_LINGERING_TIMEOUT = 5.0  # seconds in which a client that is still sending can read why it was refused (RFC 9112 §9.6)
 
 _log = logging.getLogger(__name__)
 
@@ -59,9 +52,9 @@ class _LingeringTransport:
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """Ends what a client begins and does not finish, and refuses what is too large.
+    """Refuses what is too large or ambiguous, and reads nothing behind the last request of a connection.
 
-    uvicorn waits for ever for the rest of a request and for a client that does not read, and takes heads of any size.
+    uvicorn takes heads of any size.
     """
 
     def __init__(
@@ -71,21 +64,12 @@ class HttpProtocol(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: "asyncio.AbstractEventLoop | None" = None,
         *,
-        header_timeout: float,
-        keep_alive_timeout: float,
-        send_timeout: float,
         connection_limit: ConnectionLimit,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._header_timeout = header_timeout
-        self._keep_alive_timeout = keep_alive_timeout
-        self._send_timeout = send_timeout
         self._limit = connection_limit
         self._has_room = True
-        # What comes to be owed after a look is not overdue before the next one.
-        self._between_looks = min(header_timeout, send_timeout, keep_alive_timeout, _LINGERING_TIMEOUT)
         self._since = 0.0  # when the client came to owe what it owes
-        self._unsent, self._unsent_since = 0, 0.0
         self._running: RequestResponseCycle | None = None  # the last that was given to the application
         self._received = 0
         self._last: object = None  # the scope of a request behind which nothing is read, for it has a body
@@ -97,15 +81,13 @@ class HttpProtocol(HttpToolsProtocol):
         self._has_left = False
 
     def connection_made(self, transport: "asyncio.Transport") -> None:  # type: ignore[override]  # as in uvicorn
-        """Begin to look after the client."""
+        """Count the connection."""
         super().connection_made(transport)
         self._since = self.loop.time()
-        self._next_look = self.loop.call_later(self._between_looks, self._look)
         self._has_room = self._limit.open(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Leave nothing behind: uvicorn tells the last request that came, which may wait behind the one that runs."""
-        self._next_look.cancel()
         self._limit.close(self)
         if self._running:
             self._running.disconnected = True
@@ -270,35 +252,3 @@ class HttpProtocol(HttpToolsProtocol):
     def cut_off(self) -> None:
         """Close at once."""
         self.transport.abort()
-
-    # -- Deadlines
-
-    def _look(self) -> None:
-        """End what is overdue."""
-        now = self.loop.time()
-        due, end = self._owed(now)
-        if due <= now:
-            end()
-            due = math.inf
-        self._next_look = self.loop.call_at(min(due, now + self._between_looks), self._look)
-
-    def _owed(self, now: float) -> tuple[float, Callable[[], None]]:
-        """Return when the client's time is over, and what happens then."""
-        if unsent := bytes_unread(self.transport):
-            if unsent != self._unsent:
-                self._unsent, self._unsent_since = unsent, now
-            return self._unsent_since + self._send_timeout, self.transport.abort
-        self._unsent = 0
-        if self._is_answering():
-            return math.inf, self.transport.abort
-        if self._leaving:
-            return self._since + _LINGERING_TIMEOUT, self.transport.abort
-        if self.scope is not self._whole:
-            return self._since + self._header_timeout, self._time_out
-        patience = self._keep_alive_timeout if self._has_asked() else self._header_timeout
-        return self._since + patience, self.transport.close
-
-    def _time_out(self) -> None:
-        """Close at once: one who has sent so little is not kept from reading by what it still sends."""
-        self._refuse(RequestTimeoutError())
-        self.transport.close()

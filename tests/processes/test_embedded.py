@@ -460,12 +460,12 @@ def test_data_of_another_version_are_never_left_out_of_sight(data_dir: Path) -> 
         "are PostgreSQL 15's",
         f"is PostgreSQL {newest}",
         "LOCALIDADES_POSTGRES_BIN",
-        "docs/operations.md",
+        "docs/operations/database.md",
         f"put {data_dir}/cluster-15 aside",
         "LOCALIDADES_DATA_DIR",
     ):
         assert said in str(caught.value)
-    manual = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    manual = (Path(__file__).parents[2] / "docs" / "operations" / "database.md").read_text()
     assert "### A new major version of Postgres" in manual
     assert [path.name for path in data_dir.glob("cluster-*")] == ["cluster-15"]
     with run_embedded(data_dir, DEBIAN_15) as url:

@@ -97,7 +97,7 @@ def _explain_other_version(binaries: Path, data_dir: Path, old: str) -> str:
     return (
         f"The data in {data_dir} are PostgreSQL {old}'s, and {binaries} is PostgreSQL {new}, which can't read them."
         f" To go on with {old}, set LOCALIDADES_POSTGRES_BIN to the folder of its `postgres`. To go over to {new}, dump"
-        f" and restore, as docs/operations.md says (A new major version of Postgres). To begin anew, put"
+        f" and restore, as docs/operations/database.md says (A new major version of Postgres). To begin anew, put"
         f" {data_dir / f'cluster-{old}'} aside, or set LOCALIDADES_DATA_DIR to another folder."
     )
 

@@ -161,7 +161,7 @@ def test_help_in_a_pipe_is_plain_text_of_80_columns_with_examples_and_exit_codes
 
 
 def test_exit_codes_are_those_of_the_documentation() -> None:
-    (table,) = re.findall(r"\| exit code .*?\n\n", (ROOT / "docs" / "operations" / "run.md").read_text(), re.DOTALL)
+    (table,) = re.findall(r"\| exit code .*?\n\n", (ROOT / "docs" / "reference" / "commands.md").read_text(), re.DOTALL)
     documented = {int(code) for code in re.findall(r"^\| ([0-9]+) \|", table, re.MULTILINE)}
     assert documented == set().union(*EXIT_CODES.values())
     for command in EXIT_CODES:

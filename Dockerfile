@@ -2,7 +2,7 @@
 FROM python:3.13-slim-bookworm AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /src
-# Dependencies change less often than the code: they come first, and stay cached.
+# Dependencies change less often than the code, so they come first and stay cached.
 COPY requirements/build.txt requirements/serve.txt requirements/
 RUN python -m venv /build && /build/bin/pip install --require-hashes -r requirements/build.txt \
     && python -m venv /opt/venv && /opt/venv/bin/pip install --require-hashes -r requirements/serve.txt

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Run once, in the empty cluster of the primary: the roles, who may copy the cluster, and where the standby reads on.
+# Runs once, in the primary's empty cluster: creates the roles and the standby's replication slot.
 set -eu
 
-# Whatever the service may do is granted by `localidades-api roles`; here the roles get their passwords.
+# The roles get their passwords here, and their rights from `localidades-api roles`.
 psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" <<'SQL'
 \getenv reader READER_PASSWORD
 \getenv importer IMPORTER_PASSWORD

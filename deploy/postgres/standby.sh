@@ -1,9 +1,9 @@
 #!/bin/sh
-# At the first start copies the primary (PGHOST, PGUSER, PGPASSWORD), at every start follows it.
+# Copies the primary (PGHOST, PGUSER, PGPASSWORD) on the first start, and follows it on every start.
 set -eu
 
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
-    # Under a name of its own until it is whole: a copy that was interrupted is begun anew.
+    # Copied under another name, so that an interrupted copy starts over.
     rm -rf "$PGDATA.partial"
     mkdir -p "$(dirname "$PGDATA")"
     pg_basebackup --pgdata="$PGDATA.partial" --write-recovery-conf --slot=standby --checkpoint=fast

@@ -213,7 +213,7 @@ def test_pod_has_the_time_to_drain() -> None:
     pause = container["lifecycle"]["preStop"]["sleep"]["seconds"]
     assert spec["terminationGracePeriodSeconds"] > pause + int(given["LOCALIDADES_SHUTDOWN_TIMEOUT"])
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    assert ports == {"http": 8000, "operations": int(given["LOCALIDADES_MANAGEMENT_PORT"])}
+    assert ports == {"http": 8000, "management": int(given["LOCALIDADES_MANAGEMENT_PORT"])}
 
 
 def test_secrets_are_an_example_without_values() -> None:

@@ -90,23 +90,27 @@ async def _client(base: str, targets: Sequence[str], number: int, rate: float, r
     address = urlsplit(base)
     interval = _CLIENTS / rate
     due = time.time() + interval * number / _CLIENTS
-    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    writer: asyncio.StreamWriter | None = None
     while not run.ended.is_set():
         if (early := due - time.time()) > 0:
             await asyncio.sleep(early)
         elif not interval:
             due = time.time()
-        writer.write(f"GET {chance.choice(targets)} HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
         try:
+            if writer is None:
+                reader, writer = await asyncio.open_connection(address.hostname, address.port)
+            writer.write(f"GET {chance.choice(targets)} HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
             status, _, body = await asyncio.wait_for(read_answer(reader), _PATIENCE)
             fault = None if status == HTTPStatus.OK else f"{status} {json.loads(body)['title']}"
         except (OSError, EOFError) as error:  # a time-out is an OSError
             fault = type(error).__name__
-            writer.close()
-            reader, writer = await asyncio.open_connection(address.hostname, address.port)
+            if writer:
+                writer.close()
+            writer = None
         run.samples.append(_Sample(due, time.time() - due, fault))
         due += interval
-    writer.close()
+    if writer:
+        writer.close()
 
 
 async def _download(base: str, rows: int, run: _Run) -> None:
@@ -207,16 +211,19 @@ async def _soak(server: Server, url: str, source: Path, minutes: float, *, hosti
     if hostile:
         beside.append(attack(server.base, run.attacks))
     tasks = [asyncio.create_task(one) for one in beside]
-    async with _load(server.base, targets, capacity / 2, run):
-        for minute in range(1, round(minutes) + 1):
-            await asyncio.sleep(started + minute * 60 - time.time())
-            _print_minute(run, started, minute - 1)
-    for task in tasks:
-        if task.done():
-            task.result()
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    _print_totals(run)
+    try:
+        async with _load(server.base, targets, capacity / 2, run):
+            for minute in range(1, round(minutes) + 1):
+                await asyncio.sleep(started + minute * 60 - time.time())
+                _print_minute(run, started, minute - 1)
+        for task in tasks:
+            if task.done():
+                task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        _print_totals(run)
 
 
 def _print_minute(run: _Run, started: float, minute: int) -> None:

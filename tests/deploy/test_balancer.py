@@ -18,8 +18,9 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from tests.conftest import LOCALIDADES, in_thread, needed
-from tests.support.wire import ROOT, Live, ask, serving
+from tests.support.machine import needed
+from tests.support.waiting import in_thread
+from tests.support.wire import LOCALIDADES, ROOT, Live, ask, serving
 
 CONFIGURATION = ROOT / "deploy" / "haproxy.cfg"
 PATIENCE = 30.0

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from localidades_api import __version__
 from localidades_api.settings import PREFIX, Settings
-from tests.conftest import needed
+from tests.support.machine import needed
 from tests.support.wire import ROOT, ask
 
 DEPLOY = ROOT / "deploy"

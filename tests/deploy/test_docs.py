@@ -1,6 +1,5 @@
 """The guides are tried step by step, and the reference names what there is, all of it and nothing else."""
 
-import asyncio
 import json
 import os
 import re
@@ -24,8 +23,9 @@ from localidades_api.app import create_app
 from localidades_api.cli import app as command_line
 from localidades_api.router.problem_types import answerable
 from localidades_api.settings import PREFIX, Settings, default_data_dir
-from tests.conftest import import_into, in_thread, new_database
+from tests.support.application import import_file
 from tests.support.catalogue import Place, many, write_catalogue
+from tests.support.postgres import new_database
 from tests.support.wire import COMMAND, ROOT, environment, serving
 
 DOCS = ROOT / "docs"
@@ -67,13 +67,9 @@ TRIED = [page for page in pages() if blocks_of(page)]
 def demo_service(server: str, migrated: str) -> Iterator[str]:
     """Lend the address of the service on the demo, as `make run` starts it."""
     with new_database(server, migrated) as url:
-        in_thread(lambda: _import(url, "demo"))
+        import_file(url, "demo")
         with serving(url) as live:
             yield live.base
-
-
-def _import(url: str, source: Path | str) -> None:
-    asyncio.run(import_into(url, source))
 
 
 @pytest.fixture
@@ -170,7 +166,7 @@ def test_copy_that_follows_is_the_release_that_is_served(seeded_database: str, t
         columns = set(next(iter(first.values())))
         assert first == downloaded(live.base, columns)
         file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", sorted(later, key=lambda one: one.cvegeo))
-        in_thread(lambda: _import(seeded_database, file))
+        import_file(seeded_database, file)
         with httpx.Client(base_url=live.base) as client:
             while client.get("/api/census/").json()["release"] != "2021-01":
                 pass

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.conftest import LOCALIDADES, needed
-from tests.support.wire import ROOT, Answer, ask, serving
+from tests.support.machine import needed
+from tests.support.wire import LOCALIDADES, ROOT, Answer, ask, serving
 
 GUIDE = ROOT / "docs" / "guides" / "production.md"
 HTML = {"Accept": "text/html"}
@@ -90,7 +90,7 @@ def proxied(certificate: Path, tmp_path: Path) -> Iterator[Callable[[str], int]]
         process.wait(30)
 
 
-def connect(port: int) -> http.client.HTTPSConnection:
+def connect_tls(port: int) -> http.client.HTTPSConnection:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -99,7 +99,7 @@ def connect(port: int) -> http.client.HTTPSConnection:
 
 def fetch(port: int, target: str, method: str = "GET", **headers: str) -> Answer:
     """Ask nginx for a target exactly as it is written."""
-    with closing(connect(port)) as connection:
+    with closing(connect_tls(port)) as connection:
         connection.request(method, target, headers={name.replace("_", "-"): value for name, value in headers.items()})
         answer = connection.getresponse()
         return Answer(answer.status, [(name.lower(), value) for name, value in answer.getheaders()], answer.read())

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -18,8 +17,8 @@ import pytest
 from localidades_api.embedded import find_binaries
 from localidades_api.embedded.binaries import Account, clean_environment, make_reachable
 from localidades_api.embedded.data_directory import choose_account
-from tests.conftest import LOCALIDADES, needed, reachable_folder
-from tests.support.wire import ROOT, ask, environment, run, serving
+from tests.support.machine import free_port, needed, reachable_folder
+from tests.support.wire import LOCALIDADES, ROOT, ask, environment, run, serving
 
 SCRIPTS = ROOT / "deploy" / "postgres"
 PATIENCE = 30.0
@@ -69,12 +68,6 @@ def await_that(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.1)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 @pytest.fixture

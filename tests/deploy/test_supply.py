@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import needed
+from tests.support.machine import needed
 from tests.support.wire import ROOT
 
 SUPPLY = ROOT / "build" / "supply" / ".venv"

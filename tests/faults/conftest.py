@@ -4,7 +4,6 @@ import asyncio
 import os
 import subprocess
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,14 @@ from alembic import command
 
 from localidades_api.embedded.binaries import find_binaries, make_reachable
 from localidades_api.embedded.data_directory import choose_account, make_cluster
-from tests.conftest import alembic_config, import_into, reachable_folder
-from tests.faults.servers import Installation, Server, running
-from tests.faults.trial import HEAD, POOL_SIZE, Report
+from tests.faults.service import CURRENT, NEXT, OLDER, publish
+from tests.faults.trial import HEAD, Report
 from tests.faults.truth import Truth
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.wire import Live, serving
+from tests.support.machine import reachable_folder
+from tests.support.postgres import alembic_config
+from tests.support.servers import Installation, Server, running
 
-OLDER, CURRENT, NEXT = "2020-01", "2021-01", "2022-01"
 _TABLE = pytest.StashKey[list[tuple[str, ...]]]()
 
 
@@ -120,25 +119,3 @@ async def standby(primary: Server) -> AsyncIterator[Server]:
     """Lend a standby that follows the primary."""
     async with running(await primary.copy()) as server:
         yield server
-
-
-async def publish(server: Server, catalogues: Mapping[str, Path], name: str) -> None:
-    """Import a release as the command line does, under a name of its own among the connections."""
-    url = server.url(application_name="importer")
-    await asyncio.to_thread(lambda: asyncio.run(import_into(url, catalogues[name], release=name)))
-
-
-@asynccontextmanager
-async def service(
-    url: str, *, page_cache: bool = False, probe: str = "/readyz", **settings: str
-) -> AsyncIterator[Live]:
-    """Run `localidades-api serve` on a database; a proxy on this event loop goes on meanwhile."""
-    settings = {"LOCALIDADES_POOL_SIZE": str(POOL_SIZE), **settings}
-    if not page_cache:
-        settings["LOCALIDADES_PAGE_CACHE_BYTES"] = "0"
-    with ExitStack() as stack:
-        live = await asyncio.to_thread(stack.enter_context, serving(url, probe=probe, **settings))
-        try:
-            yield live
-        finally:
-            await asyncio.to_thread(stack.close)

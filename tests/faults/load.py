@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 
 import httpx
 
-from tests.conftest import LOCALIDADES
 from tests.faults.truth import Truth
+from tests.support.wire import LOCALIDADES
 
 REFUSED_WITHIN = 2.0  # seconds: what the service promises
 MARGIN = 1.0  # seconds: what a busy machine, and this client on it, add

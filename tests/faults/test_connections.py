@@ -7,13 +7,12 @@ from pathlib import Path
 
 import asyncpg
 
-from tests.faults.conftest import NEXT, OLDER, publish, service
 from tests.faults.load import lookups, pages
-from tests.faults.servers import Server
+from tests.faults.service import KILL_ALL, NEXT, OLDER, publish, service, slow_down
 from tests.faults.trial import Report, trial
 from tests.faults.truth import Truth
+from tests.support.servers import Server
 
-KILL_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'localidades-api'"
 KILL_BUSY = f"{KILL_ALL} AND state = 'active'"
 
 
@@ -33,13 +32,6 @@ async def killing(server: Server, statement: str, pause: float) -> AsyncIterator
         killer.cancel()
         with suppress(asyncio.CancelledError):
             await killer
-
-
-async def slow_down(server: Server, seconds: float) -> None:
-    """Make every statement that reads estados take longer."""
-    await server.fetch("ALTER TABLE states RENAME TO states_as_they_are")
-    slept = f"(SELECT pg_sleep({seconds:f}) OFFSET 0) AS slept"
-    await server.fetch(f"CREATE VIEW states AS SELECT s.* FROM {slept}, states_as_they_are AS s")  # noqa: S608
 
 
 async def test_killed_pooled_connections_are_replaced_within_the_request(

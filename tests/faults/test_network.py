@@ -6,12 +6,12 @@ from functools import partial
 
 import pytest
 
-from tests.faults.conftest import service
 from tests.faults.load import lookups, pages
 from tests.faults.proxy import Proxy, proxied
-from tests.faults.servers import Server
+from tests.faults.service import service
 from tests.faults.trial import Report, trial
 from tests.faults.truth import Truth
+from tests.support.servers import Server
 
 
 @pytest.mark.parametrize(

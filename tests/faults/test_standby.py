@@ -7,14 +7,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.conftest import LOCALIDADES, await_release
-from tests.faults.conftest import CURRENT, NEXT, OLDER, publish, service
 from tests.faults.load import lookups, pages
 from tests.faults.proxy import proxied
-from tests.faults.servers import IMMEDIATE, KILL, Server
-from tests.faults.test_connections import KILL_ALL, slow_down
+from tests.faults.service import CURRENT, KILL_ALL, NEXT, OLDER, publish, service, slow_down
 from tests.faults.trial import Report, trial
 from tests.faults.truth import Truth
+from tests.support.application import await_release
+from tests.support.servers import IMMEDIATE, KILL, Server
+from tests.support.wire import LOCALIDADES
 
 
 def address_of(*ports: int, prefer: str = "prefer-standby") -> str:

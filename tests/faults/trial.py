@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from tests.faults.load import Load, Question, load
-from tests.faults.servers import Server
+from tests.support.machine import open_files
+from tests.support.servers import Server
 from tests.support.wire import Live
 
 POOL_SIZE = 6
@@ -65,7 +65,7 @@ async def trial(
     report: Report, fault: str, live: Live, questions: Sequence[Question], *servers: Server, rate: float = 40
 ) -> AsyncIterator[Trial]:
     """Ask questions while the block does something to the database, write a line, and check what always holds."""
-    descriptors = _descriptors(live)
+    descriptors = open_files(live)
     tried = Trial(Load())
     try:
         async with load(tried.load, live.base, questions, rate):
@@ -84,12 +84,8 @@ async def _assert_nothing_leaks(live: Live, servers: Sequence[Server], descripto
     deadline = time.monotonic() + _PATIENCE
     while True:
         connections = sum([await server.service_connections() for server in servers])
-        opened = _descriptors(live) - descriptors
+        opened = open_files(live) - descriptors
         if connections <= POOL_SIZE and opened <= POOL_SIZE:
             return
         assert time.monotonic() < deadline, f"{connections} connections, {opened} more descriptors than before"
         await asyncio.sleep(0.1)
-
-
-def _descriptors(live: Live) -> int:
-    return len(list(Path(f"/proc/{live.process.pid}/fd").iterdir()))

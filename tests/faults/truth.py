@@ -6,6 +6,7 @@ from json import dumps
 from typing import Any
 
 from tests.support.catalogue import Place
+from tests.support.records import in_order
 
 PAGE_SIZE = 50
 
@@ -15,7 +16,7 @@ class Truth:
 
     def __init__(self, releases: Mapping[str, Sequence[Place]]) -> None:
         self.releases = releases
-        self._lists = {name: [record_of(place) for place in ordered(places)] for name, places in releases.items()}
+        self._lists = {name: [listed(place) for place in in_order(places)] for name, places in releases.items()}
         self._details = {name: {int(p.cvegeo): p for p in places} for name, places in releases.items()}
         self._counts = {name: Counter(p.cvegeo[:5] for p in places) for name, places in releases.items()}
 
@@ -38,7 +39,7 @@ class Truth:
         """Return a locality with all that is known of it, to the byte."""
         place = self._details[release][key]
         estado, municipio = place.cvegeo[:2], place.cvegeo[:5]
-        record = record_of(place)
+        record = listed(place)
         return _json(
             {
                 **record,
@@ -69,12 +70,7 @@ class Truth:
         )
 
 
-def ordered(places: Sequence[Place]) -> list[Place]:
-    """Return places in the list's order: clave, then key."""
-    return sorted(places, key=lambda place: (place.cvegeo[5:], place.cvegeo))
-
-
-def record_of(place: Place) -> dict[str, Any]:
+def listed(place: Place) -> dict[str, Any]:
     """Return a locality as the list shows it."""
     cvegeo = place.cvegeo
     return {"id": int(cvegeo), "municipio_id": int(cvegeo[:5]), "clave": cvegeo[5:], "nombre": place.nombre}

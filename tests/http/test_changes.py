@@ -17,9 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
-from tests.conftest import client_of, import_into, new_database, recorded_statements, running_app
+from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected
+from tests.support.postgres import new_database, run_sql
 from tests.support.records import Record, record_of
 
 RELEASES = "/api/census/releases/"
@@ -39,11 +40,6 @@ NEW = [
     *(Place(f"31001{number:04d}", f"Nueva {number}", nom_ent="Yucatán") for number in range(1, 61)),
 ]
 SOURCES = {"2019-01": OLD, "2020-01": NEW}
-
-
-async def execute(url: str, statement: str) -> None:
-    async with connected(url) as connection:
-        await connection.execute(statement)
 
 
 def changes_of(old: list[Place], new: list[Place]) -> list[Record]:
@@ -208,7 +204,7 @@ async def test_page_of_releases_without_counts_is_shown_without_them(server: str
     with new_database(server, template) as url:
         async with running_app(url) as app, client_of(app) as client:
             first = await client.get(f"{RELEASES}?format=api")
-            await execute(url, "DELETE FROM comparisons")
+            await run_sql(url, "DELETE FROM comparisons")
             async with asyncio.timeout(10):
                 while (await shown_on_page(client))["2020-01"]:  # noqa: ASYNC110  # it is polled
                     await asyncio.sleep(0.02)
@@ -232,7 +228,7 @@ async def test_import_after_going_back_is_compared_with_both_the_current_release
     """The report tells what readers will notice; the page of releases is a history, and the bad release is in it."""
     places = [*NEW, Place("300020001", "Una más", nom_ent="Veracruz")]
     with new_database(server, template) as url:
-        await execute(url, "UPDATE current_release SET release_id = 1")
+        await run_sql(url, "UPDATE current_release SET release_id = 1")
         report = await import_into(url, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
         assert (report.comparison.previous, str(report.comparison.added)) == ("2019-01", counted(OLD, places)[0])
         async with running_app(url) as app, client_of(app) as client:
@@ -426,8 +422,8 @@ async def test_comparison_with_a_release_that_is_being_retired_is_no_wrong_one(s
     with new_database(server, template) as url:
         async with running_app(url, release_poll=60) as app, client_of(app) as client:
             assert (await client.get(RELEASES)).status_code == 200
-            await execute(url, "UPDATE releases SET retired_at = now() WHERE id = 1")
-            await execute(url, "ALTER TABLE localities DETACH PARTITION localities_r1")
+            await run_sql(url, "UPDATE releases SET retired_at = now() WHERE id = 1")
+            await run_sql(url, "ALTER TABLE localities DETACH PARTITION localities_r1")
             assert (await client.get(RELEASES + PAIRS[0])).status_code == 404
             assert (await client.get(f"{RELEASES}2020-01/changes/?since=2020-01")).status_code == 200
 

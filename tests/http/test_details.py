@@ -13,8 +13,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from tests.conftest import await_release, client_of, import_into, new_database, recorded_statements, running_app
+from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import TRAPS, Place, many, write_catalogue
+from tests.support.postgres import new_database
 from tests.support.records import municipality_of, record_of, state_of
 from tests.support.wire import ask
 

@@ -1,21 +1,18 @@
 """Downloads: every record once in every format, and a transfer that fails is seen to fail."""
 
-import asyncio
 import csv
 import http.client
 import io
 import json
 import os
-import random
 import re
 import socket
 import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -24,20 +21,14 @@ import pytest
 from fastapi import FastAPI
 from pyarrow import parquet as pq
 
-from tests.conftest import (
-    await_idle_connections,
-    client_of,
-    import_into,
-    in_thread,
-    new_database,
-    recorded_statements,
-    running_app,
-)
+from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
+from tests.support.downloads import DOWNLOAD, FLOATS, TEXTS, Stalled, read_csv, stalled, value_of
+from tests.support.machine import memory_of, open_files
+from tests.support.postgres import await_idle_connections, execute, name_of, new_database, run_sql
 from tests.support.records import Record, in_order, row_of
 from tests.support.wire import ROOT, Live, ask, serving
 
-DOWNLOAD = "/api/census/localidades/download/"
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8; header=present",
@@ -46,9 +37,6 @@ MEDIA_TYPES = {
     "parquet": "application/vnd.apache.parquet",
 }
 FORMATS = list(MEDIA_TYPES)
-FLOATS = {"latitud", "longitud"}
-TEXTS = {"cvegeo", "clave", "nombre", "ambito", "carta", "municipio_clave", "municipio", "estado_clave", "estado",
-         "estado_abreviatura"}  # fmt: skip
 KEYS = {"cvegeo", "clave", "municipio_clave", "estado_clave"}
 
 # Names that a reader of CSV, of JSON, or a spreadsheet could stumble over.
@@ -95,21 +83,6 @@ async def files(service: tuple[FastAPI, str]) -> AsyncIterator[httpx.AsyncClient
 
 
 # -- Reading the files
-
-
-def read_csv(content: bytes) -> list[Record]:
-    """Read CSV; an empty value is no data."""
-    text = content.decode()
-    assert text.endswith("\r\n")
-    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
-    names = next(lines)
-    return [dict(zip(names, map(value_of, names, line), strict=True)) for line in lines]
-
-
-def value_of(name: str, text: str) -> object:
-    if text == "":
-        return None
-    return text if name in TEXTS else float(text) if name in FLOATS else int(text)
 
 
 def read_ndjson(content: bytes) -> list[Record]:
@@ -454,7 +427,7 @@ def test_head_is_as_get_without_the_body(live_server: str, query: str, coding: s
 async def test_download_that_the_database_cannot_begin_is_503(seeded_database: str, format_: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         await client.get(DOWNLOAD)
-        await execute(seeded_database, "ALTER TABLE municipalities RENAME TO elsewhere")
+        await run_sql(seeded_database, "ALTER TABLE municipalities RENAME TO elsewhere")
         answer = await client.get(f"{DOWNLOAD}?format={format_}")
     assert answer.status_code == 503
     assert int(answer.headers["retry-after"]) > 0
@@ -485,39 +458,6 @@ def test_parquet_without_its_extra_is_406_with_a_sentence(server: str, seeded: s
 # -- Faults, on the wire
 
 
-LARGE = 40_000
-_NAMES = random.Random(4)  # noqa: S311  # names that don't compress, so that no buffer between holds a download
-
-
-def large_places() -> list[Place]:
-    letters = [chr(code) for code in range(0x4E00, 0x9FFF)]
-    return [
-        Place(
-            f"{1 + number // 10_000:02d}{1 + number // 2000 % 5:03d}{1 + number % 2000:04d}",
-            f"Lugar {number} {''.join(_NAMES.choices(letters, k=100))}",
-            nom_ent=f"Estado {1 + number // 10_000}",
-        )
-        for number in range(LARGE)
-    ]
-
-
-@pytest.fixture(scope="module")
-def large_rows() -> list[Place]:
-    """Lend the places of the large catalogue, 12 MB of names."""
-    return large_places()
-
-
-@pytest.fixture(scope="module")
-def large(
-    server: str, migrated: str, large_rows: list[Place], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    """Lend a database of so many places that a download is ten statements: a template, not to be written to."""
-    file = write_catalogue(tmp_path_factory.mktemp("large") / "catun_localidad_2020-01.csv", large_rows)
-    with new_database(server, migrated) as url:
-        in_thread(lambda: asyncio.run(import_into(url, file)))
-        yield url
-
-
 @pytest.fixture(scope="module")
 def busy(server: str, large: str) -> Iterator[tuple[Live, str]]:
     """Lend a server that has one connection to the large catalogue, and the address of the database."""
@@ -527,53 +467,10 @@ def busy(server: str, large: str) -> Iterator[tuple[Live, str]]:
         yield live, url
 
 
-async def execute(url: str, *statements: str) -> list[Any]:
-    connection = await asyncpg.connect(url)
-    try:
-        return [await connection.fetch(statement) for statement in statements]
-    finally:
-        await connection.close()
-
-
-def run_sql(url: str, *statements: str) -> list[Any]:
-    return in_thread(lambda: asyncio.run(execute(url, *statements)))
-
-
-def name_of(url: str) -> str:
-    found = re.search(r"/(\w+)\?", url)
-    assert found is not None
-    return found[1]
-
-
 TERMINATE = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
     " WHERE datname = '{}' AND application_name = 'localidades-api'"
 )
-
-
-class Stalled(NamedTuple):
-    """A download of which a client has read the beginning, and does not go on."""
-
-    response: http.client.HTTPResponse
-    beginning: bytes
-
-    def read_on(self) -> bytes:
-        """Read to the end; return all of it."""
-        return self.beginning + self.response.read()
-
-
-@contextmanager
-def stalled(base: str, query: str, coding: str = "identity") -> Iterator[Stalled]:
-    """Begin a download and stop reading; the server is left in the middle of it."""
-    with closing(http.client.HTTPConnection(urlsplit(base).netloc, timeout=30)) as connection:
-        connection.request("GET", f"{DOWNLOAD}?{query}", headers={"Accept-Encoding": coding})
-        response = connection.getresponse()
-        assert response.status == 200
-        assert response.headers["transfer-encoding"] == "chunked"
-        assert response.headers.get("content-encoding", "identity") == coding
-        beginning = response.read(1000)
-        time.sleep(0.4)  # what the buffers between can take is taken
-        yield Stalled(response, beginning)
 
 
 def unpacked(content: bytes, coding: str) -> bytes:
@@ -618,7 +515,7 @@ def test_reader_that_stalls_while_every_connection_is_killed_gets_the_whole_file
 ) -> None:
     live, url = busy
     with stalled(live.base, "format=ndjson", coding) as download:
-        assert len(run_sql(url, TERMINATE.format(name_of(url)))[0]) == 1
+        assert len(execute(url, TERMINATE.format(name_of(url)))[0]) == 1
         content = download.read_on()
     assert read_ndjson(unpacked(content, coding)) == expected_of(large_rows, "ndjson")
     assert_answers(live)
@@ -641,11 +538,11 @@ def test_download_whose_database_goes_away_in_the_middle_is_seen_to_be_broken(
     name = name_of(url)
     with stalled(live.base, f"format={format_}", coding) as download:
         try:
-            run_sql(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false", TERMINATE.format(name))
+            execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false", TERMINATE.format(name))
             assert_broken(download)
             assert ask(live.base, "/api/census/localidades/10010001/").status == 503
         finally:
-            run_sql(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
+            execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
     assert_answers(live)
 
 
@@ -658,14 +555,10 @@ def test_download_whose_rows_go_away_in_the_middle_is_seen_to_be_broken(server: 
         wanted = [("csv", "identity"), ("csv", "gzip"), ("geojson", "zstd"), ("parquet", "identity"),
                   ("ndjson&search=lugar", "identity")]  # fmt: skip
         downloads = [stack.enter_context(stalled(live.base, f"format={format_}", coding)) for format_, coding in wanted]
-        run_sql(url, "DELETE FROM localities WHERE position = 39999")  # one of 40,000 is enough
+        execute(url, "DELETE FROM localities WHERE position = 39999")  # one of 40,000 is enough
         for download in downloads:
             assert_broken(download)
         assert_answers(live)
-
-
-def open_files(live: Live) -> int:
-    return len(list(Path(f"/proc/{live.process.pid}/fd").iterdir()))
 
 
 def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> None:
@@ -691,13 +584,6 @@ def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> N
         log = live.output.read_text()
         assert "Traceback" not in log, log
         assert "garbage collector" not in log, log
-
-
-def memory_of(live: Live, name: str) -> int:
-    """Return a figure of the process in bytes."""
-    found = re.search(rf"^{name}:\s+(\d+) kB$", Path(f"/proc/{live.process.pid}/status").read_text(), re.MULTILINE)
-    assert found is not None
-    return int(found[1]) * 1024
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,9 @@ import os
 import re
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import asyncpg
@@ -19,9 +17,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from localidades_api.observability.metrics import Snapshot, merge
-from tests.conftest import LOCALIDADES, client_in_front_of, import_into, in_thread, running_app
+from tests.support.application import client_in_front_of, import_file, running_app
 from tests.support.catalogue import many, write_catalogue
-from tests.support.wire import Live, ask, serving
+from tests.support.metrics import Figures, await_metrics, read_metrics, scrape, value
+from tests.support.postgres import locked
+from tests.support.wire import LOCALIDADES, Live, ask, serving, workers_of
 
 # What dashboards and alerts are made from: a name is never changed.
 NAMES = {
@@ -43,40 +43,10 @@ NAMES = {
     "localidades_release_checked_timestamp_seconds": ("gauge", set()),
     "localidades_event_loop_lag_seconds": ("gauge", set()),
 }
-Figures = dict[tuple[str, frozenset[str]], float]
-
-
-def read(text: str) -> Figures:
-    """Return every sample by its name and the values of its labels."""
-    return {
-        (sample.name.removeprefix("localidades_"), frozenset(sample.labels.values())): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
-
-
-def scrape(base: str) -> Figures:
-    answer = ask(base, "/metrics")
-    assert answer.status == 200
-    assert answer.one("content-type").startswith("text/plain; version=")
-    return read(answer.body.decode())
-
-
-def value(figures: Figures, name: str, *labels: str) -> float:
-    return figures.get((name, frozenset(labels)), 0)
 
 
 def answered(figures: Figures, operation: str, status: int) -> float:
     return value(figures, "request_duration_seconds_count", operation, str(status))
-
-
-def eventually(base: str, condition: Callable[[Figures], bool]) -> Figures:
-    """Scrape until something holds: figures are a second late, and a worker takes some to start."""
-    deadline = time.monotonic() + 30
-    while not condition(figures := scrape(base)):
-        assert time.monotonic() < deadline, figures
-        time.sleep(0.2)
-    return figures
 
 
 @pytest.fixture
@@ -91,16 +61,12 @@ def two_workers(seeded_database: str, tmp_path: Path) -> Iterator[Live]:
         TMPDIR=str(tmp_path),
     ) as live:
         # Pages of both workers, so that both have looked after they were ready.
-        eventually(live.base, lambda figures: value(figures, "page_cache_pages") == 6)
+        await_metrics(live.base, lambda figures: value(figures, "page_cache_pages") == 6)
         yield live
 
 
-def lines_of(live: Live) -> list[dict[str, object]]:
+def log_lines(live: Live) -> list[dict[str, object]]:
     return [json.loads(line) for line in live.output.read_text().splitlines() if line.startswith("{")]
-
-
-def workers_of(live: Live) -> list[int]:
-    return [int(number) for number in re.findall(r"Started server process \[(\d+)\]", live.output.read_text())]
 
 
 def test_figures_are_valid_and_named_as_dashboards_know_them(two_workers: Live) -> None:
@@ -133,7 +99,7 @@ def test_figures_of_two_workers_are_one_sum_whichever_is_asked(two_workers: Live
     for number in range(60):
         assert ask(two_workers.base, f"{LOCALIDADES}?page={number % 3 + 1}").status == 200
     assert ask(two_workers.base, LOCALIDADES, ("If-None-Match", "*")).status == 304
-    eventually(
+    await_metrics(
         two_workers.base,
         lambda figures: (
             answered(figures, "list_localities", 200) == before + 60
@@ -148,7 +114,7 @@ def test_figures_of_two_workers_are_one_sum_whichever_is_asked(two_workers: Live
     assert {value(figures, "release_info", "2020-01") for figures in seen} == {1}
     time.sleep(0.5)
     workers: dict[object, set[str]] = {}
-    for line in lines_of(two_workers):
+    for line in log_lines(two_workers):
         if "operation" in line:
             workers.setdefault(line["operation"], set()).add(str(line["id"]).partition("-")[0])
     assert len(workers["get_metrics"]) == 2, "both have answered a scrape"
@@ -158,14 +124,14 @@ def test_figures_of_two_workers_are_one_sum_whichever_is_asked(two_workers: Live
 def test_figures_of_a_worker_that_was_killed_are_cleaned_but_for_what_it_counted(two_workers: Live) -> None:
     for _ in range(20):
         ask(two_workers.base, LOCALIDADES)
-    before = eventually(two_workers.base, lambda figures: answered(figures, "list_localities", 200) >= 20)
+    before = await_metrics(two_workers.base, lambda figures: answered(figures, "list_localities", 200) >= 20)
     os.kill(workers_of(two_workers)[0], signal.SIGKILL)
     deadline = time.monotonic() + 30
     while len(re.findall("Application startup complete", two_workers.output.read_text())) < 3:
         assert time.monotonic() < deadline
         time.sleep(0.1)
     time.sleep(1.5)
-    after = eventually(two_workers.base, lambda figures: value(figures, "page_cache_pages") == 6)
+    after = await_metrics(two_workers.base, lambda figures: value(figures, "page_cache_pages") == 6)
     assert value(after, "database_connections_limit") == 20
     assert answered(after, "list_localities", 200) == answered(before, "list_localities", 200)
     assert time.time() - value(after, "release_checked_timestamp_seconds") < 20
@@ -175,7 +141,7 @@ def test_figures_tell_of_held_pages_and_the_release_and_forget_the_one_before(
     seeded_database: str, tmp_path: Path
 ) -> None:
     with serving(seeded_database) as live:
-        first = eventually(live.base, lambda figures: value(figures, "page_cache_pages") == 3)
+        first = await_metrics(live.base, lambda figures: value(figures, "page_cache_pages") == 3)
         assert 3 * 1000 < value(first, "page_cache_bytes") < 64 * 1024**2
         hits = value(first, "page_cache_requests_total", "hit")
         for _ in range(5):
@@ -183,9 +149,9 @@ def test_figures_tell_of_held_pages_and_the_release_and_forget_the_one_before(
         figures = scrape(live.base)
         assert value(figures, "page_cache_requests_total", "hit") == hits + 5
         file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140))
-        in_thread(lambda: asyncio.run(import_into(seeded_database, file)))
+        import_file(seeded_database, file)
         before = ("release_info", frozenset({"2020-01"}))
-        after = eventually(
+        after = await_metrics(
             live.base, lambda figures: value(figures, "release_info", "2021-01") == 1 and before not in figures
         )
         published = "release_published_timestamp_seconds"
@@ -226,7 +192,7 @@ def test_scrape_does_not_wait_for_a_supervisor_that_stands_still(two_workers: Li
         assert ask(two_workers.base, LOCALIDADES).status == 200
     finally:
         os.kill(two_workers.process.pid, signal.SIGCONT)
-    eventually(two_workers.base, lambda figures: answered(figures, "list_localities", 200) > before)
+    await_metrics(two_workers.base, lambda figures: answered(figures, "list_localities", 200) > before)
 
 
 def test_counters_of_workers_that_were_asked_in_turn_never_fall(two_workers: Live) -> None:
@@ -248,7 +214,7 @@ def test_snapshots_of_another_version_are_passed_over() -> None:
 
 async def figures_of(client: httpx.AsyncClient) -> Figures:
     await asyncio.sleep(1.2)  # the gauges are set each second
-    return read((await client.get("/metrics")).text)
+    return read_metrics((await client.get("/metrics")).text)
 
 
 async def test_event_loop_that_was_blocked_shows_as_lag(seeded_database: str) -> None:
@@ -266,40 +232,15 @@ def test_requests_that_wait_for_a_connection_are_counted(seeded_database: str) -
     ):
         with locked(seeded_database, "localities"):
             asking = [clients.submit(ask, live.base, f"{LOCALIDADES}?page={page}") for page in (1, 2, 3)]
-            figures = eventually(
+            figures = await_metrics(
                 live.base,
                 lambda figures: value(figures, "database_waiting") == 2 and value(figures, "requests_in_flight") == 4,
             )
             assert value(figures, "database_connections", "in_use") == 1
             assert value(figures, "database_connections_limit") == 1
         assert {one.result().status for one in asking} == {200}
-        figures = eventually(live.base, lambda figures: value(figures, "database_waiting") == 0)
+        figures = await_metrics(live.base, lambda figures: value(figures, "database_waiting") == 0)
         assert value(figures, "database_connections", "idle") == 1
-
-
-@contextmanager
-def locked(url: str, table: str) -> Iterator[None]:
-    """Hold a table's lock, from a thread with an event loop of its own."""
-    taken, done = threading.Event(), threading.Event()
-
-    async def hold() -> None:
-        connection = await asyncpg.connect(url)
-        try:
-            async with connection.transaction():
-                await connection.execute(f"LOCK TABLE {table}")
-                taken.set()
-                await asyncio.to_thread(done.wait, 60)
-        finally:
-            await connection.close()
-
-    with ThreadPoolExecutor(1) as pool:
-        holding = pool.submit(asyncio.run, hold())
-        assert taken.wait(10)
-        try:
-            yield
-        finally:
-            done.set()
-            holding.result()
 
 
 @pytest.mark.parametrize(

@@ -12,16 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localidades_api.domain.folding import fold
-from tests.conftest import (
-    LOCALIDADES,
-    client_of,
-    import_into,
-    in_thread,
-    new_database,
-    recorded_statements,
-    running_app,
-)
+from tests.support.application import client_of, import_file, recorded_statements, running_app
 from tests.support.catalogue import TRAPS, Place, write_catalogue
+from tests.support.postgres import new_database
+from tests.support.wire import LOCALIDADES
 
 ESTADOS = "/api/census/estados/"
 MUNICIPIOS = "/api/census/municipios/"
@@ -100,7 +94,7 @@ def varied_database(server: str, migrated: str, tmp_path_factory: pytest.TempPat
     """Lend a database that holds the varied places: a template, not to be written to."""
     file = write_catalogue(tmp_path_factory.mktemp("varied") / "catun_localidad_2020-01.csv", PLACES)
     with new_database(server, migrated) as url:
-        in_thread(lambda: asyncio.run(import_into(url, file)))
+        import_file(url, file)
         yield url
 
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from localidades_api.domain.schemas import Release
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
-from tests.conftest import LOCALIDADES, await_release, client_of, import_into, recorded_statements, running_app
+from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import many, write_catalogue
+from tests.support.wire import LOCALIDADES
 
 INDEX = "/api/census/"
 RELEASE = Release(

@@ -1,6 +1,5 @@
 """The places nearest to a point, held against the distance to every single one."""
 
-import asyncio
 import math
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,17 +14,10 @@ from sqlalchemy import text
 
 from localidades_api.storage.pool import Database
 from localidades_api.storage.repository.search import NEAREST
-from tests.conftest import (
-    LOCALIDADES,
-    client_of,
-    execute,
-    import_into,
-    in_thread,
-    new_database,
-    recorded_statements,
-    running_app,
-)
+from tests.support.application import client_of, import_file, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, write_catalogue
+from tests.support.postgres import execute, new_database
+from tests.support.wire import LOCALIDADES
 
 ADDRESS = f"{LOCALIDADES}nearest/"
 EARTH_RADIUS = 6_371_008.8  # metres, the mean one (IUGG)
@@ -126,7 +118,7 @@ COUNTRY = country()
 def country_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     file = write_catalogue(tmp_path_factory.mktemp("country") / "catun_localidad_2020-01.csv", COUNTRY)
     with new_database(server, migrated) as url:
-        in_thread(lambda: asyncio.run(import_into(url, file)))
+        import_file(url, file)
         yield url
 
 

@@ -17,9 +17,10 @@ from fastapi import FastAPI
 from localidades_api import __version__
 from localidades_api.app import create_app
 from localidades_api.settings import Settings
-from tests.conftest import LOCALIDADES, await_release, client_of, execute, import_into, running_app
+from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
-from tests.support.wire import run
+from tests.support.postgres import execute
+from tests.support.wire import LOCALIDADES, run
 
 INDEX = "/api/census/"
 STATIC = {"release": "2018-09", "name": "2018-09", "since": "2012-06"}  # what names releases, without a service

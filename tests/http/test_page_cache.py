@@ -15,18 +15,11 @@ from localidades_api.cache.pages import PageCache, ReleasePages
 from localidades_api.domain.schemas import Locality, Page
 from localidades_api.http.query import parse_plain_query
 from localidades_api.middleware import cached_pages
-from localidades_api.middleware.cached_pages import CachedPages
-from tests.conftest import (
-    LOCALIDADES,
-    await_release,
-    client_of,
-    import_into,
-    new_database,
-    recorded_statements,
-    running_app,
-)
-from tests.support.asgi import as_asgi
+from localidades_api.middleware.cached_pages import FastPath
+from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
+from tests.support.postgres import new_database, run_sql
+from tests.support.wire import LOCALIDADES
 
 ENOUGH = 1_000_000
 
@@ -48,14 +41,6 @@ def pages_held_by(app: FastAPI) -> ReleasePages | None:
 def held_by(app: FastAPI) -> list[int]:
     held = pages_held_by(app)
     return [] if held is None else [number for number, page in enumerate(held.pages) if page is not None]
-
-
-async def execute(url: str, statement: str) -> None:
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute(statement)
-    finally:
-        await connection.close()
 
 
 async def await_warm(app: FastAPI) -> None:
@@ -360,7 +345,7 @@ async def test_page_that_is_not_held_is_503_by_fast_path_as_by_routing_while_the
         fast_client_of(app) as fast,
     ):
         await await_release(routing, "2020-01")
-        await execute(seeded_database, "ALTER TABLE localities RENAME TO elsewhere")
+        await run_sql(seeded_database, "ALTER TABLE localities RENAME TO elsewhere")
         answers = [await client.get(LOCALIDADES) for client in (routing, fast)]
     assert [answer.status_code for answer in answers] == [503, 503]
     assert answers[0].headers.raw == answers[1].headers.raw
@@ -386,7 +371,7 @@ async def test_pointer_that_moves_to_and_fro_ends_with_the_pages_of_where_it_sta
     await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
     async with running_app(seeded_database, page_cache_bytes=ENOUGH, release_poll=0.01) as app:
         for name in ("2020-01", "2021-01") * 10:
-            await execute(
+            await run_sql(
                 seeded_database,
                 f"UPDATE current_release SET release_id = (SELECT id FROM releases WHERE name = '{name}')",  # noqa: S608
             )

@@ -12,12 +12,12 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from localidades_api.http.raw_response import RawResponse
-from localidades_api.middleware.faults import MiddlewareFaults
-from tests.conftest import LOCALIDADES, client_in_front_of, execute, out_of_reach, running_app
-from tests.http.test_figures import eventually, value
-from tests.support.asgi import as_asgi
-from tests.support.wire import ask, environment, run, serving
+from localidades_api.middleware.cached_pages import ReadyAnswer
+from localidades_api.middleware.faults import LayerFaults
+from tests.support.application import client_in_front_of, running_app
+from tests.support.metrics import await_metrics, value
+from tests.support.postgres import execute, out_of_reach
+from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 
 
 def test_readiness_tells_the_release_with_its_age_and_lag(seeded_database: str) -> None:
@@ -33,8 +33,8 @@ def test_readiness_tells_the_release_with_its_age_and_lag(seeded_database: str) 
 
 def test_readiness_without_a_database_says_what_is_still_served(server: str, seeded_database: str) -> None:
     with serving(seeded_database) as live:
-        eventually(live.base, lambda figures: value(figures, "page_cache_pages") == 3)
-        errors = value(eventually(live.base, bool), "database_errors_total", "55")
+        await_metrics(live.base, lambda figures: value(figures, "page_cache_pages") == 3)
+        errors = value(await_metrics(live.base, bool), "database_errors_total", "55")
         with out_of_reach(server, seeded_database):
             time.sleep(1.2)
             began = time.monotonic()
@@ -51,10 +51,10 @@ def test_readiness_without_a_database_says_what_is_still_served(server: str, see
             assert problem["age_seconds"] > 0
             assert ask(live.base, f"{LOCALIDADES}?page=3").status == 200, "it is held"
             assert ask(live.base, "/livez").status == 204
-            figures = eventually(live.base, lambda figures: value(figures, "database_errors_total", "55") > errors)
+            figures = await_metrics(live.base, lambda figures: value(figures, "database_errors_total", "55") > errors)
             assert value(figures, "release_info", "2020-01") == 1
             assert time.time() - value(figures, "release_checked_timestamp_seconds") > 1
-        eventually(live.base, lambda _: ask(live.base, "/readyz").status == 200)
+        await_metrics(live.base, lambda _: ask(live.base, "/readyz").status == 200)
 
 
 async def test_readiness_keeps_to_its_deadline_whatever_the_database_does(seeded_database: str) -> None:
@@ -155,7 +155,7 @@ def test_port_for_operations_has_probes_and_figures_and_nothing_else(seeded_data
             assert ask(live.base, path).status == 404, path
         for _ in range(10):
             assert ask(live.base, LOCALIDADES).status == 200
-        figures = eventually(operations, lambda figures: value(figures, "release_info", "2020-01") == 1)
+        figures = await_metrics(operations, lambda figures: value(figures, "release_info", "2020-01") == 1)
         assert value(figures, "database_connections_limit") > 0
 
 

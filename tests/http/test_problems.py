@@ -8,7 +8,8 @@ import pytest
 from fastapi import FastAPI
 
 from localidades_api.router.problem_types import answerable
-from tests.conftest import LOCALIDADES, client_of
+from tests.support.application import client_of
+from tests.support.wire import LOCALIDADES
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 _SECTION = re.compile(r"<section.*?</section>", re.DOTALL)

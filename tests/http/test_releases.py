@@ -18,10 +18,11 @@ from localidades_api.errors import CatalogueError, ImportRunningError
 from localidades_api.releases import tracker
 from localidades_api.releases.publish import publish_release
 from localidades_api.storage.pool import Database
-from tests.conftest import LOCALIDADES, await_release, client_of, import_into, new_database, running_app
+from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected, photograph
-from tests.support.wire import ask, environment, run, serving
+from tests.support.postgres import name_of, new_database, run_sql
+from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 
 INDEX = "/api/census/"
 POINT_AT = "UPDATE current_release SET release_id = (SELECT id FROM releases WHERE name = $1)"
@@ -53,20 +54,6 @@ def records_of(places: list[Place]) -> list[dict[str, object]]:
 def next_catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Lend the file of a release that comes after the small catalogue's."""
     return write_catalogue(tmp_path_factory.mktemp("next") / "catun_localidad_2021-01.csv", renamed(many(132)))
-
-
-def name_of(url: str) -> str:
-    name = re.search(r"/(\w+)\?", url)
-    assert name is not None
-    return name[1]
-
-
-async def execute(url: str, statement: str, *values: object) -> None:
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute(statement, *values)
-    finally:
-        await connection.close()
 
 
 def assert_unavailable(answer: httpx.Response, detail: str) -> None:
@@ -168,18 +155,15 @@ async def test_pointer_moved_back_is_noticed(seeded_database: str, next_catalogu
     await import_into(seeded_database, next_catalogue)
     async with running_app(seeded_database) as app, client_of(app) as client:
         await await_release(client, "2021-01")
-        await execute(seeded_database, POINT_AT, "2020-01")
+        await run_sql(seeded_database, POINT_AT, "2020-01")
         await await_release(client, "2020-01")
         assert (await client.get(LOCALIDADES)).json()["quantity"] == 132
 
 
 async def test_release_without_localities_is_one_empty_page(database: str) -> None:
-    await execute(
-        database,
-        "INSERT INTO releases (name, source, sha256, states, municipalities, localities)"
-        " VALUES ('2000-01', 'x.csv', 'ab', 0, 0, 0);"
-        "INSERT INTO current_release (release_id) SELECT id FROM releases",
-    )
+    inserted = "INSERT INTO releases (name, source, sha256, states, municipalities, localities)"
+    await run_sql(database, f"{inserted} VALUES ('2000-01', 'x.csv', 'ab', 0, 0, 0)")
+    await run_sql(database, "INSERT INTO current_release (release_id) SELECT id FROM releases")
     async with running_app(database) as app, client_of(app) as client:
         answer = await client.get(LOCALIDADES)
         assert answer.status_code == 200
@@ -215,7 +199,7 @@ async def test_answers_during_publications_never_mix_two_releases(seeded_databas
             await import_into(seeded_database, next_catalogue)
             await await_release(client, "2021-01")
             for name in ("2020-01", "2021-01") * 3:
-                await execute(seeded_database, POINT_AT, name)
+                await run_sql(seeded_database, POINT_AT, name)
                 await await_release(client, name)
             finished.set()
 
@@ -323,7 +307,7 @@ def test_publish_by_command_says_what_was_current_and_what_is(two_releases: str)
 async def test_publish_of_an_unknown_or_a_retired_release_changes_nothing(
     two_releases: str, name: str, sentence: str
 ) -> None:
-    await execute(two_releases, "UPDATE releases SET retired_at = now() WHERE name = '2020-01'")
+    await run_sql(two_releases, "UPDATE releases SET retired_at = now() WHERE name = '2020-01'")
     before = await photograph(two_releases)
     ended = await asyncio.to_thread(run, "releases", "publish", name, env=environment(two_releases))
     assert (ended.returncode, ended.stdout) == (1, "")
@@ -417,7 +401,7 @@ async def test_answers_on_the_wire_while_releases_are_published_to_and_fro_are_e
 
 
 async def test_order_of_releases_is_that_of_their_imports_whatever_the_clock_said(two_releases: str) -> None:
-    await execute(two_releases, "UPDATE releases SET published_at = '2001-01-01' WHERE name = '2021-01'")
+    await run_sql(two_releases, "UPDATE releases SET published_at = '2001-01-01' WHERE name = '2021-01'")
     withdrawn = int(many(132)[-1].cvegeo)
     key = records_of(many(132))[0]["id"]
     async with running_app(two_releases) as app, client_of(app) as client:
@@ -434,17 +418,17 @@ async def test_server_that_shows_an_earlier_publication_is_passed_over_whatever_
     two_releases: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a standby that is behind does, of an import and of going back alike."""
-    await execute(two_releases, "UPDATE releases SET published_at = '2001-01-01' WHERE name = '2021-01'")
+    await run_sql(two_releases, "UPDATE releases SET published_at = '2001-01-01' WHERE name = '2021-01'")
     await publish(two_releases, "2020-01")
     earlier = "UPDATE current_release SET publication = publication - 1, release_id = $1"
     async with running_app(two_releases) as app, client_of(app) as client:
         await await_release(client, "2020-01")
-        await execute(two_releases, earlier, 2)  # what it showed before that
+        await run_sql(two_releases, earlier, 2)  # what it showed before that
         await assert_stays(client, "2020-01")
         monkeypatch.setattr(tracker, "_BEHIND_TIMEOUT", 0.3)
         await await_release(client, "2021-01")  # no server has gone further, so that publication is lost
         monkeypatch.undo()
-        await execute(two_releases, earlier, 1)
+        await run_sql(two_releases, earlier, 1)
         await assert_stays(client, "2021-01")
 
 
@@ -513,14 +497,14 @@ async def test_database_that_takes_no_connections_is_503_until_it_does(server: s
     async with running_app(seeded_database) as app, client_of(app) as client:
         page = await client.get(LOCALIDADES)
         assert page.status_code == 200
-        await execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
+        await run_sql(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
         await terminate_connections(server, seeded_database)
         assert_unavailable(await client.get(LOCALIDADES), "The database does not answer.")
         fresh = await client.get(LOCALIDADES, headers={"If-None-Match": page.headers["etag"]})
         assert fresh.status_code == 304
         assert (await client.get(INDEX)).status_code == 200
         assert (await client.get(f"{LOCALIDADES}?page=4")).status_code == 404
-        await execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
+        await run_sql(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
         assert (await client.get(LOCALIDADES)).status_code == 200
 
 
@@ -529,9 +513,9 @@ async def test_database_dropped_under_the_service_is_503(server: str, seeded: st
         async with running_app(url) as app, client_of(app) as client:
             assert (await client.get(LOCALIDADES)).status_code == 200
             await terminate_connections(server, url)
-            await execute(server, f"DROP DATABASE {name_of(url)} WITH (FORCE)")
+            await run_sql(server, f"DROP DATABASE {name_of(url)} WITH (FORCE)")
             assert_unavailable(await client.get(LOCALIDADES), "The database does not answer.")
-            await execute(server, f"CREATE DATABASE {name_of(url)} TEMPLATE {name_of(seeded)}")
+            await run_sql(server, f"CREATE DATABASE {name_of(url)} TEMPLATE {name_of(seeded)}")
             assert (await client.get(LOCALIDADES)).status_code == 200
 
 
@@ -545,8 +529,8 @@ async def test_database_made_anew_under_the_service_leaves_nothing_of_the_old(
             await await_release(client, "2020-01")
             before = (await client.get(LOCALIDADES)).json(), (await client.get(filtered)).json()
             await terminate_connections(server, url)
-            await execute(server, f"DROP DATABASE {name_of(url)} WITH (FORCE)")
-            await execute(server, f"CREATE DATABASE {name_of(url)} TEMPLATE {name_of(migrated)}")
+            await run_sql(server, f"DROP DATABASE {name_of(url)} WITH (FORCE)")
+            await run_sql(server, f"CREATE DATABASE {name_of(url)} TEMPLATE {name_of(migrated)}")
             await import_into(url, next_catalogue)
             await await_release(client, "2021-01")
             after = (await client.get(LOCALIDADES)).json(), (await client.get(filtered)).json()
@@ -564,16 +548,16 @@ async def test_release_that_no_server_has_any_more_is_given_up_after_a_while(
     await import_into(seeded_database, next_catalogue)
     async with running_app(seeded_database) as app, client_of(app) as client:
         await await_release(client, "2021-01")
-        await execute(seeded_database, POINT_AT, "2020-01")
+        await run_sql(seeded_database, POINT_AT, "2020-01")
         await await_release(client, "2020-01")  # both are there: the pointer was moved back
-        await execute(seeded_database, POINT_AT, "2021-01")
+        await run_sql(seeded_database, POINT_AT, "2021-01")
         await await_release(client, "2021-01")
-        await execute(
-            seeded_database,
-            "UPDATE current_release SET release_id = 1, publication = 1; DROP TABLE localities_r2;"
-            " DELETE FROM municipalities WHERE release_id = 2; DELETE FROM states WHERE release_id = 2;"
-            " DELETE FROM releases WHERE id = 2",
-        )
+        async with connected(seeded_database) as connection:  # at once, as a backup is put back
+            await connection.execute(
+                "UPDATE current_release SET release_id = 1, publication = 1; DROP TABLE localities_r2;"
+                " DELETE FROM municipalities WHERE release_id = 2; DELETE FROM states WHERE release_id = 2;"
+                " DELETE FROM releases WHERE id = 2"
+            )
         await asyncio.sleep(0.5)
         assert_unavailable(await client.get(f"{LOCALIDADES}?page_size=7"), "The database does not answer.")
         assert (await client.get(LOCALIDADES)).status_code == 503
@@ -586,13 +570,14 @@ async def test_release_that_no_server_has_any_more_is_given_up_after_a_while(
 async def test_page_whose_rows_are_gone_is_503_and_not_an_empty_one(seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         assert (await client.get(f"{LOCALIDADES}?page=2")).status_code == 200
-        await execute(seeded_database, "DELETE FROM localities WHERE position > 50")
+        await run_sql(seeded_database, "DELETE FROM localities WHERE position > 50")
         assert_unavailable(await client.get(f"{LOCALIDADES}?page=2"), "The database does not answer.")
         assert (await client.get(LOCALIDADES)).status_code == 200
 
 
 async def test_database_that_refuses_the_password_is_503(server: str, seeded_database: str) -> None:
-    await execute(server, "DROP ROLE IF EXISTS nologin_reader; CREATE ROLE nologin_reader NOLOGIN")
+    await run_sql(server, "DROP ROLE IF EXISTS nologin_reader")
+    await run_sql(server, "CREATE ROLE nologin_reader NOLOGIN")
     url = re.sub(r"//[^@/]*@", "//nologin_reader@", seeded_database)
     async with running_app(url) as app, client_of(app) as client:
         assert_unavailable(await client.get(LOCALIDADES), "The database does not answer.")
@@ -607,14 +592,14 @@ async def test_database_without_tables_is_503_and_is_served_once_they_are_there(
         assert int(answer.headers["retry-after"]) > 0
         name = name_of(empty_database)
         await terminate_connections(server, empty_database)
-        await execute(server, f"DROP DATABASE {name} WITH (FORCE)")
-        await execute(server, f"CREATE DATABASE {name} TEMPLATE {name_of(seeded)}")
+        await run_sql(server, f"DROP DATABASE {name} WITH (FORCE)")
+        await run_sql(server, f"CREATE DATABASE {name} TEMPLATE {name_of(seeded)}")
         await await_release(client, "2020-01")
 
 
 async def test_database_whose_tables_are_of_another_version_is_503_that_says_nothing(seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
-        await execute(seeded_database, "ALTER TABLE localities RENAME COLUMN nombre TO c4n4ry")
+        await run_sql(seeded_database, "ALTER TABLE localities RENAME COLUMN nombre TO c4n4ry")
         for target in (LOCALIDADES, f"{LOCALIDADES}?format=api"):
             answer = await client.get(target)
             assert answer.status_code == 503
@@ -635,9 +620,9 @@ async def test_follower_outlives_a_fault_that_is_not_the_databases_absence(
 ) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         await await_release(client, "2020-01")
-        await execute(seeded_database, "ALTER TABLE releases RENAME COLUMN source TO origin")
+        await run_sql(seeded_database, "ALTER TABLE releases RENAME COLUMN source TO origin")
         await asyncio.sleep(0.3)
-        await execute(seeded_database, "ALTER TABLE releases RENAME COLUMN origin TO source")
+        await run_sql(seeded_database, "ALTER TABLE releases RENAME COLUMN origin TO source")
         await import_into(seeded_database, next_catalogue)
         await await_release(client, "2021-01", patience=3)
 

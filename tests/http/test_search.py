@@ -21,16 +21,11 @@ from sqlalchemy import event
 
 from localidades_api.domain.folding import fold
 from localidades_api.storage.repository.conditions import distinct_words
-from tests.conftest import (
-    LOCALIDADES,
-    alembic_config,
-    client_of,
-    import_into,
-    in_thread,
-    new_database,
-    running_app,
-)
+from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
+from tests.support.postgres import alembic_config, new_database
+from tests.support.waiting import in_thread
+from tests.support.wire import LOCALIDADES
 
 SUGGEST = f"{LOCALIDADES}suggest/"
 GUADALAJARA, TONALA, MIXTEPEC_8, MIXTEPEC_26, DURANGO = "14039", "14101", "20208", "20209", "10020"

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from localidades_api.storage.hosts import Dsn, Servers
 from localidades_api.storage.pool import Database, already_waited
-from tests.conftest import execute
+from tests.support.postgres import execute
 
 
 @pytest.mark.parametrize(

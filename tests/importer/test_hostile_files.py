@@ -19,12 +19,10 @@ from localidades_api.errors import CatalogueError
 from localidades_api.importer import extract
 from localidades_api.importer import source as source_module
 from localidades_api.importer.extract import open_table
-from localidades_api.importer.source import open_source
 from localidades_api.importer.transform import transform
-from localidades_api.observability.progress import Silent
-from tests.conftest import ROOT
 from tests.support.catalogue import TRAPS, write_catalogue
-from tests.support.fileserver import Answer, serving
+from tests.support.fileserver import FileAnswer, refusal_of, serving_files
+from tests.support.wire import ROOT
 
 HEADER = b'"CVE_ENT","NOM_ENT","CVE_MUN","NOM_MUN","CVE_LOC","NOM_LOC"\r\n'
 MEGABYTE = 1024**2
@@ -211,12 +209,6 @@ def dripping(pieces: Callable[[], Iterator[bytes]]) -> Iterator[str]:
             thread.join()
 
 
-def refusal_of(address: str) -> str:
-    with pytest.raises(CatalogueError) as caught, open_source(address, Silent()):
-        pass
-    return str(caught.value)
-
-
 def drip(beginning: bytes, piece: bytes) -> Callable[[], Iterator[bytes]]:
     def pieces() -> Iterator[bytes]:
         yield beginning
@@ -269,13 +261,13 @@ def test_address_that_unpacks_without_end_is_left_at_the_limit() -> None:
     """A gigabyte of zeros is a megabyte of gzip: no more of it is unpacked at once than a read brings."""
     packer = zlib.compressobj(9, wbits=31)
     packed = b"".join(packer.compress(bytes(MEGABYTE)) for _ in range(1024)) + packer.flush()
-    with serving({"/": Answer(packed, headers={"Content-Encoding": "gzip"})}) as address:
+    with serving_files({"/": FileAnswer(packed, headers={"Content-Encoding": "gzip"})}) as address:
         assert refusal_of(address) == "The address gives more than 512 MB."
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "deflate", "gzip, gzip", "GZIP,br", "compress", "x"])
 def test_address_that_packs_as_it_was_not_asked_to_is_refused(encoding: str) -> None:
-    with serving({"/": Answer(b"x", headers={"Content-Encoding": encoding})}) as address:
+    with serving_files({"/": FileAnswer(b"x", headers={"Content-Encoding": encoding})}) as address:
         assert refusal_of(address) == "The address gives the file compressed in a way that was not asked for."
 
 
@@ -285,7 +277,7 @@ def test_address_that_packs_as_it_was_not_asked_to_is_refused(encoding: str) -> 
      "FILE:/etc/passwd", "unix:///run/x", "http://[", "http://"],
 )  # fmt: skip
 def test_address_that_leads_out_of_the_web_is_refused(location: str) -> None:
-    with serving({"/": Answer(status=302, headers={"Location": location})}) as address:
+    with serving_files({"/": FileAnswer(status=302, headers={"Location": location})}) as address:
         assert refusal_of(address).startswith("The address ")
 
 
@@ -302,5 +294,5 @@ def test_address_that_leads_from_https_to_http_is_refused() -> None:
 
 def test_file_of_a_redirect_to_a_path_of_this_machine_is_never_read(tmp_path: Path) -> None:
     table = write_catalogue(tmp_path / "2020-01.csv", TRAPS)
-    with serving({"/": Answer(status=302, headers={"Location": table.as_uri()})}) as address:
+    with serving_files({"/": FileAnswer(status=302, headers={"Location": table.as_uri()})}) as address:
         assert refusal_of(address).startswith("The address can't be fetched")

@@ -27,10 +27,13 @@ from localidades_api.importer import ImportReport, Step, import_catalogue
 from localidades_api.importer.transform import Rejected
 from localidades_api.observability.progress import Silent
 from localidades_api.storage.pool import Database
-from tests.conftest import ROOT, import_into, in_thread, new_database
+from tests.support.application import import_into
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import assert_nothing_left, connected, photograph, read_release, rows_of
-from tests.support.fileserver import Answer, serving
+from tests.support.fileserver import FileAnswer, serving_files
+from tests.support.postgres import new_database
+from tests.support.waiting import in_thread
+from tests.support.wire import ROOT
 
 # Steps of an import from a path, and all but the last before anything is published.
 UNPUBLISHED = [step for step in Step if step not in {Step.FETCH, Step.DONE}]
@@ -96,7 +99,7 @@ async def import_watched(url: str, source: Path | str, observer: Observer) -> Im
 @contextmanager
 def served(path: Path) -> Iterator[str]:
     """Serve a file over HTTP, and yield its address."""
-    with serving({f"/{path.name}": Answer(path.read_bytes())}) as root:
+    with serving_files({f"/{path.name}": FileAnswer(path.read_bytes())}) as root:
         yield f"{root}/{path.name}"
 
 
@@ -113,14 +116,14 @@ def next_catalogue(tmp_path: Path, places: list[Place]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def large_places() -> list[Place]:
+def plenty() -> list[Place]:
     return many(LARGE)
 
 
 @pytest.fixture(scope="module")
-def large_catalogue(tmp_path_factory: pytest.TempPathFactory, large_places: list[Place]) -> Path:
+def large_catalogue(tmp_path_factory: pytest.TempPathFactory, plenty: list[Place]) -> Path:
     """Lend a file large enough to be observed in the middle of COPY."""
-    return write_catalogue(tmp_path_factory.mktemp("large") / "catun_localidad_2020-03.csv", large_places)
+    return write_catalogue(tmp_path_factory.mktemp("large") / "catun_localidad_2020-03.csv", plenty)
 
 
 # Publishing
@@ -496,9 +499,9 @@ async def test_import_locks_no_table_against_readers(seeded_database: str, next_
 
 
 async def test_readers_during_a_publication_never_see_a_mixture(
-    seeded_database: str, large_catalogue: Path, places: list[Place], large_places: list[Place]
+    seeded_database: str, large_catalogue: Path, places: list[Place], plenty: list[Place]
 ) -> None:
-    expected = {"2020-01": rows_of(places), "2020-03": rows_of(large_places)}
+    expected = {"2020-01": rows_of(places), "2020-03": rows_of(plenty)}
     running = asyncio.create_task(asyncio.to_thread(asyncio.run, import_into(seeded_database, large_catalogue)))
     names = []
     while not running.done():
@@ -530,7 +533,7 @@ async def test_reader_in_a_transaction_keeps_its_release_and_holds_nobody_up(
 
 @pytest.mark.parametrize("moment", [*(step.name for step in Step if step is not Step.DONE), "amid COPY"])
 async def test_import_killed_leaves_the_old_release_and_the_next_import_working(
-    seeded_database: str, large_catalogue: Path, places: list[Place], large_places: list[Place], moment: str
+    seeded_database: str, large_catalogue: Path, places: list[Place], plenty: list[Place], moment: str
 ) -> None:
     before = await photograph(seeded_database)
     if moment == "FETCH":
@@ -543,15 +546,15 @@ async def test_import_killed_leaves_the_old_release_and_the_next_import_working(
     await assert_nothing_left(seeded_database, before)
     await import_into(seeded_database, large_catalogue)
     release, rows = await read_release(seeded_database)
-    assert (release.name, rows) == ("2020-03", rows_of(large_places))
+    assert (release.name, rows) == ("2020-03", rows_of(plenty))
 
 
 async def test_import_killed_once_it_is_published_has_published_the_whole(
-    seeded_database: str, large_catalogue: Path, large_places: list[Place], places: list[Place]
+    seeded_database: str, large_catalogue: Path, plenty: list[Place], places: list[Place]
 ) -> None:
     kill_import(seeded_database, str(large_catalogue), Step.DONE.name)
     release, rows = await read_release(seeded_database)
-    assert (release.name, rows) == ("dead", rows_of(large_places))
+    assert (release.name, rows) == ("dead", rows_of(plenty))
     assert (await read_release(seeded_database, "2020-01"))[1] == rows_of(places)
 
 

@@ -17,9 +17,11 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
-from tests.conftest import ROOT, alembic_config, import_into, in_thread
+from tests.support.application import import_file, import_into
 from tests.support.catalogue import many, write_catalogue
-from tests.support.wire import COMMAND, environment, run
+from tests.support.postgres import alembic_config
+from tests.support.waiting import in_thread
+from tests.support.wire import COMMAND, ROOT, environment, run
 
 TABLES = {
     "alembic_version", "comparisons", "current_release", "localities", "municipalities", "pending_seed", "releases",
@@ -182,7 +184,7 @@ def test_migration_counts_what_changed_between_releases_as_the_importer_does(
     moved = [replace(one, latitud="-", nombre=f"{one.nombre} II") for one in many(130)[:9]]
     for year, places in ((2021, [*moved, *many(130)[9:]]), (2022, [replace(one, altitud="3") for one in many(125)])):
         source = write_catalogue(tmp_path / f"catun_localidad_{year}-01.csv", places)
-        in_thread(lambda: asyncio.run(import_into(empty_database, source)))  # noqa: B023  # it has ended before the next
+        import_file(empty_database, source)  # it has ended before the next
     counted = fetch(empty_database, "SELECT * FROM comparisons ORDER BY release_id")
     assert [row[:2] for row in counted] == [(2, 1), (3, 2)]
     alembic(command.downgrade, config, "0004")

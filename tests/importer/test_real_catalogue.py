@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from localidades_api.importer import ImportReport
-from localidades_api.importer.extract import open_table
-from localidades_api.importer.transform import Catalogue, transform
+from localidades_api.importer.transform import Catalogue
 from localidades_api.storage.pool import Database
 from localidades_api.storage.repository import CatalogueRepository
-from tests.conftest import import_into, in_thread, new_database
+from tests.support.application import import_into
+from tests.support.catalogue import read_catalogue
+from tests.support.postgres import new_database
+from tests.support.waiting import in_thread
 
 CUTS = {"2012-06": 299_638, "2018-09": 304_363}
 CVEGEO, CLAVE, NOMBRE, LATITUD, LONGITUD = 0, 7, 8, 12, 13
@@ -36,15 +38,6 @@ class Imported(NamedTuple):
     url: str
     first: ImportReport
     second: ImportReport
-
-
-def unwatched(amount: int) -> None:
-    """Watch nothing."""
-
-
-def read(path: Path) -> Catalogue:
-    with open_table(path) as table:
-        return transform(table, unwatched)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -80,7 +73,7 @@ def originals(texts: dict[str, str]) -> dict[str, list[Original]]:
 @pytest.fixture(scope="module")
 def catalogues(real_catalogues: Path) -> dict[str, Catalogue]:
     """Lend both cuts as the importer reads them from their zips."""
-    return {cut: read(real_catalogues / f"catun_localidad_{cut}.zip") for cut in CUTS}
+    return {cut: read_catalogue(real_catalogues / f"catun_localidad_{cut}.zip") for cut in CUTS}
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +147,6 @@ def test_text_in_every_encoding_and_separator_is_the_catalogue_of_the_zip(
 ) -> None:
     path = tmp_path / ("AGEEML.csv" if separator == "," else "AGEEML.txt")
     path.write_bytes(texts[cut].replace('","', f'"{separator}"').encode(encoding))
-    same = read(path) == catalogues[cut]  # a difference of 300,000 records is not worth printing
+    same = read_catalogue(path) == catalogues[cut]  # a difference of 300,000 records is not worth printing
     path.unlink()
     assert same

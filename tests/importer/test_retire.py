@@ -19,10 +19,11 @@ from localidades_api.errors import CatalogueError, ImportRunningError, Retiremen
 from localidades_api.observability.progress import Silent, Stage
 from localidades_api.releases.retire import RetirementStep, retire_release
 from localidades_api.storage.pool import Database
-from tests.conftest import ROOT, await_release, client_of, import_into, new_database, running_app
+from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected, photograph, read_release, rows_of
-from tests.support.wire import COMMAND, environment, run
+from tests.support.postgres import new_database
+from tests.support.wire import COMMAND, ROOT, environment, run
 
 LIST = "/api/census/localidades/"
 NAMES = ("2019-01", "2020-01", "2021-01")

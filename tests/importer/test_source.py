@@ -10,7 +10,7 @@ from localidades_api.errors import CatalogueError
 from localidades_api.importer import source as source_module
 from localidades_api.importer.source import Source, open_source, suggest_release_name
 from localidades_api.observability.progress import Silent, Step
-from tests.support.fileserver import Answer, serving
+from tests.support.fileserver import FileAnswer, refusal_of, serving_files
 
 CONTENT = bytes(range(256)) * 1_000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -41,27 +41,21 @@ class Recorder:
 def root() -> Iterator[str]:
     """Lend the address of a server with a catalogue, detours to it, and what goes wrong on the way."""
     answers = {
-        "/app/catun_localidad.zip": Answer(CONTENT),
-        "/caf%C3%A9.zip": Answer(CONTENT),
-        "/": Answer(CONTENT),
-        "/moved": Answer(status=302, headers={"Location": "/app/catun_localidad.zip"}),
-        "/loop": Answer(status=302, headers={"Location": "/loop"}),
-        "/to-file": Answer(status=302, headers={"Location": "file:///etc/passwd"}),
-        "/broken": Answer(status=500),
-        "/locked": Answer(status=403, body=b"no"),
-        "/short": Answer(CONTENT, headers={"Content-Length": str(len(CONTENT) + 1)}),
-        "/packed": Answer(gzip.compress(CONTENT), headers={"Content-Encoding": "gzip"}),
-        "/badly-packed": Answer(CONTENT, headers={"Content-Encoding": "gzip"}),
-        "/empty": Answer(),
+        "/app/catun_localidad.zip": FileAnswer(CONTENT),
+        "/caf%C3%A9.zip": FileAnswer(CONTENT),
+        "/": FileAnswer(CONTENT),
+        "/moved": FileAnswer(status=302, headers={"Location": "/app/catun_localidad.zip"}),
+        "/loop": FileAnswer(status=302, headers={"Location": "/loop"}),
+        "/to-file": FileAnswer(status=302, headers={"Location": "file:///etc/passwd"}),
+        "/broken": FileAnswer(status=500),
+        "/locked": FileAnswer(status=403, body=b"no"),
+        "/short": FileAnswer(CONTENT, headers={"Content-Length": str(len(CONTENT) + 1)}),
+        "/packed": FileAnswer(gzip.compress(CONTENT), headers={"Content-Encoding": "gzip"}),
+        "/badly-packed": FileAnswer(CONTENT, headers={"Content-Encoding": "gzip"}),
+        "/empty": FileAnswer(),
     }
-    with serving(answers) as root:
+    with serving_files(answers) as root:
         yield root
-
-
-def refusal_of(source: str) -> str:
-    with pytest.raises(CatalogueError) as caught, open_source(source, Silent()):
-        pass
-    return str(caught.value)
 
 
 def test_demo_has_no_file_and_always_one_digest() -> None:
@@ -140,7 +134,7 @@ def test_address_that_does_not_give_a_whole_file_is_refused(root: str, path: str
 
 def test_address_that_gives_too_much_is_refused_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_module, "MAX_FILE_BYTES", 2 * 1024**2)
-    with serving({"/": Answer(b"\0" * 2**22)}) as large:
+    with serving_files({"/": FileAnswer(b"\0" * 2**22)}) as large:
         assert refusal_of(large) == "The address gives more than 2 MB."
 
 

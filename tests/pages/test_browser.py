@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, Route, ViewportSize, async_playwright, expect
 
-from tests.conftest import ROOT, import_into, in_thread, needed, new_database
+from tests.support.application import import_file
 from tests.support.catalogue import TRAPS, Place, write_catalogue
-from tests.support.wire import serving
+from tests.support.machine import needed
+from tests.support.postgres import new_database
+from tests.support.wire import ROOT, serving
 
 INDEX = "/api/census/"
 LIST = f"{INDEX}localidades/?format=api"
@@ -65,7 +67,7 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
     with new_database(server, migrated) as url:
         for name, found in (("2020-01", places()), ("2021-01", a_year_later())):
             file = write_catalogue(folder / f"catun_localidad_{name}.csv", found)
-            in_thread(lambda file=file: asyncio.run(import_into(url, file)))  # type: ignore[misc]
+            import_file(url, file)
         with serving(url) as live:
             yield live.base
 

@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from localidades_api.http.html.renderer import MAX_HTML_BYTES
-from tests.conftest import client_of, import_into, new_database, running_app
-from tests.pages.test_browsable import BROWSER, Page, Shown
+from localidades_api.http.html.renderer import HEAVIEST
+from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
+from tests.support.pages import BROWSER, Page, Shown
+from tests.support.postgres import new_database
 
 CENSUS = "/api/census/"
 LOCALIDADES = f"{CENSUS}localidades/"
@@ -150,7 +151,7 @@ async def test_page_of_any_list_is_below_the_bound_and_begins_with_what_was_aske
     if data.is_success:
         assert answer.status_code == 200
         for first in data.json()["results"][:1]:
-            assert any(name_of(path, first) in cell for row in rows for cell in row)
+            assert any(listed_name(path, first) in cell for row in rows for cell in row)
     if answer.is_success and page.all("pre"):
         shown = Shown.on(page).body
         assert (
@@ -158,7 +159,7 @@ async def test_page_of_any_list_is_below_the_bound_and_begins_with_what_was_aske
         )
 
 
-def name_of(path: str, record: dict[str, Any]) -> str:
+def listed_name(path: str, record: dict[str, Any]) -> str:
     """Return what a list's page calls a record."""
     digits = {f"{CENSUS}estados/": 2, f"{CENSUS}municipios/": 5}.get(path, 9)
     return str(record["release"]) if "release" in record else f"{record['id']:0{digits}d}"

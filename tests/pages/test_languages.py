@@ -21,8 +21,7 @@ from localidades_api.http.html.i18n import (
     lenient_translator,
     translator,
 )
-from tests.pages.test_browsable import ERRORS, PAGES
-from tests.pages.test_browsable import Page as Shown
+from tests.support.pages import ERRORS, PAGES, Page
 
 PACKAGE = Path(localidades_api.__file__).parent
 HTML = PACKAGE / "http" / "html"
@@ -142,7 +141,7 @@ WRONG = [
 async def test_fault_is_told_in_spanish_whoever_found_it(client: httpx.AsyncClient, target: str) -> None:
     answer = await client.get(f"/api/census/{target}", headers={"accept": "text/html", "accept-language": "es"})
     assert answer.status_code == 422
-    assert not re.search("should|required| or ", " ".join(said_on(Shown.of(answer))))
+    assert not re.search("should|required| or ", " ".join(said_on(Page.of(answer))))
     data = (await client.get(f"/api/census/{target}", headers={"accept": "application/json"})).json()
     for fault in data["errors"]:
         assert lenient_translator("es")(fault["message"]) != fault["message"]
@@ -216,10 +215,10 @@ def test_language_is_the_one_that_the_browser_prefers(header: str | None, langua
 async def test_language_is_read_off_several_lines_of_the_header(client: httpx.AsyncClient) -> None:
     headers = [("accept", "text/html"), ("accept-language", "fr"), ("accept-language", "es;q=0.5")]
     answer = await client.get("/api/census/", headers=headers)
-    assert Shown.of(answer).one("html").attributes["lang"] == "es"
+    assert Page.of(answer).one("html").attributes["lang"] == "es"
 
 
-def said_on(page: Shown) -> Iterator[str]:
+def said_on(page: Page) -> Iterator[str]:
     """Give what a page says: its texts, and those of its attributes."""
     for element in page.elements:
         if not {"pre", "code"} & {element.tag, *element.path}:
@@ -235,10 +234,10 @@ async def test_page_in_spanish_has_no_text_of_ours_in_english(client: httpx.Asyn
     catalogue = in_catalogue()
     english = set(catalogue) - set(catalogue.values())
     phrases = re.compile("|".join(re.escape(text) for text in english if " " in text))
-    page = Shown.of(await client.get(re.sub("&lang=[a-z]+", "", target) + "&lang=es"))
+    page = Page.of(await client.get(re.sub("&lang=[a-z]+", "", target) + "&lang=es"))
     assert page.one("html").attributes["lang"] == "es"
     assert {text for text in said_on(page) if text in english or phrases.search(text)} == set()
-    same_in_english = Shown.of(await client.get(re.sub("&lang=[a-z]+", "", target) + "&lang=en"))
+    same_in_english = Page.of(await client.get(re.sub("&lang=[a-z]+", "", target) + "&lang=en"))
     assert english & set(said_on(same_in_english))  # where there is such a text, it is found
 
 

@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 from playwright.async_api import async_playwright
 
-from tests.conftest import needed
+from tests.support.machine import needed
 
 LIST = "/api/census/localidades/"
 JSON = [

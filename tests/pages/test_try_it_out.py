@@ -1,18 +1,18 @@
 """What /docs offers to try works as it is filled in, in a browser that reaches nothing but the service."""
 
-import asyncio
 import os
 import shutil
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.conftest import import_into, in_thread, new_database
+from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
+from tests.support.postgres import new_database
+from tests.support.waiting import in_thread
 from tests.support.wire import serving
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -32,13 +32,9 @@ def service(
         ]
     with new_database(server, migrated) as url:
         for source in sources:
-            in_thread(partial(_import, url, source))
+            import_file(url, source)
         with serving(url) as live:
             yield live.base
-
-
-def _import(url: str, source: Path | str) -> None:
-    asyncio.run(import_into(url, source))
 
 
 def operations(service: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from localidades_api.embedded import find_binaries
-from tests.conftest import new_database
 from tests.support.catalogue import many, write_catalogue
+from tests.support.postgres import new_database
 from tests.support.wire import Answer, ask, environment, run, serving
 
 LIST = "/api/census/localidades/"

@@ -1,6 +1,5 @@
 """Clients that are slow, silent, too large, or gone: each gets what it is owed and leaves nothing behind."""
 
-import asyncio
 import http.client
 import json
 import random
@@ -13,14 +12,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.conftest import LOCALIDADES, await_idle_connections, import_into, in_thread, new_database
+from tests.support.application import import_file
 from tests.support.catalogue import Place, write_catalogue
-from tests.support.wire import Answer, Live, ask, parse, send, serving
+from tests.support.machine import memory_of, open_files
+from tests.support.postgres import await_idle_connections, new_database
+from tests.support.wire import LOCALIDADES, Answer, Live, ask, connect, parse, read_answer, send, serving, statuses
 
 HEADER_TIMEOUT, SEND_TIMEOUT, KEEP_ALIVE_TIMEOUT = 1.0, 1.5, 3.0
 SLACK = 4.0  # seconds that a busy machine may be late
@@ -42,33 +42,8 @@ def strict(server: str, seeded: str) -> Iterator[Live]:
         yield live
 
 
-@contextmanager
-def connected(base: str, receive_buffer: int | None = None) -> Iterator[socket.socket]:
-    address = urlsplit(base)
-    with socket.socket() as connection:
-        if receive_buffer:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        connection.settimeout(30)
-        connection.connect((address.hostname, address.port))
-        yield connection
-
-
 def read_to_the_end(connection: socket.socket) -> bytes:
     return b"".join(iter(lambda: connection.recv(65536), b""))
-
-
-def read_answer(connection: socket.socket) -> bytes:
-    """Read one answer, whose length is told, however many pieces it comes in."""
-    received = b""
-    while not (head := re.search(rb"content-length: (\d+)\r\n.*?\r\n\r\n", received, re.DOTALL)):
-        received += connection.recv(65536)
-    while len(received) < head.end() + int(head[1]):
-        received += connection.recv(65536)
-    return received
-
-
-def statuses(received: bytes) -> list[bytes]:
-    return re.findall(rb"HTTP/1\.1 (\d+) ", received)
 
 
 def assert_problem(answer: Answer, status: int, slug: str) -> None:
@@ -105,7 +80,7 @@ def test_head_that_does_not_end_is_408(strict: Live) -> None:
 
 
 def test_head_that_comes_byte_by_byte_gains_no_time(strict: Live) -> None:
-    with connected(strict.base) as connection:
+    with connect(strict.base) as connection:
         connection.settimeout(0.1)
         began = time.monotonic()
         received = b""
@@ -121,7 +96,7 @@ def test_head_that_comes_byte_by_byte_gains_no_time(strict: Live) -> None:
 
 
 def test_head_that_ends_in_time_is_answered_however_it_is_cut(strict: Live) -> None:
-    with connected(strict.base) as connection:
+    with connect(strict.base) as connection:
         for byte in PAGE + LAST:
             connection.sendall(bytes([byte]))
             time.sleep(0.001)
@@ -142,7 +117,7 @@ def test_silent_client_after_an_answer_is_closed_without_a_word(strict: Live) ->
 
 
 def test_empty_lines_after_an_answer_keep_no_connection_open(strict: Live) -> None:
-    with connected(strict.base) as connection:
+    with connect(strict.base) as connection:
         connection.sendall(PAGE)
         connection.settimeout(0.5)
         began, received = time.monotonic(), b""
@@ -163,7 +138,7 @@ def test_empty_lines_after_an_answer_keep_no_connection_open(strict: Live) -> No
 
 @pytest.mark.parametrize("first", [PAGE, FROM_DATABASE])
 def test_next_head_after_an_answer_has_its_deadline(strict: Live, first: bytes) -> None:
-    with connected(strict.base) as connection:
+    with connect(strict.base) as connection:
         connection.sendall(first)
         assert statuses(read_answer(connection)) == [b"200"]
         time.sleep(0.2)
@@ -188,7 +163,7 @@ def test_body_is_not_waited_for(strict: Live, method: str, framing: str) -> None
 
 def test_client_that_does_not_hang_up_after_its_last_answer_is_cut_off(strict: Live) -> None:
     before = open_files(strict)
-    with connected(strict.base) as connection:
+    with connect(strict.base) as connection:
         connection.sendall(PAGE.replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n"))
         assert statuses(read_to_the_end(connection)) == [b"200"]
         await_open_files(strict, before, 5 + SLACK)
@@ -196,7 +171,7 @@ def test_client_that_does_not_hang_up_after_its_last_answer_is_cut_off(strict: L
 
 def test_upgrade_is_not_taken_and_the_request_is_answered(strict: Live) -> None:
     for protocol in (b"websocket", b"h2c"):
-        with connected(strict.base) as connection:
+        with connect(strict.base) as connection:
             asking = b"\r\nConnection: Upgrade\r\nUpgrade: " + protocol + b"\r\n\r\n"
             connection.sendall(PAGE.replace(b"\r\n\r\n", asking))
             assert statuses(read_answer(connection)) == [b"200"]
@@ -223,7 +198,7 @@ def test_target_of_8_kib_is_read_and_one_byte_more_is_414(strict: Live) -> None:
 @pytest.mark.parametrize("piece", [37, 700, 16 * 1024, 16 * 1024 + 1, 100_000])
 def test_limits_hold_however_a_head_is_cut(live_server: str, piece: int) -> None:
     for head, status in ((head_of(3000), 200), (head_of(17_000), 431), (head_of(17_000, "/" + "b" * 9000), 414)):
-        with connected(live_server) as connection:
+        with connect(live_server) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for start in range(0, len(head), piece):
                 connection.sendall(head[start : start + piece])
@@ -233,7 +208,7 @@ def test_limits_hold_however_a_head_is_cut(live_server: str, piece: int) -> None
 
 def test_large_pipeline_is_no_large_head(strict: Live) -> None:
     """Heads are counted one by one, however many come in a read and wherever a read ends."""
-    with connected(strict.base) as connection:
+    with connect(strict.base) as connection:
         connection.sendall(head_of(15_000).replace(b"Connection: close\r\n", b"") * 20)
         connection.sendall(PAGE * 300 + LAST)
         received = statuses(read_to_the_end(connection))
@@ -271,13 +246,6 @@ def test_garbage_behind_the_last_request_is_passed_over(strict: Live) -> None:
     assert statuses(send(strict.base, LAST + b"\x00garbage\r\n\r\n")) == [b"200"]
 
 
-def memory_of(live: Live) -> int:
-    """Return the memory that the process has, in bytes."""
-    found = re.search(r"^VmRSS:\s+(\d+) kB$", Path(f"/proc/{live.process.pid}/status").read_text(), re.MULTILINE)
-    assert found is not None
-    return int(found[1]) * 1024
-
-
 ENDLESS = {
     "target": b"GET /" + b"a" * 9000,
     "header": b"GET / HTTP/1.1\r\nX: ",
@@ -294,7 +262,7 @@ ENDLESS = {
 def seconds_until_cut_off(base: str, beginning: bytes) -> float:
     """Go on sending for as long as it is taken, at most for 20 s."""
     sent, began = 0, time.monotonic()
-    with connected(base) as connection, suppress(ConnectionError):
+    with connect(base) as connection, suppress(ConnectionError):
         connection.sendall(beginning)
         while time.monotonic() - began < 20:
             sent += connection.send(b"a" * 65536)
@@ -306,13 +274,13 @@ def seconds_until_cut_off(base: str, beginning: bytes) -> float:
 
 def test_clients_that_never_stop_sending_grow_no_memory_and_are_cut_off(strict: Live) -> None:
     ask(strict.base, LOCALIDADES)
-    before = memory_of(strict)
+    before = memory_of(strict, "VmRSS")
     with ThreadPoolExecutor(len(ENDLESS)) as pool:
         seconds = dict(
             zip(ENDLESS, pool.map(partial(seconds_until_cut_off, strict.base), ENDLESS.values()), strict=True)
         )
     assert max(seconds.values()) < 10 + SLACK, seconds
-    assert memory_of(strict) - before < 16e6
+    assert memory_of(strict, "VmRSS") - before < 16e6
     assert ask(strict.base, LOCALIDADES).status == 200
 
 
@@ -331,7 +299,7 @@ def large(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) 
     ]
     file = write_catalogue(tmp_path_factory.mktemp("large") / "catun_localidad_2020-01.csv", places)
     with new_database(server, migrated) as url:
-        in_thread(lambda: asyncio.run(import_into(url, file)))
+        import_file(url, file)
         yield url
 
 
@@ -347,10 +315,6 @@ def serving_large(server: str, large: str) -> Iterator[tuple[Live, str]]:
     ) as live:  # fmt: skip
         assert ask(live.base, f"{LOCALIDADES}?page=2").status == 200
         yield live, url
-
-
-def open_files(live: Live) -> int:
-    return len(list(Path(f"/proc/{live.process.pid}/fd").iterdir()))
 
 
 def await_open_files(live: Live, most: int, patience: float) -> float:
@@ -381,7 +345,7 @@ def test_download_that_nobody_reads_ends_and_leaves_nothing_behind(server: str, 
         before = open_files(live) + 1  # the pool may open its second connection
         with ExitStack() as stack:
             for coding in ("identity", "gzip", "zstd"):
-                stack.enter_context(connected(live.base, 4096)).sendall(download(coding))
+                stack.enter_context(connect(live.base, receive_buffer=4096)).sendall(download(coding))
             time.sleep(SEND_TIMEOUT / 4)
             assert open_files(live) >= before + 2
             await_open_files(live, before, SEND_TIMEOUT * 2 + SLACK)
@@ -400,7 +364,7 @@ def test_answers_that_nobody_reads_end_wherever_the_reader_stopped(server: str, 
                 with suppress(TimeoutError):
                     connections[number].sendall(PAGE * (40 * number) + (PAGE, LAST)[number % 2])
 
-            connections = [stack.enter_context(connected(live.base, 4096)) for _ in range(30)]
+            connections = [stack.enter_context(connect(live.base, receive_buffer=4096)) for _ in range(30)]
             for connection in connections:
                 connection.settimeout(2)
             asking = [senders.submit(ask_much, number) for number in range(30)]
@@ -414,7 +378,7 @@ def test_answers_that_nobody_reads_end_wherever_the_reader_stopped(server: str, 
 
 
 def test_reader_that_goes_on_is_never_cut_off_however_slow(server: str, large: str) -> None:
-    with serving_large(server, large) as (live, _), connected(live.base) as connection:
+    with serving_large(server, large) as (live, _), connect(live.base) as connection:
         connection.sendall(download().replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         began, received = time.monotonic(), bytearray()
         while time.monotonic() - began < 4 * SEND_TIMEOUT:
@@ -428,7 +392,7 @@ def test_reader_that_goes_on_is_never_cut_off_however_slow(server: str, large: s
 def hang_up(base: str, number: int) -> None:
     """Ask for something, read a part of it or nothing, and go: with a reset, or without."""
     asked = (download(), download("zstd"), FROM_DATABASE, PAGE, PAGE[:30], PAGE * 50, download() + PAGE, b"")
-    with connected(base) as connection:
+    with connect(base) as connection:
         if number % 3 == 0:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.sendall(asked[number % len(asked)])

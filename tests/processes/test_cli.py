@@ -30,6 +30,7 @@ from localidades_api.settings import PREFIX
 from localidades_api.storage.hosts import Dsn
 from localidades_api.storage.pool import Database
 from tests.support.catalogue import TRAPS, many, write_catalogue
+from tests.support.machine import free_port
 from tests.support.terminal import run_in_terminal
 from tests.support.wire import COMMAND, ROOT, ask, await_end_of_group, environment, run, serving
 
@@ -604,12 +605,6 @@ def assert_serves_503(url: str) -> None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def assert_free(port: int) -> None:

@@ -7,36 +7,18 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from sqlalchemy import text
 
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.storage.pool import Database
-from tests.conftest import LOCALIDADES
-from tests.support.wire import Live, ask, environment, parse, run, serving
+from tests.support.wire import LOCALIDADES, Live, ask, connect, environment, parse, read_answer, run, serving
 
 FILES = 256  # descriptors of the process, and a pool of 10 connections to the database
 LIMIT = 256 - 96 - 16 - 2 * 10
 REQUEST = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()
 FROM_DATABASE = f"GET {LOCALIDADES}10010001/ HTTP/1.1\r\nHost: test\r\n\r\n".encode()
-
-
-def connect(base: str) -> socket.socket:
-    address = urlsplit(base)
-    return socket.create_connection((address.hostname, address.port), timeout=30)
-
-
-def read_answer(connection: socket.socket) -> bytes:
-    received = b""
-    while not (head := re.search(rb"content-length: (\d+)\r\n.*?\r\n\r\n", received, re.DOTALL)):
-        piece = connection.recv(65536)
-        assert piece, received
-        received += piece
-    while len(received) < head.end() + int(head[1]):
-        received += connection.recv(65536)
-    return received
 
 
 @contextmanager
@@ -63,7 +45,7 @@ def is_open(connection: socket.socket) -> bool:
         return False
 
 
-def figure(base: str, name: str) -> float:
+def metric(base: str, name: str) -> float:
     (value,) = re.findall(rf"^{re.escape(name)} (\S+)$", ask(base, "/metrics").body.decode(), re.MULTILINE)
     return float(value)
 
@@ -88,10 +70,10 @@ def test_connections_beyond_the_limit_close_those_that_are_idle_longest(seeded_d
         still_open = [is_open(connection) for connection in connections]
         assert LIMIT - 8 < sum(still_open) <= LIMIT
         assert still_open == sorted(still_open)
-        assert figure(live.base, "localidades_connections_limit") == LIMIT
-        assert figure(live.base, "localidades_connections") <= LIMIT
-        assert figure(live.base, 'localidades_connections_closed_total{reason="idle"}') >= FILES + 44 - LIMIT
-        assert figure(live.base, 'localidades_connections_closed_total{reason="refused"}') == 0
+        assert metric(live.base, "localidades_connections_limit") == LIMIT
+        assert metric(live.base, "localidades_connections") <= LIMIT
+        assert metric(live.base, 'localidades_connections_closed_total{reason="idle"}') >= FILES + 44 - LIMIT
+        assert metric(live.base, 'localidades_connections_closed_total{reason="refused"}') == 0
         closed, refused, log = await_line(live, LIMIT)
         assert closed > 0
         assert refused == 0
@@ -143,8 +125,8 @@ def test_without_room_probes_are_answered_and_others_refused(seeded_database: st
             assert refused.one("retry-after") == "1"
             assert refused.one("connection") == "close"
             assert b"/problems#overloaded" in refused.body
-        assert figure(live.base, 'localidades_connections_closed_total{reason="refused"}') == 40
-        assert figure(live.base, 'localidades_requests_refused_total{reason="overloaded"}') == 40
+        assert metric(live.base, 'localidades_connections_closed_total{reason="refused"}') == 40
+        assert metric(live.base, 'localidades_requests_refused_total{reason="overloaded"}') == 40
         closed, refusals, _ = await_line(live, 4)
         assert closed == 0
         assert refusals > 0
@@ -154,7 +136,7 @@ def test_soft_limit_of_open_files_is_raised(seeded_database: str) -> None:
     with serving(seeded_database, files="-S 200", LOCALIDADES_MAX_CONNECTIONS="300") as live:
         limits = Path(f"/proc/{live.process.pid}/limits").read_text()
         assert re.findall(r"Max open files +(\d+)", limits) == [str(300 + 96 + 16 + 20)]
-        assert figure(live.base, "localidades_connections_limit") == 300
+        assert metric(live.base, "localidades_connections_limit") == 300
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.conftest import LOCALIDADES, client_in_front_of, execute, running_app
+from tests.support.application import client_in_front_of, running_app
 from tests.support.database import BREAK_LOCALITIES
-from tests.support.wire import Answer, ask
+from tests.support.postgres import execute
+from tests.support.wire import LOCALIDADES, Answer, ask
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 INDEX = "/api/census/"

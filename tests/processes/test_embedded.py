@@ -5,11 +5,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -23,6 +21,7 @@ from localidades_api.embedded.data_directory import choose_account
 from localidades_api.errors import EmbeddedPostgresError
 from localidades_api.settings import Settings
 from localidades_api.storage.hosts import Dsn
+from tests.support.embedded import IS_ROOT, find_processes, lend_folder, only_linux
 
 # A user of the server in a process of its own: it says the address, and stays until its input ends.
 USER = """
@@ -39,26 +38,9 @@ with run_embedded(Path(sys.argv[1]), None) as url:
     sys.stdin.read()
 """
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
-IS_ROOT = os.geteuid() == 0
 only_root = pytest.mark.skipif(not IS_ROOT, reason="only root changes to another user")
-only_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
-
 User = subprocess.Popen[str]
 StartUser = Callable[..., User]
-
-
-@contextmanager
-def lend_folder() -> Iterator[Path]:
-    """Lend a folder that the server's user can enter: pytest's own is closed to all but one user."""
-    folder = Path(tempfile.mkdtemp(prefix="embedded-"))
-    if IS_ROOT:
-        folder.chmod(0o755)
-    yield folder
-    left = find_processes(folder)
-    for pid in left.values():
-        os.kill(pid, signal.SIGKILL)
-    shutil.rmtree(folder)
-    assert not left
 
 
 @pytest.fixture
@@ -112,25 +94,6 @@ def start_user() -> Iterator[StartUser]:
         user.kill()
         user.communicate()
     wait_until(lambda: not any(map(find_processes, folders)))
-
-
-def find_processes(folder: Path) -> dict[str, int]:
-    """Find the watchdog and the postmaster of the servers below the folder."""
-    listing = subprocess.run(
-        ["/bin/ps", "-axww", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True
-    )
-    found = {}
-    parents = {}
-    for line in listing.stdout.splitlines():
-        pid, parent, command = line.split(maxsplit=2)
-        if f" {folder}" in command and "watchdog.py" in command:
-            found["watchdog"] = int(pid)
-        elif f" -D {folder}" in command:
-            parents[int(pid)] = int(parent)
-    for process, its_parent in parents.items():
-        if its_parent not in parents:  # a process that it has just forked has its command line for a moment
-            found["postmaster"] = process
-    return found
 
 
 def wait_until(is_so: Callable[[], bool], seconds: float = 10) -> None:

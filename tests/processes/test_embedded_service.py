@@ -11,25 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import LOCALIDADES
-from tests.http.test_downloads import large_places, read_csv, stalled
-from tests.processes.test_embedded import find_processes, lend_folder, only_linux
 from tests.support.catalogue import Place, write_catalogue
-from tests.support.wire import Live, ask, serving
+from tests.support.downloads import read_csv, stalled
+from tests.support.embedded import find_processes, lend_folder, only_linux
+from tests.support.wire import LOCALIDADES, Live, ask, serving
 
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
 _words = count()
 
 
 @pytest.fixture(scope="module")
-def places() -> list[Place]:
-    return large_places()
-
-
-@pytest.fixture(scope="module")
-def data_dir(places: list[Place], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def data_dir(large_rows: list[Place], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Lend the folder of a server that holds a catalogue large enough for a download to be under way."""
-    file = write_catalogue(tmp_path_factory.mktemp("large") / "catun_localidad_2020-01.csv", places)
+    file = write_catalogue(tmp_path_factory.mktemp("large") / "catun_localidad_2020-01.csv", large_rows)
     with lend_folder() as folder:
         data_dir = folder / "data"
         with serving("", LOCALIDADES_DATA_DIR=str(data_dir), LOCALIDADES_SEED=str(file)):
@@ -130,7 +124,7 @@ def test_embedded_server_whose_data_are_gone_is_not_made_anew(data_dir: Path) ->
 
 @WORKERS
 def test_download_is_whole_when_service_and_keeper_are_told_to_stop_together(
-    data_dir: Path, places: list[Place], workers: str
+    data_dir: Path, large_rows: list[Place], workers: str
 ) -> None:
     with serve(data_dir, "--workers", workers) as live, stalled(live.base, "format=csv") as download:
         watchdog = find_processes(data_dir)["watchdog"]
@@ -138,7 +132,7 @@ def test_download_is_whole_when_service_and_keeper_are_told_to_stop_together(
         live.process.terminate()
         time.sleep(1.5)  # a watchdog that does not wait would be gone by now, and the server with it
         assert live.process.poll() is None
-        assert len(read_csv(download.read_on())) == len(places)
+        assert len(read_csv(download.read_on())) == len(large_rows)
         assert live.process.wait(30) == 0
         assert not find_processes(data_dir)
         assert "Traceback" not in live.output.read_text()

@@ -11,8 +11,8 @@ from localidades_api.errors import ConfigurationError
 from localidades_api.middleware.interface import Middleware
 from localidades_api.middleware.rate_limit import RateLimit
 from localidades_api.settings import read_settings
-from tests.conftest import LOCALIDADES, new_database
-from tests.support.wire import Live, ask, send, serving
+from tests.support.postgres import new_database
+from tests.support.wire import LOCALIDADES, Live, ask, parse, send, serving
 
 HELD = f"{LOCALIDADES}?page=2"
 ROUTED = f"{LOCALIDADES}?page_size=7"
@@ -28,7 +28,7 @@ def served(server: str, seeded: str, **settings: str) -> Iterator[Live]:
 
 
 @pytest.fixture
-def limited(server: str, seeded: str) -> Iterator[Live]:
+def rate_limited(server: str, seeded: str) -> Iterator[Live]:
     """Lend a server that answers an address four times an hour, and believes this machine as a proxy."""
     yield from served(server, seeded, LOCALIDADES_RATE_LIMIT="4/hour", LOCALIDADES_TRUSTED_PROXIES="127.0.0.0/8")
 
@@ -48,48 +48,50 @@ def left(live: Live, address: str, target: str = HELD) -> int | None:
     return None
 
 
-def test_client_is_told_what_is_left_and_then_refused_while_others_are_not(limited: Live) -> None:
-    assert [left(limited, "192.0.2.1", target) for target in TARGETS] == [3, 2, 1, 0]
-    assert [left(limited, "192.0.2.1", target) for target in TARGETS] == [None] * 4
-    assert left(limited, "192.0.2.2") == 3
+def test_client_is_told_what_is_left_and_then_refused_while_others_are_not(rate_limited: Live) -> None:
+    assert [left(rate_limited, "192.0.2.1", target) for target in TARGETS] == [3, 2, 1, 0]
+    assert [left(rate_limited, "192.0.2.1", target) for target in TARGETS] == [None] * 4
+    assert left(rate_limited, "192.0.2.2") == 3
 
 
-def test_client_that_has_asked_too_often_gets_a_problem(limited: Live) -> None:
+def test_client_that_has_asked_too_often_gets_a_problem(rate_limited: Live) -> None:
     for _ in range(4):
-        left(limited, "192.0.2.1")
-    refused = ask(limited.base, HELD, ("X-Forwarded-For", "192.0.2.1"))
+        left(rate_limited, "192.0.2.1")
+    refused = ask(rate_limited.base, HELD, ("X-Forwarded-For", "192.0.2.1"))
     assert refused.status == 429
     assert refused.one("content-type") == "application/problem+json"
     assert refused.one("allow") == "GET"
     assert refused.one("vary") == "Accept"
     assert json.loads(refused.body)["type"] == "/problems#too-many-requests"
-    page = ask(limited.base, HELD, ("X-Forwarded-For", "192.0.2.1"), ("Accept", "text/html"), ("Accept-Language", "es"))
+    page = ask(
+        rate_limited.base, HELD, ("X-Forwarded-For", "192.0.2.1"), ("Accept", "text/html"), ("Accept-Language", "es")
+    )
     assert page.status == 429
     assert "Demasiadas solicitudes" in page.text
 
 
-def test_address_of_ipv6_is_counted_by_its_network_of_64_bits(limited: Live) -> None:
-    assert [left(limited, f"2001:db8:1:2::{number:x}") for number in range(3)] == [3, 2, 1]
-    assert left(limited, "2001:db8:1:3::1") == 3
-    assert left(limited, "::ffff:192.0.2.7") == 3
-    assert left(limited, "::ffff:192.0.2.8") == 3
-    assert left(limited, "192.0.2.8") == 2
+def test_address_of_ipv6_is_counted_by_its_network_of_64_bits(rate_limited: Live) -> None:
+    assert [left(rate_limited, f"2001:db8:1:2::{number:x}") for number in range(3)] == [3, 2, 1]
+    assert left(rate_limited, "2001:db8:1:3::1") == 3
+    assert left(rate_limited, "::ffff:192.0.2.7") == 3
+    assert left(rate_limited, "::ffff:192.0.2.8") == 3
+    assert left(rate_limited, "192.0.2.8") == 2
 
 
-def test_what_is_pipelined_is_counted_once(limited: Live) -> None:
+def test_what_is_pipelined_is_counted_once(rate_limited: Live) -> None:
     head = "Host: test\r\nX-Forwarded-For: 192.0.2.1\r\n"
     one = "".join(f"GET {target} HTTP/1.1\r\n{head}\r\n" for target in (HELD, ROUTED, HELD, HELD))
-    received = send(limited.base, f"{one}GET {HELD} HTTP/1.1\r\n{head}Connection: close\r\n\r\n".encode())
+    received = send(rate_limited.base, f"{one}GET {HELD} HTTP/1.1\r\n{head}Connection: close\r\n\r\n".encode())
     assert re.findall(rb"HTTP/1\.1 (\d+) ", received) == [b"200"] * 4 + [b"429"]
     assert re.findall(rb"r=(\d+);", received) == [b"3", b"2", b"1", b"0", b"0"]
 
 
-def test_probe_is_not_counted(limited: Live) -> None:
+def test_probe_is_not_counted(rate_limited: Live) -> None:
     for _ in range(6):
-        answer = ask(limited.base, "/readyz", ("X-Forwarded-For", "192.0.2.1"))
+        answer = ask(rate_limited.base, "/readyz", ("X-Forwarded-For", "192.0.2.1"))
         assert answer.status == 200
         assert not answer.all("ratelimit")
-    assert left(limited, "192.0.2.1") == 3
+    assert left(rate_limited, "192.0.2.1") == 3
 
 
 def test_window_that_has_ended_begins_anew(server: str, seeded: str) -> None:
@@ -133,15 +135,15 @@ def test_client_that_is_no_trusted_proxy_is_itself_whatever_it_tells(
             assert ask(live.base, target, (header[0], header[1].format(9))).status == 429
 
 
-def test_client_of_a_trusted_proxy_is_the_last_that_no_trusted_proxy_stands_for(limited: Live) -> None:
+def test_client_of_a_trusted_proxy_is_the_last_that_no_trusted_proxy_stands_for(rate_limited: Live) -> None:
     """What a client writes itself stands further left, and counts for nothing."""
-    assert [left(limited, f"192.0.2.{number}, 198.51.100.7, 127.0.0.9") for number in range(3)] == [3, 2, 1]
-    assert left(limited, "198.51.100.7", ROUTED) == 0
-    assert left(limited, "198.51.100.7") is None
+    assert [left(rate_limited, f"192.0.2.{number}, 198.51.100.7, 127.0.0.9") for number in range(3)] == [3, 2, 1]
+    assert left(rate_limited, "198.51.100.7", ROUTED) == 0
+    assert left(rate_limited, "198.51.100.7") is None
 
 
-def test_word_in_place_of_an_address_is_one_client(limited: Live) -> None:
-    assert [left(limited, word) for word in ("unknown", "_hidden", "x" * 500, "1.2.3", "999.1.1.1")] == [
+def test_word_in_place_of_an_address_is_one_client(rate_limited: Live) -> None:
+    assert [left(rate_limited, word) for word in ("unknown", "_hidden", "x" * 500, "1.2.3", "999.1.1.1")] == [
         3, 2, 1, 0, None,
     ]  # fmt: skip
 

@@ -42,7 +42,7 @@ def document(live_server: str, tmp_path_factory: pytest.TempPathFactory) -> Path
     return path
 
 
-def run(folder: Path, program: Path | str, *arguments: object, **variables: str) -> str:
+def run_program(folder: Path, program: Path | str, *arguments: object, **variables: str) -> str:
     """Run a program in a folder, and return what it says; its end must be a good one."""
     assert shutil.which(program), f"{program} is not there: `make test` installs it"
     env: Mapping[str, str] = {**os.environ, "NO_PROXY": "*", **variables}
@@ -62,9 +62,9 @@ def test_generated_typescript_client_compiles_and_reads_the_service(
         shutil.copy(TYPESCRIPT / name, tmp_path)
     (tmp_path / "node_modules").symlink_to(TYPESCRIPT / "node_modules")
     programs = tmp_path / "node_modules" / ".bin"
-    run(tmp_path, programs / "openapi-typescript", document, "--output", "schema.d.ts")
-    run(tmp_path, programs / "tsc", "--project", ".")
-    assert json.loads(run(tmp_path, "node", "built/client.js", live_server)) == FOUND
+    run_program(tmp_path, programs / "openapi-typescript", document, "--output", "schema.d.ts")
+    run_program(tmp_path, programs / "tsc", "--project", ".")
+    assert json.loads(run_program(tmp_path, "node", "built/client.js", live_server)) == FOUND
 
 
 def test_generated_python_client_has_sound_types_and_reads_the_service(
@@ -73,11 +73,11 @@ def test_generated_python_client_has_sound_types_and_reads_the_service(
     package, script = tmp_path / "localidades_api_client", PYTHON / "client.py"
     generate = ("generate", "--path", document, "--meta", "none", "--output-path", package, "--fail-on-warning")
     path = f"{ENVIRONMENT}{os.pathsep}{os.environ['PATH']}"  # the generator formats with the ruff that it finds
-    run(tmp_path, ENVIRONMENT / "openapi-python-client", *generate, PATH=path)
+    run_program(tmp_path, ENVIRONMENT / "openapi-python-client", *generate, PATH=path)
 
     # Not the package's `client.py`, which is the same for every document.
     check = ("--strict", "--config-file=", "--follow-imports=silent", "--python-executable", ENVIRONMENT / "python")
-    run(
+    run_program(
         tmp_path,
         sys.executable,
         "-m",
@@ -89,5 +89,5 @@ def test_generated_python_client_has_sound_types_and_reads_the_service(
         MYPYPATH=str(tmp_path),
     )
 
-    printed = run(tmp_path, ENVIRONMENT / "python", script, live_server, PYTHONPATH=str(tmp_path))
+    printed = run_program(tmp_path, ENVIRONMENT / "python", script, live_server, PYTHONPATH=str(tmp_path))
     assert json.loads(printed) == {**FOUND, "lines": 1 + len(CHOSEN)}

@@ -4,8 +4,7 @@ import http.client
 
 import pytest
 
-from tests.conftest import LOCALIDADES
-from tests.support.wire import Answer, ask
+from tests.support.wire import LOCALIDADES, Answer, ask
 
 NOT_COMPARED = {"date", "transfer-encoding"}  # of its time; of the body
 TARGETS = [

@@ -10,9 +10,9 @@ import pytest
 
 from localidades_api.app import create_app
 from localidades_api.settings import Settings
-from tests.conftest import new_database
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.hostile import INPUTS, decoded, encoded
+from tests.support.postgres import new_database
 from tests.support.wire import Live, environment, run, send, serving
 
 LIST = "/api/census/localidades/"
@@ -41,7 +41,7 @@ class Sent(NamedTuple):
     request: bytes
 
 
-def ask(place: str, data: bytes, target: bytes, *headers: bytes) -> Sent:
+def request_of(place: str, data: bytes, target: bytes, *headers: bytes) -> Sent:
     host = () if place == "header Host" else (b"Host: test",)
     lines = [b"GET " + target + b" HTTP/1.1", *host, b"Connection: close", *headers, b"", b""]
     return Sent(place, data, b"\r\n".join(lines))
@@ -61,35 +61,35 @@ def parameters() -> Iterator[tuple[str, str, bytes]]:
 def in_parameters() -> Iterator[Sent]:
     for path, name, target in parameters():
         for data in INPUTS:
-            yield ask(f"{path} {name}", data, target + encoded(data))
+            yield request_of(f"{path} {name}", data, target + encoded(data))
     for name, target in {name: target for _, name, target in parameters()}.items():
         for data in INPUTS:
-            yield ask(f"{name}, decoded", data, target + decoded(data))
-            yield ask(f"{name}, as a page", data, target + encoded(data) + b"&format=api")
+            yield request_of(f"{name}, decoded", data, target + decoded(data))
+            yield request_of(f"{name}, as a page", data, target + encoded(data) + b"&format=api")
 
 
 def in_names_of_parameters() -> Iterator[Sent]:
     for data in INPUTS:
         if not _PLAIN_NAME.fullmatch(data):  # a plain name is shown, so that one finds what is mistyped
             for form in (encoded(data), decoded(data)):
-                yield ask("name", data, LIST.encode() + b"?" + form + b"=1")
-                yield ask("name, as a page", data, LIST.encode() + b"?format=api&" + form + b"=1")
+                yield request_of("name", data, LIST.encode() + b"?" + form + b"=1")
+                yield request_of("name, as a page", data, LIST.encode() + b"?format=api&" + form + b"=1")
 
 
 def in_paths() -> Iterator[Sent]:
     for path in PATHS:
         before, _, after = path.encode().partition(b"{}")
         for data in INPUTS:
-            yield ask(path, data, before + encoded(data) + after)
-            yield ask(f"{path}, decoded", data, before + decoded(data) + after)
+            yield request_of(path, data, before + encoded(data) + after)
+            yield request_of(f"{path}, decoded", data, before + decoded(data) + after)
 
 
 def in_headers() -> Iterator[Sent]:
     for name in HEADERS:
         header = name.encode() + b": "
         for data in INPUTS:
-            yield ask(f"header {name}", data, LIST.encode() + b"?page=2", header + data)
-            yield ask(f"header {name}", data, LIST.encode() + b"10010001/?format=api", header + encoded(data))
+            yield request_of(f"header {name}", data, LIST.encode() + b"?page=2", header + data)
+            yield request_of(f"header {name}", data, LIST.encode() + b"10010001/?format=api", header + encoded(data))
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,9 @@ import typer
 
 from localidades_api.cli.errors import errors_as_sentences
 from localidades_api.errors import DatabaseUnavailableError
-from tests.conftest import execute
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import assert_nothing_left, connected, photograph
+from tests.support.postgres import execute
 from tests.support.wire import COMMAND, ROOT, environment, run
 
 ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]

@@ -12,9 +12,9 @@ import pytest
 
 from localidades_api.observability.faults import Faults
 from localidades_api.observability.logging import ConsoleFormatter, JsonFormatter
-from tests.conftest import LOCALIDADES, execute, out_of_reach
 from tests.support.database import BREAK_LOCALITIES
-from tests.support.wire import Answer, Live, ask, send, serving
+from tests.support.postgres import execute, out_of_reach
+from tests.support.wire import LOCALIDADES, Answer, Live, ask, send, serving
 
 SECRET = "s3cret"  # noqa: S105  # what must not be found
 OF_A_REQUEST = {"time", "level", "id", "method", "operation", "status", "milliseconds", "release", "bytes"}

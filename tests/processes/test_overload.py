@@ -1,70 +1,19 @@
 """Bounded work: what is refused, what never is, and who leaves a place for others."""
 
-import asyncio
 import json
-import socket
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from threading import Event
+from contextlib import ExitStack
 
-import asyncpg
 import pytest
 
-from tests.conftest import LOCALIDADES, new_database
-from tests.http.test_downloads import large, large_rows, stalled  # noqa: F401  # fixtures
-from tests.processes.test_protocol import connect
-from tests.support.wire import Answer, Live, ask, parse, serving
+from tests.support.downloads import stalled
+from tests.support.postgres import locked, new_database
+from tests.support.wire import LOCALIDADES, Asking, Live, ask, connect, serving
 
 SLOW = f"{LOCALIDADES}?page_size=7"  # not held, so it needs the database
 HELD = f"{LOCALIDADES}?page=2"
 DOWNLOAD = f"{LOCALIDADES}download/?format=csv"
-
-
-@contextmanager
-def locked(url: str) -> Iterator[None]:
-    """Keep everybody from reading localities: a SELECT waits as long as this lasts."""
-    locking, ended = Event(), Event()
-
-    async def lock() -> None:
-        connection = await asyncpg.connect(url)
-        async with connection.transaction():
-            await connection.execute("LOCK TABLE localities IN ACCESS EXCLUSIVE MODE")
-            locking.set()
-            await asyncio.to_thread(ended.wait)
-        await connection.close()
-
-    with ThreadPoolExecutor(1) as pool:
-        locked = pool.submit(lambda: asyncio.run(lock()))
-        try:
-            assert locking.wait(30)
-            yield
-        finally:
-            ended.set()
-            locked.result(30)
-
-
-class Asking:
-    """A request that has been sent, and whose answer is not there yet."""
-
-    def __init__(self, stack: ExitStack, live: Live, target: str, *headers: str) -> None:
-        self.connection = stack.enter_context(connect(live.base))
-        lines = [f"GET {target} HTTP/1.1", "Host: test", "Connection: close", *headers, "", ""]
-        self.connection.sendall("\r\n".join(lines).encode())
-
-    def waits(self, seconds: float = 0.25) -> bool:
-        """Tell whether nothing comes for so long."""
-        self.connection.settimeout(seconds)
-        try:
-            return self.connection.recv(1, socket.MSG_PEEK) == b"never"
-        except TimeoutError:
-            return True
-
-    def answer(self) -> Answer:
-        """Read to the end."""
-        self.connection.settimeout(30)
-        return parse(b"".join(iter(lambda: self.connection.recv(65536), b"")))
 
 
 @pytest.fixture(scope="module")
@@ -185,8 +134,8 @@ def test_storm_of_clients_that_hang_up_leaves_no_connection_and_no_place_taken(n
     assert [ask(live.base, SLOW).status for _ in range(5)] == [200] * 5
 
 
-def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: str, large: str) -> None:  # noqa: F811
-    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_QUEUED": "0", "LOCALIDADES_MAX_DOWNLOADS": "2",
+def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: str, large: str) -> None:
+    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_WAITING": "0", "LOCALIDADES_MAX_DOWNLOADS": "2",
               "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}  # fmt: skip
     with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", **limits) as live:
         with stalled(live.base, "format=csv"), stalled(live.base, "format=ndjson", "gzip"):

@@ -4,26 +4,15 @@ import collections
 import re
 import socket
 import time
-from urllib.parse import urlsplit
 
 import pytest
 
 from localidades_api.settings import Settings
-from tests.conftest import LOCALIDADES
-from tests.support.wire import ask, parse, send, serving
+from tests.support.wire import LOCALIDADES, ask, connect, parse, send, serving, statuses
 
 PAGE = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()
 BROWSABLE = f"GET {LOCALIDADES}?page=2&format=api HTTP/1.1\r\nHost: test\r\n\r\n".encode()
 LAST = f"GET {LOCALIDADES}?page=3 HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode()
-
-
-def statuses(received: bytes) -> list[bytes]:
-    return re.findall(rb"HTTP/1\.1 (\d+) ", received)
-
-
-def connect(base: str) -> socket.socket:
-    address = urlsplit(base)
-    return socket.create_connection((address.hostname, address.port), timeout=20)
 
 
 def test_pipeline_is_answered_in_its_order(live_server: str) -> None:

@@ -11,9 +11,10 @@ import pytest
 from alembic import command
 
 from localidades_api.storage.pool import Database
-from tests.conftest import alembic_config, in_thread, new_database
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import connected
+from tests.support.postgres import alembic_config, new_database
+from tests.support.waiting import in_thread
 from tests.support.wire import ask, environment, run, serving
 
 _numbers = count(1)

@@ -2,7 +2,6 @@
 
 import http.client
 import os
-import re
 import signal
 import socket
 import threading
@@ -13,12 +12,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.conftest import LOCALIDADES, new_database
-from tests.http.test_downloads import large, large_rows, read_csv, stalled  # noqa: F401  # fixtures
-from tests.processes.test_overload import SLOW, Asking, locked
-from tests.processes.test_protocol import connect
-from tests.support.wire import Live, ask, serving
+from tests.support.downloads import read_csv, stalled
+from tests.support.postgres import locked, new_database
+from tests.support.wire import LOCALIDADES, Asking, Live, ask, connect, serving, workers_of
 
+SLOW = f"{LOCALIDADES}?page_size=7"  # not held, so it needs the database
 HELD = f"{LOCALIDADES}?page=2"
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
 
@@ -32,8 +30,8 @@ def stop(live: Live) -> float:
 @WORKERS
 def test_requests_and_files_under_way_come_to_their_end_and_then_the_server_does(
     server: str,
-    large: str,  # noqa: F811
-    large_rows: list[object],  # noqa: F811
+    large: str,
+    large_rows: list[object],
     workers: str,
 ) -> None:
     with new_database(server, large) as url, serving(
@@ -57,7 +55,7 @@ def test_requests_and_files_under_way_come_to_their_end_and_then_the_server_does
 @WORKERS
 def test_file_that_nobody_reads_does_not_hold_the_server_beyond_its_time(
     server: str,
-    large: str,  # noqa: F811
+    large: str,
     workers: str,
 ) -> None:
     with new_database(server, large) as url, serving(
@@ -140,13 +138,9 @@ class Client:
         return self.seen
 
 
-def workers_of(live: Live) -> set[str]:
-    return set(re.findall(r"Started server process \[([0-9]+)\]", live.output.read_text()))
-
-
 def test_restart_of_the_workers_one_after_the_other_loses_no_request(seeded_database: str) -> None:
     with serving(seeded_database, "--workers", "2") as live:
-        while len(before := workers_of(live)) < 2:
+        while len(before := set(workers_of(live))) < 2:
             time.sleep(0.05)
         ended = threading.Event()
         clients = [Client(live, ended, target, keeps=keeps) for target in (HELD, SLOW) for keeps in (True, False) * 2]

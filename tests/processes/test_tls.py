@@ -16,9 +16,12 @@ from localidades_api.embedded.data_directory import choose_account, make_cluster
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from localidades_api.storage.hosts import Dsn
 from localidades_api.storage.pool import Database
-from tests.conftest import LOCALIDADES, alembic_config, import_into, in_thread, needed, reachable_folder
-from tests.faults.servers import Installation, Server, running
-from tests.support.wire import ask, environment, run, serving
+from tests.support.application import import_into
+from tests.support.machine import needed, reachable_folder
+from tests.support.postgres import alembic_config
+from tests.support.servers import Installation, Server, running
+from tests.support.waiting import in_thread
+from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")  # the wheel's Postgres is built without TLS
 PASSWORD = "s3cr3t"  # noqa: S105  # what must not be shown

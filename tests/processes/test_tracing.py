@@ -13,9 +13,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.conftest import LOCALIDADES
-from tests.http.test_figures import eventually, value
-from tests.support.wire import ROOT, ask, environment, serving
+from tests.support.metrics import await_metrics, value
+from tests.support.wire import LOCALIDADES, ROOT, ask, environment, serving
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
@@ -75,7 +74,7 @@ def test_request_is_a_span_with_its_statement_within_and_a_held_page_none(
 ) -> None:
     settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.base, "OTEL_BSP_SCHEDULE_DELAY": "100"}
     with serving(seeded_database, **settings) as live:
-        eventually(live.base, lambda figures: value(figures, "page_cache_pages") == 3)
+        await_metrics(live.base, lambda figures: value(figures, "page_cache_pages") == 3)
         for _ in range(10):
             assert ask(live.base, LOCALIDADES).status == 200
         answer = ask(live.base, f"{LOCALIDADES}10010001/", ("traceparent", f"00-{TRACE}-{PARENT}-01"))

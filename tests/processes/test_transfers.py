@@ -22,15 +22,10 @@ from fastapi import FastAPI
 from starlette.types import Message, Scope
 
 from localidades_api.downloads.transfer import Download
-from tests.conftest import new_database, running_app
-from tests.http.test_downloads import (  # noqa: F401  # fixtures
-    DOWNLOAD,
-    execute,
-    large,
-    large_rows,
-    memory_of,
-    open_files,
-)
+from tests.support.application import running_app
+from tests.support.downloads import DOWNLOAD
+from tests.support.machine import memory_of
+from tests.support.postgres import new_database, run_sql
 from tests.support.wire import ROOT, Answer, Live, ask, parse, serving
 
 TEXTS = ["csv", "excel", "ndjson", "geojson"]
@@ -102,14 +97,14 @@ class Reader:
             if self._ending == "client":
                 self._gone.set()
             elif self._ending == "database":
-                await execute(self._url, "ALTER TABLE municipalities RENAME TO elsewhere")
+                await run_sql(self._url, "ALTER TABLE municipalities RENAME TO elsewhere")
         self.size += len(message["body"])
 
 
 @pytest.mark.parametrize("ending", ["whole", "client", "database"])
 async def test_transfer_leaves_nothing_to_the_garbage_collector_however_it_ends(
     server: str,
-    large: str,  # noqa: F811
+    large: str,
     ending: str,
 ) -> None:
     part = "&municipio_id=1001" if ending == "whole" else ""
@@ -124,7 +119,7 @@ async def test_transfer_leaves_nothing_to_the_garbage_collector_however_it_ends(
                     assert reader.is_whole == (ending == "whole")
                     await asyncio.sleep(0)  # the task that waits for the client to hang up has its end
                 if ending == "database":
-                    await execute(url, "ALTER TABLE elsewhere RENAME TO municipalities")
+                    await run_sql(url, "ALTER TABLE elsewhere RENAME TO municipalities")
 
 
 def leave(live: Live, format_: str, coding: str) -> None:
@@ -148,7 +143,7 @@ def leave(live: Live, format_: str, coding: str) -> None:
         time.sleep(0.05)  # those who have hung up have yet to be noticed
 
 
-def test_memory_stays_small_however_many_downloads_are_left(server: str, large: str) -> None:  # noqa: F811
+def test_memory_stays_small_however_many_downloads_are_left(server: str, large: str) -> None:
     """Each of them left up to 10 MB before."""
     with (
         new_database(server, large) as url,
@@ -234,7 +229,7 @@ def quick(url: str, **settings: str) -> Iterator[Live]:
             yield live
 
 
-def test_client_that_reads_gets_the_place_of_one_that_trickles(server: str, large: str) -> None:  # noqa: F811
+def test_client_that_reads_gets_the_place_of_one_that_trickles(server: str, large: str) -> None:
     with (
         new_database(server, large) as url,
         serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live,
@@ -249,7 +244,7 @@ def test_client_that_reads_gets_the_place_of_one_that_trickles(server: str, larg
             assert sum(pool.map(is_cut_off, readers)) == 1  # and its client sees it
 
 
-def test_slow_reader_is_left_alone_while_there_is_room(server: str, large: str) -> None:  # noqa: F811
+def test_slow_reader_is_left_alone_while_there_is_room(server: str, large: str) -> None:
     limits = {"LOCALIDADES_MAX_DOWNLOADS": "2", "LOCALIDADES_MIN_DOWNLOAD_RATE": "1000000000"}  # everybody is slow
     with new_database(server, large) as url, quick(url, **limits) as live, begin(live) as slow:
         end = time.monotonic() + 1.5  # longer than it takes to find out
@@ -260,14 +255,14 @@ def test_slow_reader_is_left_alone_while_there_is_room(server: str, large: str) 
         assert not is_cut_off(slow)
 
 
-def test_reader_is_left_alone_where_no_rate_is_too_slow(server: str, large: str) -> None:  # noqa: F811
+def test_reader_is_left_alone_where_no_rate_is_too_slow(server: str, large: str) -> None:
     limits = {"LOCALIDADES_MAX_DOWNLOADS": "1", "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}
     with new_database(server, large) as url, quick(url, **limits) as live, begin(live) as slow:
         assert await_download(live, patience=1.5).status == 503
         assert not is_cut_off(slow)
 
 
-def test_client_with_the_most_downloads_gives_way_to_one_with_none(server: str, large: str) -> None:  # noqa: F811
+def test_client_with_the_most_downloads_gives_way_to_one_with_none(server: str, large: str) -> None:
     limits = {"LOCALIDADES_MAX_DOWNLOADS": "3", "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}
     with new_database(server, large) as url, quick(url, **limits) as live, ExitStack() as stack:
         greedy = [stack.enter_context(begin(live, "127.0.0.2")) for _ in range(2)]

@@ -1,6 +1,5 @@
 """`verify`: against the real service, against services that are wrong in one way each, and the comparison alone."""
 
-import asyncio
 import json
 import re
 import time
@@ -31,13 +30,13 @@ from localidades_api.verification.compare import Comparison, Kind, Record, compa
 from localidades_api.verification.order import judge_order, positions_astray
 from localidades_api.verification.page_walk import PATH
 from localidades_api.verification.report import as_object, describe
-from tests.conftest import import_into, in_thread
+from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
-from tests.support.fileserver import Answer
+from tests.support.fileserver import FileAnswer
 from tests.support.terminal import run_in_terminal
 from tests.support.wire import environment, run, serving
 
-Respond = Callable[[str], Answer]
+Respond = Callable[[str], FileAnswer]
 
 RECORDS = sorted(
     (Record(int(place.cvegeo), int(place.cvegeo[:5]), place.cvegeo[5:], place.nombre) for place in many(132)),
@@ -77,7 +76,7 @@ def answer_page(
     total_pages: int | None = None,
     release: str = "2020-01",
     link: str = "",
-) -> Answer:
+) -> FileAnswer:
     """Return a page as the contract has it, its totals what the records are unless they are given."""
     envelope = {
         "quantity": len(records) if quantity is None else quantity,
@@ -85,7 +84,7 @@ def answer_page(
         "results": [record._asdict() for record in records[50 * number - 50 : 50 * number]],
     }
     headers = {"Content-Type": "application/json", "Catalogue-Release": release, "Link": link}
-    return Answer(json.dumps(envelope).encode(), headers={name: value for name, value in headers.items() if value})
+    return FileAnswer(json.dumps(envelope).encode(), headers={name: value for name, value in headers.items() if value})
 
 
 def number_of(target: str) -> int:
@@ -95,16 +94,16 @@ def number_of(target: str) -> int:
 def counted(records: Sequence[Record], quantity: int | None = None, total_pages: int | None = None) -> Respond:
     """Return a service without links or releases."""
 
-    def respond(target: str) -> Answer:
+    def respond(target: str) -> FileAnswer:
         number = number_of(target)
         if number > -(-len(records) // 50):
-            return Answer(status=404)
+            return FileAnswer(status=404)
         return answer_page(records, number, quantity=quantity, total_pages=total_pages, release="")
 
     return respond
 
 
-def always(answer: Answer) -> Respond:
+def always(answer: FileAnswer) -> Respond:
     return lambda target: answer  # noqa: ARG005  # whatever is asked
 
 
@@ -160,11 +159,11 @@ def counts_of(verification: Verification) -> dict[str, int]:
     return {kind: count for kind, count in counts.items() if count}
 
 
-def lines_of(verification: Verification) -> str:
+def shown_lines(verification: Verification) -> str:
     return "\n".join(describe(verification))
 
 
-def refusal_of(source: Path, respond: Respond, **options: str) -> str:
+def refusal_by(source: Path, respond: Respond, **options: str) -> str:
     with pytest.raises(UncheckableError) as caught:
         check(source, respond, **options)
     return str(caught.value)
@@ -224,7 +223,7 @@ def test_verify_takes_the_current_release_or_the_one_that_is_named(
     seeded_database: str, small_catalogue: Path, tmp_path: Path
 ) -> None:
     newer = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(130))
-    in_thread(lambda: asyncio.run(import_into(seeded_database, newer)))
+    import_file(seeded_database, newer)
     with serving(seeded_database) as live:
         assert run_verify(str(newer), "--url", live.base)[0] == 0
         status, stdout, _ = run_verify(str(small_catalogue), "--url", live.base)
@@ -281,7 +280,7 @@ def test_verify_with_a_release_of_an_impossible_name_ends_with_2(small_catalogue
 def test_progress_of_a_check_shows_pages_rate_and_remaining_time_on_a_terminal(small_catalogue: Path) -> None:
     respond = counted(RECORDS)
 
-    def slowly(target: str) -> Answer:
+    def slowly(target: str) -> FileAnswer:
         time.sleep(0.4)
         return respond(target)
 
@@ -341,7 +340,7 @@ def test_wrong_record_is_found_and_nothing_else(
     assert counts_of(verification) == expected
     assert not verification.agrees
     assert verification.walk.faults == []
-    assert line in lines_of(verification)
+    assert line in shown_lines(verification)
 
 
 @pytest.mark.parametrize(
@@ -357,7 +356,7 @@ def test_wrong_record_is_found_and_nothing_else(
 def test_wrong_totals_are_told(small_catalogue: Path, totals: dict[str, int], fault: str) -> None:
     verification = check(small_catalogue, counted(RECORDS, **totals))
     assert fault in verification.walk.faults
-    assert f"totals       {fault}" in lines_of(verification)
+    assert f"totals       {fault}" in shown_lines(verification)
     assert not verification.agrees
 
 
@@ -401,7 +400,7 @@ def test_ties_in_no_fixed_order_are_told_as_such(tmp_path: Path) -> None:
     assert counts_of(verification) == {}
     assert not verification.comparison.ties_by_id
     assert not verification.agrees
-    assert "ties         records of one clave come in no fixed order" in lines_of(verification)
+    assert "ties         records of one clave come in no fixed order" in shown_lines(verification)
     assert check(source, counted(records)).agrees
 
 
@@ -446,7 +445,7 @@ def test_other_numbering_is_told_and_compared_by_clave_and_name(small_catalogue:
     verification = check(small_catalogue, counted(renumber(RECORDS)))
     assert verification.agrees
     assert not verification.comparison.official
-    assert "none of the service's ids is a key of the file: it has another numbering" in lines_of(verification)
+    assert "none of the service's ids is a key of the file: it has another numbering" in shown_lines(verification)
 
 
 def test_other_numbering_with_wrong_records_differs(small_catalogue: Path) -> None:
@@ -454,7 +453,7 @@ def test_other_numbering_with_wrong_records_differs(small_catalogue: Path) -> No
     rows[40] = rows[40]._replace(nombre="Otro")
     verification = check(small_catalogue, counted([*rows[:60], *rows[61:], rows[0]]))
     assert counts_of(verification) == {"missing": 2, "doubled": 1, "unknown": 1}
-    text = lines_of(verification)
+    text = shown_lines(verification)
     assert f"missing {RECORDS[40].id} " in text
     assert f"missing {RECORDS[60].id} " in text
     assert "in a municipio that can't be told: 1 unknown" in text
@@ -468,8 +467,8 @@ def test_other_numbering_with_loose_ties_agrees_and_says_so(tmp_path: Path) -> N
     rows[0] = rows[0]._replace(nombre=RECORDS[1].nombre)
     assert RECORDS[0].clave == RECORDS[1].clave
     verification = check(source, counted(rows))
-    assert verification.agrees, lines_of(verification)
-    assert "ties         records of one clave come in no fixed order" in lines_of(verification)
+    assert verification.agrees, shown_lines(verification)
+    assert "ties         records of one clave come in no fixed order" in shown_lines(verification)
 
 
 # -- What can't be checked
@@ -478,49 +477,52 @@ def test_other_numbering_with_loose_ties_agrees_and_says_so(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (Answer(b"<!doctype html><title>Hello</title>"), "Page 1 is not JSON: give --url the root of a service."),
-        (Answer(b""), "Page 1 is not JSON: give --url the root of a service."),
-        (Answer(b'{"quantity":1', headers={"Content-Length": "20", "Connection": "close"}), "Page 1 can't be read ("),
-        (Answer(b"[]"), "Page 1 has another shape than the contract's: "),
-        (Answer(b'{"quantity":1,"total_pages":1}'), "results: Field required."),
-        (Answer(b'{"quantity":"1","total_pages":1,"results":[]}'), "quantity: Input should be a valid integer."),
+        (FileAnswer(b"<!doctype html><title>Hello</title>"), "Page 1 is not JSON: give --url the root of a service."),
+        (FileAnswer(b""), "Page 1 is not JSON: give --url the root of a service."),
         (
-            Answer(b'{"quantity":1,"total_pages":1,"results":[{"id":1,"municipio_id":1,"clave":1,"nombre":"x"}]}'),
+            FileAnswer(b'{"quantity":1', headers={"Content-Length": "20", "Connection": "close"}),
+            "Page 1 can't be read (",
+        ),
+        (FileAnswer(b"[]"), "Page 1 has another shape than the contract's: "),
+        (FileAnswer(b'{"quantity":1,"total_pages":1}'), "results: Field required."),
+        (FileAnswer(b'{"quantity":"1","total_pages":1,"results":[]}'), "quantity: Input should be a valid integer."),
+        (
+            FileAnswer(b'{"quantity":1,"total_pages":1,"results":[{"id":1,"municipio_id":1,"clave":1,"nombre":"x"}]}'),
             "results.0.clave: Input should be a valid string.",
         ),
-        (Answer(b'{"quantity":1,"total_pages":1000000000,"results":[]}'), "The service claims 1000000000 pages"),
-        (Answer(status=500), "Page 1 answers 500: see what the service's log says."),
-        (Answer(status=404), "Page 1 answers 404: no such list or release; see --url and --release."),
-        (Answer(status=301, headers={"Location": "/"}), "Page 1 answers 301: give --url where it leads."),
-        (Answer(b" " * (1024**2 + 1)), "Page 1 is larger than 1 MB."),
+        (FileAnswer(b'{"quantity":1,"total_pages":1000000000,"results":[]}'), "The service claims 1000000000 pages"),
+        (FileAnswer(status=500), "Page 1 answers 500: see what the service's log says."),
+        (FileAnswer(status=404), "Page 1 answers 404: no such list or release; see --url and --release."),
+        (FileAnswer(status=301, headers={"Location": "/"}), "Page 1 answers 301: give --url where it leads."),
+        (FileAnswer(b" " * (1024**2 + 1)), "Page 1 is larger than 1 MB."),
     ],
 )
-def test_answer_that_cannot_be_compared_is_refused(small_catalogue: Path, answer: Answer, said: str) -> None:
-    assert said in refusal_of(small_catalogue, always(answer))
+def test_answer_that_cannot_be_compared_is_refused(small_catalogue: Path, answer: FileAnswer, said: str) -> None:
+    assert said in refusal_by(small_catalogue, always(answer))
 
 
 def test_later_page_that_fails_is_named(small_catalogue: Path) -> None:
-    def respond(target: str) -> Answer:
-        return answer_page(RECORDS, 1) if number_of(target) == 1 else Answer(status=503)
+    def respond(target: str) -> FileAnswer:
+        return answer_page(RECORDS, 1) if number_of(target) == 1 else FileAnswer(status=503)
 
-    assert refusal_of(small_catalogue, respond) == "Page 2 answers 503: see what the service's log says."
+    assert refusal_by(small_catalogue, respond) == "Page 2 answers 503: see what the service's log says."
 
 
 def test_other_release_than_the_one_asked_for_is_refused(small_catalogue: Path) -> None:
     respond = always(answer_page(RECORDS, 1, release="2018-09"))
-    said = refusal_of(small_catalogue, respond, release="2020-01")
+    said = refusal_by(small_catalogue, respond, release="2020-01")
     assert said == "The service answers with another release: it does not know --release."
 
 
 @pytest.mark.parametrize(
     ("answer", "drip", "said"),
     [
-        (Answer(b"{", headers={"Content-Length": "9"}), 0, "Page 1 can't be read "),
-        (Answer(b" " * 600), 0.01, "Page 1 took more than "),
+        (FileAnswer(b"{", headers={"Content-Length": "9"}), 0, "Page 1 can't be read "),
+        (FileAnswer(b" " * 600), 0.01, "Page 1 took more than "),
     ],
 )
 def test_answer_that_stops_or_drips_is_given_up(
-    small_catalogue: Path, monkeypatch: pytest.MonkeyPatch, answer: Answer, drip: float, said: str
+    small_catalogue: Path, monkeypatch: pytest.MonkeyPatch, answer: FileAnswer, drip: float, said: str
 ) -> None:
     monkeypatch.setattr(walk_module, "ANSWER_TIMEOUT", 0.3)
     with listening(always(answer), drip=drip) as url:
@@ -532,7 +534,7 @@ def test_answer_that_stops_or_drips_is_given_up(
 
 def test_list_without_end_is_given_up(small_catalogue: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walk_module, "MAX_RECORDS", 100)
-    assert refusal_of(small_catalogue, counted(RECORDS)) == "The service lists more than 100 records."
+    assert refusal_by(small_catalogue, counted(RECORDS)) == "The service lists more than 100 records."
 
 
 def test_file_that_is_no_catalogue_is_refused(tmp_path: Path) -> None:
@@ -548,7 +550,7 @@ def test_file_that_is_no_catalogue_is_refused(tmp_path: Path) -> None:
 def linked(link: Callable[[int], str]) -> Respond:
     """Return a service whose pages have a link to the next, made of the page's number."""
 
-    def respond(target: str) -> Answer:
+    def respond(target: str) -> FileAnswer:
         number = number_of(target)
         if link(number):
             return answer_page(RECORDS, number, link=f'<{link(number)}>; rel="next"')

@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.conftest import LOCALIDADES
-from tests.support.wire import Live, ask, environment, parse, run, serving
+from tests.support.wire import LOCALIDADES, Live, ask, environment, parse, run, serving, workers_of
 
 REQUEST = f"GET {LOCALIDADES} HTTP/1.1\r\nHost: test\r\n\r\n".encode()
 CONNECTIONS = 200
@@ -42,7 +41,7 @@ def await_text(live: Live, text: str, count: int, patience: float = 30) -> None:
         time.sleep(0.05)
 
 
-def lines_of(live: Live) -> list[dict[str, object]]:
+def list_lines(live: Live) -> list[dict[str, object]]:
     """Return the lines of requests for the list."""
     lines = [json.loads(line) for line in live.output.read_text().splitlines() if line.startswith("{")]
     return [line for line in lines if line.get("operation") == "list_localities"]
@@ -59,7 +58,7 @@ def test_connections_that_come_at_once_and_are_kept_are_dealt_out(two_workers: L
             connection.sendall(REQUEST)
         assert {parse(connection.recv(100_000)).status for connection in connections} == {200}
         deadline = time.monotonic() + 10  # lines are written a few times a second
-        while len(lines := lines_of(two_workers)) < CONNECTIONS and time.monotonic() < deadline:
+        while len(lines := list_lines(two_workers)) < CONNECTIONS and time.monotonic() < deadline:
             time.sleep(0.05)
     counts = Counter(str(line["id"]).partition("-")[0] for line in lines)
     assert sum(counts.values()) == CONNECTIONS
@@ -83,11 +82,6 @@ def test_port_of_one_worker_is_taken_for_several(seeded_database: str) -> None:
         ended = run("serve", "--port", port, "--workers", "2", env=environment(seeded_database))
     assert ended.returncode == 1
     assert f"Can't listen on 127.0.0.1 port {port} (Address already in use)" in ended.stderr
-
-
-def workers_of(live: Live) -> list[int]:
-    """Return the processes that have been started as workers, oldest first."""
-    return [int(number) for number in re.findall(r"Started server process \[(\d+)\]", live.output.read_text())]
 
 
 def alive(*processes: int) -> set[int]:

@@ -4,6 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from localidades_api.importer.extract import open_table
+from localidades_api.importer.transform import Catalogue, transform
+
 HEADER = (
     "CVEGEO", "Estatus", "CVE_ENT", "NOM_ENT", "NOM_ABR", "CVE_MUN", "NOM_MUN", "CVE_LOC", "NOM_LOC", "AMBITO",
     "LATITUD", "LONGITUD", "LAT_DECIMAL", "LON_DECIMAL", "ALTITUD", "CVE_CARTA",
@@ -81,3 +84,13 @@ def write_catalogue(path: Path, places: Iterable[Place], *, encoding: str = "utf
     text = "".join(f"{line}\r\n" for line in lines_of(place.values() for place in places))
     path.write_bytes(text.encode(encoding))
     return path
+
+
+def unwatched(amount: int) -> None:
+    """Watch nothing."""
+
+
+def read_catalogue(path: Path) -> Catalogue:
+    """Read a file as the importer does."""
+    with open_table(path) as table:
+        return transform(table, unwatched)

@@ -6,9 +6,15 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
+import pytest
+
+from localidades_api.errors import CatalogueError
+from localidades_api.importer.source import open_source
+from localidades_api.observability.progress import Silent
+
 
 @dataclass(frozen=True)
-class Answer:
+class FileAnswer:
     """What the server says at one path."""
 
     body: bytes = b""
@@ -17,12 +23,12 @@ class Answer:
 
 
 @contextmanager
-def serving(answers: Mapping[str, Answer]) -> Iterator[str]:
+def serving_files(answers: Mapping[str, FileAnswer]) -> Iterator[str]:
     """Serve answers by path on a free port, and yield the server's root; each connection ends with its answer."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            answer = answers.get(self.path.partition("?")[0], Answer(status=404))
+            answer = answers.get(self.path.partition("?")[0], FileAnswer(status=404))
             self.send_response(answer.status)
             for name, value in ({"Content-Length": str(len(answer.body))} | dict(answer.headers)).items():
                 self.send_header(name, value)
@@ -40,3 +46,9 @@ def serving(answers: Mapping[str, Answer]) -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def refusal_of(source: str) -> str:
+    with pytest.raises(CatalogueError) as caught, open_source(source, Silent()):
+        pass
+    return str(caught.value)

@@ -61,7 +61,6 @@ BYTES = [
     b"\xed\xa0\xbd\xed\xb2\xa9", b"\xff", b"\xfe\xff", b"\x80", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x92",
     b"\xf4\x90\x80\x80", b"\xf8\x88\x80\x80\x80", b"\xc3\x28", b"a\xffb",
 ]  # fmt: skip
-
 TEXTS = [*SQL, *HTML, *TEMPLATES, *PATHS, *SHELL, *CONTROL, *UNICODE, *NUMBERS, *LONG]
 INPUTS = list(dict.fromkeys([*(text.encode() for text in TEXTS), *BYTES]))
 

@@ -18,7 +18,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 @dataclass(frozen=True)
-class Shown:
+class TerminalRun:
     """How a command ended, and what the terminal was sent."""
 
     returncode: int
@@ -37,7 +37,7 @@ class Shown:
 
 def run_in_terminal(
     *arguments: str, columns: int = 80, term: str = "xterm-256color", env: Mapping[str, str] | None = None
-) -> Shown:
+) -> TerminalRun:
     """Run a command of ours to its end; stdout and stderr are one terminal of so many columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -53,4 +53,4 @@ def run_in_terminal(
         while received := os.read(ours, 65536):
             sent += received
     os.close(ours)
-    return Shown(process.wait(60), sent.decode())
+    return TerminalRun(process.wait(60), sent.decode())

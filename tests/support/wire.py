@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -177,3 +177,59 @@ def _await_ready(process: subprocess.Popen[bytes], log: Path, probe: str) -> str
 
 def _connection(base: str) -> http.client.HTTPConnection:
     return http.client.HTTPConnection(urlsplit(base).netloc, timeout=_PATIENCE)
+
+
+LOCALIDADES = "/api/census/localidades/"
+
+
+def connect(address: str, *, receive_buffer: int | None = None) -> socket.socket:
+    """Connect to a server on a port or on a socket's path; `receive_buffer` is in bytes."""
+    parts = urlsplit(address)
+    connection = socket.socket(socket.AF_UNIX if parts.scheme == "unix" else socket.AF_INET)
+    if receive_buffer:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    connection.settimeout(_PATIENCE)
+    connection.connect(parts.path if parts.scheme == "unix" else (parts.hostname, parts.port))
+    return connection
+
+
+def statuses(received: bytes) -> list[bytes]:
+    return re.findall(rb"HTTP/1\.1 (\d+) ", received)
+
+
+class Asking:
+    """A request that has been sent, and whose answer is not there yet."""
+
+    def __init__(self, stack: ExitStack, live: Live, target: str, *headers: str) -> None:
+        self.connection = stack.enter_context(connect(live.base))
+        lines = [f"GET {target} HTTP/1.1", "Host: test", "Connection: close", *headers, "", ""]
+        self.connection.sendall("\r\n".join(lines).encode())
+
+    def waits(self, seconds: float = 0.25) -> bool:
+        """Tell whether nothing comes for so long."""
+        self.connection.settimeout(seconds)
+        try:
+            return self.connection.recv(1, socket.MSG_PEEK) == b"never"
+        except TimeoutError:
+            return True
+
+    def answer(self) -> Answer:
+        """Read to the end."""
+        self.connection.settimeout(30)
+        return parse(b"".join(iter(lambda: self.connection.recv(65536), b"")))
+
+
+def workers_of(live: Live) -> list[int]:
+    """Return the processes that have been started as workers, oldest first."""
+    return [int(number) for number in re.findall(r"Started server process \[(\d+)\]", live.output.read_text())]
+
+
+def read_answer(connection: socket.socket) -> bytes:
+    received = b""
+    while not (head := re.search(rb"content-length: (\d+)\r\n.*?\r\n\r\n", received, re.DOTALL)):
+        piece = connection.recv(65536)
+        assert piece, received
+        received += piece
+    while len(received) < head.end() + int(head[1]):
+        received += connection.recv(65536)
+    return received

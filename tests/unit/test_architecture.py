@@ -3,7 +3,7 @@
 import re
 import tomllib
 
-from tests.conftest import ROOT
+from tests.support.wire import ROOT
 
 PACKAGE = ROOT / "src" / "localidades_api"
 MAX_ENTRIES = 18

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import open_table, split_line, split_lines
 from localidades_api.importer.transform import Catalogue, transform
-from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, write_catalogue
+from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, read_catalogue, unwatched, write_catalogue
 
 BOM = b"\xef\xbb\xbf"
 OLD_HEADER = (
@@ -23,16 +23,6 @@ OLD_HEADER = (
     "Pob_Total", "Pob_Masculina", "Pob_Femenina", "Total de Viviendas Habitadas",
 )  # fmt: skip
 ACCENTED = tuple(place for place in TRAPS if not place.nombre.isascii())
-
-
-def unwatched(amount: int) -> None:
-    """Watch nothing."""
-
-
-def read(path: Path) -> Catalogue:
-    """Read a file as the importer does."""
-    with open_table(path) as table:
-        return transform(table, unwatched)
 
 
 def names_of(catalogue: Catalogue) -> list[str]:
@@ -58,7 +48,7 @@ def write_zip(path: Path, members: dict[str, bytes], compression: int = zipfile.
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
     """Lend what the traps are when they are read from UTF-8 with a BOM and CRLF line ends, INEGI's own."""
-    return read(write_catalogue(tmp_path_factory.mktemp("expected") / "AGEEML.csv", TRAPS))
+    return read_catalogue(write_catalogue(tmp_path_factory.mktemp("expected") / "AGEEML.csv", TRAPS))
 
 
 def test_csv_with_every_trap_comes_back_to_the_byte(expected: Catalogue) -> None:
@@ -74,7 +64,7 @@ def test_text_in_every_encoding_separator_and_line_end_is_the_same_catalogue(
 ) -> None:
     path = tmp_path / f"AGEEML.{suffix}"
     path.write_bytes(text_of(TRAPS, end=end, separator=separator).encode(encoding))
-    assert read(path) == expected
+    assert read_catalogue(path) == expected
 
 
 @pytest.mark.parametrize("spell", [str, str.lower, str.upper], ids=["as it was", "lower", "upper"])
@@ -85,21 +75,21 @@ def test_header_of_old_is_the_same_catalogue(
     header = [spell(name) for name in OLD_HEADER]
     path = tmp_path / "AGEEML.csv"
     path.write_bytes("".join(f"{line}\r\n" for line in lines_of(old_rows(TRAPS), header)).encode(encoding))
-    assert read(path) == expected
+    assert read_catalogue(path) == expected
 
 
 def test_header_in_another_order_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
     rows = [tuple(reversed(place.values())) for place in TRAPS]
     path = tmp_path / "AGEEML.csv"
     path.write_bytes("".join(f"{line}\r\n" for line in lines_of(rows, tuple(reversed(HEADER)))).encode())
-    assert read(path) == expected
+    assert read_catalogue(path) == expected
 
 
 def test_header_with_columns_of_later_years_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
     rows = [(*place.values(), "something new") for place in TRAPS]
     path = tmp_path / "AGEEML.csv"
     path.write_bytes("".join(f"{line}\r\n" for line in lines_of(rows, (*HEADER, "NUEVA"))).encode())
-    assert read(path) == expected
+    assert read_catalogue(path) == expected
 
 
 def test_header_without_what_is_not_required_leaves_it_empty(tmp_path: Path) -> None:
@@ -108,7 +98,7 @@ def test_header_without_what_is_not_required_leaves_it_empty(tmp_path: Path) -> 
     path.write_bytes(
         "".join(f"{line}\r\n" for line in lines_of([("01", "A", "001", "B", "0007", "C")], header)).encode()
     )
-    [locality] = read(path).localities
+    [locality] = read_catalogue(path).localities
     assert locality == (10010007, 1001, "0007", "C", *[None] * 9)
 
 
@@ -122,7 +112,7 @@ def test_quotes_escaped_as_csv_wants_are_the_same_catalogue(
     writer.writerows([HEADER, *(place.values() for place in TRAPS)])
     path = tmp_path / "AGEEML.csv"
     path.write_bytes(text.getvalue().encode())
-    assert read(path) == expected
+    assert read_catalogue(path) == expected
 
 
 @pytest.mark.parametrize("name", ['El "Güero"', '"Las Ardillas"', 'a"b', '"', 'La "Y", El Mirador', "A,B", ",", "'"])
@@ -130,13 +120,13 @@ def test_quotes_escaped_as_csv_wants_are_the_same_catalogue(
 def test_quote_in_a_name_comes_back(tmp_path: Path, name: str, *, escaped: bool) -> None:
     written = name.replace('"', '""') if escaped else name
     path = write_catalogue(tmp_path / "AGEEML.csv", [replace(TRAPS[0], nombre=written), TRAPS[1]])
-    assert names_of(read(path)) == [name, "Ninguno"]
+    assert names_of(read_catalogue(path)) == [name, "Ninguno"]
 
 
 def test_lone_carriage_return_at_the_end_ends_the_last_line(tmp_path: Path, expected: Catalogue) -> None:
     path = tmp_path / "AGEEML.csv"
     path.write_bytes(text_of(TRAPS).encode().removesuffix(b"\n"))
-    assert read(path) == expected
+    assert read_catalogue(path) == expected
 
 
 def test_letters_outside_ascii_far_from_the_beginning_still_tell_the_encoding(tmp_path: Path) -> None:
@@ -147,7 +137,7 @@ def test_letters_outside_ascii_far_from_the_beginning_still_tell_the_encoding(tm
         text = text_of(places).replace("°", " ").replace("\N{ACUTE ACCENT}", " ")
         path = tmp_path / f"{encoding}.csv"
         path.write_bytes(text.encode(encoding))
-        assert names_of(read(path))[-1] == "Peñón"
+        assert names_of(read_catalogue(path))[-1] == "Peñón"
 
 
 def test_character_cut_by_the_end_of_the_sample_does_not_change_the_encoding(tmp_path: Path) -> None:
@@ -206,7 +196,7 @@ def written_and_read(
     places = [Place(f"01001{number:04d}", name) for number, name in enumerate([*names, *["Peñón"] * 200], 1)]
     path = tmp_path_factory.getbasetemp() / f"any-{encoding}.csv"
     path.write_bytes(text_of(places, separator=separator).encode(encoding))
-    return names_of(read(path))[: len(names)]
+    return names_of(read_catalogue(path))[: len(names)]
 
 
 @given(
@@ -238,7 +228,7 @@ def test_zip_with_both_encodings_is_read_from_the_one_in_utf_8(tmp_path: Path) -
 
 def test_zip_with_windows_1252_alone_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
     path = write_zip(tmp_path / "catun_localidad.zip", {"AGEEML_2018.csv": text_of(TRAPS).encode("windows-1252")})
-    assert read(path) == expected
+    assert read_catalogue(path) == expected
 
 
 def test_zip_with_other_files_is_read_from_the_largest_table(tmp_path: Path, expected: Catalogue) -> None:
@@ -251,18 +241,18 @@ def test_zip_with_other_files_is_read_from_the_largest_table(tmp_path: Path, exp
             "folder/AGEEML.CSV": text_of(TRAPS).encode(),
         },
     )
-    assert read(path) == expected
+    assert read_catalogue(path) == expected
 
 
 def test_zip_without_the_ending_in_its_name_is_still_a_zip(tmp_path: Path, expected: Catalogue) -> None:
     path = write_zip(tmp_path / "download", {"AGEEML.txt": text_of(TRAPS, separator="\t").encode()})
-    assert read(path) == expected
+    assert read_catalogue(path) == expected
 
 
 def test_zip_without_table_is_refused(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "catun_localidad.zip", {"mapa.pdf": b"%PDF-1.7"})
     with pytest.raises(CatalogueError, match="no csv or txt"):
-        read(path)
+        read_catalogue(path)
 
 
 def test_zip_locked_by_a_password_is_refused(tmp_path: Path) -> None:
@@ -272,7 +262,7 @@ def test_zip_locked_by_a_password_is_refused(tmp_path: Path) -> None:
     content[content.rindex(b"PK\x01\x02") + 8] |= 1
     path.write_bytes(content)
     with pytest.raises(CatalogueError, match=r"locked.*password"):
-        read(path)
+        read_catalogue(path)
 
 
 def test_zip_cut_short_is_refused_as_such(tmp_path: Path) -> None:
@@ -281,7 +271,7 @@ def test_zip_cut_short_is_refused_as_such(tmp_path: Path) -> None:
     for length in (4, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:length])
         with pytest.raises(CatalogueError, match="damaged, cut short"):
-            read(path)
+            read_catalogue(path)
 
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
@@ -293,7 +283,7 @@ def test_zip_damaged_in_the_middle_is_refused_as_such(tmp_path: Path, compressio
         content[:middle] + bytes(byte ^ 0xFF for byte in content[middle : middle + 9]) + content[middle + 9 :]
     )
     with pytest.raises(CatalogueError, match="damaged"):
-        read(path)
+        read_catalogue(path)
 
 
 def test_zip_packed_by_a_rare_method_is_refused_as_such(tmp_path: Path) -> None:
@@ -302,7 +292,7 @@ def test_zip_packed_by_a_rare_method_is_refused_as_such(tmp_path: Path) -> None:
     content[8] = content[content.rindex(b"PK\x01\x02") + 10] = zipfile.ZIP_LZMA
     path.write_bytes(content)
     with pytest.raises(CatalogueError, match="packed by a method"):
-        read(path)
+        read_catalogue(path)
 
 
 @given(st.data())
@@ -319,7 +309,7 @@ def test_zip_with_any_byte_changed_is_refused_or_the_same(
     content[position] ^= data.draw(st.integers(1, 255))
     path.write_bytes(content)
     with suppress(CatalogueError):
-        assert read(path) == expected
+        assert read_catalogue(path) == expected
 
 
 # What is no catalogue
@@ -355,19 +345,19 @@ def test_file_that_is_no_catalogue_is_refused_as_such(tmp_path: Path, content: b
     if zipped:
         path = write_zip(tmp_path / "AGEEML.zip", {"AGEEML.csv": content})
     with pytest.raises(CatalogueError, match=r"no catalogue|holds a byte that is not"):
-        read(path)
+        read_catalogue(path)
 
 
 def test_header_that_lacks_columns_is_refused_with_their_names(tmp_path: Path) -> None:
     path = tmp_path / "catun_municipio.csv"
     path.write_bytes(b'"CVEGEO","CVE_ENT","NOM_ENT","CVE_MUN","NOM_MUN"\r\n')
     with pytest.raises(CatalogueError, match="does not name CVE_LOC, NOM_LOC"):
-        read(path)
+        read_catalogue(path)
 
 
 def test_header_without_rows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CatalogueError, match="no localities"):
-        read(write_catalogue(tmp_path / "AGEEML.csv", []))
+        read_catalogue(write_catalogue(tmp_path / "AGEEML.csv", []))
 
 
 @pytest.mark.parametrize("where", ["in the sample", "after it"])
@@ -379,7 +369,7 @@ def test_bytes_of_neither_encoding_are_refused(tmp_path: Path, where: str) -> No
     path.write_bytes(content[:middle] + b"\x81" + content[middle:])  # 81 is no character of windows-1252
     line = content[:middle].count(b"\n") + 1
     with pytest.raises(CatalogueError, match=rf"^Line {line} holds a byte that is not windows-1252"):
-        read(path)
+        read_catalogue(path)
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\n"], ids=["crlf", "lf"])
@@ -395,7 +385,7 @@ def test_utf_8_with_a_byte_that_is_none_is_refused_with_its_line(
     path = tmp_path / "AGEEML.csv"
     path.write_bytes(bom + b"".join(lines))
     with pytest.raises(CatalogueError, match=rf"^Line {row + 1} holds a byte that is not UTF-8"):
-        read(path)
+        read_catalogue(path)
 
 
 def without_marks(text: str) -> str:
@@ -411,7 +401,7 @@ def test_utf_8_of_few_letters_is_never_read_as_another_encoding(tmp_path: Path, 
     path = tmp_path / "AGEEML.csv"
     path.write_bytes(bom + without_marks(text_of(places)).encode(errors="surrogateescape"))
     with pytest.raises(CatalogueError, match=r"^Line 3 holds a byte that is not UTF-8"):
-        read(path)
+        read_catalogue(path)
 
 
 def test_windows_1252_that_begins_with_what_could_be_utf_8_is_read(tmp_path: Path) -> None:
@@ -422,7 +412,7 @@ def test_windows_1252_that_begins_with_what_could_be_utf_8_is_read(tmp_path: Pat
     plain = [Place(f"01001{number:04d}", f"Lugar {number}") for number in range(2_000, 4_000)]
     path = tmp_path / "AGEEML.csv"
     path.write_bytes(without_marks(text_of([places[0], *plain, *places[1:]])).encode("windows-1252"))
-    assert names_of(read(path)) == [*names, *(place.nombre for place in plain)]
+    assert names_of(read_catalogue(path)) == [*names, *(place.nombre for place in plain)]
 
 
 @pytest.mark.parametrize("encoding", ["windows-1252", "utf-8"])
@@ -441,7 +431,7 @@ def test_any_bytes_are_refused_or_read_without_another_error(
     path = tmp_path_factory.getbasetemp() / "any-bytes.csv"
     path.write_bytes(text_of(TRAPS).encode() + content if whole else content)
     try:
-        catalogue = read(path)
+        catalogue = read_catalogue(path)
     except CatalogueError:
         return
     assert len(catalogue.localities) >= len(TRAPS)

@@ -8,15 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.errors import CatalogueError
-from localidades_api.importer.extract import open_table, read_table
+from localidades_api.importer.extract import read_table
 from localidades_api.importer.transform import Catalogue, Locality, Municipality, Rejected, State, transform
-from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, many, write_catalogue
+from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, many, read_catalogue, unwatched, write_catalogue
 
 PLAIN = tuple(Place(f"01001{number:04d}", f"Lugar {number}") for number in range(1, 21))
-
-
-def unwatched(amount: int) -> None:
-    """Watch nothing."""
 
 
 def read_lines(lines: Iterable[str]) -> Catalogue:
@@ -345,14 +341,14 @@ def test_file_cut_at_any_byte_is_refused_unless_each_row_is_whole(
     lines = lines_of((place.values() for place in FIVE), separator=separator)
     path = tmp_path / "AGEEML.csv"
     path.write_bytes("".join(line + end for line in lines).encode(encoding))
-    whole, localities = path.read_bytes(), sorted(read_path(path).localities)
+    whole, localities = path.read_bytes(), sorted(read_catalogue(path).localities)
     # A row is whole once its last quote is there, and stays so until the next one begins.
     ends = [len("".join(line + end for line in lines[: rows + 1]).encode(encoding)) for rows in range(len(lines))]
     rows_at = {ends[rows] - back: rows for rows in range(1, len(lines)) for back in range(len(end) + 1)}
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
         try:
-            catalogue = read_path(path)
+            catalogue = read_catalogue(path)
         except CatalogueError:
             assert length not in rows_at
         else:
@@ -360,16 +356,11 @@ def test_file_cut_at_any_byte_is_refused_unless_each_row_is_whole(
             assert catalogue.rejected == []
 
 
-def read_path(path: Path) -> Catalogue:
-    with open_table(path) as table:
-        return transform(table, unwatched)
-
-
 def test_file_cut_in_the_middle_of_a_row_is_refused_with_its_line(tmp_path: Path) -> None:
     path = write_catalogue(tmp_path / "AGEEML.csv", PLAIN)
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(CatalogueError, match="cut short: line 21, the last one, stops in the middle of a row"):
-        read_path(path)
+        read_catalogue(path)
 
 
 def test_file_without_quotes_cut_in_its_last_number_is_refused() -> None:

@@ -2,10 +2,8 @@
 
 import asyncio
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -17,6 +15,7 @@ import asyncpg
 
 from localidades_api.embedded.binaries import Account, clean_environment, run_as
 from localidades_api.embedded.watchdog import _die_with_parent
+from tests.support.machine import free_port
 
 FAST, IMMEDIATE, KILL = signal.SIGINT, signal.SIGQUIT, signal.SIGKILL
 _PATIENCE = 30.0
@@ -44,15 +43,6 @@ class Installation:
     def run(self, program: str, *arguments: str) -> None:
         """Run one of the programs to its end."""
         run_as(self.account, [str(self.binaries / program), *arguments])
-
-
-def free_port() -> int:
-    """Choose a port that stays free while its server is down: below those that the system gives to clients."""
-    while True:
-        port = random.randrange(20_000, 30_000)  # noqa: S311  # no secret
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 class Server:

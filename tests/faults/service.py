@@ -1,0 +1,45 @@
+"""The service that faults are tried on, and what is done to its database."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+
+from tests.faults.trial import POOL_SIZE
+from tests.support.application import import_into
+from tests.support.servers import Server
+from tests.support.wire import Live, serving
+
+OLDER, CURRENT, NEXT = "2020-01", "2021-01", "2022-01"
+
+
+async def publish(server: Server, catalogues: Mapping[str, Path], name: str) -> None:
+    """Import a release as the command line does, under a name of its own among the connections."""
+    url = server.url(application_name="importer")
+    await asyncio.to_thread(lambda: asyncio.run(import_into(url, catalogues[name], release=name)))
+
+
+@asynccontextmanager
+async def service(
+    url: str, *, page_cache: bool = False, probe: str = "/readyz", **settings: str
+) -> AsyncIterator[Live]:
+    """Run `localidades-api serve` on a database; a proxy on this event loop goes on meanwhile."""
+    settings = {"LOCALIDADES_POOL_SIZE": str(POOL_SIZE), **settings}
+    if not page_cache:
+        settings["LOCALIDADES_PAGE_CACHE_BYTES"] = "0"
+    with ExitStack() as stack:
+        live = await asyncio.to_thread(stack.enter_context, serving(url, probe=probe, **settings))
+        try:
+            yield live
+        finally:
+            await asyncio.to_thread(stack.close)
+
+
+KILL_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'localidades-api'"
+
+
+async def slow_down(server: Server, seconds: float) -> None:
+    """Make every statement that reads estados take longer."""
+    await server.fetch("ALTER TABLE states RENAME TO states_as_they_are")
+    slept = f"(SELECT pg_sleep({seconds:f}) OFFSET 0) AS slept"
+    await server.fetch(f"CREATE VIEW states AS SELECT s.* FROM {slept}, states_as_they_are AS s")  # noqa: S608

@@ -1,0 +1,83 @@
+"""The application, called without a network, and the importer as the command line calls it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+from pydantic import SecretStr
+from sqlalchemy import event
+
+from localidades_api.app import create_app
+from localidades_api.importer import ImportReport, import_catalogue
+from localidades_api.middleware import put_layers_before
+from localidades_api.observability.progress import Silent
+from localidades_api.settings import Settings
+from localidades_api.storage.pool import Database
+from tests.support.waiting import in_thread
+from tests.support.wire import LOCALIDADES
+
+
+async def import_into(url: str, source: Path | str, **options: Any) -> ImportReport:  # noqa: ANN401  # passed on
+    """Import a file as the command line does."""
+    database = Database.for_writing(url)
+    try:
+        return await import_catalogue(database, str(source), Silent(), **options)
+    finally:
+        await database.dispose()
+
+
+def import_file(url: str, source: Path | str) -> None:
+    """Import a file while the tests' event loop is running."""
+    in_thread(lambda: asyncio.run(import_into(url, source)))
+
+
+@asynccontextmanager
+async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # noqa: ANN401  # passed on
+    """Start the application on a database, without a server, and without a page cache unless `options` ask for one."""
+    app = create_app(
+        Settings(**{"database_url": SecretStr(url), "release_poll": 0.1, "page_cache_bytes": 0, **options})
+    )
+    async with app.router.lifespan_context(app):
+        yield app
+
+
+def client_of(app: FastAPI) -> httpx.AsyncClient:
+    """Return a client that calls the application without a network."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
+
+
+def client_in_front_of(app: FastAPI, **settings: Any) -> httpx.AsyncClient:  # noqa: ANN401  # passed on
+    """Return a client that calls the layers in front of the application, as the server does, without a network."""
+    transport = httpx.ASGITransport(put_layers_before(app, Settings(**settings)))
+    return httpx.AsyncClient(transport=transport, base_url="http://test")
+
+
+async def await_release(client: httpx.AsyncClient, name: str, patience: float = 10) -> None:
+    """Wait until the application has noticed that a release is the current one."""
+    async with asyncio.timeout(patience):
+        while (await client.head(LOCALIDADES)).headers.get("catalogue-release") != name:  # noqa: ASYNC110  # it is polled
+            await asyncio.sleep(0.02)
+
+
+@contextmanager
+def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
+    """Collect the SQL that the application sends; what looks for releases, now or once a connection, does not count."""
+    statements: list[str] = []
+
+    def record(connection: object, cursor: object, statement: str, *rest: object) -> None:  # noqa: ARG001  # an event's
+        if "current_release" not in statement and not statement.startswith("SELECT releases.id"):
+            statements.append(statement)
+
+    databases: tuple[Database, ...] = (app.state.database, app.state.comparing)
+    engines = [database.engine.sync_engine for database in databases]
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", record)
+    try:
+        yield statements
+    finally:
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", record)

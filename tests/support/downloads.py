@@ -1,0 +1,75 @@
+"""A catalogue large enough for a download to be under way, and clients that stop reading one."""
+
+import csv
+import http.client
+import io
+import random
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from tests.support.catalogue import Place
+from tests.support.records import Record
+
+DOWNLOAD = "/api/census/localidades/download/"
+FLOATS = {"latitud", "longitud"}
+TEXTS = {"cvegeo", "clave", "nombre", "ambito", "carta", "municipio_clave", "municipio", "estado_clave", "estado",
+         "estado_abreviatura"}  # fmt: skip
+
+
+def read_csv(content: bytes) -> list[Record]:
+    """Read CSV; an empty value is no data."""
+    text = content.decode()
+    assert text.endswith("\r\n")
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    names = next(lines)
+    return [dict(zip(names, map(value_of, names, line), strict=True)) for line in lines]
+
+
+def value_of(name: str, text: str) -> object:
+    if text == "":
+        return None
+    return text if name in TEXTS else float(text) if name in FLOATS else int(text)
+
+
+LARGE = 40_000
+_NAMES = random.Random(4)  # noqa: S311  # names that don't compress, so that no buffer between holds a download
+
+
+def large_places() -> list[Place]:
+    letters = [chr(code) for code in range(0x4E00, 0x9FFF)]
+    return [
+        Place(
+            f"{1 + number // 10_000:02d}{1 + number // 2000 % 5:03d}{1 + number % 2000:04d}",
+            f"Lugar {number} {''.join(_NAMES.choices(letters, k=100))}",
+            nom_ent=f"Estado {1 + number // 10_000}",
+        )
+        for number in range(LARGE)
+    ]
+
+
+class Stalled(NamedTuple):
+    """A download of which a client has read the beginning, and does not go on."""
+
+    response: http.client.HTTPResponse
+    beginning: bytes
+
+    def read_on(self) -> bytes:
+        """Read to the end; return all of it."""
+        return self.beginning + self.response.read()
+
+
+@contextmanager
+def stalled(base: str, query: str, coding: str = "identity") -> Iterator[Stalled]:
+    """Begin a download and stop reading; the server is left in the middle of it."""
+    with closing(http.client.HTTPConnection(urlsplit(base).netloc, timeout=30)) as connection:
+        connection.request("GET", f"{DOWNLOAD}?{query}", headers={"Accept-Encoding": coding})
+        response = connection.getresponse()
+        assert response.status == 200
+        assert response.headers["transfer-encoding"] == "chunked"
+        assert response.headers.get("content-encoding", "identity") == coding
+        beginning = response.read(1000)
+        time.sleep(0.4)  # what the buffers between can take is taken
+        yield Stalled(response, beginning)

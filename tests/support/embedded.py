@@ -1,0 +1,49 @@
+"""The embedded Postgres, seen from outside."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+IS_ROOT = os.geteuid() == 0
+only_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+
+
+@contextmanager
+def lend_folder() -> Iterator[Path]:
+    """Lend a folder that the server's user can enter: pytest's own is closed to all but one user."""
+    folder = Path(tempfile.mkdtemp(prefix="embedded-"))
+    if IS_ROOT:
+        folder.chmod(0o755)
+    yield folder
+    left = find_processes(folder)
+    for pid in left.values():
+        os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(folder)
+    assert not left
+
+
+def find_processes(folder: Path) -> dict[str, int]:
+    """Find the keeper and the postmaster of the servers below the folder."""
+    listing = subprocess.run(
+        ["/bin/ps", "-axww", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True
+    )
+    found = {}
+    parents = {}
+    for line in listing.stdout.splitlines():
+        pid, parent, command = line.split(maxsplit=2)
+        if f" {folder}" in command and "watchdog.py" in command:
+            found["keeper"] = int(pid)
+        elif f" -D {folder}" in command:
+            parents[int(pid)] = int(parent)
+    for process, its_parent in parents.items():
+        if its_parent not in parents:  # a process that it has just forked has its command line for a moment
+            found["postmaster"] = process
+    return found

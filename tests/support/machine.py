@@ -1,0 +1,53 @@
+"""What tests need of this machine, and what they see of its processes."""
+
+import os
+import random
+import re
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.support.wire import Live
+
+
+@contextmanager
+def reachable_folder() -> Iterator[Path]:
+    """Lend a folder that the server's user can reach when the tests run as root (pytest's own is closed to it)."""
+    folder = Path(tempfile.mkdtemp(prefix="localidades-tests-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def needed(what: str | Path | None, missing: str) -> str:
+    """Return what a test needs of this machine; without it CI fails, and others skip."""
+    if what is None or not Path(what).exists():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(missing)
+    return str(what)
+
+
+def memory_of(live: Live, name: str) -> int:
+    """Return a figure of the process in bytes."""
+    found = re.search(rf"^{name}:\s+(\d+) kB$", Path(f"/proc/{live.process.pid}/status").read_text(), re.MULTILINE)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def open_files(live: Live) -> int:
+    return len(list(Path(f"/proc/{live.process.pid}/fd").iterdir()))
+
+
+def free_port() -> int:
+    """Choose a port that stays free while its server is down: below those that the system gives to clients."""
+    while True:
+        port = random.randrange(20_000, 30_000)  # noqa: S311  # no secret
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -1,0 +1,170 @@
+"""Pages for people, taken apart."""
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+
+import httpx
+
+from tests.support.wire import LOCALIDADES
+
+INDEX = "/api/census/"
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+_VOID = {"meta", "link", "input", "br", "hr", "img"}
+
+
+@dataclass
+class Element:
+    """An element, and the text within it."""
+
+    tag: str
+    attributes: dict[str, str]
+    text: str = ""
+    own: list[str] = field(default_factory=list)
+    within: tuple["Element", ...] = ()
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of the elements that it is in."""
+        return tuple(element.tag for element in self.within)
+
+
+@dataclass
+class Page(HTMLParser):
+    """A page taken apart; it fails on markup that does not nest."""
+
+    elements: list[Element] = field(default_factory=list)
+    _open: list[Element] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    @classmethod
+    def of(cls, answer: httpx.Response) -> "Page":
+        """Read an answer."""
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        page = cls()
+        page.feed(answer.text)
+        page.close()
+        assert not page._open
+        return page
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Open an element."""
+        assert len(dict(attrs)) == len(attrs), f"an attribute twice: {attrs}"
+        element = Element(tag, {name: value or "" for name, value in attrs}, within=tuple(self._open))
+        self.elements.append(element)
+        if tag not in _VOID:
+            self._open.append(element)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close one."""
+        assert self._open.pop().tag == tag
+
+    def handle_data(self, data: str) -> None:
+        """Add text to every element it is in."""
+        for element in self._open:
+            element.text += data
+        if self._open:
+            self._open[-1].own.append(data)
+
+    def all(self, tag: str, **attributes: str) -> list[Element]:
+        """Return the elements of a name with these attributes."""
+        return [
+            element
+            for element in self.elements
+            if element.tag == tag and attributes.items() <= element.attributes.items()
+        ]
+
+    def one(self, tag: str, **attributes: str) -> Element:
+        """Return the only such element."""
+        (element,) = self.all(tag, **attributes)
+        return element
+
+    def of_class(self, tag: str, name: str) -> Element:
+        """Return the only element of a name in this class."""
+        (element,) = (one for one in self.all(tag) if name in one.attributes.get("class", "").split())
+        return element
+
+    def inside(self, tag: str, *, of: Element) -> list[Element]:
+        """Return the elements of a name that stand in another one."""
+        return [element for element in self.all(tag) if any(up is of for up in element.within)]
+
+    def fields(self, form: Element) -> dict[str, str]:
+        """Return what a browser sends of a form that nobody touched."""
+        sent = {field.attributes["name"]: field.attributes.get("value", "") for field in self.inside("input", of=form)}
+        for select in self.inside("select", of=form):
+            options = self.inside("option", of=select)
+            chosen = [option for option in options if "selected" in option.attributes] or options[:1]
+            (sent[select.attributes["name"]],) = (option.attributes["value"] for option in chosen)
+        return sent
+
+    def rows(self) -> list[list[str]]:
+        """Return the cells of the table's body."""
+        rows: list[list[str]] = []
+        for element in self.elements:
+            if element.tag == "tr" and "tbody" in element.path:
+                rows.append([])
+            elif element.tag == "td":
+                rows[-1].append(element.text)
+        return rows
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The exchange that a page shows."""
+
+    target: str
+    status: str
+    headers: dict[str, str]
+    body: str
+
+    @classmethod
+    def on(cls, page: Page) -> "Shown":
+        """Read the exchange off a page."""
+        request, _, rest = page.one("pre").text.partition("\n\n")
+        head, _, body = rest.partition("\n\n")
+        status, *headers = head.strip().split("\n")
+        method, target = request.split(" ", 1)
+        assert method == "GET"
+        return cls(target, status, dict(line.split(": ", 1) for line in headers), body)
+
+
+LISTS = [
+    f"{LOCALIDADES}?format=api",
+    f"{LOCALIDADES}?page=2&format=api",
+    f"{LOCALIDADES}?format=api&page=3",
+    f"{LOCALIDADES}?format=api&page=03&release=2020-01",
+    f"{LOCALIDADES}?format=api&release=2020-01",
+    f"{LOCALIDADES}?format=api&page_size=7&page=2&ambito=R&estado_id=1",
+    f"{LOCALIDADES}?format=api&municipio_id=1001",
+    f"{LOCALIDADES}?format=api&search=%3Cscript%3E%22onmouseover%3D%27",
+    f"{INDEX}municipios/?format=api&page_size=5&page=2",
+    f"{INDEX}municipios/?format=api&estado_id=1",
+    f"{INDEX}estados/?format=api",
+    f"{INDEX}releases/?format=api",
+    f"{INDEX}releases/2020-01/changes/?format=api&since=2020-01",
+]
+PAGES = [
+    *LISTS,
+    f"{INDEX}?format=api",
+    f"{INDEX}?release=2020-01&format=api",
+    f"{LOCALIDADES}10010001/?format=api",
+    f"{LOCALIDADES}10010011/?format=api&release=2020-01",
+    f"{LOCALIDADES}10020001/?format=api",
+    f"{LOCALIDADES}suggest/?format=api&q=lugar",
+    f"{LOCALIDADES}suggest/?format=api&q=zzzz",
+    f"{LOCALIDADES}nearest/?format=api&lat=21.88&lon=-102.3",
+    f"{INDEX}municipios/1001/?format=api",
+    f"{INDEX}estados/1/?format=api",
+]
+ERRORS = [
+    (f"{LOCALIDADES}?page=4&format=api", 404),
+    (f"{LOCALIDADES}?page=4&format=api&release=2020-01", 404),
+    (f"{LOCALIDADES}?page=9&format=api&ambito=R&estado_id=1&page_size=7", 404),
+    (f"{LOCALIDADES}?page=%3Cscript%3E&format=api", 422),
+    (f"{LOCALIDADES}?%3Cscript%3E=1&format=api", 422),
+    (f"{LOCALIDADES}?release=none&format=api", 404),
+    (f"{LOCALIDADES}?release=%3Cscript%3E&format=api&lang=es", 422),
+    (f"{INDEX}%3Cscript%3E/?format=api", 404),
+    (f"{LOCALIDADES}999999999/?format=api", 404),
+]

@@ -1,0 +1,109 @@
+"""Databases of a test's own on the run's Postgres, and statements run beside the service."""
+
+import asyncio
+import re
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import asyncpg
+from alembic.config import Config
+from pydantic import SecretStr
+
+from localidades_api.settings import Settings
+from tests.support.waiting import in_thread
+from tests.support.wire import ROOT
+
+
+def alembic_config(url: str, *, catalogue: str = "demo", seed: bool = True) -> Config:
+    """Return the project's own configuration, for a database of the tests."""
+    settings = Settings(database_url=SecretStr(url), catalogue=catalogue)
+    return Config(ROOT / "alembic.ini", attributes={"settings": settings, "seed": seed, "configure_logging": False})
+
+
+def name_of(url: str) -> str:
+    """Return the name of the database at an address."""
+    found = re.search(r"/(\w+)\?", url)
+    assert found is not None
+    return found[1]
+
+
+async def run_sql(url: str, statement: str, *values: object) -> list[Any]:
+    """Run a statement over a connection of its own, and return its rows."""
+    connection = await asyncpg.connect(url)
+    try:
+        return list(await connection.fetch(statement, *values))
+    finally:
+        await connection.close()
+
+
+def execute(url: str, *statements: str) -> list[list[Any]]:
+    """Run statements, each on its own, and return the rows of each."""
+    return [in_thread(lambda: asyncio.run(run_sql(url, one))) for one in statements]  # noqa: B023  # it has ended
+
+
+def await_idle_connections(url: str) -> int:
+    """Wait until the service's connections to the database have nothing to do, and count them; fail if one goes on."""
+    query = "SELECT state FROM pg_stat_activity WHERE datname = current_database()"
+    query += " AND application_name = 'localidades-api'"
+    deadline = time.monotonic() + 10
+    while set(states := [state for (state,) in execute(url, query)[0]]) - {"idle"}:
+        assert time.monotonic() < deadline, states
+        time.sleep(0.05)
+    return len(states)
+
+
+@contextmanager
+def out_of_reach(server: str, url: str) -> Iterator[None]:
+    """Cut every connection to a database, and let nobody in."""
+    name = name_of(url)
+    cut = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"  # noqa: S608  # of ours
+    execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false", cut)
+    try:
+        yield
+    finally:
+        execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
+
+
+_numbers = count(1)
+
+
+@contextmanager
+def new_database(server: str, template: str | None = None) -> Iterator[str]:
+    """Make a database, empty or as a copy, and drop it in the end."""
+    name = f"test_{next(_numbers)}"
+    copying = f"TEMPLATE {name_of(template)}" if template else ""
+    execute(server, f"CREATE DATABASE {name} {copying}")
+    try:
+        yield server.replace("/localidades?", f"/{name}?")
+    finally:
+        execute(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def locked(url: str, table: str = "localities") -> Iterator[None]:
+    """Keep everybody from reading a table: a SELECT waits as long as this lasts."""
+    taken, done = threading.Event(), threading.Event()
+
+    async def hold() -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            async with connection.transaction():
+                await connection.execute(f"LOCK TABLE {table}")
+                taken.set()
+                await asyncio.to_thread(done.wait, 60)
+        finally:
+            await connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        holding = pool.submit(asyncio.run, hold())
+        assert taken.wait(10)
+        try:
+            yield
+        finally:
+            done.set()
+            holding.result()

@@ -220,14 +220,14 @@ async def test_form_offers_the_municipios_of_the_estado_that_is_chosen(client: h
 
 
 @pytest.fixture(scope="module")
-def described_statuses() -> dict[str, int]:
-    """Lend the described_statuses of the addresses that were followed already: most pages have the same links."""
+def followed() -> dict[str, int]:
+    """Lend the statuses of the addresses that were followed already: most pages have the same links."""
     return {}
 
 
 @pytest.mark.parametrize("target", [*PAGES, *(target for target, _ in ERRORS)])
 async def test_page_refers_to_nothing_outside_and_every_link_leads_somewhere(
-    client: httpx.AsyncClient, described_statuses: dict[str, int], target: str
+    client: httpx.AsyncClient, followed: dict[str, int], target: str
 ) -> None:
     answer = await client.get(target)
     page = Page.of(answer)
@@ -245,9 +245,9 @@ async def test_page_refers_to_nothing_outside_and_every_link_leads_somewhere(
                 seen.add(address)
     assert all(script.attributes["src"].startswith("/static/") and not script.text for script in page.all("script"))
     assert not page.all("style")
-    for address in seen - described_statuses.keys():
-        described_statuses[address] = (await client.get(address)).status_code
-    assert {address: described_statuses[address] for address in seen if described_statuses[address] != 200} == {}
+    for address in seen - followed.keys():
+        followed[address] = (await client.get(address)).status_code
+    assert {address: followed[address] for address in seen if followed[address] != 200} == {}
 
 
 async def test_style_and_scripts_refer_to_nothing_outside() -> None:

@@ -1,10 +1,13 @@
-"""The package is laid out as the linter checks it, and as CONTRIBUTING says."""
+"""The package is laid out as the linter checks it, and as CONTRIBUTING says; so are the tests."""
 
+import ast
 import re
 import tomllib
+from collections import defaultdict
 
 from tests.support.wire import ROOT
 
+TESTS = ROOT / "tests"
 PACKAGE = ROOT / "src" / "localidades_api"
 MAX_ENTRIES = 18
 
@@ -31,3 +34,53 @@ def test_listing_of_the_package_shows_the_layers_and_nothing_else() -> None:
     modules = {name.removesuffix(".py") for name in entries()} - {"__init__"}
     assert modules == set(layers())
     assert len(entries()) <= MAX_ENTRIES
+
+
+# -- The tests
+
+
+def modules_of_tests() -> dict[str, ast.Module]:
+    """Return every module of the tests by its dotted name."""
+    folders = [folder for folder in TESTS.iterdir() if (folder / "__init__.py").exists()]
+    paths = [*TESTS.glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))]
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts): ast.parse(path.read_bytes()) for path in paths}
+
+
+def functions_of(module: ast.Module) -> dict[str, str]:
+    """Return the helpers of a module, by name, each with what it does: fixtures and tests are none."""
+    return {
+        node.name: ast.dump(ast.Module(node.body[1:] if ast.get_docstring(node) else node.body, []))
+        for node in module.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not node.name.startswith("test_")
+        and not any("fixture" in ast.unparse(decorator) for decorator in node.decorator_list)
+    }
+
+
+def test_no_test_module_imports_from_another() -> None:
+    imported = {
+        (name, node.module)
+        for name, module in modules_of_tests().items()
+        for node in ast.walk(module)
+        if isinstance(node, ast.ImportFrom) and re.match(r"tests\.(.*\.)?(test_\w+|conftest)$", node.module or "")
+    }
+    assert imported == set()
+
+
+def test_what_tests_share_stands_in_one_place() -> None:
+    functions = {name: functions_of(module) for name, module in modules_of_tests().items()}
+    shared = {
+        function for name, found in functions.items() if name.startswith("tests.support.") for function in found
+    }
+    again = {
+        (name, function)
+        for name, found in functions.items()
+        if not name.startswith("tests.support.")
+        for function in found.keys() & shared
+    }
+    assert again == set(), "a helper of this name is in tests/support"
+    homes = defaultdict(list)
+    for name, found in functions.items():
+        for function, body in found.items():
+            homes[body].append((name, function))
+    assert [places for places in homes.values() if len(places) > 1] == [], "the same helper twice: tests/support"

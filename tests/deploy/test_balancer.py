@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import asyncpg
 import pytest
 
 from tests.support.machine import needed
-from tests.support.waiting import in_thread
+from tests.support.waiting import eventually, in_thread
 from tests.support.wire import LOCALIDADES, ROOT, Live, ask, serving
 
 CONFIGURATION = ROOT / "deploy" / "haproxy.cfg"
@@ -46,10 +45,11 @@ class Balancer:
 
     def await_servers(self, proxy: str, count: int) -> None:
         """Wait until as many servers of a backend pass their checks."""
-        deadline = time.monotonic() + PATIENCE
-        while self.figure("haproxy_backend_active_servers", proxy) != count:
-            assert time.monotonic() < deadline, f"{proxy} has not come to {count} servers"
-            time.sleep(0.05)
+        eventually(
+            lambda: self.figure("haproxy_backend_active_servers", proxy) == count,
+            within=PATIENCE,
+            otherwise=lambda: f"{proxy} has not come to {count} servers",
+        )
 
 
 @contextmanager
@@ -123,10 +123,8 @@ def test_balancer_process_ends_no_request_fails(services: tuple[Live, Live], end
 
 
 def await_more(statuses: list[int], count: int) -> None:
-    goal, deadline = len(statuses) + count, time.monotonic() + PATIENCE
-    while len(statuses) < goal:
-        assert time.monotonic() < deadline, "requests hang"
-        time.sleep(0.01)
+    goal = len(statuses) + count
+    eventually(lambda: len(statuses) >= goal, within=PATIENCE, otherwise=lambda: "requests hang")
 
 
 def test_balancer_without_database_serves_pages_that_are_held(

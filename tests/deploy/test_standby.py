@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from localidades_api.embedded import find_binaries
 from localidades_api.embedded.binaries import Account, clean_environment, make_reachable
 from localidades_api.embedded.data_directory import choose_account
 from tests.support.machine import free_port, needed, reachable_folder
+from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, ROOT, ask, environment, run, serving
 
 SCRIPTS = ROOT / "deploy" / "postgres"
@@ -56,18 +57,13 @@ class Machine:
         options = ("-k", str(self.folder), "-p", str(port), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
         server = self.start(*command, *options, **variables)
         try:
-            await_that(lambda: self.run("pg_isready", "--quiet", "--host=127.0.0.1", f"--port={port}") == 0)
+            eventually(
+                lambda: self.run("pg_isready", "--quiet", "--host=127.0.0.1", f"--port={port}") == 0, within=PATIENCE
+            )
             yield
         finally:
             server.terminate()
             server.wait(60)
-
-
-def await_that(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected
 from tests.support.postgres import new_database, run_sql
 from tests.support.records import Record, record_of
+from tests.support.waiting import eventually_async
 
 RELEASES = "/api/census/releases/"
 KINDS = ("added", "removed", "renamed", "relocated", "updated")
@@ -86,6 +88,10 @@ async def get(client: httpx.AsyncClient, target: str, status: int = 200) -> Any:
     answer = await client.get(RELEASES + target)
     assert answer.status_code == status, answer.text
     return answer.json()
+
+
+async def is_answered(client: httpx.AsyncClient, target: str) -> bool:
+    return (await client.get(RELEASES + target)).status_code == 200
 
 
 async def walk(client: httpx.AsyncClient, target: str) -> list[Record]:
@@ -205,9 +211,11 @@ async def test_page_of_releases_without_counts_is_shown_without_them(server: str
         async with running_app(url) as app, client_of(app) as client:
             first = await client.get(f"{RELEASES}?format=api")
             await run_sql(url, "DELETE FROM comparisons")
-            async with asyncio.timeout(10):
-                while (await shown_on_page(client))["2020-01"]:  # noqa: ASYNC110  # it is polled
-                    await asyncio.sleep(0.02)
+
+            async def shows_no_counts() -> bool:
+                return not (await shown_on_page(client))["2020-01"]
+
+            await eventually_async(shows_no_counts)
             again = await client.get(f"{RELEASES}?format=api", headers={"If-None-Match": first.headers["etag"]})
             assert again.status_code == 200
 
@@ -400,10 +408,8 @@ async def test_comparisons_that_take_long_are_two_at_one_time_and_none_waits_for
                 for answer in await asyncio.gather(*(client.get(RELEASES + pair) for pair in (*PAIRS, itself))):
                     assert_comparing(answer)
                 assert sum(COMPARING in statement for statement in statements) == 2
-            async with asyncio.timeout(10):
-                for pair in (*PAIRS, itself):
-                    while (await client.get(RELEASES + pair)).status_code != 200:  # noqa: ASYNC110  # it is polled
-                        await asyncio.sleep(0.02)
+            for pair in (*PAIRS, itself):
+                await eventually_async(partial(is_answered, client, pair))
         assert sum(COMPARING in statement for statement in statements) == 3
 
 
@@ -412,9 +418,8 @@ async def test_comparison_under_way_ends_with_the_service(both: str) -> None:
         await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
         async with running_app(both, database_timeout=0.3) as app, client_of(app) as client:
             assert_comparing(await client.get(RELEASES + PAIRS[0]))
-        async with asyncio.timeout(10):
-            while await other.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"):  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        nobody_waits = "SELECT NOT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
+        await eventually_async(lambda: other.fetchval(nobody_waits))
 
 
 async def test_comparison_with_a_release_that_is_being_retired_is_no_wrong_one(server: str, template: str) -> None:

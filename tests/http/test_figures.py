@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import re
 import signal
 import sys
 import time
@@ -21,6 +20,7 @@ from tests.support.application import client_in_front_of, import_file, running_a
 from tests.support.catalogue import many, write_catalogue
 from tests.support.metrics import Figures, await_metrics, read_metrics, scrape, value
 from tests.support.postgres import locked
+from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live, ask, serving, workers_of
 
 # What dashboards and alerts are made from: a name is never changed.
@@ -126,10 +126,8 @@ def test_figures_of_a_worker_that_was_killed_are_cleaned_but_for_what_it_counted
         ask(two_workers.base, LOCALIDADES)
     before = await_metrics(two_workers.base, lambda figures: answered(figures, "list_localities", 200) >= 20)
     os.kill(workers_of(two_workers)[0], signal.SIGKILL)
-    deadline = time.monotonic() + 30
-    while len(re.findall("Application startup complete", two_workers.output.read_text())) < 3:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    log = two_workers.output
+    eventually(lambda: log.read_text().count("Application startup complete") >= 3, within=30, otherwise=log.read_text)
     time.sleep(1.5)
     after = await_metrics(two_workers.base, lambda figures: value(figures, "page_cache_pages") == 6)
     assert value(after, "database_connections_limit") == 20

@@ -19,6 +19,7 @@ from localidades_api.middleware.cached_pages import FastPath
 from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.postgres import new_database, run_sql
+from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
 ENOUGH = 1_000_000
@@ -44,9 +45,11 @@ def held_by(app: FastAPI) -> list[int]:
 
 
 async def await_warm(app: FastAPI) -> None:
-    async with asyncio.timeout(20):
-        while (held := pages_held_by(app)) is None or not held.is_warm:  # noqa: ASYNC110  # what is waited for
-            await asyncio.sleep(0.01)  # is an attribute of the application's own
+    async def is_warm() -> bool:
+        shelf = pages_of(app).shelf()
+        return shelf is not None and shelf.is_warm
+
+    await eventually_async(is_warm, within=20)
 
 
 async def await_looks(app: FastAPI, count: int) -> None:

@@ -32,7 +32,7 @@ from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import assert_nothing_left, connected, photograph, read_release, rows_of
 from tests.support.fileserver import FileAnswer, serving_files
 from tests.support.postgres import new_database
-from tests.support.waiting import in_thread
+from tests.support.waiting import eventually_async, in_thread
 from tests.support.wire import ROOT
 
 # Steps of an import from a path, and all but the last before anything is published.
@@ -656,8 +656,7 @@ async def test_rows_are_marked_as_seen_by_all_once_what_began_before_the_import_
     try:
         await reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM releases")
         importing = asyncio.create_task(import_into(seeded_database, next_catalogue))
-        while await watcher.fetchval("SELECT count(*) FROM releases") < 2:  # noqa: ASYNC110  # it is polled
-            await asyncio.sleep(0.02)
+        await eventually_async(lambda: watcher.fetchval("SELECT count(*) = 2 FROM releases"))
         if longer is not None:
             await asyncio.sleep(longer)
             await reader.execute("COMMIT")

@@ -20,7 +20,7 @@ from alembic.util import CommandError
 from tests.support.application import import_file, import_into
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import alembic_config
-from tests.support.waiting import in_thread
+from tests.support.waiting import eventually, in_thread
 from tests.support.wire import COMMAND, ROOT, environment, run
 
 TABLES = {
@@ -321,8 +321,7 @@ def test_upgrade_killed_while_it_loads_is_made_good_by_the_next(empty_database: 
             assert process.poll() is None, process.communicate()
             time.sleep(0.02)
         process.kill()
-    while fetch(empty_database, locks) != [(0,)]:
-        time.sleep(0.02)
+    eventually(lambda: fetch(empty_database, locks) == [(0,)])
     assert tables_of(empty_database) == TABLES
     assert is_pending(empty_database)
     alembic(command.upgrade, config, "head")

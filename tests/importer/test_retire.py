@@ -23,6 +23,7 @@ from tests.support.application import await_release, client_of, import_into, run
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected, photograph, read_release, rows_of
 from tests.support.postgres import new_database
+from tests.support.waiting import eventually_async
 from tests.support.wire import COMMAND, ROOT, environment, run
 
 LIST = "/api/census/localidades/"
@@ -79,9 +80,7 @@ LOCK_IS_FREE = """
 
 async def until(connection: asyncpg.Connection, query: str) -> None:
     """Wait until a query says that something is so."""
-    async with asyncio.timeout(20):
-        while not await connection.fetchval(query):  # noqa: ASYNC110  # it is polled
-            await asyncio.sleep(0.02)
+    await eventually_async(lambda: connection.fetchval(query), within=20)
 
 
 async def retire(url: str, name: str, progress: Any = None, *, grace: float = 0) -> list[str]:  # noqa: ANN401  # any observer
@@ -386,8 +385,7 @@ async def test_import_interrupted_while_it_removes_the_demo_has_published(demo: 
     )
     try:
         async with asyncio.timeout(60):
-            while not await _waits_for_readers(demo):  # noqa: ASYNC110  # it is polled
-                await asyncio.sleep(0.02)
+            await eventually_async(lambda: _waits_for_readers(demo), within=60)
             process.send_signal(signal.SIGINT)
             _, err = await process.communicate()
     finally:

@@ -20,6 +20,7 @@ from tests.support.application import import_file
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.machine import memory_of, open_files
 from tests.support.postgres import await_idle_connections, new_database
+from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Answer, Live, ask, connect, parse, read_answer, send, serving, statuses
 
 HEADER_TIMEOUT, SEND_TIMEOUT, KEEP_ALIVE_TIMEOUT = 1.0, 1.5, 3.0
@@ -320,9 +321,11 @@ def serving_large(server: str, large: str) -> Iterator[tuple[Live, str]]:
 def await_open_files(live: Live, most: int, patience: float) -> float:
     """Wait until no more files are open than there may be; return how long it took."""
     began = time.monotonic()
-    while (left := open_files(live)) > most:
-        assert time.monotonic() - began < patience, f"{left} files are open, {most} at most should be"
-        time.sleep(0.05)
+    eventually(
+        lambda: open_files(live) <= most,
+        within=patience,
+        otherwise=lambda: f"{open_files(live)} files are open, {most} at most should be",
+    )
     return time.monotonic() - began
 
 

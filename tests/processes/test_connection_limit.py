@@ -13,6 +13,7 @@ from sqlalchemy import text
 
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.storage.pool import Database
+from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live, ask, connect, environment, parse, read_answer, run, serving
 
 FILES = 256  # descriptors of the process, and a pool of 10 connections to the database
@@ -53,11 +54,9 @@ def metric(base: str, name: str) -> float:
 def await_line(live: Live, limit: int) -> tuple[int, int, str]:
     """Return how many connections the log says were closed and refused, and all of it."""
     line = rf"Too many connections \({limit} at most\): idle ones closed to make room: (\d+), refused: (\d+)\."
-    deadline = time.monotonic() + 30
-    while not (said := re.search(line, log := live.output.read_text())):
-        assert time.monotonic() < deadline, log
-        time.sleep(0.05)
-    return int(said[1]), int(said[2]), log
+    said = eventually(lambda: re.search(line, live.output.read_text()), within=30, otherwise=live.output.read_text)
+    assert said is not None
+    return int(said[1]), int(said[2]), said.string
 
 
 @pytest.mark.parametrize("request_", [REQUEST, FROM_DATABASE])

@@ -4,7 +4,6 @@ A file holds the status line, the headers and the body. What changes from run to
 golden answer on purpose, delete its file and run this test twice: the first run writes it and fails.
 """
 
-import asyncio
 import json
 import re
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from tests.support.application import client_in_front_of, running_app
 from tests.support.database import BREAK_LOCALITIES
 from tests.support.postgres import execute
+from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES, Answer, ask
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -96,8 +96,11 @@ async def test_answer_to_what_was_not_foreseen_is_the_golden_one(seeded_database
     execute(seeded_database, *BREAK_LOCALITIES)
     async with running_app(seeded_database) as app, client_in_front_of(app) as client:
         assert_golden("error-500", answer_of(await client.get(f"{LOCALIDADES}?page_size=50")))
-        while app.state.services.releases.served is None:  # noqa: ASYNC110  # it is polled
-            await asyncio.sleep(0.02)
+
+        async def is_served() -> bool:
+            return app.state.catalogue.pages.shelf() is not None
+
+        await eventually_async(is_served)
         assert_golden("error-500", answer_of(await client.get(LOCALIDADES)))
 
 

@@ -22,6 +22,7 @@ from localidades_api.errors import EmbeddedPostgresError
 from localidades_api.settings import Settings
 from localidades_api.storage.hosts import Dsn
 from tests.support.embedded import IS_ROOT, find_processes, lend_folder, only_linux
+from tests.support.waiting import eventually
 
 # A user of the server in a process of its own: it says the address, and stays until its input ends.
 USER = """
@@ -93,14 +94,7 @@ def start_user() -> Iterator[StartUser]:
     for user in users:
         user.kill()
         user.communicate()
-    wait_until(lambda: not any(map(find_processes, folders)))
-
-
-def wait_until(is_so: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
+    eventually(lambda: not any(map(find_processes, folders)))
 
 
 def read_url(user: User) -> str:
@@ -195,7 +189,7 @@ def test_server_only_user_signalled_is_gone_and_starts_again(
     user.send_signal(number)
     user.communicate(timeout=10)
     if number == signal.SIGKILL:
-        wait_until(lambda: not find_processes(used_dir), seconds=5)
+        eventually(lambda: not find_processes(used_dir), within=5)
     assert not find_processes(used_dir)
     with run_embedded(used_dir, None) as url:
         assert query(url, mark) is True
@@ -212,9 +206,9 @@ def test_server_process_signalled_is_replaced_for_the_next_user(
     mark = leave_mark(read_url(user))
     before = find_processes(used_dir)
     os.kill(before[role], number)
-    wait_until(lambda: role not in find_processes(used_dir))
+    eventually(lambda: role not in find_processes(used_dir))
     with run_embedded(used_dir, None) as url:
-        wait_until(lambda: before.items().isdisjoint(find_processes(used_dir).items()))
+        eventually(lambda: before.items().isdisjoint(find_processes(used_dir).items()))
         assert query(url, mark) is True
 
 
@@ -228,7 +222,7 @@ def test_keeper_that_is_told_to_stop_waits_for_its_users_but_not_for_ever(
         for _ in range(2):
             os.kill(before["watchdog"], signal.SIGTERM)
         assert query(url, "SELECT 1") == 1
-        wait_until(lambda: not find_processes(used_dir))
+        eventually(lambda: not find_processes(used_dir))
         assert time.monotonic() - told >= 3
 
 
@@ -241,7 +235,7 @@ def test_server_stale_pid_file_starts_and_harms_nobody(used_dir: Path, start_use
     text = pid_file.read_text()
     for pid in (before["watchdog"], before["postmaster"], user.pid):
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not find_processes(used_dir))
+    eventually(lambda: not find_processes(used_dir))
     account = "nobody" if IS_ROOT else None
     with subprocess.Popen(["/bin/sleep", "60"], user=account, cwd=pid_file.parent) as innocent:
         pid_file.write_text("\n".join([str(innocent.pid), *text.split("\n")[1:]]))

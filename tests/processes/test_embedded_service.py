@@ -14,6 +14,7 @@ import pytest
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.downloads import read_csv, stalled
 from tests.support.embedded import find_processes, lend_folder, only_linux
+from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live, ask, serving
 
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
@@ -45,13 +46,9 @@ def search(live: Live) -> int:
     return ask(live.base, f"{LOCALIDADES}?search=lugar+{next(_words)}").status
 
 
-def await_that(is_so: Callable[[], bool], live: Live, seconds: float = 20) -> float:
-    """Wait until something is so; return how long it took."""
-    began = time.monotonic()
-    while not is_so():
-        assert time.monotonic() - began < seconds, live.output.read_text()
-        time.sleep(0.02)
-    return time.monotonic() - began
+def await_that(is_so: Callable[[], bool], live: Live) -> None:
+    """Wait until something is so of a server, and show its log where it is not."""
+    eventually(is_so, within=20, otherwise=live.output.read_text)
 
 
 def kill(data_dir: Path, *roles: str) -> dict[str, int]:

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from localidades_api.errors import DatabaseUnavailableError
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import assert_nothing_left, connected, photograph
 from tests.support.postgres import execute
+from tests.support.waiting import eventually
 from tests.support.wire import COMMAND, ROOT, environment, run
 
 ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
@@ -200,10 +200,8 @@ def stalling() -> Iterator[tuple[str, Event]]:
 
 def await_file(folder: Path, process: "subprocess.Popen[str]") -> None:
     """Wait until a process has a file open in a folder, with a name or without."""
-    deadline = time.monotonic() + 60
-    while not any(folder in link.readlink().parents for link in Path(f"/proc/{process.pid}/fd").iterdir()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    opened = Path(f"/proc/{process.pid}/fd")
+    eventually(lambda: any(folder in link.readlink().parents for link in opened.iterdir()), within=30)
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="/proc says which files are open")

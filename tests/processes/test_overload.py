@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.downloads import stalled
 from tests.support.postgres import locked, new_database
+from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Asking, Live, ask, connect, serving
 
 SLOW = f"{LOCALIDADES}?page_size=7"  # not held, so it needs the database
@@ -128,9 +129,7 @@ def test_storm_of_clients_that_hang_up_leaves_no_connection_and_no_place_taken(n
         for _ in range(300):
             with connect(live.base) as connection:
                 connection.sendall(f"GET {SLOW} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
-    deadline = time.monotonic() + 20
-    while ask(live.base, SLOW).status != 200 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    eventually(lambda: ask(live.base, SLOW).status == 200, within=20)
     assert [ask(live.base, SLOW).status for _ in range(5)] == [200] * 5
 
 
@@ -147,9 +146,7 @@ def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: s
             assert problem["type"] == "/problems#downloads-full"
             assert problem["detail"] == "All downloads are taken at the moment; everything else is answered."
             assert "Traceback" not in live.output.read_text()
-        deadline = time.monotonic() + 20
-        while ask(live.base, f"{DOWNLOAD}&estado_id=1").status != 200 and time.monotonic() < deadline:
-            time.sleep(0.05)
+        eventually(lambda: ask(live.base, f"{DOWNLOAD}&estado_id=1").status == 200, within=20)
         for _ in range(3):
             assert ask(live.base, f"{DOWNLOAD}&estado_id=1").status == 200
 

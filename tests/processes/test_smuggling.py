@@ -20,6 +20,7 @@ import pytest
 
 from tests.support.machine import needed
 from tests.support.postgres import new_database
+from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, ask, connect, send, serving
 
 PATIENCE = 30.0
@@ -298,11 +299,9 @@ def proxying(program: str, configuration: str, service: str, options: str) -> It
         )
         process = subprocess.Popen([path, *arguments], stdout=subprocess.DEVNULL)
         try:
-            deadline = time.monotonic() + PATIENCE
-            while not (Path(folder) / "listen").exists():
-                assert process.poll() is None, f"{program} does not start"
-                assert time.monotonic() < deadline, f"{program} does not listen"
-                time.sleep(0.02)
+            listening = Path(folder) / "listen"
+            eventually(lambda: listening.exists() or process.poll() is not None, within=PATIENCE)
+            assert process.poll() is None, f"{program} does not start"
             yield f"unix://{folder}/listen"
         finally:
             process.terminate()

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.downloads import read_csv, stalled
 from tests.support.postgres import locked, new_database
+from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Asking, Live, ask, connect, serving, workers_of
 
 SLOW = f"{LOCALIDADES}?page_size=7"  # not held, so it needs the database
@@ -86,8 +87,7 @@ def test_request_that_comes_just_after_the_end_began_is_answered_and_told_so(see
             client.request("GET", target)
             assert client.getresponse().read()
         stop(live)
-        while "Shutting down" not in live.output.read_text():
-            time.sleep(0.01)
+        eventually(lambda: "Shutting down" in live.output.read_text())
         for client, target in asked:
             client.request("GET", target)
         for client in clients:
@@ -140,16 +140,14 @@ class Client:
 
 def test_restart_of_the_workers_one_after_the_other_loses_no_request(seeded_database: str) -> None:
     with serving(seeded_database, "--workers", "2") as live:
-        while len(before := set(workers_of(live))) < 2:
-            time.sleep(0.05)
+        eventually(lambda: len(workers_of(live)) == 2)
+        before = set(workers_of(live))
         ended = threading.Event()
         clients = [Client(live, ended, target, keeps=keeps) for target in (HELD, SLOW) for keeps in (True, False) * 2]
         try:
             time.sleep(0.5)
             live.process.send_signal(signal.SIGHUP)
-            deadline = time.monotonic() + 40
-            while live.output.read_text().count("Finished server process") < 2 and time.monotonic() < deadline:
-                time.sleep(0.05)
+            eventually(lambda: live.output.read_text().count("Finished server process") >= 2, within=40)
             time.sleep(0.5)
         finally:
             ended.set()

@@ -26,6 +26,7 @@ from tests.support.application import running_app
 from tests.support.downloads import DOWNLOAD
 from tests.support.machine import memory_of
 from tests.support.postgres import new_database, run_sql
+from tests.support.waiting import eventually
 from tests.support.wire import ROOT, Answer, Live, ask, parse, serving
 
 TEXTS = ["csv", "excel", "ndjson", "geojson"]
@@ -158,10 +159,11 @@ def test_memory_stays_small_however_many_downloads_are_left(server: str, large: 
         leave_each(6)  # Parquet's library is loaded, and the allocator has what six at a time need
         before = memory_of(live, "RssAnon")
         leave_each(12)
-        deadline = time.monotonic() + 20
-        while (growth := memory_of(live, "RssAnon") - before) > 30 * 1024**2:  # the last are still ending
-            assert time.monotonic() < deadline, growth
-            time.sleep(0.1)
+        eventually(  # the last are still ending
+            lambda: memory_of(live, "RssAnon") - before <= 30 * 1024**2,
+            within=20,
+            otherwise=lambda: memory_of(live, "RssAnon") - before,
+        )
 
 
 # -- Who gives way

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live, ask, environment, parse, run, serving, workers_of
 
 REQUEST = f"GET {LOCALIDADES} HTTP/1.1\r\nHost: test\r\n\r\n".encode()
@@ -35,10 +36,8 @@ def two_workers(seeded_database: str) -> Iterator[Live]:
 
 
 def await_text(live: Live, text: str, count: int, patience: float = 30) -> None:
-    deadline = time.monotonic() + patience
-    while live.output.read_text().count(text) < count:
-        assert time.monotonic() < deadline, live.output.read_text()
-        time.sleep(0.05)
+    log = live.output
+    eventually(lambda: log.read_text().count(text) >= count, within=patience, otherwise=log.read_text)
 
 
 def list_lines(live: Live) -> list[dict[str, object]]:
@@ -57,10 +56,8 @@ def test_connections_that_come_at_once_and_are_kept_are_dealt_out(two_workers: L
         for connection in connections:
             connection.sendall(REQUEST)
         assert {parse(connection.recv(100_000)).status for connection in connections} == {200}
-        deadline = time.monotonic() + 10  # lines are written a few times a second
-        while len(lines := list_lines(two_workers)) < CONNECTIONS and time.monotonic() < deadline:
-            time.sleep(0.05)
-    counts = Counter(str(line["id"]).partition("-")[0] for line in lines)
+        eventually(lambda: len(list_lines(two_workers)) >= CONNECTIONS)  # they are written a few times a second
+    counts = Counter(str(line["id"]).partition("-")[0] for line in list_lines(two_workers))
     assert sum(counts.values()) == CONNECTIONS
     assert len(counts) == 2
     assert min(counts.values()) > CONNECTIONS / 4, counts  # by chance once in ten billion runs

@@ -17,7 +17,7 @@ from localidades_api.middleware import put_layers_before
 from localidades_api.observability.progress import Silent
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
-from tests.support.waiting import in_thread
+from tests.support.waiting import eventually_async, in_thread
 from tests.support.wire import LOCALIDADES
 
 
@@ -58,9 +58,11 @@ def client_in_front_of(app: FastAPI, **settings: Any) -> httpx.AsyncClient:  # n
 
 async def await_release(client: httpx.AsyncClient, name: str, patience: float = 10) -> None:
     """Wait until the application has noticed that a release is the current one."""
-    async with asyncio.timeout(patience):
-        while (await client.head(LOCALIDADES)).headers.get("catalogue-release") != name:  # noqa: ASYNC110  # it is polled
-            await asyncio.sleep(0.02)
+
+    async def is_served() -> bool:
+        return str((await client.head(LOCALIDADES)).headers.get("catalogue-release")) == name
+
+    await eventually_async(is_served, within=patience)
 
 
 @contextmanager

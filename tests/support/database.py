@@ -1,8 +1,6 @@
 """What a database holds, read beside the service and the importer."""
 
-import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,6 +11,7 @@ from localidades_api.domain.schemas import Release
 from localidades_api.storage.pool import Database
 from localidades_api.storage.repository import CatalogueRepository
 from tests.support.catalogue import Place
+from tests.support.waiting import eventually_async
 
 # Make every read of a locality fail in a way that the service has no words for (22012, division by zero).
 BREAK_LOCALITIES = (
@@ -69,11 +68,8 @@ def rows_of(places: Iterable[Place]) -> list[tuple[Any, ...]]:
 
 async def assert_nothing_left(url: str, before: dict[str, list[tuple[Any, ...]]], *, seconds: float = 10) -> None:
     """Check that a database is what it was, and that the lock of an import that died goes with it."""
-    deadline = time.monotonic() + seconds
     async with connected(url) as connection:
-        query = "SELECT count(*) FROM pg_locks JOIN pg_database ON database = pg_database.oid"
+        query = "SELECT count(*) = 0 FROM pg_locks JOIN pg_database ON database = pg_database.oid"
         query += " WHERE datname = current_database() AND locktype = 'advisory'"
-        while await connection.fetchval(query):
-            assert time.monotonic() < deadline, "the lock of the dead import is still held"
-            await asyncio.sleep(0.02)
+        await eventually_async(lambda: connection.fetchval(query), within=seconds)
     assert await photograph(url) == before

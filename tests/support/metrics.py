@@ -1,10 +1,10 @@
 """Metrics as Prometheus scrapes them."""
 
-import time
 from collections.abc import Callable
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.support.waiting import eventually
 from tests.support.wire import ask
 
 Figures = dict[tuple[str, frozenset[str]], float]
@@ -32,8 +32,11 @@ def value(figures: Figures, name: str, *labels: str) -> float:
 
 def await_metrics(base: str, condition: Callable[[Figures], bool]) -> Figures:
     """Scrape until something holds: figures are a second late, and a worker takes some to start."""
-    deadline = time.monotonic() + 30
-    while not condition(figures := scrape(base)):
-        assert time.monotonic() < deadline, figures
-        time.sleep(0.2)
-    return figures
+    seen: list[Figures] = []
+
+    def holds() -> bool:
+        seen[:] = [scrape(base)]
+        return condition(seen[0])
+
+    eventually(holds, within=30, otherwise=lambda: seen)
+    return seen[0]

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from alembic.config import Config
 from pydantic import SecretStr
 
 from localidades_api.settings import Settings
-from tests.support.waiting import in_thread
+from tests.support.waiting import eventually, in_thread
 from tests.support.wire import ROOT
 
 
@@ -50,10 +49,13 @@ def await_idle_connections(url: str) -> int:
     """Wait until the service's connections to the database have nothing to do, and count them; fail if one goes on."""
     query = "SELECT state FROM pg_stat_activity WHERE datname = current_database()"
     query += " AND application_name = 'localidades-api'"
-    deadline = time.monotonic() + 10
-    while set(states := [state for (state,) in execute(url, query)[0]]) - {"idle"}:
-        assert time.monotonic() < deadline, states
-        time.sleep(0.05)
+    states: list[str] = []
+
+    def are_idle() -> bool:
+        states[:] = [state for (state,) in execute(url, query)[0]]
+        return set(states) <= {"idle"}
+
+    eventually(are_idle, otherwise=lambda: states)
     return len(states)
 
 

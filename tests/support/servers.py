@@ -16,6 +16,7 @@ import asyncpg
 from localidades_api.embedded.binaries import Account, clean_environment, run_as
 from localidades_api.embedded.watchdog import _die_with_parent
 from tests.support.machine import free_port
+from tests.support.waiting import eventually_async
 
 FAST, IMMEDIATE, KILL = signal.SIGINT, signal.SIGQUIT, signal.SIGKILL
 _PATIENCE = 30.0
@@ -157,9 +158,7 @@ class Server:
     async def catch_up(self, primary: "Server") -> None:
         """Wait until this standby has replayed what the primary has written."""
         ((written,),) = await primary.fetch("SELECT pg_current_wal_lsn()::text")
-        async with asyncio.timeout(_PATIENCE):
-            while not await self._has_replayed(written):  # noqa: ASYNC110  # it is polled
-                await asyncio.sleep(0.05)
+        await eventually_async(lambda: self._has_replayed(written), within=_PATIENCE)
 
     async def _has_replayed(self, written: str) -> bool:
         try:

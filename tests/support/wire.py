@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tests.support.waiting import eventually
+
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from localidades_api.cli import app; app()")
 SERVE = (*COMMAND, "serve", "--port", "0")
@@ -151,14 +153,15 @@ def serving(
 
 def await_end_of_group(group: int) -> None:
     """Wait until no process of a group is left; fail if one stays."""
-    deadline = time.monotonic() + _PATIENCE
-    while time.monotonic() < deadline:
+
+    def has_ended() -> bool:
         try:
             os.killpg(group, 0)
         except ProcessLookupError:
-            return
-        time.sleep(0.02)
-    raise AssertionError("a process of the server is left")
+            return True
+        return False
+
+    eventually(has_ended, within=_PATIENCE, otherwise=lambda: "a process of the server is left")
 
 
 def _await_ready(process: subprocess.Popen[bytes], log: Path, probe: str) -> str:

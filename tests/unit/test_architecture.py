@@ -69,9 +69,7 @@ def test_no_test_module_imports_from_another() -> None:
 
 def test_what_tests_share_stands_in_one_place() -> None:
     functions = {name: functions_of(module) for name, module in modules_of_tests().items()}
-    shared = {
-        function for name, found in functions.items() if name.startswith("tests.support.") for function in found
-    }
+    shared = {function for name, found in functions.items() if name.startswith("tests.support.") for function in found}
     again = {
         (name, function)
         for name, found in functions.items()

@@ -15,8 +15,9 @@ from localidades_api.cache.pages import PageCache, ReleasePages
 from localidades_api.domain.schemas import Locality, Page
 from localidades_api.http.query import parse_plain_query
 from localidades_api.middleware import cached_pages
-from localidades_api.middleware.cached_pages import FastPath
+from localidades_api.middleware.cached_pages import CachedPages
 from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
+from tests.support.asgi import as_asgi
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.postgres import new_database, run_sql
 from tests.support.waiting import eventually_async
@@ -46,8 +47,8 @@ def held_by(app: FastAPI) -> list[int]:
 
 async def await_warm(app: FastAPI) -> None:
     async def is_warm() -> bool:
-        shelf = pages_of(app).shelf()
-        return shelf is not None and shelf.is_warm
+        held = pages_held_by(app)
+        return held is not None and held.is_warm
 
     await eventually_async(is_warm, within=20)
 

@@ -12,9 +12,10 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from localidades_api.middleware.cached_pages import ReadyAnswer
-from localidades_api.middleware.faults import LayerFaults
+from localidades_api.http.raw_response import RawResponse
+from localidades_api.middleware.faults import MiddlewareFaults
 from tests.support.application import client_in_front_of, running_app
+from tests.support.asgi import as_asgi
 from tests.support.metrics import await_metrics, value
 from tests.support.postgres import execute, out_of_reach
 from tests.support.wire import LOCALIDADES, ask, environment, run, serving

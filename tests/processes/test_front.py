@@ -12,7 +12,7 @@ from localidades_api.middleware.interface import Middleware
 from localidades_api.middleware.rate_limit import RateLimit
 from localidades_api.settings import read_settings
 from tests.support.postgres import new_database
-from tests.support.wire import LOCALIDADES, Live, ask, parse, send, serving
+from tests.support.wire import LOCALIDADES, Live, ask, send, serving
 
 HELD = f"{LOCALIDADES}?page=2"
 ROUTED = f"{LOCALIDADES}?page_size=7"

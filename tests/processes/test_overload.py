@@ -134,7 +134,7 @@ def test_storm_of_clients_that_hang_up_leaves_no_connection_and_no_place_taken(n
 
 
 def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: str, large: str) -> None:
-    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_WAITING": "0", "LOCALIDADES_MAX_DOWNLOADS": "2",
+    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_QUEUED": "0", "LOCALIDADES_MAX_DOWNLOADS": "2",
               "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}  # fmt: skip
     with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", **limits) as live:
         with stalled(live.base, "format=csv"), stalled(live.base, "format=ndjson", "gzip"):

@@ -13,10 +13,11 @@ from sqlalchemy import event
 
 from localidades_api.app import create_app
 from localidades_api.importer import ImportReport, import_catalogue
-from localidades_api.middleware import put_layers_before
+from localidades_api.middleware import build_middleware_stack
 from localidades_api.observability.progress import Silent
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
+from tests.support.asgi import as_asgi
 from tests.support.waiting import eventually_async, in_thread
 from tests.support.wire import LOCALIDADES
 
@@ -51,8 +52,8 @@ def client_of(app: FastAPI) -> httpx.AsyncClient:
 
 
 def client_in_front_of(app: FastAPI, **settings: Any) -> httpx.AsyncClient:  # noqa: ANN401  # passed on
-    """Return a client that calls the layers in front of the application, as the server does, without a network."""
-    transport = httpx.ASGITransport(put_layers_before(app, Settings(**settings)))
+    """Return a client that calls the middleware before the application, as the server does, without a network."""
+    transport = httpx.ASGITransport(as_asgi(build_middleware_stack(app, Settings(**settings))))
     return httpx.AsyncClient(transport=transport, base_url="http://test")
 
 

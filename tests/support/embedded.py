@@ -31,7 +31,7 @@ def lend_folder() -> Iterator[Path]:
 
 
 def find_processes(folder: Path) -> dict[str, int]:
-    """Find the keeper and the postmaster of the servers below the folder."""
+    """Find the watchdog and the postmaster of the servers below the folder."""
     listing = subprocess.run(
         ["/bin/ps", "-axww", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True
     )
@@ -40,7 +40,7 @@ def find_processes(folder: Path) -> dict[str, int]:
     for line in listing.stdout.splitlines():
         pid, parent, command = line.split(maxsplit=2)
         if f" {folder}" in command and "watchdog.py" in command:
-            found["keeper"] = int(pid)
+            found["watchdog"] = int(pid)
         elif f" -D {folder}" in command:
             parents[int(pid)] = int(parent)
     for process, its_parent in parents.items():

@@ -18,9 +18,9 @@ from tests.support.waiting import eventually, in_thread
 from tests.support.wire import ROOT
 
 
-def alembic_config(url: str, *, catalogue: str = "demo", seed: bool = True) -> Config:
+def alembic_config(url: str, *, source: str = "demo", seed: bool = True) -> Config:
     """Return the project's own configuration, for a database of the tests."""
-    settings = Settings(database_url=SecretStr(url), catalogue=catalogue)
+    settings = Settings(database_url=SecretStr(url), seed=source)
     return Config(ROOT / "alembic.ini", attributes={"settings": settings, "seed": seed, "configure_logging": False})
 
 

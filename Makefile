@@ -13,7 +13,7 @@ MANIFESTS := $(filter-out %kustomization.yaml,$(wildcard deploy/kubernetes/*.yam
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test faults lint format docs bench sbom audit requirements clean
+.PHONY: help run quick test tail faults lint format docs bench sbom audit requirements clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -21,11 +21,19 @@ help: ## List the commands
 run: $(VENV)/run.stamp ## Start a database, load a catalogue, serve it on http://127.0.0.1:8000
 	@exec "$(BIN)/localidades-api" serve $(ARGS)
 
-test: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run every test against a real Postgres of its own
-	"$(BIN)/python" -m pytest -n 3 --dist loadfile $(ARGS)
+PYTEST = "$(BIN)/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+test: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run the tests against a real Postgres of their own
+	$(PYTEST) -m "not tail" $(ARGS)
+
+quick: $(VENV)/dev.stamp ## Run the tests that need no Postgres, in half a minute
+	LOCALIDADES_POSTGRES_BIN=none $(PYTEST) --hypothesis-profile=quick tests/unit tests/importer/test_source.py $(ARGS)
+
+tail: $(VENV)/dev.stamp $(BROWSER) ## Run what is left out of `make test`: inputs by the thousand, random seeds, every page
+	$(PYTEST) -m "tail or hypothesis" --hypothesis-profile=tail $(ARGS)
 
 faults: $(VENV)/dev.stamp ## Stop, kill, pause and part real servers under load; ARGS="--fault-seconds 60"
-	"$(BIN)/python" -m pytest tests/faults $(ARGS)
+	"$(BIN)/python" -m pytest tests/faults --timeout 600 $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style, types, layers and manifests
 	"$(BIN)/ruff" check .

@@ -23,6 +23,9 @@ from tests.support.wire import ROOT, serving
 # The same examples in every run, and none is too slow: this machine may be busy with something else.
 hypothesis_settings.register_profile("project", deadline=None, derandomize=True, database=None)
 hypothesis_settings.load_profile("project")
+hypothesis_settings.register_profile("quick", deadline=None, derandomize=True, database=None, max_examples=20)
+# Other examples in every run of `make tail`; one that fails is printed as a line that brings it back.
+hypothesis_settings.register_profile("tail", deadline=None, derandomize=False, database=None, print_blob=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

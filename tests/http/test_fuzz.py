@@ -25,6 +25,8 @@ _EXPONENT = re.compile(r"[?&](?:lat|lon)=-?[0-9.]+e")  # refused; OpenAPI has no
 schema = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
 
 
+@pytest.mark.tail
+@pytest.mark.timeout(300)
 @schema.parametrize()
 @settings(max_examples=50, suppress_health_check=list(HealthCheck))
 def test_operation_with_any_input_keeps_to_the_document(case: "schemathesis.Case[Any]", live_server: str) -> None:

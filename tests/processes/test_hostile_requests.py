@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import NamedTuple
 
 import pytest
@@ -103,14 +104,16 @@ def live(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
             yield live
 
 
+# 19 has no divisor in common with the 232 inputs: each place gets its own share of them, and all places get all.
+@pytest.mark.parametrize("each", [19, pytest.param(1, marks=[pytest.mark.tail, pytest.mark.timeout(600)])])
 @pytest.mark.parametrize("sent", [in_parameters, in_names_of_parameters, in_paths, in_headers])
 def test_hostile_input_makes_no_fault_and_does_not_come_back(
-    live: Live, sent: Callable[[], Iterator[Sent]], capsys: pytest.CaptureFixture[str]
+    live: Live, sent: Callable[[], Iterator[Sent]], each: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     statuses: Counter[int] = Counter()
     faults = []
     with ThreadPoolExecutor(4) as pool:
-        for one, answer in pool.map(lambda one: (one, send(live.base, one.request)), sent()):
+        for one, answer in pool.map(lambda one: (one, send(live.base, one.request)), islice(sent(), 0, None, each)):
             status = status_of(answer)
             statuses[status] += 1
             if not 200 <= status < 500 or came_back(one, answer):

@@ -4,6 +4,7 @@ import ast
 import re
 import tomllib
 from collections import defaultdict
+from functools import cache
 
 from tests.support.wire import ROOT
 
@@ -39,6 +40,7 @@ def test_listing_of_the_package_shows_the_layers_and_nothing_else() -> None:
 # -- The tests
 
 
+@cache
 def modules_of_tests() -> dict[str, ast.Module]:
     """Return every module of the tests by its dotted name."""
     folders = [folder for folder in TESTS.iterdir() if (folder / "__init__.py").exists()]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 import signal
 import sys
@@ -22,6 +23,12 @@ from tests.support.metrics import Figures, await_metrics, read_metrics, scrape, 
 from tests.support.postgres import locked
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live, ask, serving, workers_of
+from localidades_api.observability import sampler
+from localidades_api.observability.metrics import Series, Snapshot, Tally, exposition, merge
+from localidades_api.observability.sampler import Sampler
+from tests.catalogue import many, write_catalogue
+from tests.conftest import LOCALIDADES, client_in_front_of, import_into, in_thread, running_app
+from tests.wire import Live, ask, serving
 
 # What dashboards and alerts are made from: a name is never changed.
 NAMES = {
@@ -263,3 +270,44 @@ async def test_errors_of_the_database_are_counted_by_kind(seeded_database: str, 
             before = value(await figures_of(client), "database_errors_total", kind)
             assert (await client.get(LOCALIDADES)).status_code >= 500
             assert value(await figures_of(client), "database_errors_total", kind) == before + 1
+
+
+def test_request_is_counted_in_the_bucket_of_its_time_and_its_seconds_are_added() -> None:
+    tally = Tally()
+    for seconds in (0.0002, 0.0007, 0.02, 0.2, 4.0):
+        tally.count("get_locality", 200, seconds)
+    samples = [
+        sample
+        for family in text_string_to_metric_families(exposition(tally.snapshot()).decode())
+        for sample in family.samples
+        if sample.labels.get("operation") == "get_locality"
+    ]
+    counts = {float(sample.labels["le"]): sample.value for sample in samples if "le" in sample.labels}
+    shown = {0.0001: 0, 0.00025: 1, 0.001: 2, 0.01: 2, 0.025: 3, 0.1: 3, 0.25: 4, 2.5: 4, math.inf: 5}
+    assert {bound: counts[bound] for bound in shown} == shown
+    (seconds,) = (sample.value for sample in samples if sample.name.endswith("_sum"))
+    assert seconds == pytest.approx(4.2209)
+
+
+async def test_event_loop_lag_is_shown_for_a_minute_of_samples_and_then_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sampler, "_STEP", 0.001)
+    monkeypatch.setattr(sampler, "_STEPS", 1)
+    monkeypatch.setattr(sampler, "TALLY", tally := Tally())
+    shown: list[float] = []
+
+    def note_what_is_shown() -> dict[Series, float]:
+        shown.append(tally.gauges.get(("event_loop_lag_seconds",), 0.0))
+        return {}
+
+    sampling = asyncio.create_task(Sampler(note_what_is_shown).run())
+    try:
+        await asyncio.sleep(0)
+        time.sleep(0.5)  # noqa: ASYNC251  # as a fault of ours would
+        async with asyncio.timeout(60):
+            while not (max(shown, default=0) > 0.4 and shown[-1] < 0.4):  # noqa: ASYNC110  # it is sampled
+                await asyncio.sleep(0.01)
+    finally:
+        sampling.cancel()
+    assert sum(lag > 0.4 for lag in shown) >= 60

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.domain.schemas import Release
+from localidades_api.http import caching
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import many, write_catalogue
@@ -243,3 +244,15 @@ async def test_etag_of_another_publication_is_another_and_the_old_one_is_stale(
         header = {"If-None-Match": first.headers["etag"]}
         assert (await client.get(LOCALIDADES, headers=header)).status_code == 200
         assert (await client.get(f"{LOCALIDADES}?release=2020-01", headers=header)).status_code == 304
+
+
+@pytest.mark.parametrize("format_", ["json", "api"])
+def test_entity_tag_of_another_version_of_the_service_is_another(monkeypatch: pytest.MonkeyPatch, format_: str) -> None:
+    """Another version may write the same rows in another way: what a client holds of this one must not pass for it."""
+    ours = entity_tag(RELEASE, format_)
+    monkeypatch.setattr(caching, "__version__", "999.0.0")
+    caching.entity_tag.cache_clear()
+    try:
+        assert entity_tag(RELEASE, format_) != ours
+    finally:
+        caching.entity_tag.cache_clear()

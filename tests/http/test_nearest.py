@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
+from localidades_api.http.html.svg import draw_map
 from localidades_api.storage.pool import Database
 from localidades_api.storage.repository.search import NEAREST
 from tests.support.application import client_of, import_file, import_into, recorded_statements, running_app
@@ -388,3 +389,16 @@ async def test_catalogue_with_hardly_a_point_gives_what_it_has(
                     results = await nearest(client, lat, lon)
                 assert [row["id"] for row in results] == [int(place.cvegeo) for place in known]
                 assert len(statements) == 1
+
+
+def test_map_has_north_at_the_top_and_east_to_the_right() -> None:
+    """A degree of longitude is half as long as one of latitude at 60 degrees."""
+    here = {"latitud": 60.0, "longitud": -100.0}
+    around = [(60.1, -100.0), (60.0, -99.8), (59.9, -100.0), (60.0, -100.2)]
+    drawn = draw_map(here, [{"latitud": lat, "longitud": lon} for lat, lon in around])
+    offsets = [(round(dot.x - drawn.width / 2), round(dot.y - drawn.height / 2)) for dot in drawn.dots]
+    (_, up), (right, _), _, _ = offsets
+    assert up < 0 < right
+    assert -up == right
+    assert offsets == [(0, up), (right, 0), (0, -up), (-right, 0)]
+    assert [dot.label for dot in drawn.dots] == ["1", "2", "3", "4"]

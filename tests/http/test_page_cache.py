@@ -22,6 +22,18 @@ from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.postgres import new_database, run_sql
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
+from localidades_api.middleware.cached_pages import FastPath
+from tests.catalogue import Place, many, write_catalogue
+from tests.conftest import (
+    LOCALIDADES,
+    await_release,
+    client_of,
+    import_into,
+    new_database,
+    recorded_statements,
+    running_app,
+)
+from tests.database import connected
 
 ENOUGH = 1_000_000
 
@@ -423,3 +435,22 @@ async def test_json_of_postgres_is_what_the_documented_models_write(
     page = Page[Locality].model_validate_json(body, strict=True)
     assert page.model_dump_json().encode() == body
     assert [record.nombre for record in page.results] == [place.nombre for place in places][:50]
+
+
+async def test_release_whose_pages_cannot_be_fetched_is_served_all_the_same_after_a_moment(
+    seeded_database: str, tmp_path: Path
+) -> None:
+    file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", [*many(132), Place("010019999", "Nuevo")])
+    await import_into(seeded_database, file)
+    options = {"page_cache_bytes": ENOUGH, "database_timeout": 60}
+    async with running_app(seeded_database, **options) as app, client_of(app) as client:
+        await await_release(client, "2021-01")
+        async with connected(seeded_database) as other, other.transaction():
+            await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
+            await execute(seeded_database, "UPDATE current_release SET release_id = 1")
+            async with asyncio.timeout(15):  # it is 1.2 s; the lock is waited for twice as long as that
+                while (await client.get("/api/census/")).headers["catalogue-release"] != "2020-01":  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+            assert held_by(app) == []
+        await await_warm(app)
+        assert held_by(app) == [1, 2, 3]

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from types import SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -10,6 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
+from localidades_api.storage import hosts, pool
 from localidades_api.storage.hosts import Dsn, Servers
 from localidades_api.storage.pool import Database, already_waited
 from tests.support.postgres import execute
@@ -170,3 +172,53 @@ async def test_only_server_that_does_not_suit_is_unavailable(seeded: str) -> Non
             await database.fetch(text("SELECT 1"), suits=suits)
     finally:
         await database.dispose()
+
+
+async def test_session_for_reading_has_the_limits_of_its_deadline(seeded: str) -> None:
+    """The server ends what takes too long a little before the deadline, which leaves the connection sound."""
+    database = Database.for_reading(seeded, pool_size=1, timeout=2)
+    expected = {
+        "statement_timeout": "1800ms",
+        "lock_timeout": "1s",
+        "idle_in_transaction_session_timeout": "2s",
+        "default_transaction_read_only": "on",
+        "plan_cache_mode": "force_generic_plan",
+        "jit": "off",
+    }
+    try:
+        found = await database.fetch(
+            text("SELECT name, current_setting(name) AS value FROM unnest(CAST(:names AS text[])) AS name"),
+            {"names": [*expected]},
+        )
+        assert {row.name: row.value for row in found} == expected
+    finally:
+        await database.dispose()
+
+
+@pytest.mark.parametrize(("servers", "processes"), [(1, 1), (2, 3)])
+async def test_connection_to_one_of_several_servers_is_made_anew_when_it_is_old(
+    seeded: str, monkeypatch: pytest.MonkeyPatch, servers: int, processes: int
+) -> None:
+    """A server that has come back gets its part of the reads again; where there is only one, nothing is gained."""
+    monkeypatch.setattr(pool, "_LIFETIME", 0)
+    database = Database.for_reading(seeded if servers == 1 else several(seeded), pool_size=1, timeout=5)
+    try:
+        used = [(await database.fetch(text("SELECT pg_backend_pid()")))[0][0] for _ in range(3)]
+        assert len(set(used)) == processes
+    finally:
+        await database.dispose()
+
+
+async def test_server_that_was_avoided_is_asked_again_within_five_seconds(
+    seeded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers = Servers(Dsn.parse(several(seeded)))
+    first, second = Dsn.parse(several(seeded)).addresses
+    servers.avoid(first)
+    now = time.monotonic()
+    monkeypatch.setattr(hosts, "time", SimpleNamespace(monotonic=lambda: now + 5))
+    servers.avoid(second)
+    for _ in range(10):
+        connection = await servers.connect(timeout=5)
+        assert connection.server == first
+        await connection.close()

@@ -5,12 +5,28 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from threading import Event
+
+import asyncpg
+import httpx
 import pytest
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from tests.support.downloads import stalled
 from tests.support.postgres import locked, new_database
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Asking, Live, ask, connect, serving
+from localidades_api.middleware.cached_pages import ReadyAnswer
+from localidades_api.middleware.concurrency_limit import Admission
+from localidades_api.storage.pool import already_waited
+from tests.conftest import LOCALIDADES, new_database
+from tests.test_downloads import large, large_rows, stalled  # noqa: F401  # fixtures
+from tests.test_protocol import connect
+from tests.wire import Answer, Live, ask, parse, serving
 
 SLOW = f"{LOCALIDADES}?page_size=7"  # not held, so it needs the database
 HELD = f"{LOCALIDADES}?page=2"
@@ -158,3 +174,59 @@ def test_file_that_fails_or_is_not_wanted_leaves_its_place(server: str, seeded: 
             assert json.loads(ask(live.base, DOWNLOAD).body)["type"] == "/problems#database-unavailable"
         assert ask(live.base, DOWNLOAD, method="HEAD").status == 200
         assert ask(live.base, DOWNLOAD).status == 200
+
+
+# -- How long a turn is waited for
+
+
+class Held:
+    """An application that answers when it is let, and notes how long each request had waited before."""
+
+    def __init__(self) -> None:
+        self.may_answer = asyncio.Event()
+        self.waited: list[float] = []
+
+    def ready(self, scope: Scope) -> ReadyAnswer | None:
+        """Have nothing at hand."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer in the end."""
+        self.waited.append(already_waited.get())
+        await self.may_answer.wait()
+        await Response()(scope, receive, send)
+
+
+@asynccontextmanager
+async def one_in_hand() -> AsyncIterator[tuple[Held, Admission, httpx.AsyncClient]]:
+    """Lend what lets one request in, which it has, and one wait."""
+    held = Held()
+    layer = Admission(held, max_in_flight=1, max_waiting=1)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(layer), base_url="http://test") as client:
+        first = asyncio.create_task(client.get("/"))
+        while layer.in_flight == 0:  # noqa: ASYNC110  # what is waited for is an attribute
+            await asyncio.sleep(0)
+        yield held, layer, client
+        held.may_answer.set()
+        assert (await first).status_code == 200
+
+
+async def test_turn_is_waited_for_half_a_second() -> None:
+    """Whoever has waited for longer is better served by another process; a busy machine may be late a few times."""
+    async with one_in_hand() as (_, _, client):
+        for _ in range(8):
+            began = time.monotonic()
+            assert (await client.get("/")).status_code == 503
+            if (waited := time.monotonic() - began) < 0.8:
+                break
+        assert 0.49 < waited < 0.8
+
+
+async def test_time_that_a_turn_is_waited_for_is_known_to_what_answers() -> None:
+    """It is a part of the time that a request has for the database."""
+    async with one_in_hand() as (held, layer, client):
+        second = asyncio.create_task(client.get("/"))
+        while layer.waiting == 0:  # noqa: ASYNC110  # as above
+            await asyncio.sleep(0)
+        held.may_answer.set()
+        assert (await second).status_code == 200
+        assert 0 == held.waited[0] < held.waited[1]

@@ -16,19 +16,15 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from localidades_api.observability.metrics import Snapshot, merge
+from localidades_api.observability import sampler
+from localidades_api.observability.metrics import Counters, Series, Snapshot, exposition, merge
+from localidades_api.observability.sampler import Sampler
 from tests.support.application import client_in_front_of, import_file, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.metrics import Figures, await_metrics, read_metrics, scrape, value
 from tests.support.postgres import locked
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live, ask, serving, workers_of
-from localidades_api.observability import sampler
-from localidades_api.observability.metrics import Series, Snapshot, Tally, exposition, merge
-from localidades_api.observability.sampler import Sampler
-from tests.catalogue import many, write_catalogue
-from tests.conftest import LOCALIDADES, client_in_front_of, import_into, in_thread, running_app
-from tests.wire import Live, ask, serving
 
 # What dashboards and alerts are made from: a name is never changed.
 NAMES = {
@@ -273,7 +269,7 @@ async def test_errors_of_the_database_are_counted_by_kind(seeded_database: str, 
 
 
 def test_request_is_counted_in_the_bucket_of_its_time_and_its_seconds_are_added() -> None:
-    tally = Tally()
+    tally = Counters()
     for seconds in (0.0002, 0.0007, 0.02, 0.2, 4.0):
         tally.count("get_locality", 200, seconds)
     samples = [
@@ -294,7 +290,7 @@ async def test_event_loop_lag_is_shown_for_a_minute_of_samples_and_then_forgotte
 ) -> None:
     monkeypatch.setattr(sampler, "_STEP", 0.001)
     monkeypatch.setattr(sampler, "_STEPS", 1)
-    monkeypatch.setattr(sampler, "TALLY", tally := Tally())
+    monkeypatch.setattr(sampler, "COUNTERS", tally := Counters())
     shown: list[float] = []
 
     def note_what_is_shown() -> dict[Series, float]:

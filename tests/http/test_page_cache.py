@@ -19,21 +19,10 @@ from localidades_api.middleware.cached_pages import CachedPages
 from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
 from tests.support.asgi import as_asgi
 from tests.support.catalogue import Place, many, write_catalogue
+from tests.support.database import connected
 from tests.support.postgres import new_database, run_sql
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
-from localidades_api.middleware.cached_pages import FastPath
-from tests.catalogue import Place, many, write_catalogue
-from tests.conftest import (
-    LOCALIDADES,
-    await_release,
-    client_of,
-    import_into,
-    new_database,
-    recorded_statements,
-    running_app,
-)
-from tests.database import connected
 
 ENOUGH = 1_000_000
 
@@ -447,7 +436,7 @@ async def test_release_whose_pages_cannot_be_fetched_is_served_all_the_same_afte
         await await_release(client, "2021-01")
         async with connected(seeded_database) as other, other.transaction():
             await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
-            await execute(seeded_database, "UPDATE current_release SET release_id = 1")
+            await run_sql(seeded_database, "UPDATE current_release SET release_id = 1")
             async with asyncio.timeout(15):  # it is 1.2 s; the lock is waited for twice as long as that
                 while (await client.get("/api/census/")).headers["catalogue-release"] != "2020-01":  # noqa: ASYNC110
                     await asyncio.sleep(0.02)

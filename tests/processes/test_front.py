@@ -12,10 +12,9 @@ from localidades_api.errors import ConfigurationError
 from localidades_api.middleware.interface import Middleware
 from localidades_api.middleware.rate_limit import RateLimit
 from localidades_api.settings import read_settings
+from tests.support.application import client_in_front_of
 from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES, Live, ask, send, serving
-from tests.conftest import LOCALIDADES, client_in_front_of, new_database
-from tests.wire import Live, ask, parse, send, serving
 
 HELD = f"{LOCALIDADES}?page=2"
 ROUTED = f"{LOCALIDADES}?page_size=7"
@@ -189,6 +188,8 @@ def test_former_name_of_a_setting_is_refused_with_what_to_do(
     monkeypatch.setenv(f"LOCALIDADES_{name}", "1")
     with pytest.raises(ConfigurationError, match=re.escape(advice)):
         read_settings()
+
+
 @pytest.mark.parametrize(("unit", "seconds"), [("second", 1), ("minute", 60), ("hour", 3600), ("day", 86400)])
 async def test_window_of_each_unit_is_as_long_as_its_name(app: FastAPI, unit: str, seconds: int) -> None:
     async with client_in_front_of(app, rate_limit=f"5/{unit}") as client:

@@ -1,32 +1,24 @@
 """Bounded work: what is refused, what never is, and who leaves a place for others."""
 
+import asyncio
 import json
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
-
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, contextmanager
-from threading import Event
+from contextlib import ExitStack, asynccontextmanager
 
-import asyncpg
 import httpx
 import pytest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from localidades_api.http.raw_response import RawResponse
+from localidades_api.middleware.concurrency_limit import ConcurrencyLimit
+from localidades_api.storage.pool import already_waited
+from tests.support.asgi import as_asgi
 from tests.support.downloads import stalled
 from tests.support.postgres import locked, new_database
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Asking, Live, ask, connect, serving
-from localidades_api.middleware.cached_pages import ReadyAnswer
-from localidades_api.middleware.concurrency_limit import Admission
-from localidades_api.storage.pool import already_waited
-from tests.conftest import LOCALIDADES, new_database
-from tests.test_downloads import large, large_rows, stalled  # noqa: F401  # fixtures
-from tests.test_protocol import connect
-from tests.wire import Answer, Live, ask, parse, serving
 
 SLOW = f"{LOCALIDADES}?page_size=7"  # not held, so it needs the database
 HELD = f"{LOCALIDADES}?page=2"
@@ -186,8 +178,8 @@ class Held:
         self.may_answer = asyncio.Event()
         self.waited: list[float] = []
 
-    def ready(self, scope: Scope) -> ReadyAnswer | None:
-        """Have nothing at hand."""
+    def try_respond(self, scope: Scope) -> RawResponse | None:
+        """Have no response that takes no waiting."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer in the end."""
@@ -197,13 +189,13 @@ class Held:
 
 
 @asynccontextmanager
-async def one_in_hand() -> AsyncIterator[tuple[Held, Admission, httpx.AsyncClient]]:
+async def one_in_hand() -> AsyncIterator[tuple[Held, ConcurrencyLimit, httpx.AsyncClient]]:
     """Lend what lets one request in, which it has, and one wait."""
     held = Held()
-    layer = Admission(held, max_in_flight=1, max_waiting=1)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(layer), base_url="http://test") as client:
+    layer = ConcurrencyLimit(held, max_in_flight=1, max_queued=1)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(as_asgi(layer)), base_url="http://test") as client:
         first = asyncio.create_task(client.get("/"))
-        while layer.in_flight == 0:  # noqa: ASYNC110  # what is waited for is an attribute
+        while layer.in_flight == 0:  # what is waited for is an attribute
             await asyncio.sleep(0)
         yield held, layer, client
         held.may_answer.set()
@@ -225,7 +217,7 @@ async def test_time_that_a_turn_is_waited_for_is_known_to_what_answers() -> None
     """It is a part of the time that a request has for the database."""
     async with one_in_hand() as (held, layer, client):
         second = asyncio.create_task(client.get("/"))
-        while layer.waiting == 0:  # noqa: ASYNC110  # as above
+        while layer.waiting == 0:  # as above
             await asyncio.sleep(0)
         held.may_answer.set()
         assert (await second).status_code == 200

@@ -195,7 +195,7 @@ async def one_in_hand() -> AsyncIterator[tuple[Held, ConcurrencyLimit, httpx.Asy
     layer = ConcurrencyLimit(held, max_in_flight=1, max_queued=1)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(as_asgi(layer)), base_url="http://test") as client:
         first = asyncio.create_task(client.get("/"))
-        while layer.in_flight == 0:  # what is waited for is an attribute
+        while layer.in_flight == 0:  # noqa: ASYNC110  # what is waited for is an attribute
             await asyncio.sleep(0)
         yield held, layer, client
         held.may_answer.set()
@@ -217,7 +217,7 @@ async def test_time_that_a_turn_is_waited_for_is_known_to_what_answers() -> None
     """It is a part of the time that a request has for the database."""
     async with one_in_hand() as (held, layer, client):
         second = asyncio.create_task(client.get("/"))
-        while layer.waiting == 0:  # as above
+        while layer.waiting == 0:  # noqa: ASYNC110  # as above
             await asyncio.sleep(0)
         held.may_answer.set()
         assert (await second).status_code == 200

@@ -222,3 +222,19 @@ async def test_server_that_was_avoided_is_asked_again_within_five_seconds(
         connection = await servers.connect(timeout=5)
         assert connection.server == first
         await connection.close()
+
+
+async def test_connection_is_waited_for_half_of_the_deadline(seeded: str) -> None:
+    """Whoever gets one later would have no time to use it."""
+    database = Database.for_reading(seeded, pool_size=1, timeout=2)
+    try:
+        first = asyncio.create_task(database.fetch(text("SELECT pg_sleep(20)")))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(database.fetch(text("SELECT 1")))
+        done, _ = await asyncio.wait({first, second}, return_when=asyncio.FIRST_COMPLETED)
+        assert done == {second}
+        for refused in (second, first):
+            with pytest.raises(DatabaseUnavailableError):
+                await refused
+    finally:
+        await database.dispose()

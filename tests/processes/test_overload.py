@@ -5,6 +5,9 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from threading import Event
 
 import httpx
 import pytest
@@ -222,3 +225,15 @@ async def test_time_that_a_turn_is_waited_for_is_known_to_what_answers() -> None
         held.may_answer.set()
         assert (await second).status_code == 200
         assert 0 == held.waited[0] < held.waited[1]
+
+
+def test_client_that_goes_on_sending_while_its_answer_is_made_is_cut_off(narrow: tuple[Live, str]) -> None:
+    """An answer may take minutes: what nobody reads meanwhile costs a processor."""
+    live, url = narrow
+    with locked(url), connect(live.base) as connection:
+        connection.sendall(f"GET {SLOW} HTTP/1.1\r\nHost: test\r\nContent-Length: 1000000000\r\n\r\n".encode())
+        sent, most = 0, 64 * 1024**2  # it is a megabyte, and what the system's buffers hold
+        with suppress(ConnectionError):
+            while sent < most:
+                sent += connection.send(bytes(64 * 1024))
+        assert sent < most

@@ -24,6 +24,11 @@ from tests.support.database import connected
 from tests.support.postgres import new_database, run_sql
 from tests.support.records import Record, record_of
 from tests.support.waiting import eventually_async
+from localidades_api.storage.pool import already_waited
+from tests.catalogue import Place, many, write_catalogue
+from tests.conftest import client_of, import_into, new_database, recorded_statements, running_app
+from tests.database import connected
+from tests.records import Record, record_of
 
 RELEASES = "/api/census/releases/"
 KINDS = ("added", "removed", "renamed", "relocated", "updated")
@@ -571,3 +576,20 @@ async def test_copy_of_the_first_real_catalogue_that_follows_the_changes_is_the_
     assert keys == sorted(set(keys))
     copy = applied(await own_columns(real, "2012-06"), changes)
     assert copy == {record["id"]: record for record in await own_columns(real, "2018-09")}
+
+
+async def test_time_that_a_comparison_has_waited_for_its_turn_is_a_part_of_its_deadline(both: str) -> None:
+    """The lock is held for longer than the test has time."""
+    async with (
+        running_app(both, database_timeout=30) as app,
+        client_of(app) as client,
+        connected(both) as other,
+        other.transaction(),
+    ):
+        await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
+        before = already_waited.set(29)
+        try:
+            async with asyncio.timeout(20):
+                assert_comparing(await client.get(RELEASES + PAIRS[0]))
+        finally:
+            already_waited.reset(before)

@@ -307,3 +307,28 @@ async def test_event_loop_lag_is_shown_for_a_minute_of_samples_and_then_forgotte
     finally:
         sampling.cancel()
     assert sum(lag > 0.4 for lag in shown) >= 60
+
+
+def test_gauges_of_workers_are_added_but_for_what_tells_of_the_worst() -> None:
+    """A worker that has not read the releases for an hour must not hide behind one that has."""
+    of_one: Snapshot = {
+        ("database_connections", "in_use"): [3],
+        ("release_info", "2021-01"): [1],
+        ("release_published_timestamp_seconds",): [500],
+        ("release_checked_timestamp_seconds",): [1000],
+        ("event_loop_lag_seconds",): [0.5],
+    }
+    of_another: Snapshot = {
+        ("database_connections", "in_use"): [4],
+        ("release_info", "2021-01"): [1],
+        ("release_published_timestamp_seconds",): [0],
+        ("release_checked_timestamp_seconds",): [900],
+        ("event_loop_lag_seconds",): [0.1],
+    }
+    assert merge([of_one, of_another]) == {
+        ("database_connections", "in_use"): [7],
+        ("release_info", "2021-01"): [1],
+        ("release_published_timestamp_seconds",): [500],
+        ("release_checked_timestamp_seconds",): [900],
+        ("event_loop_lag_seconds",): [0.5],
+    }

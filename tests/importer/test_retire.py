@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -144,8 +145,10 @@ async def test_release_after_a_retired_one_is_compared_with_the_one_before(relea
 
 
 def test_retired_release_is_gone_and_the_others_are_whole(releases: str) -> None:
+    began = time.monotonic()
     ended = run("releases", "retire", "2019-01", env=environment(releases, LOCALIDADES_RELEASE_POLL="0.1"))
     assert (ended.returncode, ended.stdout) == (0, "Release 2019-01 is retired.\n"), ended.stderr
+    assert time.monotonic() - began > 10  # within which a request that has begun to read it has ended
     asyncio.run(assert_only(releases, "2020-01", "2021-01"))
     assert "2019-01" not in run("releases", env=environment(releases)).stdout
 

@@ -27,6 +27,31 @@ hypothesis_settings.register_profile("quick", deadline=None, derandomize=True, d
 # Other examples in every run of `make tail`; one that fails is printed as a line that brings it back.
 hypothesis_settings.register_profile("tail", deadline=None, derandomize=False, database=None, print_blob=True)
 
+# Each process of `make test` takes file after file: those that take longest go first, so that none is left with one.
+SLOWEST = (
+    "test_interruption",
+    "test_embedded_service",
+    "test_workers",
+    "test_bad_clients",
+    "test_import",
+    "test_browser",
+)
+COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the slowest files, then with the folders that need most; give INEGI's own files their time."""
+
+    def rank(item: pytest.Item) -> tuple[int, int]:
+        name, folder = item.path.stem, item.path.parent.name
+        slow = SLOWEST.index(name) if name in SLOWEST else len(SLOWEST)
+        return slow, COSTLIEST.index(folder) if folder in COSTLIEST else len(COSTLIEST)
+
+    items.sort(key=rank)
+    for item in items:
+        if "real_catalogues" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(600))
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_settings_of_the_developer() -> Iterator[None]:

@@ -28,6 +28,8 @@ from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.wire import COMMAND, ROOT, environment, serving
 
+pytestmark = pytest.mark.timeout(180)  # commands run to their end, one after the other
+
 DOCS = ROOT / "docs"
 SERVICE = "127.0.0.1:8000"  # as the guides write it
 DATABASE = "postgresql://localidades:localidades@127.0.0.1:5432/localidades"

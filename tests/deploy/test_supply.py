@@ -14,6 +14,8 @@ import pytest
 from tests.support.machine import needed
 from tests.support.wire import ROOT
 
+pytestmark = pytest.mark.timeout(180)  # commands run to their end, one after the other
+
 SUPPLY = ROOT / "build" / "supply" / ".venv"
 PINNED = ROOT / "requirements" / "serve.txt"
 

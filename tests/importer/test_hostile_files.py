@@ -24,6 +24,8 @@ from tests.support.catalogue import TRAPS, write_catalogue
 from tests.support.fileserver import FileAnswer, refusal_of, serving_files
 from tests.support.wire import ROOT
 
+pytestmark = pytest.mark.timeout(180)  # commands run to their end, one after the other
+
 HEADER = b'"CVE_ENT","NOM_ENT","CVE_MUN","NOM_MUN","CVE_LOC","NOM_LOC"\r\n'
 MEGABYTE = 1024**2
 

@@ -23,6 +23,8 @@ from tests.support.postgres import alembic_config
 from tests.support.waiting import eventually, in_thread
 from tests.support.wire import COMMAND, ROOT, environment, run
 
+pytestmark = pytest.mark.timeout(180)  # commands run to their end, one after the other
+
 TABLES = {
     "alembic_version", "comparisons", "current_release", "localities", "municipalities", "pending_seed", "releases",
     "states", "words",

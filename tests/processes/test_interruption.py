@@ -23,6 +23,8 @@ from tests.support.postgres import execute
 from tests.support.waiting import eventually
 from tests.support.wire import COMMAND, ROOT, environment, run
 
+pytestmark = pytest.mark.timeout(180)  # commands run to their end, one after the other
+
 ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 
 

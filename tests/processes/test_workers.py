@@ -184,6 +184,7 @@ def test_workers_end_with_a_supervisor_that_is_killed(two_workers: Live) -> None
     await_text(two_workers, "Finished server process", 2)
 
 
+@pytest.mark.timeout(180)
 def test_workers_are_added_and_removed_without_a_lost_request(two_workers: Live) -> None:
     asked: Counter[int] = Counter()
     ended = threading.Event()
@@ -210,6 +211,7 @@ def test_workers_are_added_and_removed_without_a_lost_request(two_workers: Live)
     assert len(alive(*workers_of(two_workers))) == 3
 
 
+@pytest.mark.timeout(180)
 def test_last_worker_is_not_removed(two_workers: Live) -> None:
     two_workers.process.send_signal(signal.SIGTTOU)
     await_text(two_workers, "Finished server process", 2, patience=60)

@@ -84,3 +84,13 @@ def test_what_tests_share_stands_in_one_place() -> None:
         for function, body in found.items():
             homes[body].append((name, function))
     assert [places for places in homes.values() if len(places) > 1] == [], "the same helper twice: tests/support"
+
+
+def test_order_of_the_files_names_what_there_is() -> None:
+    conftest = modules_of_tests()["tests.conftest"].body
+    constants = {
+        ast.unparse(node.targets[0]): ast.literal_eval(node.value) for node in conftest if isinstance(node, ast.Assign)
+    }
+    paths = set(TESTS.rglob("test_*.py"))
+    assert set(constants["SLOWEST"]) <= {path.stem for path in paths}
+    assert set(constants["COSTLIEST"]) == {path.parent.name for path in paths} - {"faults"}

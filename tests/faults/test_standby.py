@@ -10,9 +10,6 @@ import pytest
 from tests.faults.load import lookups, pages
 from tests.faults.proxy import proxied
 from tests.faults.service import CURRENT, KILL_ALL, NEXT, OLDER, publish, service, slow_down
-from tests.faults.trial import Report, trial
-from tests.faults.servers import IMMEDIATE, KILL, Server
-from tests.faults.test_connections import KILL_ALL, slow_down
 from tests.faults.trial import POOL_SIZE, Report, trial
 from tests.faults.truth import Truth
 from tests.support.application import await_release

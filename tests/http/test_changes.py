@@ -18,17 +18,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
+from localidades_api.storage.pool import already_waited
 from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected
 from tests.support.postgres import new_database, run_sql
 from tests.support.records import Record, record_of
 from tests.support.waiting import eventually_async
-from localidades_api.storage.pool import already_waited
-from tests.catalogue import Place, many, write_catalogue
-from tests.conftest import client_of, import_into, new_database, recorded_statements, running_app
-from tests.database import connected
-from tests.records import Record, record_of
 
 RELEASES = "/api/census/releases/"
 KINDS = ("added", "removed", "renamed", "relocated", "updated")

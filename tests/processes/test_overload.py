@@ -4,10 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
-from threading import Event
+from contextlib import ExitStack, asynccontextmanager, suppress
 
 import httpx
 import pytest

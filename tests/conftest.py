@@ -25,7 +25,9 @@ hypothesis_settings.register_profile("project", deadline=None, derandomize=True,
 hypothesis_settings.load_profile("project")
 hypothesis_settings.register_profile("quick", deadline=None, derandomize=True, database=None, max_examples=20)
 # Other examples in every run of `make tail`; one that fails is printed as a line that brings it back.
-hypothesis_settings.register_profile("tail", deadline=None, derandomize="CI" in os.environ, database=None, print_blob=True)
+hypothesis_settings.register_profile(
+    "tail", deadline=None, derandomize="CI" in os.environ, database=None, print_blob=True
+)
 
 # Each process of `make test` takes file after file: those that take longest go first, so that none is left with one.
 SLOWEST = (

@@ -1,8 +1,8 @@
-"""What a filter or a comparison chooses of a release, found once and kept as a row of numbers.
+"""The positions that a filter selects, and what changed between two releases: found once, kept as arrays of numbers.
 
-A release never changes, so neither does what is chosen of it: with the positions at hand every page of a filtered list
-costs what its first does, and its totals are known (decision 0008). A comparison of two whole releases may take longer
-than a request: it goes on for whoever asks next, so that each is paid for once (decision 0018).
+A release never changes, so neither does what a filter selects of it. With the positions cached, every page of a
+filtered list costs what its first does, and its totals are known (decision 0008). A comparison of two whole releases
+may take longer than a request: it goes on and serves the next client that asks (decision 0018).
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _OVERHEAD = 400  # bytes that one takes besides its numbers: key, objects
 
 
 class PositionCache:
-    """Keeps the numbers that were used last, up to a limit of bytes; all who want some at one time share a search.
+    """Caches the arrays that were used last, up to a limit of bytes; concurrent requests share one search.
 
     `timeout` is the number of seconds for which a request waits for a comparison.
     """
@@ -45,7 +45,7 @@ class PositionCache:
         self._finding: SingleFlight[Hashable, array[int]] = SingleFlight()
 
     async def positions_for(self, release: Release, filters: LocalityFilters) -> Sequence[int]:
-        """Return the positions of the localities that filters choose, in order."""
+        """Return the positions of the localities that filters select, in order."""
         if not filters.key:
             return range(1, release.localities + 1)
         key = (release, filters.key)
@@ -79,11 +79,11 @@ class PositionCache:
             _log.warning("Two releases could not be compared: %s", error)  # there may be nobody left to be told
 
     async def close(self) -> None:
-        """Give up what is still looked for."""
+        """Cancel the searches that are under way."""
         await self._finding.close()
 
     async def prewarm(self, release: Release) -> None:
-        """Find the large choices that a form begins with, so that nobody waits for them: 2.4 MB of a whole country."""
+        """Find what the filter form offers first, so that nobody waits for it: 2.4 MB for a whole country."""
         for filters in _PREWARMED:
             await self.positions_for(release, filters)
 

@@ -1,4 +1,4 @@
-"""What holds for every answer under /api/census, errors included: the methods, Allow, Vary, and CORS."""
+"""What every response under /api/census has, errors included: the allowed methods, Allow, Vary and CORS."""
 
 from http import HTTPStatus
 
@@ -19,7 +19,7 @@ _PREFLIGHT = {
 
 
 class ApiHeaders:
-    """Sets the headers of the census once, in front of what answers errors.
+    """Sets the API's headers once, outside what turns errors into responses.
 
     CORS headers are the same whoever asks, so that a shared cache may give one answer to all; Starlette's middleware
     sends them only to requests with an Origin, and lets a cookie add to Vary.

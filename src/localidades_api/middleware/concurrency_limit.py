@@ -1,7 +1,7 @@
-"""Bounded work: so many requests in hand, so many waiting, and a refusal that costs next to nothing for the rest.
+"""A limit on concurrent requests: so many at a time, so many queued, and a cheap refusal for the rest.
 
-Without a bound a process that is asked for more than it can do takes on everything, answers everything late, and goes
-on doing so after the load has gone: most of what it works on is wanted by nobody any more.
+A process without a limit accepts more than it can do, answers all of it late, and goes on after the load has gone,
+working on requests that nobody waits for any more.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from localidades_api.storage.pool import already_waited
 
 _log = logging.getLogger("uvicorn.error")
 
-_QUEUE_TIMEOUT = 0.5  # seconds for a slot: whoever has waited that long is better served by another process
+_QUEUE_TIMEOUT = 0.5  # seconds that a request queues: another process would serve it sooner
 _LOG_INTERVAL = 10.0  # seconds between two lines of log about what is refused
 _OVERLOADED = OverloadedError()
 
 
 class _Slot:
-    """What a request waits for; its turn ends when the slot is given, the client hangs up, or it is too late."""
+    """A queued request's slot; its turn ends when the slot comes free, the client hangs up, or it times out."""
 
     def __init__(self, turn: asyncio.Timeout) -> None:
         self.turn = turn
@@ -133,7 +133,7 @@ class ConcurrencyLimit:
         return slot.is_given
 
     def _leave(self) -> None:
-        """Give the slot to whoever has waited longest."""
+        """Pass the slot to the request that has waited longest."""
         if self._waiting:
             self._waiting.popleft().give()
         else:

@@ -1,4 +1,4 @@
-"""So many requests for each client in a window of time, said in headers (draft-ietf-httpapi-ratelimit-headers-11).
+"""A limit on each client's requests per window of time, with headers (draft-ietf-httpapi-ratelimit-headers-11).
 
 The library `limits` was tried: what it holds in memory has no bound, and a thread of it goes through all of that every
 hundredth of a second, which with 100,000 addresses stops the event loop for tens of milliseconds.

@@ -1,6 +1,6 @@
-"""What an answer outside the census tells a browser: to take it for what it says it is, and to run nothing else.
+"""Headers that keep a browser from guessing a type or running a foreign script, outside the API.
 
-Answers of the census, and whatever `renderers` writes, have these headers of their own.
+The API's own responses have them already (`http.html.renderer`).
 """
 
 import base64

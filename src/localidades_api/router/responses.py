@@ -109,6 +109,7 @@ class ResponseBuilder:
     """
 
     request: Request
+    query: Mapping[str, str]
     renderer: Renderer
     release: Release
     pinned: str | None = None
@@ -124,9 +125,10 @@ class ResponseBuilder:
         """
         renderer = select_renderer(query.format, request.headers)
         language = query.lang or preferred_language(request.headers)
-        builder = cls(request, renderer, await services.release(query.release), query.release, language)
+        asked = dict(request.query_params)  # no parameter is there twice
+        builder = cls(request, asked, renderer, await services.release(query.release), query.release, language)
         if builder.wants_html:
-            _refuse_too_large(request)
+            _refuse_too_large(asked)
         return builder
 
     @property
@@ -157,7 +159,7 @@ class ResponseBuilder:
             pinned = {"format": format_, **paging.parameters}
             if paging.page_size != PAGE_SIZE:
                 pinned["page_size"] = str(paging.page_size)
-            if format_ == "api" and (language := self.request.query_params.get("lang")):
+            if format_ == "api" and (language := self.query.get("lang")):
                 pinned["lang"] = language
             headers["Link"] = link_header(self.request.scope["path"], pinned, paging.page, paging.total_pages)
         return headers
@@ -178,7 +180,7 @@ class ResponseBuilder:
         headers = {**self.headers(self.renderer.format, paging), **self.renderer.headers}
         if self.renderer is JSON and isinstance(content, bytes):
             return Response(content, headers=headers)
-        query = {name: value for name, value in sorted(self.request.query_params.items()) if name != "format"}
+        query = {name: value for name, value in sorted(self.query.items()) if name != "format"}
         asked = {name: value for name, value in query.items() if name != "lang"}
         if paging:
             context = {"page": paging.page, "neighbours": neighbours(paging.page, paging.total_pages), **context}
@@ -206,9 +208,8 @@ class PageTooLargeError(Exception):
         self.smaller = smaller
 
 
-def _refuse_too_large(request: Request) -> None:
+def _refuse_too_large(asked: Mapping[str, str]) -> None:
     """Raise PageTooLargeError where more records are asked for than a page for people shows."""
-    asked = dict(request.query_params)  # sound by now: numbers are numbers, and nothing is there twice
     page, size = int(asked.get("page", 1)), int(asked.get("page_size", PAGE_SIZE))
     if size > MAX_HTML_PAGE_SIZE:
         first, _ = positions(page, size)

@@ -17,7 +17,7 @@ from localidades_api.http.negotiation import accept_header, choose_media_type
 
 Format = Literal["json", "api"]
 
-MAX_HTML_BYTES = 100_000  # bytes: what a page for people stays below
+MAX_HTML_BYTES = 100_000  # bytes: an HTML page stays below
 _MIN_JSON_BYTES = 2_000  # bytes that the exchange has at least, where it is shown
 _BODY = "\0"  # stands where the JSON goes; nothing that is shown can hold it
 _CUT = "\n…".encode()
@@ -39,7 +39,7 @@ def root_of(scope: Scope) -> str:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """An answer, and what a page for people says around it.
+    """A response's content, and what its HTML page shows around it.
 
     `target` and `headers` are those of the exchange that gives the content as JSON; `root` is the path below which the
     service stands; `query` what was asked besides the format; `pinned` the release that was asked for by name;
@@ -87,7 +87,7 @@ class JsonRenderer:
 
 
 class BrowsableRenderer:
-    """A page for people: the content as a table, and the exchange as a program sees it."""
+    """The HTML page: the content as a table, and the exchange as a program sees it."""
 
     format: Format = "api"
     media_type = "text/html"

@@ -1,4 +1,4 @@
-"""Drawings of pages for people, as numbers that a template writes as SVG: a map of near places, a chart of releases."""
+"""Drawings as numbers that a template writes as SVG: a map of the places nearby, a chart of releases."""
 
 import math
 from collections.abc import Mapping, Sequence

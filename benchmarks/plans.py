@@ -1,4 +1,4 @@
-"""The plan of every statement that questions cause, as Postgres ran it.
+"""The plan of every statement that requests cause, as Postgres ran it.
 
 The application runs in this process, and auto_explain sends each plan along with the rows: it is the one that was used,
 for the parameters of the question or for any, and not one made for the occasion.
@@ -33,7 +33,7 @@ _SEQUENTIAL = re.compile(r"Seq Scan on localities")
 
 
 class Plan(NamedTuple):
-    """How a statement was run, without costs and values; `times` by questions of that group.
+    """How a statement was run, without costs and values; `times` by requests of that group.
 
     Plans that reach localities and words in the same ways are told once, however they join a few estados to them.
     """

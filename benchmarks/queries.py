@@ -1,7 +1,7 @@
 """Suggestions, filtered pages and nearest places: what one client waits, what sixteen get, and the plans of all of it.
 
 One client asks in turn over one kept connection, as somebody who types does. The server of each round is a new one, so
-that it knows no filter but those that it foresees, and the questions are others.
+that it knows no filter but those that it foresees, and the requests are others.
 """
 
 import http.client
@@ -19,7 +19,8 @@ from benchmarks.contenders import OURS
 from benchmarks.lab import Lab, await_pages_held
 from benchmarks.plans import explain, write_plans
 from benchmarks.processes import PATH, BenchmarkError, Server
-from benchmarks.questions import (
+from benchmarks.series import Series
+from benchmarks.workloads import (
     ANYWHERE,
     MISTYPED,
     NEAR,
@@ -31,7 +32,6 @@ from benchmarks.questions import (
     read_places,
     suggestions,
 )
-from benchmarks.series import Series
 from benchmarks.wrk import drive
 
 SUGGESTIONS, PAGES = "suggestions", "filtered pages"
@@ -54,7 +54,7 @@ _Answers = list[tuple[str, float]]  # target, and milliseconds until all of its 
 
 
 def measure_queries(lab: Lab) -> dict[str, dict[str, Series]]:
-    """Return percentiles and requests a second by group of questions, and how many plans read whole tables."""
+    """Return percentiles and requests a second by group of requests, and how many plans read whole tables."""
     url = lab.copy("queries")
     places = read_places(url)
     figures: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -115,8 +115,8 @@ def _ask_everything(server: Server, places: list[Place], chance: Random) -> dict
     return client.asked
 
 
-def _shuffled(questions: Iterable[tuple[str, str]], chance: Random) -> list[tuple[str, str]]:
-    every = list(questions)
+def _shuffled(requests: Iterable[tuple[str, str]], chance: Random) -> list[tuple[str, str]]:
+    every = list(requests)
     return chance.sample(every, len(every))
 
 
@@ -127,7 +127,7 @@ def _percentiles(answers: _Answers) -> dict[str, float]:
 
 
 def _load(lab: Lab, server: Server, answers: _Answers) -> dict[str, float]:
-    """Return requests a second of sixteen connections with the same questions."""
+    """Return requests a second of sixteen connections with the same requests."""
     targets = lab.folder / "targets.txt"
     targets.write_text("".join(f"{target}\n" for target, _ in answers))
     return {"requests_per_second": drive(server.base, lab.options.seconds, targets=targets).rate}

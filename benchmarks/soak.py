@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 import httpx
 import uvloop
 
-from benchmarks import questions
+from benchmarks import workloads
 from benchmarks.contenders import COMMAND
 from benchmarks.database import count_localities, environment, read_value, seeded_postgres, write_catalogue
 from benchmarks.hostile import attack
@@ -72,11 +72,11 @@ class _Run:
 
 def _mixture(url: str, seed: int) -> list[str]:
     """Return targets in random order: half of them pages of the list."""
-    chance = Random(seed)  # noqa: S311  # the same questions in every run
-    places = questions.read_places(url)
-    asked = [target for _, target in itertools.islice(questions.suggestions(places, chance), 400)]
-    asked += [f"{PATH}?{query}" for query in questions.filters(places, chance)]
-    asked += [target for _, target in questions.nearest(places, chance)]
+    chance = Random(seed)  # noqa: S311  # the same requests in every run
+    places = workloads.read_places(url)
+    asked = [target for _, target in itertools.islice(workloads.suggestions(places, chance), 400)]
+    asked += [f"{PATH}?{query}" for query in workloads.filters(places, chance)]
+    asked += [target for _, target in workloads.nearest(places, chance)]
     asked += [f"{PATH}{place.id}/" for place in chance.sample(places, 400)]
     pages = int(str(read_value(url, "SELECT localities FROM releases LIMIT 1"))) // 50
     asked += [f"{PATH}?page={chance.randint(1, pages)}" for _ in range(len(asked))]

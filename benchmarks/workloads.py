@@ -21,7 +21,7 @@ _SHORTEST = 3  # letters of a word that somebody searches for
 
 
 class Place(NamedTuple):
-    """What questions are made of."""
+    """What requests are made of."""
 
     id: int
     municipio_id: int

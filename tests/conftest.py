@@ -43,7 +43,6 @@ COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the slowest files, then with the folders that need most; give INEGI's own files their time."""
-    """Begin with the slowest files, then with the folders that need most."""
 
     def rank(item: pytest.Item) -> tuple[int, int]:
         name, folder = item.path.stem, item.path.parent.name

@@ -13,7 +13,8 @@ from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.observability.metrics import exposition
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.router import Services
-from localidades_api.storage.pool import Database, sqlstate_of
+from localidades_api.storage.pool import Database
+from localidades_api.storage.sqlstate import sqlstate_of
 
 OPERATIONAL = frozenset({"/livez", "/readyz", "/metrics"})  # for operators: no limit refuses them
 

@@ -69,7 +69,8 @@ def serve(
     """Serve the catalogue over HTTP."""
     signal.signal(signal.SIGTERM, _end)
     with errors_as_sentences():
-        from localidades_api.cli.tasks import print_where_to_look, ready_database  # noqa: PLC0415  # see above
+        from localidades_api.cli.database import ready_database  # noqa: PLC0415  # see above
+        from localidades_api.cli.tasks import print_where_to_look  # noqa: PLC0415  # see above
         from localidades_api.server.process import run_server  # noqa: PLC0415  # see above
         from localidades_api.server.sockets import listen  # noqa: PLC0415  # see above
         from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
@@ -97,7 +98,7 @@ def migrate(
 ) -> None:
     """Bring the database's tables to this version, and load a catalogue where there is none."""
     with errors_as_sentences():
-        from localidades_api.cli.tasks import run_migrations  # noqa: PLC0415  # see above
+        from localidades_api.cli.database import run_migrations  # noqa: PLC0415  # see above
 
         run_migrations(print_text, seed=not no_seed)
 

@@ -37,6 +37,7 @@ from localidades_api.storage.repository import (
     CatalogueRepository,
     ChangesRepository,
     RecordsRepository,
+    ReleasesRepository,
     SearchRepository,
 )
 
@@ -51,7 +52,7 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     # Comparisons take no connection from requests; these are made when they are needed.
     comparing = Database.for_reading(url, pool_size=MAX_COMPARISONS, timeout=COMPARISON_TIMEOUT)
     repository = CatalogueRepository(database)
-    releases = ReleaseTracker(repository)
+    releases = ReleaseTracker(ReleasesRepository(database))
     changes = ChangesRepository(database, comparing)
     positions = PositionCache(repository, changes, settings.database_timeout)
     pages = PageCache(repository, settings.page_cache_bytes)

@@ -13,7 +13,7 @@ import pytest
 from localidades_api.importer import ImportReport
 from localidades_api.importer.transform import Catalogue
 from localidades_api.storage.pool import Database
-from localidades_api.storage.repository import CatalogueRepository
+from localidades_api.storage.repository import CatalogueRepository, ReleasesRepository
 from tests.support.application import import_into
 from tests.support.catalogue import read_catalogue
 from tests.support.postgres import new_database
@@ -114,7 +114,7 @@ async def test_walk_over_all_pages_gives_every_locality_of_the_file_once_in_orde
     database = Database.for_reading(imported.url, pool_size=1, timeout=5)
     try:
         repository = CatalogueRepository(database)
-        every, current = (await repository.list_releases())[:2]
+        every, current = (await ReleasesRepository(database).list_releases())[:2]
         assert current is not None
         assert current.name == "2018-09"
         [release] = [release for release in every if release.name == cut]

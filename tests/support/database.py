@@ -9,7 +9,7 @@ import asyncpg
 
 from localidades_api.domain.schemas import Release
 from localidades_api.storage.pool import Database
-from localidades_api.storage.repository import CatalogueRepository
+from localidades_api.storage.repository import CatalogueRepository, ReleasesRepository
 from tests.support.catalogue import Place
 from tests.support.waiting import eventually_async
 
@@ -51,7 +51,7 @@ async def read_release(url: str, name: str | None = None) -> tuple[Release, list
     database = Database.for_reading(url, pool_size=1, timeout=2)
     try:
         repository = CatalogueRepository(database)
-        every, current = (await repository.list_releases())[:2]
+        every, current = (await ReleasesRepository(database).list_releases())[:2]
         release = current if name is None else next(release for release in every if release.name == name)
         assert release is not None
         pages = await repository.list_pages(release, 1, release.total_pages)

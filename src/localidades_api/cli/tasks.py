@@ -16,7 +16,7 @@ from localidades_api.releases.publish import publish_release
 from localidades_api.releases.retire import finish_retirements, retire_release
 from localidades_api.settings import Settings, read_settings
 from localidades_api.storage.pool import Database
-from localidades_api.storage.repository import CatalogueRepository
+from localidades_api.storage.repository import ReleasesRepository
 from localidades_api.storage.roles import grant_roles
 
 _REQUEST_TIMEOUT = 10.0  # seconds, of several statements each in their time
@@ -100,7 +100,7 @@ def run_releases() -> tuple[list[Release], Release | None]:
 async def _read_releases(url: str, settings: Settings) -> tuple[list[Release], Release | None]:
     database = Database.for_reading(url, pool_size=1, timeout=settings.database_timeout)
     try:
-        reading = await CatalogueRepository(database).list_releases()
+        reading = await ReleasesRepository(database).list_releases()
         return reading.every, reading.current
     finally:
         await database.dispose()

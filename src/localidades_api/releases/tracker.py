@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, NotFoundError
 from localidades_api.observability.metrics import Series
-from localidades_api.storage.repository import CatalogueRepository, ChangeCounts, Reading
+from localidades_api.storage.repository import ChangeCounts, Reading, ReleasesRepository
 
 _log = logging.getLogger("uvicorn.error")
 
@@ -24,7 +24,7 @@ class ReleaseTracker:
     by `refresh`; requests are given it once `serve` has been told to, when its pages are at hand (`cache.pages`).
     """
 
-    def __init__(self, repository: CatalogueRepository) -> None:
+    def __init__(self, repository: ReleasesRepository) -> None:
         self._repository = repository
         self._by_name: Mapping[str, Release] = {}
         self.changes: Mapping[str, ChangeCounts] = {}  # of each release since the one before it, where counted

@@ -1,8 +1,9 @@
-"""Every SELECT of the service: the catalogue, its search, its changes, and its records for downloads."""
+"""Every SELECT of the service: releases, their records, search, changes, and records for downloads."""
 
-from localidades_api.storage.repository.catalogue import CatalogueRepository, ChangeCounts, Reading
+from localidades_api.storage.repository.catalogue import CatalogueRepository
 from localidades_api.storage.repository.changes import ChangesRepository, count_changes
 from localidades_api.storage.repository.exports import RecordsRepository
+from localidades_api.storage.repository.releases import ChangeCounts, Reading, ReleasesRepository
 from localidades_api.storage.repository.search import SearchRepository
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "ChangesRepository",
     "Reading",
     "RecordsRepository",
+    "ReleasesRepository",
     "SearchRepository",
     "count_changes",
 ]

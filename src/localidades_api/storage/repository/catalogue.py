@@ -1,7 +1,7 @@
-"""Releases, pages of the list, estados, municipios, and single records."""
+"""What a release holds: pages of the list, estados, municipios, and single records."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Table, func, select, text
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
@@ -9,14 +9,11 @@ from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 from localidades_api.domain.filters import LocalityFilters
 from localidades_api.domain.pagination import positions
 from localidades_api.domain.schemas import (
-    CHANGE_KINDS,
     DEMO_RELEASE,
     PAGE_SIZE,
     Release,
 )
 from localidades_api.storage.models import (
-    comparisons,
-    current_release,
     localities,
     municipalities,
     releases,
@@ -26,22 +23,6 @@ from localidades_api.storage.pool import Database
 from localidades_api.storage.replica_check import requires_release
 from localidades_api.storage.repository.conditions import conditions
 from localidades_api.storage.repository.positions import at_positions
-
-# What a standby has been sent, and does not show yet.
-_IS_BEHIND = text("pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn() AS is_behind")
-_RELEASES = (
-    select(
-        releases,
-        current_release.c.publication,
-        comparisons.c.previous_id,
-        *(comparisons.c[kind] for kind in CHANGE_KINDS),
-        _IS_BEHIND,
-    )
-    .outerjoin_from(releases, current_release, current_release.c.release_id == releases.c.id)
-    .outerjoin(comparisons, comparisons.c.release_id == releases.c.id)
-    .where(releases.c.retired_at.is_(None))
-    .order_by(releases.c.id)  # releases are numbered in the order of their imports; a clock may be set back
-)
 
 # Postgres writes the JSON: it takes the work off the process that answers, and one value crosses the wire in place of
 # two hundred (decision 0007). `clave` is four digits, so only `nombre` needs escaping.
@@ -105,55 +86,18 @@ def _akin(release: Release) -> ColumnElement[bool]:
     return (releases.c.name == DEMO_RELEASE) == release.is_demo
 
 
-class ChangeCounts(NamedTuple):
-    """How many localities changed since an earlier release, by kind."""
-
-    since: str
-    counts: Mapping[str, int]
-
-
-class Reading(NamedTuple):
-    """What a server shows of the releases, oldest first; one that is behind may have received others.
-
-    `changes` has what the importer has counted, by the later release's name; `publication` is how often the pointer to
-    the current release has been set, 0 before the first time.
-    """
-
-    every: list[Release]
-    current: Release | None
-    changes: Mapping[str, ChangeCounts]
-    publication: int
-    is_behind: bool
-
-
 class CatalogueRepository:
-    """Reads releases and their records; a database that does not answer raises DatabaseUnavailableError."""
+    """Reads the records of a release; a database that does not answer raises DatabaseUnavailableError."""
 
     def __init__(self, database: Database) -> None:
-        self.database = database
-
-    async def list_releases(self) -> Reading:
-        """Return the releases that the server shows which is asked."""
-        rows = await self.database.fetch(_RELEASES)
-        every = [Release.model_validate(row) for row in rows]
-        pointed_at = [
-            (release, row.publication) for release, row in zip(every, rows, strict=True) if row.publication is not None
-        ]
-        current, publication = pointed_at[0] if pointed_at else (None, 0)
-        names = {row.id: row.name for row in rows}
-        changes = {
-            row.name: ChangeCounts(names[row.previous_id], {kind: getattr(row, kind) for kind in CHANGE_KINDS})
-            for row in rows
-            if row.previous_id in names  # what was compared with a release that is retired says nothing
-        }
-        return Reading(every, current, changes, publication, any(row.is_behind for row in rows))
+        self._database = database
 
     async def list_pages(self, release: Release, first: int, last: int) -> list[str]:
         """Return the results of a range of pages, each as the JSON text of its localities, without the brackets.
 
         A page is a range of positions, so the last one costs what the first does (decision 0003).
         """
-        rows = await self.database.fetch(
+        rows = await self._database.fetch(
             _PAGES,
             {"release_id": release.id, "first": positions(first)[0], "last": positions(last)[1]},
             suits=requires_release(release),
@@ -165,18 +109,18 @@ class CatalogueRepository:
         position = func.int4send(localities.c.position, type_=BYTEA)
         found = func.string_agg(position, aggregate_order_by(text("''::bytea"), localities.c.position), type_=BYTEA)
         statement = select(found).where(localities.c.release_id == release.id, *conditions(filters))
-        rows = await self.database.fetch(statement, suits=requires_release(release))
+        rows = await self._database.fetch(statement, suits=requires_release(release))
         return bytes(rows[0][0] or b"")
 
     async def list_places(self, release: Release, places: Sequence[int]) -> str:
         """Return the localities of some positions as JSON text, without the brackets."""
         chosen, parameters = at_positions(release, places)
-        rows = await self.database.fetch(text(f"{_PLACES} {chosen}"), parameters, suits=requires_release(release))
+        rows = await self._database.fetch(text(f"{_PLACES} {chosen}"), parameters, suits=requires_release(release))
         return str(rows[0][0])
 
     async def list_states(self, release: Release) -> Sequence[Row[Any]]:
         """Return every estado, by id."""
-        return await self.database.fetch(
+        return await self._database.fetch(
             _STATES.where(states.c.release_id == release.id), suits=requires_release(release)
         )
 
@@ -185,12 +129,12 @@ class CatalogueRepository:
         statement = _MUNICIPALITIES.where(municipalities.c.release_id == release.id)
         if estado_id is not None:
             statement = statement.where(municipalities.c.estado_id == estado_id)
-        return await self.database.fetch(statement, suits=requires_release(release))
+        return await self._database.fetch(statement, suits=requires_release(release))
 
     async def get_state(self, release: Release, id_: int) -> Row[Any] | None:
         """Return an estado, if there is such."""
         statement = _STATES.where(states.c.release_id == release.id, states.c.id == id_)
-        rows = await self.database.fetch(statement, suits=requires_release(release))
+        rows = await self._database.fetch(statement, suits=requires_release(release))
         return rows[0] if rows else None
 
     async def get_municipality(self, release: Release, id_: int) -> Row[Any] | None:
@@ -204,12 +148,12 @@ class CatalogueRepository:
             .join_from(municipalities, states)
             .where(municipalities.c.release_id == release.id, municipalities.c.id == id_)
         )
-        rows = await self.database.fetch(statement, suits=requires_release(release))
+        rows = await self._database.fetch(statement, suits=requires_release(release))
         return rows[0] if rows else None
 
     async def get_locality(self, release: Release, id_: int) -> Row[Any] | None:
         """Return a locality with its municipio and its estado, if there is such."""
-        rows = await self.database.fetch(
+        rows = await self._database.fetch(
             _DETAIL, {"release_id": release.id, "id": id_}, suits=requires_release(release)
         )
         return rows[0] if rows else None
@@ -226,11 +170,11 @@ class CatalogueRepository:
             .join_from(municipalities, states)
             .where(municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids)))
         )
-        return {row.id: row for row in await self.database.fetch(statement, suits=requires_release(release))}
+        return {row.id: row for row in await self._database.fetch(statement, suits=requires_release(release))}
 
     async def list_history(self, release: Release, id_: int) -> Sequence[Row[Any]]:
         """Return what each release has under a locality's key, oldest first, this release among them."""
-        return await self.database.fetch(
+        return await self._database.fetch(
             select(releases.c.name.label("release"), localities.c.nombre, localities.c.poblacion)
             .join_from(releases, localities, localities.c.release_id == releases.c.id)
             .where(localities.c.id == id_, releases.c.retired_at.is_(None), _akin(release))
@@ -240,7 +184,7 @@ class CatalogueRepository:
 
     async def find_last_release(self, table: Table, release: Release, id_: int) -> Row[Any] | None:
         """Return the last release before this one that knew a key, if one did."""
-        rows = await self.database.fetch(
+        rows = await self._database.fetch(
             select(releases)
             .join(table, table.c.release_id == releases.c.id)
             .where(table.c.id == id_, releases.c.id < release.id, releases.c.retired_at.is_(None), _akin(release))
@@ -253,5 +197,5 @@ class CatalogueRepository:
     async def find_successor(self, release: Release, last_id: int, id_: int) -> int | None:
         """Return the key that a withdrawn locality's place has now, if one and only one has its name at its point."""
         parameters = {"old": last_id, "id": id_, "new": release.id}
-        rows = await self.database.fetch(_SUCCESSORS, parameters, suits=requires_release(release))
+        rows = await self._database.fetch(_SUCCESSORS, parameters, suits=requires_release(release))
         return int(rows[0].id) if len(rows) == 1 else None

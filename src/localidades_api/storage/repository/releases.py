@@ -1,0 +1,70 @@
+"""Which releases there are, and which one is current."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sqlalchemy import select, text
+
+from localidades_api.domain.schemas import CHANGE_KINDS, Release
+from localidades_api.storage.models import comparisons, current_release, releases
+from localidades_api.storage.pool import Database
+
+# What a standby has been sent, and does not show yet.
+_IS_BEHIND = text("pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn() AS is_behind")
+_RELEASES = (
+    select(
+        releases,
+        current_release.c.publication,
+        comparisons.c.previous_id,
+        *(comparisons.c[kind] for kind in CHANGE_KINDS),
+        _IS_BEHIND,
+    )
+    .outerjoin_from(releases, current_release, current_release.c.release_id == releases.c.id)
+    .outerjoin(comparisons, comparisons.c.release_id == releases.c.id)
+    .where(releases.c.retired_at.is_(None))
+    .order_by(releases.c.id)  # releases are numbered in the order of their imports; a clock may be set back
+)
+
+
+class ChangeCounts(NamedTuple):
+    """How many localities changed since an earlier release, by kind."""
+
+    since: str
+    counts: Mapping[str, int]
+
+
+class Reading(NamedTuple):
+    """What a server shows of the releases, oldest first; one that is behind may have received others.
+
+    `changes` has what the importer has counted, by the later release's name; `publication` is how often the pointer to
+    the current release has been set, 0 before the first time.
+    """
+
+    every: list[Release]
+    current: Release | None
+    changes: Mapping[str, ChangeCounts]
+    publication: int
+    is_behind: bool
+
+
+class ReleasesRepository:
+    """Reads the list of releases; a database that does not answer raises DatabaseUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list_releases(self) -> Reading:
+        """Return the releases as the server that answers shows them."""
+        rows = await self._database.fetch(_RELEASES)
+        every = [Release.model_validate(row) for row in rows]
+        pointed_at = [
+            (release, row.publication) for release, row in zip(every, rows, strict=True) if row.publication is not None
+        ]
+        current, publication = pointed_at[0] if pointed_at else (None, 0)
+        names = {row.id: row.name for row in rows}
+        changes = {
+            row.name: ChangeCounts(names[row.previous_id], {kind: getattr(row, kind) for kind in CHANGE_KINDS})
+            for row in rows
+            if row.previous_id in names  # what was compared with a release that is retired says nothing
+        }
+        return Reading(every, current, changes, publication, any(row.is_behind for row in rows))

@@ -22,9 +22,10 @@ from pathlib import Path
 import asyncpg
 
 from localidades_api.domain.folding import fold
+from localidades_api.domain.locality import LocalityRow
 from localidades_api.embedded import run_embedded
 from localidades_api.importer.extract import open_table
-from localidades_api.importer.transform import Catalogue, Locality, Municipality, State, transform
+from localidades_api.importer.transform import Catalogue, MunicipalityRow, StateRow, transform
 
 _COMMAND = [sys.executable, "-c", "from localidades_api.cli import app; app()", "import"]
 _RELEASE_ID = 1_000_000  # of the bare COPY
@@ -85,9 +86,9 @@ async def _copy(url: str, catalogue: Catalogue, kind: str) -> float:
         for statement in first:
             await connection.execute(statement)
         for name, fields, records in (
-            ("states", State._fields, states),
-            ("municipalities", (*Municipality._fields, "localities"), municipalities),
-            (_TABLE, ("position", *Locality._fields, "folded", "prominence"), localities),
+            ("states", StateRow._fields, states),
+            ("municipalities", (*MunicipalityRow._fields, "localities"), municipalities),
+            (_TABLE, ("position", *LocalityRow._fields, "folded", "prominence"), localities),
         ):
             await connection.copy_records_to_table(name, columns=("release_id", *fields), records=records)
         for statement in last:

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localidades_api.domain.locality import LocalityRow
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import read_table
-from localidades_api.importer.transform import Catalogue, Locality, Municipality, Rejected, State, transform
+from localidades_api.importer.transform import Catalogue, MunicipalityRow, Rejected, StateRow, transform
 from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, many, read_catalogue, unwatched, write_catalogue
 
 PLAIN = tuple(Place(f"01001{number:04d}", f"Lugar {number}") for number in range(1, 21))
@@ -45,14 +46,14 @@ def test_row_becomes_a_record_with_every_column() -> None:
     )  # fmt: skip
     catalogue = read_places(place)
     assert catalogue.localities == [
-        Locality(
+        LocalityRow(
             id=10010001, municipio_id=1001, clave="0001", nombre="Aguascalientes", ambito="U", latitud=21.880833,
             longitud=-102.296111, altitud=1885, carta="F13D19", poblacion=863893, poblacion_masculina=419168,
             poblacion_femenina=444725, viviendas=246259,
         )
     ]  # fmt: skip
-    assert catalogue.municipalities == {1001: Municipality(1001, 1, "001", "Aguascalientes")}
-    assert catalogue.states == {1: State(1, "01", "Aguascalientes", "Ags.")}
+    assert catalogue.municipalities == {1001: MunicipalityRow(1001, 1, "001", "Aguascalientes")}
+    assert catalogue.states == {1: StateRow(1, "01", "Aguascalientes", "Ags.")}
     assert (catalogue.rejected, catalogue.withdrawn) == ([], 0)
 
 

@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import TypeVar
+
+from localidades_api.domain.locality import Attribute
 
 NO_DATA = frozenset({"", "-", "*"})
 _INTEGER = re.compile(r"-?[0-9]{1,9}")
@@ -105,3 +108,20 @@ def read_count(text: str, column: str) -> int | None:
     if count is not None and count < 0:
         raise RowError(f"{column} is negative")
     return count
+
+
+def reader_of(attribute: Attribute) -> Callable[[str], object]:
+    """Return what reads the texts of a column; raises RowError."""
+    match attribute.content:
+        case "latitude":
+            return partial(read_degrees, column=attribute.header, most=90)
+        case "longitude":
+            return partial(read_degrees, column=attribute.header, most=180)
+        case "integer":
+            return Memo(partial(read_integer, column=attribute.header)).__getitem__
+        case "count":
+            return Memo(partial(read_count, column=attribute.header)).__getitem__
+        case "ambito":
+            return Memo(read_ambito).__getitem__
+        case "text":
+            return Memo(read_text).__getitem__

@@ -11,13 +11,14 @@ import re
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO
 
+from localidades_api.domain.locality import ATTRIBUTES
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.archive import open_text
 from localidades_api.observability.progress import Counting
@@ -35,8 +36,17 @@ _ESCAPED = re.compile("[\udc80-\udcff]")  # what stands for a byte that is no UT
 # What zipfile raises for a bad zip (some of it from the depths), and the system for a bad disk.
 _DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 
-# Our names of the columns, each with the headers that INEGI has used for it, folded by `_fold`.
-COLUMNS = {
+REQUIRED = ("cve_ent", "nom_ent", "cve_mun", "nom_mun", "cve_loc", "nom_loc")
+
+
+def _fold(name: str) -> str:
+    """Fold a header's case, marks and spaces: `Ámbito` is `ambito`."""
+    plain = unicodedata.normalize("NFKD", name.strip()).encode("ascii", "ignore").decode()
+    return "_".join(plain.lower().split())
+
+
+# Our names of the columns, each with the headers that INEGI has used for it, folded.
+COLUMNS: Mapping[str, Sequence[str]] = {
     "cvegeo": ("cvegeo", "mapa"),
     "estatus": ("estatus",),
     "cve_ent": ("cve_ent",),
@@ -46,17 +56,8 @@ COLUMNS = {
     "nom_mun": ("nom_mun",),
     "cve_loc": ("cve_loc",),
     "nom_loc": ("nom_loc",),
-    "ambito": ("ambito",),
-    "latitud": ("lat_decimal",),
-    "longitud": ("lon_decimal",),
-    "altitud": ("altitud",),
-    "carta": ("cve_carta",),
-    "poblacion": ("pob_total",),
-    "poblacion_masculina": ("pob_masculina",),
-    "poblacion_femenina": ("pob_femenina",),
-    "viviendas": ("total_de_viviendas_habitadas",),
+    **{name: (_fold(attribute.header),) for name, attribute in ATTRIBUTES.items()},
 }
-REQUIRED = ("cve_ent", "nom_ent", "cve_mun", "nom_mun", "cve_loc", "nom_loc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +107,6 @@ def split_lines(lines: Iterable[str], separator: str) -> list[list[str]]:
         else split_line(line.rstrip("\n"), separator)
         for line in lines
     ]
-
-
-def _fold(name: str) -> str:
-    """Fold a header's case, marks and spaces: `Ámbito` is `ambito`."""
-    plain = unicodedata.normalize("NFKD", name.strip()).encode("ascii", "ignore").decode()
-    return "_".join(plain.lower().split())
 
 
 @dataclass(frozen=True, slots=True)

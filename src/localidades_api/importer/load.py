@@ -14,15 +14,16 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.domain.folding import fold
+from localidades_api.domain.locality import LocalityRow
 from localidades_api.errors import CatalogueError
-from localidades_api.importer.transform import Catalogue, Locality, Municipality, State
+from localidades_api.importer.transform import Catalogue, MunicipalityRow, StateRow
 from localidades_api.observability.progress import Progress, Step
 from localidades_api.releases.publish import set_current
 from localidades_api.storage.partitions import partition_of
 
 _CHUNK = 5000
 _VACUUM_DELAYS = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between looks
-_COLUMNS = ("release_id", "position", *Locality._fields, "folded", "prominence")
+_COLUMNS = ("release_id", "position", *LocalityRow._fields, "folded", "prominence")
 
 
 async def load_release(
@@ -41,10 +42,10 @@ async def load_release(
     partition = partition_of(release_id)
     # The columns alone: indexes and constraints are cheaper to make once the rows are there.
     await connection.execute(text(f"CREATE TABLE {partition} (LIKE localities INCLUDING DEFAULTS INCLUDING COMMENTS)"))
-    await _copy(connection, "states", State._fields, catalogue.states.values(), release_id)
+    await _copy(connection, "states", StateRow._fields, catalogue.states.values(), release_id)
     counts = Counter(locality.municipio_id for locality in catalogue.localities)
     municipalities = ((*municipality, counts[municipality.id]) for municipality in catalogue.municipalities.values())
-    await _copy(connection, "municipalities", (*Municipality._fields, "localities"), municipalities, release_id)
+    await _copy(connection, "municipalities", (*MunicipalityRow._fields, "localities"), municipalities, release_id)
     await _copy_localities(connection, partition, release_id, catalogue, progress)
     progress.begin(Step.INDEX)
     await _constrain(connection, partition, release_id)
@@ -147,7 +148,7 @@ async def _copy_localities(
     await driver.copy_records_to_table(partition, columns=_COLUMNS, records=records())
 
 
-def _rank(localities: Sequence[Locality]) -> list[int]:
+def _rank(localities: Sequence[LocalityRow]) -> list[int]:
     """Return each locality's place by population, the largest first, unknown ones last in the list's order."""
     populations = [-1 if locality.poblacion is None else locality.poblacion for locality in localities]
     prominences = [0] * len(localities)

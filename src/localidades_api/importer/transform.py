@@ -1,37 +1,33 @@
 """From rows to records: what each value must be, and why a row is rejected."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import islice, pairwise, repeat
+from itertools import islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
+from localidades_api.domain.locality import ATTRIBUTES, POINT, LocalityRow
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.cells import (
     NO_DATA,
     Memo,
     RowError,
     pair,
-    read_ambito,
     read_clave,
-    read_count,
-    read_degrees,
-    read_integer,
     read_key,
     read_name,
     read_text,
+    reader_of,
 )
 from localidades_api.importer.extract import COLUMNS, Layout, Table, split_line, split_lines
 
 _LAST_STATE = 32
-_COUNTS = ("POB_TOTAL", "POB_MASCULINA", "POB_FEMENINA", "TOTAL DE VIVIENDAS HABITADAS")
 _BATCH = 250  # lines that are read at once; few enough for a processor's cache to hold all that they become
 _CHUNK = 5000  # rows between two words to whoever watches; batches fit it exactly
 
 
-class State(NamedTuple):
+class StateRow(NamedTuple):
     """An estado."""
 
     id: int
@@ -40,31 +36,13 @@ class State(NamedTuple):
     abreviatura: str | None
 
 
-class Municipality(NamedTuple):
+class MunicipalityRow(NamedTuple):
     """A municipio."""
 
     id: int
     estado_id: int
     clave: str
     nombre: str
-
-
-class Locality(NamedTuple):
-    """A locality, its fields in the order of the table's columns."""
-
-    id: int
-    municipio_id: int
-    clave: str
-    nombre: str
-    ambito: str | None
-    latitud: float | None
-    longitud: float | None
-    altitud: int | None
-    carta: str | None
-    poblacion: int | None
-    poblacion_masculina: int | None
-    poblacion_femenina: int | None
-    viviendas: int | None
 
 
 class Rejected(NamedTuple):
@@ -86,9 +64,9 @@ class _FileError(Exception):
 class Catalogue:
     """A whole catalogue, checked: no key twice, every municipio and estado known, localities in the list's order."""
 
-    states: dict[int, State] = field(default_factory=dict)
-    municipalities: dict[int, Municipality] = field(default_factory=dict)
-    localities: list[Locality] = field(default_factory=list)
+    states: dict[int, StateRow] = field(default_factory=dict)
+    municipalities: dict[int, MunicipalityRow] = field(default_factory=dict)
+    localities: list[LocalityRow] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     withdrawn: int = 0
 
@@ -141,7 +119,7 @@ def _check_yield(catalogue: Catalogue) -> None:
         )
 
 
-def _check_unique(localities: Sequence[Locality]) -> None:
+def _check_unique(localities: Sequence[LocalityRow]) -> None:
     for locality, following in pairwise(localities):
         if locality.id == following.id:
             raise CatalogueError(f"The key {locality.id:09d} stands in the file twice; a catalogue has each key once.")
@@ -161,10 +139,7 @@ class _Reader:
         self._pick = itemgetter(*(layout.indexes.get(column, layout.width) for column in COLUMNS))
         self._municipality_of = Memo(self._read_parents).__getitem__
         self._clave_of = Memo(read_clave).__getitem__
-        self._ambito_of = Memo(read_ambito).__getitem__
-        self._altitud_of = Memo(partial(read_integer, column="ALTITUD")).__getitem__
-        self._carta_of = Memo(read_text).__getitem__
-        self._counts_of = [Memo(partial(read_count, column=column)).__getitem__ for column in _COUNTS]
+        self._readers = {name: reader_of(attribute) for name, attribute in ATTRIBUTES.items()}
 
     def read(self, lines: Sequence[str], number: int) -> None:
         """Add to the catalogue what lines are, the first of them line `number` of the file."""
@@ -190,36 +165,36 @@ class _Reader:
         else:
             self._catalogue.rejected.append(Rejected(number, str(fault)))
 
-    def _convert(self, rows: Sequence[list[str]]) -> list[Locality]:
+    def _convert(self, rows: Sequence[list[str]]) -> list[LocalityRow]:
         """Return the records of rows; raise RowError, _Withdrawn or _FileError if any of them is none."""
         for width in set(map(len, rows)) - {self._layout.width}:
             raise RowError(f"it has {width} values, the header {self._layout.width}")
-        (
-            cvegeo, estatus, cve_ent, nom_ent, nom_abr, cve_mun, nom_mun, cve_loc, nombre, ambito, latitud, longitud,
-            altitud, carta, *counts,
-        ) = self._pick([*zip(*rows, strict=True), ("",) * len(rows)])  # fmt: skip
+        cvegeo, estatus, cve_ent, nom_ent, nom_abr, cve_mun, nom_mun, cve_loc, nombre, *texts = self._pick(
+            [*zip(*rows, strict=True), ("",) * len(rows)]
+        )
         for status in set(estatus):
             _check_status(status)
         municipalities = list(map(self._municipality_of, zip(cve_ent, nom_ent, nom_abr, cve_mun, nom_mun, strict=True)))
         claves = list(map(self._clave_of, cve_loc))
-        latitudes = list(map(read_degrees, latitud, repeat("LAT_DECIMAL"), repeat(90)))
-        longitudes = list(map(read_degrees, longitud, repeat("LON_DECIMAL"), repeat(180)))
-        if None in latitudes or None in longitudes:
-            latitudes, longitudes = map(list, zip(*map(pair, latitudes, longitudes), strict=True))
         records = zip(
             map(read_key, cve_ent, cve_mun, claves, cvegeo),
             municipalities,
             claves,
             map(read_name, nombre),
-            map(self._ambito_of, ambito),
-            latitudes,
-            longitudes,
-            map(self._altitud_of, altitud),
-            map(self._carta_of, carta),
-            *map(map, self._counts_of, counts),
+            *self._read_attributes(texts),
             strict=True,
         )
-        return list(map(Locality._make, records))
+        return list(map(LocalityRow._make, records))
+
+    def _read_attributes(self, texts: Sequence[Sequence[str]]) -> Iterable[Iterable[object]]:
+        """Return the columns of attributes, in their order, from those of their texts; half of a position is none."""
+        values: dict[str, Iterable[object]] = {
+            name: map(read, column) for (name, read), column in zip(self._readers.items(), texts, strict=True)
+        }
+        points = [list(values[name]) for name in POINT]
+        if any(None in column for column in points):
+            points = [list(column) for column in zip(*map(pair, *points), strict=True)]
+        return (values | dict(zip(POINT, points, strict=True))).values()
 
     def _read_parents(self, names: tuple[str, ...]) -> int:
         """Keep an estado and a municipio that are named for the first time; return the municipio's id."""
@@ -230,8 +205,8 @@ class _Reader:
             raise _FileError(f"names an estado {cve_ent}; there are 01 to {_LAST_STATE}.")
         if not re.fullmatch(r"[0-9]{3}", cve_mun) or cve_mun == "000":
             raise RowError("CVE_MUN is not three digits from 001")
-        state = State(int(cve_ent), cve_ent, read_name(nom_ent), read_text(nom_abr))
-        municipality = Municipality(int(cve_ent + cve_mun), state.id, cve_mun, read_name(nom_mun))
+        state = StateRow(int(cve_ent), cve_ent, read_name(nom_ent), read_text(nom_abr))
+        municipality = MunicipalityRow(int(cve_ent + cve_mun), state.id, cve_mun, read_name(nom_mun))
         states, municipalities = self._catalogue.states, self._catalogue.municipalities
         if (
             states.setdefault(state.id, state) != state

@@ -5,6 +5,9 @@ Every key is the official one read as a number: estado `01` is 1, municipio `010
 filled and checked before it is attached, and never changes afterwards (decision 0003).
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from sqlalchemy import (
     Boolean,
     CheckConstraint,
@@ -25,7 +28,9 @@ from sqlalchemy import (
     text,
     true,
 )
+from sqlalchemy.types import TypeEngine
 
+from localidades_api.domain.locality import ATTRIBUTES, Content
 from localidades_api.domain.schemas import CHANGE_KINDS
 
 metadata = MetaData(
@@ -118,6 +123,14 @@ municipalities = Table(
     ForeignKeyConstraint(["release_id", "estado_id"], ["states.release_id", "states.id"]),
 )
 
+_TYPES: Mapping[Content, TypeEngine[Any]] = {
+    "ambito": Text(collation="C"),
+    "latitude": Double(),
+    "longitude": Double(),
+    "integer": Integer(),
+    "count": Integer(),
+    "text": Text(),
+}
 localities = Table(
     "localities",
     metadata,
@@ -132,15 +145,7 @@ localities = Table(
     Column("municipio_id", Integer, nullable=False),
     Column("clave", Text(collation="C"), nullable=False),
     Column("nombre", Text, nullable=False, comment="As published, to the byte"),
-    Column("ambito", Text(collation="C"), comment="U (urban) or R (rural)"),
-    Column("latitud", Double, comment="Degrees north"),
-    Column("longitud", Double, comment="Degrees east: negative in Mexico"),
-    Column("altitud", Integer, comment="Metres above sea level"),
-    Column("carta", Text, comment="Key of the topographic map 1:50 000"),
-    Column("poblacion", Integer),
-    Column("poblacion_masculina", Integer),
-    Column("poblacion_femenina", Integer),
-    Column("viviendas", Integer, comment="Inhabited dwellings"),
+    *(Column(name, _TYPES[one.content], comment=one.comment) for name, one in ATTRIBUTES.items()),
     Column("folded", Text(collation="C"), nullable=False, comment="The name as people type it (folding.py)"),
     Column("prominence", Integer, nullable=False, comment="Place by population, from 1; unknown ones last"),
     PrimaryKeyConstraint("release_id", "id"),

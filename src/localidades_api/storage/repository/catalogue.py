@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Row, Table, func, select, text
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
 from localidades_api.domain.filters import LocalityFilters
+from localidades_api.domain.locality import ATTRIBUTES
 from localidades_api.domain.pagination import positions
 from localidades_api.domain.schemas import (
     DEMO_RELEASE,
@@ -55,9 +56,9 @@ _MUNICIPALITIES = select(
 ).order_by(municipalities.c.id)
 
 _DETAIL = text(
-    """
-    SELECT l.id, l.municipio_id, l.clave, l.nombre, lpad(l.id::text, 9, '0') AS cvegeo, l.ambito, l.latitud, l.longitud,
-           l.altitud, l.carta, l.poblacion, l.poblacion_masculina, l.poblacion_femenina, l.viviendas,
+    f"""
+    SELECT l.id, l.municipio_id, l.clave, l.nombre, lpad(l.id::text, 9, '0') AS cvegeo,
+           {", ".join(f"l.{name}" for name in ATTRIBUTES)},
            m.clave AS municipio_clave, m.nombre AS municipio_nombre, m.localities AS municipio_localidades,
            s.id AS estado_id, s.clave AS estado_clave, s.nombre AS estado_nombre, s.abreviatura AS estado_abreviatura
       FROM localities AS l

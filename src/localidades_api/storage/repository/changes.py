@@ -6,18 +6,19 @@ from typing import Any
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from localidades_api.domain.locality import ATTRIBUTES, POINT
 from localidades_api.domain.schemas import CHANGE_KINDS, Release
 from localidades_api.errors import NotFoundError
 from localidades_api.storage.pool import Database
 from localidades_api.storage.replica_check import requires_release
 
-_FIGURES = "ambito, altitud, carta, poblacion, poblacion_masculina, poblacion_femenina, viviendas"
-_COLUMNS = f"id, municipio_id, clave, nombre, latitud, longitud, {_FIGURES}"
+_UPDATABLE = [name for name in ATTRIBUTES if name not in POINT]
+_COLUMNS = ", ".join(["id", "municipio_id", "clave", "nombre", *POINT, *_UPDATABLE])
 _NUMBERED = ", ".join(f"({number}, {kind})" for number, kind in enumerate(CHANGE_KINDS))
 
 
-def _row(alias: str, columns: str) -> str:
-    return "(" + ", ".join(f"{alias}.{name}" for name in columns.split(", ")) + ")"
+def _row(alias: str, columns: Sequence[str]) -> str:
+    return "(" + ", ".join(f"{alias}.{name}" for name in columns) + ")"
 
 
 # What changed: each kind is a column of its name, for a locality may be of several.
@@ -25,9 +26,9 @@ _COMPARED = f"""
     (SELECT id, old.id IS NULL AS added, new.id IS NULL AS removed,
             new.nombre <> old.nombre AS renamed,
             new.id = old.id
-            AND (new.latitud, new.longitud) IS DISTINCT FROM (old.latitud, old.longitud) AS relocated,
+            AND {_row("new", POINT)} IS DISTINCT FROM {_row("old", POINT)} AS relocated,
             new.id = old.id
-            AND {_row("new", _FIGURES)} IS DISTINCT FROM {_row("old", _FIGURES)} AS updated
+            AND {_row("new", _UPDATABLE)} IS DISTINCT FROM {_row("old", _UPDATABLE)} AS updated
        FROM (SELECT {_COLUMNS} FROM localities WHERE release_id = :old) AS old
        FULL JOIN (SELECT {_COLUMNS} FROM localities WHERE release_id = :new) AS new USING (id)) AS compared
 """

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Row, text
 
+from localidades_api.domain.locality import ATTRIBUTES, POINT, Kind
 from localidades_api.domain.schemas import Release
 from localidades_api.storage.pool import Database
 from localidades_api.storage.replica_check import requires_release
@@ -13,20 +14,12 @@ from localidades_api.storage.repository.positions import at_positions
 LineFormat = Literal["csv", "excel", "ndjson", "geojson"]
 
 # Every column of a download, in its order: its SQL, and what kind of value it is.
-COLUMNS: Mapping[str, tuple[str, Literal["integer", "number", "text", "key"]]] = {
+COLUMNS: Mapping[str, tuple[str, Kind | Literal["key"]]] = {
     "id": ("l.id", "integer"),
     "cvegeo": ("lpad(l.id::text, 9, '0')", "key"),
     "clave": ("l.clave", "key"),
     "nombre": ("l.nombre", "text"),
-    "ambito": ("l.ambito", "text"),
-    "latitud": ("l.latitud", "number"),
-    "longitud": ("l.longitud", "number"),
-    "altitud": ("l.altitud", "integer"),
-    "carta": ("l.carta", "text"),
-    "poblacion": ("l.poblacion", "integer"),
-    "poblacion_masculina": ("l.poblacion_masculina", "integer"),
-    "poblacion_femenina": ("l.poblacion_femenina", "integer"),
-    "viviendas": ("l.viviendas", "integer"),
+    **{name: (f"l.{name}", attribute.kind) for name, attribute in ATTRIBUTES.items()},
     "municipio_id": ("l.municipio_id", "integer"),
     "municipio_clave": ("m.clave", "key"),
     "municipio": ("m.nombre", "text"),
@@ -89,7 +82,7 @@ def _json(sql: str, kind: str) -> str:
 
 def _feature() -> str:
     """Write a feature (RFC 7946); its geometry is null where the place is not known."""
-    properties = _object([name for name in COLUMNS if name not in {"id", "latitud", "longitud"}])
+    properties = _object([name for name in COLUMNS if name not in {"id", *POINT}])
     point = """'{"type":"Point","coordinates":[' || l.longitud || ',' || l.latitud || ']}'"""
     return (
         f"""'{{"type":"Feature","id":' || l.id || ',"geometry":' || coalesce({point}, 'null')"""

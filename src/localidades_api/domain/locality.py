@@ -49,7 +49,6 @@ class LocalityRow(NamedTuple):
     poblacion_masculina: Annotated[int | None, Attribute("POB_MASCULINA", "count")]
     poblacion_femenina: Annotated[int | None, Attribute("POB_FEMENINA", "count")]
     viviendas: Annotated[int | None, Attribute("TOTAL DE VIVIENDAS HABITADAS", "count", "Inhabited dwellings")]
-    escuelas: Annotated[int | None, Attribute("ESCUELAS", "count", "Schools")]
 
 
 ATTRIBUTES: Mapping[str, Attribute] = {

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,13 +12,13 @@ from dataclasses import dataclass
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.domain.schemas import DEMO_RELEASE
+from localidades_api.domain.schemas import DEMO_RELEASE, RELEASE_NAME
 from localidades_api.errors import CatalogueError, InsufficientMemoryError, UncertainPublicationError
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import Table, open_table, read_table, watch_reading
 from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.preconditions import refuse_published
-from localidades_api.importer.source import RELEASE_NAME, Source, interruptible, open_source, suggest_release_name
+from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
 from localidades_api.importer.transform import Catalogue, Rejected, transform
 from localidades_api.observability.progress import Progress, Step
 from localidades_api.releases.comparison import Comparison, compare_with_current, complete_comparisons
@@ -156,7 +157,7 @@ def _open(file: Source) -> Iterator[Table]:
 
 
 def _check_name(name: str, file: Source) -> None:
-    if not RELEASE_NAME.fullmatch(name):
+    if not re.fullmatch(RELEASE_NAME, name):
         raise CatalogueError(
             "A release's name is up to 64 letters, digits, dots, dashes and underscores,"
             " and begins with a letter or a digit."

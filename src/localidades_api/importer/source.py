@@ -28,7 +28,6 @@ FETCH_SECONDS_IN_ALL = 3600.0
 
 _ASKED = {"Accept-Encoding": "gzip"}  # one that can't turn a kilobyte into a gigabyte
 
-RELEASE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _DATED = re.compile(r"(?<![0-9])((?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?)(?![0-9])")
 
 

@@ -16,13 +16,12 @@ from localidades_api.domain.filters import (
     OfState,
 )
 from localidades_api.domain.pagination import PageNumber, PageSize, whole_number
-from localidades_api.domain.schemas import PAGE_SIZE, ChangeKind
+from localidades_api.domain.schemas import PAGE_SIZE, RELEASE_NAME, ChangeKind
 from localidades_api.errors import InvalidParametersError
 from localidades_api.http.html.i18n import Language
 from localidades_api.http.html.renderer import Format
 from localidades_api.http.problems import plain_name
 
-_RELEASE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 _DECIMAL = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,25})?")  # no language writes more of a double
 
 OfLanguage = Annotated[
@@ -53,7 +52,7 @@ class ReleaseQuery(RepresentationQuery):
     release: Annotated[
         str | None,
         Field(
-            pattern=_RELEASE_NAME,
+            pattern=RELEASE_NAME,
             description="Name of the release to read; the current one when absent.",
             examples=["2018-09"],
         ),
@@ -141,7 +140,7 @@ class DownloadQuery(LocalityFilters):
     ] = None
     release: Annotated[
         str | None,
-        Field(pattern=_RELEASE_NAME, description="Name of the release; else the current one.", examples=["2018-09"]),
+        Field(pattern=RELEASE_NAME, description="Name of the release; else the current one.", examples=["2018-09"]),
     ] = None
 
 
@@ -155,7 +154,7 @@ class ChangesQuery(_Paged):
     model_config = ConfigDict(extra="forbid")
 
     lang: OfLanguage = None
-    since: Annotated[str, Field(pattern=_RELEASE_NAME, description="Name of the other release.", examples=["2012-06"])]
+    since: Annotated[str, Field(pattern=RELEASE_NAME, description="Name of the other release.", examples=["2012-06"])]
     change: Annotated[ChangeKind | None, Field(description="Only the changes of this kind.", examples=["renamed"])] = (
         None
     )
@@ -169,9 +168,7 @@ class ChangesQuery(_Paged):
     ] = None
 
 
-ReleaseName = Annotated[
-    str, Path(pattern=_RELEASE_NAME, description="Name of the later release.", examples=["2018-09"])
-]
+ReleaseName = Annotated[str, Path(pattern=RELEASE_NAME, description="Name of the later release.", examples=["2018-09"])]
 
 
 async def refuse_ambiguous_query(request: Request) -> None:

@@ -3,6 +3,7 @@
 UncheckableError is for an answer that leaves nothing to compare. What is only wrong goes to the walk's `faults`.
 """
 
+import re
 import time
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -14,8 +15,8 @@ from typing import Self
 import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from localidades_api.domain.schemas import RELEASE_NAME
 from localidades_api.errors import UncheckableError
-from localidades_api.importer.source import RELEASE_NAME
 from localidades_api.observability.progress import Counting
 from localidades_api.verification.compare import Record
 
@@ -62,7 +63,7 @@ class Service:
             address = httpx.URL()
         if address.scheme not in {"http", "https"} or not address.host or address.query or address.fragment:
             raise UncheckableError("A service's address is that of its root, as http://127.0.0.1:8000.")
-        if release is not None and not RELEASE_NAME.fullmatch(release):
+        if release is not None and not re.fullmatch(RELEASE_NAME, release):
             raise UncheckableError("No release can have that name: --release is one as 2018-09.")
         return cls(address, release)
 

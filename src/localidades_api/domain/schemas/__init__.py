@@ -29,6 +29,7 @@ from localidades_api.domain.schemas.problems import (
 from localidades_api.domain.schemas.releases import (
     CHANGE_KINDS,
     DEMO_RELEASE,
+    RELEASE_NAME,
     ChangeKind,
     Index,
     LocalityChange,
@@ -44,6 +45,7 @@ __all__ = [
     "LARGEST_PAGE_SIZE",
     "MAX_HTML_PAGE_SIZE",
     "PAGE_SIZE",
+    "RELEASE_NAME",
     "ChangeKind",
     "Fault",
     "Found",

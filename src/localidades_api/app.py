@@ -46,7 +46,7 @@ from localidades_api.storage.repository import (
 async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     """Own the connections and the pages for as long as the application runs."""
     if settings.database_url is None:
-        raise ConfigurationError("DATABASE_URL is not set: start the service with `localidades-api serve`.")
+        raise ConfigurationError("DATABASE_URL is not set: set it, or start the service with `localidades-api serve`.")
     url = settings.database_url.get_secret_value()
     database = Database.for_reading(url, pool_size=settings.pool_size, timeout=settings.database_timeout)
     # Comparisons take no connection from requests; these are made when they are needed.

@@ -1,23 +1,23 @@
 """What can go wrong, as types; `problems` turns them into answers and `cli` into exit codes.
 
 A type that can be answered has a `slug`, by which clients know it and which never changes (RFC 9457 §3.1.1), and says
-in two sentences what it means and what to do.
+what it means and what to do.
 
 LocalidadesError                 500
-├── CommandError                 what only a command can meet; no request is answered with it
+├── CommandError                 raised by commands only; no response carries it
 │   ├── ConfigurationError       a setting that can't be used
 │   ├── WorkerError              a worker process that can't start
 │   ├── EmbeddedPostgresError    the private Postgres can't be found or started
 │   ├── CatalogueError           a file that can't be imported; nothing was changed
 │   ├── ImportRunningError       another import, or a retirement, holds the lock
 │   ├── PublicationError         a release that can't become the current one; nothing was changed
-│   ├── InsufficientMemoryError  more is read than the process may hold
+│   ├── InsufficientMemoryError  the process has too little memory to read a catalogue
 │   ├── UncertainPublicationError the connection was lost in the middle of a publication
 │   ├── RetirementError          a release that can't be retired; nothing was changed
 │   ├── RoleError                a role that can't be given its rights; nothing was changed
 │   ├── UncheckableError         a service that can't be compared with a file
-│   └── OutputError              what a command says can't be written
-│       └── ReaderGoneError      nobody reads it any more
+│   └── OutputError              a command's output can't be written
+│       └── ReaderGoneError      the reader of the output has gone
 ├── RequestError                 400
 │   ├── InvalidParametersError   422
 │   ├── NotFoundError            404
@@ -30,9 +30,9 @@ LocalidadesError                 500
 │   ├── TooManyRequestsError     429, with Retry-After
 │   └── HeaderFieldsTooLargeError 431, and the connection ends
 └── UnavailableError             503, with Retry-After
-    ├── OverloadedError          there is more to do than the process takes on
-    │   └── DownloadsFullError   as many files are being sent as may be
-    ├── ComparisonRunningError   a comparison that takes longer than a request may, and goes on
+    ├── OverloadedError          the process is at capacity
+    │   └── DownloadsFullError   every download slot is in use
+    ├── ComparisonRunningError   a comparison outlasts its request, and continues
     ├── NoReleaseError           nothing has been published yet
     └── DatabaseUnavailableError the database does not answer
 """
@@ -47,8 +47,10 @@ class LocalidadesError(Exception):
     status: ClassVar[int] = 500
     title: ClassVar[str] = "Internal Server Error"
     slug: ClassVar[str] = "internal-error"
-    meaning: ClassVar[str] = "Something that nobody foresaw went wrong in the service; its log has the cause."
-    remedy: ClassVar[str] = "Ask again later; if it stays, tell whoever runs the service when it happened."
+    meaning: ClassVar[str] = "An unexpected error occurred in the service; its log has the cause."
+    remedy: ClassVar[str] = (
+        "Try again later. If it keeps happening, give the operator the time and the `X-Request-Id` header."
+    )
 
     @property
     def detail(self) -> str:
@@ -67,7 +69,7 @@ class LocalidadesError(Exception):
 
 
 class CommandError(LocalidadesError):
-    """What only a command can meet: no request is answered with it, so it has no type of problem."""
+    """Raised by commands only: no response carries it, so it has no problem type."""
 
 
 class ConfigurationError(CommandError):
@@ -91,7 +93,7 @@ class ImportRunningError(CommandError):
 
     def __init__(self) -> None:
         super().__init__(
-            "Another import is running on this database, or a release is being retired; wait for it to end."
+            "Another import is running on this database, or a release is being retired: wait for it to finish."
         )
 
 
@@ -104,8 +106,8 @@ class InsufficientMemoryError(CommandError):
 
     def __init__(self) -> None:
         super().__init__(
-            "There is not enough memory: to read a catalogue of INEGI's takes some 300 MB; raise the limit, or run this"
-            " on another machine."
+            "There is not enough memory: reading INEGI's catalogue takes about 300 MB. Raise the limit, or run this on"
+            " another machine."
         )
 
 
@@ -114,8 +116,8 @@ class UncertainPublicationError(CommandError):
 
     def __init__(self, release: str) -> None:
         super().__init__(
-            f"The connection to the database was lost while release {release} was being published: see with"
-            " `localidades-api releases` whether it is there, and if not, import it again."
+            f"The connection to the database was lost while release {release} was being published: check with"
+            " `localidades-api releases` whether it is listed, and import it again if it is not."
         )
 
 
@@ -128,15 +130,15 @@ class RoleError(CommandError):
 
 
 class UncheckableError(CommandError):
-    """A service gives nothing that could be compared with a file."""
+    """A service can't be compared with a file."""
 
 
 class OutputError(CommandError):
-    """What a command has to say can't be written; what it did stands."""
+    """A command's output can't be written; what the command did stands."""
 
 
 class ReaderGoneError(OutputError):
-    """Whoever read what a command says has gone, as `head` goes; there is nobody to be told."""
+    """The reader of the output has gone, as `head` goes, so the command says nothing more."""
 
 
 class RequestError(LocalidadesError):
@@ -145,8 +147,8 @@ class RequestError(LocalidadesError):
     status = 400
     title = "Bad Request"
     slug = "bad-request"
-    meaning = "The request is malformed in a way that has no type of its own."
-    remedy = "Compare it with an example of the reference."
+    meaning = "The request is malformed, and no other problem type describes how."
+    remedy = "Compare it with the examples in the documentation."
 
 
 class InvalidParametersError(RequestError):
@@ -159,11 +161,11 @@ class InvalidParametersError(RequestError):
     status = 422
     title = "Unprocessable Content"
     slug = "invalid-parameters"
-    meaning = "A parameter is unknown here, given twice, not UTF-8, or out of its bounds; nothing is ever ignored."
-    remedy = "Correct what `errors` names: each has the `parameter` and a `message` that says what it takes."
+    meaning = "A query parameter is unknown, repeated, not UTF-8, or out of range. The service never ignores one."
+    remedy = "Fix what `errors` lists: each entry has the `parameter` and a `message` that says what it accepts."
 
     def __init__(self, faults: list[tuple[str, str]]) -> None:
-        super().__init__("The query has parameters that can't be used; `errors` says which and why.")
+        super().__init__("The query has invalid parameters; `errors` lists them.")
         self.faults = faults
 
     @property
@@ -178,16 +180,16 @@ class NotFoundError(RequestError):
     status = 404
     title = "Not Found"
     slug = "not-found"
-    meaning = "There is nothing at this address: no such path, key or release."
-    remedy = "Check the key; `/api/census/` has the addresses of the lists, `/api/census/releases/` the releases."
+    meaning = "Nothing exists at this address: the path, the key or the release is unknown."
+    remedy = "Check the key. `/api/census/` links to the lists, and `/api/census/releases/` shows the releases."
 
 
 class InvalidPageError(NotFoundError):
     """A page past the last one."""
 
     slug = "invalid-page"
-    meaning = "The list has no page of this number."
-    remedy = "Ask for a page from 1 to `total_pages`, or follow the links of the header `Link`."
+    meaning = "The list has no page with this number."
+    remedy = "Request a page from 1 to `total_pages`, or follow the links in the `Link` header."
 
     def __init__(self, total_pages: int) -> None:
         super().__init__("Invalid page.")
@@ -205,12 +207,12 @@ class GoneError(RequestError):
     status = 410
     title = "Gone"
     slug = "gone"
-    meaning = "This release does not have the key, but an earlier one had it: INEGI has withdrawn it."
-    remedy = "Go on to `successor` if it is not null; the record as it was is there with `release=` and `last_release`."
+    meaning = "An earlier release had this key, but this one does not: INEGI has withdrawn it."
+    remedy = "Use the key in `successor` if it is not null. To read the old record, set `release=` to `last_release`."
 
     def __init__(self, last_release: str, successor: int | None) -> None:
-        told = " What took its place is `successor`." if successor is not None else ""
-        super().__init__(f"This release does not have the key; `last_release` is the last that had it.{told}")
+        told = " `successor` has replaced it." if successor is not None else ""
+        super().__init__(f"This release does not have the key; `last_release` is the last one that had it.{told}")
         self.last_release = last_release
         self.successor = successor
 
@@ -226,11 +228,11 @@ class MethodNotAllowedError(RequestError):
     status = 405
     title = "Method Not Allowed"
     slug = "method-not-allowed"
-    meaning = "The service can only be read."
+    meaning = "The service is read-only."
     remedy = "Use GET or HEAD."
 
     def __init__(self) -> None:
-        super().__init__("This resource can only be read: use GET.")
+        super().__init__("This resource is read-only: use GET.")
 
 
 class NotAcceptableError(RequestError):
@@ -239,8 +241,8 @@ class NotAcceptableError(RequestError):
     status = 406
     title = "Not Acceptable"
     slug = "not-acceptable"
-    meaning = "The header Accept allows no representation that this resource has."
-    remedy = "Accept one of the media types of `available`, or choose with `format`, which wins over the header."
+    meaning = "The resource has no representation that the Accept header allows."
+    remedy = "Accept one of the media types in `available`, or set `format`, which overrides the header."
 
     def __init__(self, media_types: list[str], reason: str | None = None) -> None:
         super().__init__(reason or f"The Accept header allows none of: {', '.join(media_types)}.")
@@ -253,13 +255,13 @@ class NotAcceptableError(RequestError):
 
 
 class RequestTimeoutError(RequestError):
-    """A request that was begun and not finished in its time."""
+    """A client began a request and did not finish it in time."""
 
     status = 408
     title = "Request Timeout"
     slug = "request-timeout"
-    meaning = "The request was begun and not finished in its time."
-    remedy = "Send it whole, on a new connection."
+    meaning = "The client began a request and did not finish it in time."
+    remedy = "Send the whole request again on a new connection."
 
 
 class UriTooLongError(RequestError):
@@ -268,21 +270,21 @@ class UriTooLongError(RequestError):
     status = 414
     title = "URI Too Long"
     slug = "uri-too-long"
-    meaning = "The address, with its query, is longer than 8 KiB."
-    remedy = "Ask for less at a time: no address of the service needs as much."
+    meaning = "The address, including its query, is longer than 8 KiB."
+    remedy = "Request less at a time; no address of the service needs to be this long."
 
 
 class TooManyRequestsError(RequestError):
-    """A client that has asked more often than it may; the layer that counts adds when it may again."""
+    """A client sent too many requests; the rate limit adds `Retry-After`."""
 
     status = 429
     title = "Too Many Requests"
     slug = "too-many-requests"
-    meaning = "This address has asked more often than the service allows one to."
-    remedy = "Ask again after the seconds of `Retry-After`; the header `RateLimit` says how many requests are left."
+    meaning = "The client's address has sent more requests than the service allows."
+    remedy = "Wait for `Retry-After` seconds. The `RateLimit` header says how many requests are left."
 
     def __init__(self) -> None:
-        super().__init__("This address has used up its requests for now; Retry-After says when there are more.")
+        super().__init__("This address has used up its requests; Retry-After says when it can send more.")
 
 
 class HeaderFieldsTooLargeError(RequestError):
@@ -301,8 +303,8 @@ class UnavailableError(LocalidadesError):
     status = 503
     title = "Service Unavailable"
     slug = "unavailable"
-    meaning = "The service can't answer now, but expects to soon."
-    remedy = "Ask again after the seconds of `Retry-After`."
+    meaning = "The service can't answer right now, but expects to soon."
+    remedy = "Try again after `Retry-After` seconds."
     retry_after: ClassVar[int] = 5
 
     @property
@@ -312,48 +314,46 @@ class UnavailableError(LocalidadesError):
 
 
 class OverloadedError(UnavailableError):
-    """There is more to do than the process takes on at one time."""
+    """The process is at capacity."""
 
     slug = "overloaded"
-    meaning = "The service has as much to do as it takes on at one time; what it holds in memory it goes on answering."
-    remedy = "Ask again after the seconds of `Retry-After`, and later each time; ask for fewer things at one time."
+    meaning = "The service is at capacity; cached pages are still served."
+    remedy = "Try again after `Retry-After` seconds, wait longer each time, and send fewer requests at once."
     retry_after = 1
 
     def __init__(self) -> None:
-        super().__init__("The service has too much to do at the moment.")
+        super().__init__("The service is at capacity; try again later.")
 
 
 class DownloadsFullError(OverloadedError):
-    """As many files are being sent as may be at one time; nothing else is refused for that."""
+    """Every download slot is in use; nothing else is refused for it."""
 
     slug = "downloads-full"
-    meaning = "The service is sending as many files as it may at one time; it goes on answering everything else."
-    remedy = (
-        "Ask for the file again after the seconds of `Retry-After`; lists and single records can be read meanwhile."
-    )
+    meaning = "The service is sending as many files as it can at once; everything else is still served."
+    remedy = "Request the file again after `Retry-After` seconds; lists and single records can be read meanwhile."
     retry_after = 5
 
     def __init__(self) -> None:
-        UnavailableError.__init__(self, "All downloads are taken at the moment; everything else is answered.")
+        UnavailableError.__init__(self, "All download slots are in use; everything else is still served.")
 
 
 class ComparisonRunningError(UnavailableError):
-    """A comparison of two releases that takes longer than a request may; it goes on, and is kept."""
+    """A comparison of two releases outlasts the request; it continues, and its result is kept."""
 
     slug = "comparison-running"
-    meaning = "Two releases are being compared for the first time, which takes longer than a request may."
-    remedy = "Ask again after the seconds of `Retry-After`: the comparison goes on, and its result is kept."
+    meaning = "The service is comparing two releases for the first time, which takes longer than one request may."
+    remedy = "Try again after `Retry-After` seconds; the comparison continues, and its result is kept."
 
     def __init__(self) -> None:
-        super().__init__("The releases are still being compared; ask again.")
+        super().__init__("The releases are still being compared; try again shortly.")
 
 
 class NoReleaseError(UnavailableError):
     """Nothing has been published yet."""
 
     slug = "no-release"
-    meaning = "Nothing has been published yet: there is no catalogue to read."
-    remedy = "Load one with `localidades-api import` or `localidades-api migrate`; then ask again."
+    meaning = "No catalogue has been published yet, so there is nothing to read."
+    remedy = "Load one with `localidades-api import` or `localidades-api migrate`, then try again."
 
     retry_after = 30
 
@@ -365,12 +365,12 @@ class DatabaseUnavailableError(UnavailableError):
     """The database is out of reach, refuses connections, or is too slow; its text is for the operator."""
 
     slug = "database-unavailable"
-    meaning = "The database is out of reach, refuses connections, or is too slow."
-    remedy = "Ask again after the seconds of `Retry-After`; what the service holds in memory it goes on answering."
+    meaning = "The database is unreachable, refuses connections, or is too slow."
+    remedy = "Try again after `Retry-After` seconds; cached pages are still served."
 
     def __init__(
         self,
-        text: str = "The database does not answer: see that it runs and that DATABASE_URL is right.",
+        text: str = "The database does not answer: check that it is running and that DATABASE_URL is correct.",
         served: Mapping[str, object] | None = None,
         *,
         detail: str = "The database does not answer.",

@@ -343,8 +343,8 @@ async def test_parameter_that_can_not_be_used_is_refused_by_name(
 @pytest.mark.parametrize(
     ("parameter", "sentence"),
     [
-        ("lat", "A latitude is a number from -90 to 90 with up to 25 decimals, as 21.88."),
-        ("lon", "A longitude is a number from -180 to 180 with up to 25 decimals, as -102.3."),
+        ("lat", "A latitude is a number from -90 to 90 with up to 25 decimals, such as 21.88."),
+        ("lon", "A longitude is a number from -180 to 180 with up to 25 decimals, such as -102.3."),
     ],
 )
 async def test_number_that_is_not_plain_is_told_what_is(

@@ -168,7 +168,7 @@ async def test_only_server_that_does_not_suit_is_unavailable(seeded: str) -> Non
         return connection.closed
 
     try:
-        with pytest.raises(DatabaseUnavailableError, match="has not got"):
+        with pytest.raises(DatabaseUnavailableError, match="does not have the requested"):
             await database.fetch(text("SELECT 1"), suits=suits)
     finally:
         await database.dispose()

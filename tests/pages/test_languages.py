@@ -78,8 +78,9 @@ def of_errors() -> set[str]:
                         str(one.value) for one in ast.walk(node) if isinstance(one, ast.Constant) and is_text(one)
                     }
     found |= {errors.GoneError("2012-06", successor).detail for successor in (None, 10010001)}
-    found |= {"The database does not answer.", "There is no such parameter here.", "Give this parameter once."}
-    found |= {"Something went wrong here; it has been written down."}
+    found |= {"The database does not answer.", "This resource has no such parameter.", "Give this parameter only once."}
+    found |= {"Something went wrong; the service has logged the error."}
+    found |= {"The service has run out of file descriptors and can't reach the database."}
     return found
 
 

@@ -385,7 +385,8 @@ def test_releases_are_listed_with_a_star_at_the_current_one(seeded: str) -> None
 
 def test_releases_of_a_database_out_of_reach_is_a_sentence() -> None:
     assert_sentence(
-        here("releases", url=NOWHERE), "The database does not answer: see that it runs and that DATABASE_URL is right."
+        here("releases", url=NOWHERE),
+        "The database does not answer: check that it is running and that DATABASE_URL is correct.",
     )
 
 
@@ -405,7 +406,7 @@ def test_import_of_a_file_that_is_not_there_is_a_sentence(database: str, argumen
 def test_import_into_a_database_out_of_reach_is_a_sentence(small_catalogue: Path) -> None:
     assert_sentence(
         here("import", str(small_catalogue), url=NOWHERE),
-        "The database does not answer: see that it runs and that DATABASE_URL is right.",
+        "The database does not answer: check that it is running and that DATABASE_URL is correct.",
     )
 
 

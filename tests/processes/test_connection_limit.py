@@ -159,9 +159,9 @@ async def test_process_without_a_descriptor_does_not_blame_the_database(migrated
     with socket.socket() as lowest:
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest.fileno(), hard))
     try:
-        with pytest.raises(DatabaseUnavailableError, match="too many files are open here") as raised:
+        with pytest.raises(DatabaseUnavailableError, match="too many open files") as raised:
             await database.fetch(text("SELECT 1"))
-        assert raised.value.detail == "The service has no file descriptor left to ask the database with."
+        assert raised.value.detail == "The service has run out of file descriptors and can't reach the database."
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert [list(row) for row in await database.fetch(text("SELECT 1"))] == [[1]]

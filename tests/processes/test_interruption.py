@@ -134,7 +134,7 @@ async def test_import_whose_connection_is_lost_while_it_commits_says_how_to_see_
                 await observer.execute("SELECT pg_terminate_backend($1)", backend)
                 returncode, _, err = await ended(process)
     assert returncode == 1
-    assert "lost while release 2020-02 was being published: see with `localidades-api releases`" in err
+    assert "lost while release 2020-02 was being published: check with `localidades-api releases`" in err
 
 
 # After the publication
@@ -258,7 +258,7 @@ def test_import_without_enough_memory_says_so(database: str) -> None:
         arguments, env=environment(database), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     assert (ended.returncode, ended.stdout) == (1, "")
-    said = r"error: There is not enough memory: .+ takes some [0-9]+ MB; raise the limit, .+\."
+    said = r"error: There is not enough memory: .+ takes about [0-9]+ MB. Raise the limit, .+\."
     # Without memory, Python itself may report an object that it could not finish.
     assert re.search(rf"^{said}\n\Z", ended.stderr, re.MULTILINE)
     assert "demo" not in run("releases", env=environment(database)).stdout

@@ -121,7 +121,7 @@ def test_fault_of_the_database_is_a_line_with_its_cause_and_the_id_that_the_user
         answer = ask(live.base, f"{LOCALIDADES}?search={SECRET}")
         assert answer.status == 503
         line, fault = explained(live, answer)
-        assert "does not take connections (55000)" in fault["message"]
+        assert "does not accept connections (55000)" in fault["message"]
         assert "traceback" not in fault, "of what was foreseen, it would be most of the work while the fault lasts"
         assert (line["level"], line["operation"], line["status"]) == ("error", "list_localities", 503)
         assert set(line) == OF_A_REQUEST | {"cause"}
@@ -149,7 +149,7 @@ def test_fault_that_nobody_foresaw_is_in_the_log_with_its_traceback_and_only_the
     [
         (["REVOKE SELECT ON localities FROM reader"], 503, "run `localidades-api roles`"),
         (["ALTER TABLE localities RENAME COLUMN nombre TO apellido"], 503, "run `localidades-api migrate`"),
-        (BREAK_LOCALITIES, 500, "Something went wrong here"),
+        (BREAK_LOCALITIES, 500, "Something went wrong;"),
     ],
 )
 def test_cause_that_many_requests_meet_is_written_down_once_and_counted(

@@ -152,7 +152,7 @@ def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: s
             assert refused.one("retry-after") == "5"
             problem = json.loads(refused.body)
             assert problem["type"] == "/problems#downloads-full"
-            assert problem["detail"] == "All downloads are taken at the moment; everything else is answered."
+            assert problem["detail"] == "All download slots are in use; everything else is still served."
             assert "Traceback" not in live.output.read_text()
         eventually(lambda: ask(live.base, f"{DOWNLOAD}&estado_id=1").status == 200, within=20)
         for _ in range(3):

@@ -25,7 +25,7 @@ from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")  # the wheel's Postgres is built without TLS
 PASSWORD = "s3cr3t"  # noqa: S105  # what must not be shown
-NO_TLS, UNTRUSTED, EXPIRED, OTHER_NAME = "has no TLS", "local issuer", "has expired", "not valid for '127.0.0.1'"
+NO_TLS, UNTRUSTED, EXPIRED, OTHER_NAME = "not offer TLS", "local issuer", "has expired", "not valid for '127.0.0.1'"
 
 
 class Certificates(NamedTuple):
@@ -168,20 +168,20 @@ def test_service_without_a_trusted_server_answers_503_and_says_why_once(servers:
 @pytest.mark.parametrize(
     ("url", "sentence"),
     [
-        ("h/d?sslmode=bogus", "sslmode is one of disable, allow, prefer"),
-        ("h/d?ssl=true", "sslmode is one of"),
-        ("h/d?target_session_attrs=master", "target_session_attrs is one of any, primary"),
-        ("h:99999/d", "a port is a number from 1 to 65535"),
-        ("h:0/d", "a port is a number"),
-        ("a,b:70000/d", "a port is a number"),
-        ("[::1]:99999/d", "a port is a number"),
-        ("a,b/d?port=1,x", "a port is a number"),
-        ("/d?host=a:1&host=b:99999", "a port is a number"),
-        ("h/d?sslmode=verify-full&sslrootcert=/no/such/file", "sslrootcert names a file .*No such file"),
-        ("h/d?sslmode=require&sslrootcert=/etc/passwd", "sslrootcert names a file .*no certificate"),
-        ("h/d?sslcert=/no/such/file", "sslcert names a file"),
-        ("h/d?sslkey=/", "sslkey names a file .*directory"),
-        ("h/d?sslcrl=/no/such/file", "sslcrl names a file"),
+        ("h/d?sslmode=bogus", "sslmode must be one of disable, allow, prefer"),
+        ("h/d?ssl=true", "sslmode must be one of"),
+        ("h/d?target_session_attrs=master", "target_session_attrs must be one of any, primary"),
+        ("h:99999/d", "a port must be a number from 1 to 65535"),
+        ("h:0/d", "a port must be a number"),
+        ("a,b:70000/d", "a port must be a number"),
+        ("[::1]:99999/d", "a port must be a number"),
+        ("a,b/d?port=1,x", "a port must be a number"),
+        ("/d?host=a:1&host=b:99999", "a port must be a number"),
+        ("h/d?sslmode=verify-full&sslrootcert=/no/such/file", "the file in sslrootcert can.t be used .*No such file"),
+        ("h/d?sslmode=require&sslrootcert=/etc/passwd", "the file in sslrootcert can.t be used .*no certificate"),
+        ("h/d?sslcert=/no/such/file", "the file in sslcert can.t be used"),
+        ("h/d?sslkey=/", "the file in sslkey can.t be used .*directory"),
+        ("h/d?sslcrl=/no/such/file", "the file in sslcrl can.t be used"),
         ("h/d?sslmode=verify-full", "sslrootcert"),
     ],
 )
@@ -202,5 +202,5 @@ def test_command_says_at_its_start_what_is_wrong_with_the_address(command_name: 
     assert ended.returncode == 1
     assert (
         ended.stderr
-        == "error: DATABASE_URL: a port is a number from 1 to 65535, as in postgresql://user:password@host:5432/database\n"
+        == "error: DATABASE_URL: a port must be a number from 1 to 65535, as in postgresql://user:password@host:5432/database\n"
     )

@@ -98,7 +98,7 @@ class PageCache:
         """Return the results of a range of pages, all of them: what is missing must not pass for an empty page."""
         texts = await self._repository.list_pages(release, first, last)
         if len(texts) != last - first + 1:
-            raise DatabaseUnavailableError(f"The database has lost pages of release {release.name}.")
+            raise DatabaseUnavailableError(f"The database no longer has every page of release {release.name}.")
         return texts
 
     async def fill(self, held: ReleasePages) -> None:

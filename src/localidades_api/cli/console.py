@@ -59,7 +59,7 @@ def writing() -> Iterator[None]:
         sys.stdout.flush()
     except BrokenPipeError as error:
         _forsake(sys.stdout)
-        raise ReaderGoneError("Nobody reads the output any more.") from error
+        raise ReaderGoneError("The reader of the output has gone.") from error
     except OSError as error:
         _forsake(sys.stdout)
         raise OutputError(f"The output can't be written ({error.strerror}): send it elsewhere.") from error

@@ -19,12 +19,12 @@ StateId = Annotated[
     Field(
         ge=EVERY_STATE[0], le=EVERY_STATE[-1], description="Key of an estado, with or without its zero.", examples=[1]
     ),
-    whole_number("The key of an estado is two digits, 01 to 32."),
+    whole_number("The key of an estado has two digits, 01 to 32."),
 ]
 MunicipalityId = Annotated[
     int,
     Field(ge=1001, le=32999, description="Key of a municipio, with or without its zero.", examples=[1001]),
-    whole_number("The key of a municipio is five digits, as 01001."),
+    whole_number("The key of a municipio has five digits, such as 01001."),
 ]
 
 OfState = Annotated[StateId | None, Field(description="Only those of this estado, by its key.", examples=[1])]
@@ -36,10 +36,10 @@ OfMunicipality = Annotated[
 def _split_keys(text: str) -> str:
     """Take keys of nine digits, or eight without the zero, with commas between; return them as numbers, sorted."""
     if not re.fullmatch(r"[0-9]{8,9}(,[0-9]{8,9})*", text):
-        raise PydanticCustomError("cvegeo", "Keys of nine digits, as 010010001, with commas between them.")
+        raise PydanticCustomError("cvegeo", "Use keys of nine digits, such as 010010001, separated by commas.")
     keys = text.split(",")
     if len(keys) > MOST_KEYS:
-        raise PydanticCustomError("cvegeo_count", f"{MOST_KEYS} keys at most.")  # a constant
+        raise PydanticCustomError("cvegeo_count", f"Use at most {MOST_KEYS} keys.")  # a constant
     return ",".join(str(key) for key in sorted({int(key) for key in keys}))
 
 

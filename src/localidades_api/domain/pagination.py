@@ -20,7 +20,7 @@ def whole_number(sentence: str) -> BeforeValidator:
         if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
             raise PydanticCustomError("digits", "{sentence}", {"sentence": sentence})
         if isinstance(value, str) and len(value) > MAX_DIGITS:
-            raise PydanticCustomError("number_size", "A number has 16 digits at most.")
+            raise PydanticCustomError("number_size", "A number has at most 16 digits.")
         return value
 
     return BeforeValidator(check)
@@ -29,7 +29,7 @@ def whole_number(sentence: str) -> BeforeValidator:
 PageNumber = Annotated[
     int,
     Field(ge=1, le=_MAX_NUMBER, description="Number of the page, from 1 to `total_pages`.", examples=[1]),
-    whole_number("A page is a number from 1, written in the digits 0 to 9."),
+    whole_number("A page number is a whole number from 1, written with the digits 0 to 9."),
 ]
 PageSize = Annotated[
     int,
@@ -40,7 +40,7 @@ PageSize = Annotated[
         f" {MAX_HTML_PAGE_SIZE}: who asks for more is sent to the one of these that holds the first record asked for.",
         examples=[PAGE_SIZE],
     ),
-    whole_number("The size of a page is a number from 1, written in the digits 0 to 9."),
+    whole_number("A page size is a whole number from 1, written with the digits 0 to 9."),
 ]
 
 

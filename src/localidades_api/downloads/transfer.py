@@ -220,7 +220,7 @@ async def write_lines(
         wanted = places[start : start + _CHUNK]
         count, lines = await records.list_lines(release, wanted, format_)
         if count != len(wanted):
-            raise DatabaseUnavailableError(f"The database gave {count} of {len(wanted)} records of a download.")
+            raise DatabaseUnavailableError(f"The database returned {count} of {len(wanted)} records of a download.")
         yield before + lines
         before = between
     yield tail if places else before + tail

@@ -40,7 +40,7 @@ from localidades_api.observability.metrics import COUNTERS
 
 PROBLEMS = "/problems"  # below the service's root
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
-_UNKNOWN = "There is no such parameter here."
+_UNKNOWN = "This resource has no such parameter."
 
 
 def install_handlers(app: FastAPI) -> None:
@@ -175,7 +175,7 @@ def _translate(error: Exception) -> LocalidadesError:
         return InvalidParametersError([_fault(fault) for fault in error.errors()])
     if isinstance(error, HTTPException) and error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
         return _translate_routing(error.status_code)
-    return LocalidadesError("Something went wrong here; it has been written down.")
+    return LocalidadesError("Something went wrong; the service has logged the error.")
 
 
 def _translate_routing(status: int) -> RequestError:
@@ -184,7 +184,7 @@ def _translate_routing(status: int) -> RequestError:
         return NotFoundError("There is nothing at this address.")
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         return MethodNotAllowedError()
-    return RequestError("This request can't be answered as it stands.")
+    return RequestError("The service can't process the request as it was sent.")
 
 
 def _fault(fault: Mapping[str, Any]) -> tuple[str, str]:

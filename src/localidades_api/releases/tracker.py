@@ -72,7 +72,7 @@ class ReleaseTracker:
         if name in self._by_name:
             return self._by_name[name]
         if is_behind:
-            raise DatabaseUnavailableError("The server is behind, and may not show the release that was asked for yet.")
+            raise DatabaseUnavailableError("The database server is behind and may not have the requested release yet.")
         raise NotFoundError("There is no such release.")
 
     async def refresh(self) -> bool:

@@ -82,7 +82,7 @@ async def refuse_unknown(services: Services, table: Table, release: Release, id_
     """Raise GoneError for a key that an earlier release had, else NotFoundError."""
     last = await services.repository.find_last_release(table, release, id_)
     if last is None:
-        raise NotFoundError("There is no such key in this release or one before it.")
+        raise NotFoundError("Neither this release nor an earlier one has this key.")
     successor = None
     if table is localities:
         successor = await services.repository.find_successor(release, last.id, id_)

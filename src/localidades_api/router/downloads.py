@@ -68,7 +68,7 @@ def _choose_format(wanted: DownloadFormat | None, request: Request) -> DownloadF
     offered = [media_type for media_type, name in _MEDIA_TYPES.items() if name != "parquet" or has_parquet()]
     if wanted == "parquet" and not has_parquet():
         raise NotAcceptableError(
-            offered, "Parquet is not installed here: its operator needs `pip install localidades-api[parquet]`."
+            offered, "This service can't write Parquet: the operator must run `pip install localidades-api[parquet]`."
         )
     if wanted is None:
         return _MEDIA_TYPES[choose_media_type(accept_header(request.headers), offered)]

@@ -46,7 +46,7 @@ router.add_api_route("/filter/", leave_out_blanks, dependencies=STRICT, include_
 _LOCALITY_ID = Annotated[
     int,
     Path(ge=1, le=999_999_999, description="Official key, with or without its zero.", examples=[10010001]),
-    whole_number("The key of a locality is nine digits, as 010010001."),
+    whole_number("The key of a locality has nine digits, such as 010010001."),
 ]
 _MATCHES = ("exact", "prefix", "contains", "near")
 

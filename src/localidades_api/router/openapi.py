@@ -50,7 +50,9 @@ _PROBLEMS: dict[str, LocalidadesError] = {
     "404": NotFoundError("There is no such release."),
     "406": NotAcceptableError(list(FORMATS)),
     "410": GoneError("2012-06", 10010002),
-    "422": InvalidParametersError([("page", "A page is a number from 1, written in the digits 0 to 9.")]),
+    "422": InvalidParametersError(
+        [("page", "A page number is a whole number from 1, written with the digits 0 to 9.")],
+    ),
     "503": DatabaseUnavailableError(),
 }
 _LINK = (

@@ -87,7 +87,7 @@ class SuggestQuery(ReleaseQuery):
     limit: Annotated[
         int,
         Field(ge=1, le=20, description="How many suggestions there are at most.", examples=[10]),
-        whole_number("A number from 1 to 20."),
+        whole_number("Use a whole number from 1 to 20."),
     ] = 10
     estado_id: OfState = None
     municipio_id: OfMunicipality = None
@@ -110,17 +110,17 @@ class NearestQuery(ReleaseQuery):
     lat: Annotated[
         float,
         Field(ge=-90, le=90, description="Latitude in degrees north, without an exponent.", examples=[21.88]),
-        plain_decimal("A latitude is a number from -90 to 90 with up to 25 decimals, as 21.88."),
+        plain_decimal("A latitude is a number from -90 to 90 with up to 25 decimals, such as 21.88."),
     ]
     lon: Annotated[
         float,
         Field(ge=-180, le=180, description="Longitude in degrees east, without an exponent.", examples=[-102.3]),
-        plain_decimal("A longitude is a number from -180 to 180 with up to 25 decimals, as -102.3."),
+        plain_decimal("A longitude is a number from -180 to 180 with up to 25 decimals, such as -102.3."),
     ]
     limit: Annotated[
         int,
         Field(ge=1, le=100, description="How many places there are at most.", examples=[10]),
-        whole_number("A number from 1 to 100."),
+        whole_number("Use a whole number from 1 to 100."),
     ] = 10
 
 
@@ -182,9 +182,9 @@ async def refuse_ambiguous_query(request: Request) -> None:
     except UnicodeDecodeError:
         raise InvalidParametersError([("query", "The query is not UTF-8.")]) from None
     if "\0" in text:
-        raise InvalidParametersError([("query", "The query holds a NUL.")])
+        raise InvalidParametersError([("query", "The query contains a NUL character.")])
     counts = Counter(name for name, _ in request.query_params.multi_items())
-    repeated = [(plain_name(name), "Give this parameter once.") for name, count in counts.items() if count > 1]
+    repeated = [(plain_name(name), "Give this parameter only once.") for name, count in counts.items() if count > 1]
     if repeated:
         raise InvalidParametersError(repeated)
 

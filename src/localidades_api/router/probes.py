@@ -60,10 +60,12 @@ async def get_readiness(request: Request, services: Annotated[Services, Depends(
         async with asyncio.timeout(database.timeout):
             await releases.refresh()
     except (DatabaseUnavailableError, TimeoutError) as error:
-        raise DatabaseUnavailableError(str(error) or "The database is too slow.", _served(releases)) from error
+        raise DatabaseUnavailableError(
+            str(error) or "The database did not answer in time.", _served(releases)
+        ) from error
     except Exception as error:
         kind = sqlstate_of(error) or type(error).__name__
-        sentence = f"The releases can't be read, for a reason that nobody foresaw ({kind}); the log has it."
+        sentence = f"An unexpected error ({kind}) prevents reading the releases; see the log."
         raise DatabaseUnavailableError(sentence, _served(releases), is_unforeseen=True) from error
     await releases.current()
     return Ready(**_served(releases))

@@ -25,7 +25,7 @@ class NothingFollowsError(Exception):
 
 def malformed() -> RequestError:
     """Return the error of what can't be read as a request."""
-    return RequestError("This is no request of HTTP/1.1.")
+    return RequestError("This is not a valid HTTP/1.1 request.")
 
 
 def announces_body(parser: httptools.HttpRequestParser, target: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
@@ -50,13 +50,13 @@ def _check_host(version: str, hosts: list[bytes]) -> None:
         raise malformed()
     is_named = len(hosts) == 1 and _is_host(hosts[0])
     if not is_named and (hosts or version == "1.1"):
-        raise RequestError("A request of HTTP/1.1 has one header Host, with a name or an address.")
+        raise RequestError("An HTTP/1.1 request needs exactly one Host header, with a name or an address.")
 
 
 def _frames_body(framing: list[tuple[bytes, bytes]]) -> bool:
     codings = [value for name, value in framing if name == b"transfer-encoding"]
     if codings and codings != [b"chunked"]:
-        raise RequestError("A request has no Transfer-Encoding but chunked.")
+        raise RequestError("The only Transfer-Encoding that a request can have is chunked.")
     return framing != [(b"content-length", b"0")]
 
 
@@ -68,4 +68,4 @@ def _is_host(value: bytes) -> bool:
 def _check_authority(target: bytes) -> None:
     authority = _END_OF_AUTHORITY.split(target.partition(b"://")[2], maxsplit=1)[0]
     if not _is_host(authority):
-        raise RequestError("The request's target names no host.")
+        raise RequestError("The request target does not name a host.")

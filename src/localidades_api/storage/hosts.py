@@ -36,7 +36,7 @@ _FOREIGN_OPTIONS = frozenset(
 )
 _MAX_PORT = 65535
 _EXAMPLE = "postgresql://user:password@host:5432/database"
-_NO_ADDRESS = f"DATABASE_URL is no Postgres address; write {_EXAMPLE}"
+_NO_ADDRESS = f"DATABASE_URL is not a Postgres address: write it like {_EXAMPLE}"
 _TIMEOUT_OPTIONS = frozenset({"connect_timeout", "timeout"})
 _CHOICES = {
     "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
@@ -125,13 +125,13 @@ def _seconds(name: str, value: str) -> float | None:
     try:
         return float(value) or None  # libpq: 0 waits for ever, and so does None
     except ValueError:
-        raise ConfigurationError(f"DATABASE_URL: {name} is a number of seconds") from None
+        raise ConfigurationError(f"DATABASE_URL: {name} must be a number of seconds") from None
 
 
 def _check_choices(options: Mapping[str, str]) -> None:
     for name, choices in _CHOICES.items():
         if options.get(name, choices[0]) not in choices:
-            raise ConfigurationError(f"DATABASE_URL: {name} is one of {', '.join(choices)}")
+            raise ConfigurationError(f"DATABASE_URL: {name} must be one of {', '.join(choices)}")
 
 
 def _check_ports(netloc: str, options: Mapping[str, str]) -> None:
@@ -139,7 +139,7 @@ def _check_ports(netloc: str, options: Mapping[str, str]) -> None:
     in_hosts = [host.rpartition("]")[2].partition(":")[2] for host in hosts if not host.startswith("/")]
     for port in filter(None, (*in_hosts, *options.get("port", "").split(","))):
         if not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) <= _MAX_PORT):
-            raise ConfigurationError(f"DATABASE_URL: a port is a number from 1 to {_MAX_PORT}, as in {_EXAMPLE}")
+            raise ConfigurationError(f"DATABASE_URL: a port must be a number from 1 to {_MAX_PORT}, as in {_EXAMPLE}")
 
 
 def _check_tls_files(options: Mapping[str, str]) -> None:
@@ -149,7 +149,7 @@ def _check_tls_files(options: Mapping[str, str]) -> None:
     if mode.startswith("verify-") and not (root or Path("~/.postgresql/root.crt").expanduser().exists()):
         raise ConfigurationError(
             f"DATABASE_URL: sslmode={mode} needs the certificate of the authority that signed the server's:"
-            " name its file in sslrootcert, or put it at ~/.postgresql/root.crt"
+            " set sslrootcert to its file, or save it as ~/.postgresql/root.crt"
         )
     for name in _TLS_FILES:
         if not (path := options.get(name)):
@@ -161,7 +161,7 @@ def _check_tls_files(options: Mapping[str, str]) -> None:
                 Path(path).read_bytes()
         except OSError as error:
             reason = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
-            raise ConfigurationError(f"DATABASE_URL: {name} names a file that can't be used ({reason})") from error
+            raise ConfigurationError(f"DATABASE_URL: the file in {name} can't be used ({reason})") from error
 
 
 class Connection(asyncpg.Connection):

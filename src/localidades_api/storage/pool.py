@@ -156,7 +156,8 @@ class Database:
                         return rows
                 driver = (await connection.get_raw_connection()).driver_connection
                 if not self._servers.avoid(cast("Connection", driver).server):
-                    raise DatabaseUnavailableError("The server has not got what is asked for yet.", is_passing=True)
+                    sentence = "The database server does not have the requested release yet."
+                    raise DatabaseUnavailableError(sentence, is_passing=True)
                 await connection.invalidate()
 
     def gauges(self) -> dict[Series, float]:

@@ -14,31 +14,31 @@ _NO_TLS = "rejected SSL upgrade"  # asyncpg's words; the error has no type of it
 _REPLANNED = "0A000"  # a table was altered since the statement was prepared: it is prepared anew
 _NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE})
 _TOO_MANY_FILES = (
-    "No connection to the database can be opened, for too many files are open here: raise the limit (ulimit -n),"
-    " or lower LOCALIDADES_MAX_CONNECTIONS."
+    "The service has too many open files to connect to the database: raise the limit (ulimit -n), or lower"
+    " LOCALIDADES_MAX_CONNECTIONS."
 )
 _CONFLICT = "40001"  # on a standby: replay went before what was being read
 # SQLSTATE classes (and codes) that say "not now", each with what an operator is told of it.
 _UNAVAILABLE = {
     "08": "The connection to the database was lost.",
-    "0A000": "The database's tables were altered meanwhile: try again.",
-    "25006": "The database can only be read: it is a standby, or the role may not write.",
+    "0A000": "The database's tables changed during the request: try again.",
+    "25006": "The database is read-only: it is a standby, or its role has no right to write.",
     "28": "The database refuses this user or password: correct DATABASE_URL.",
     "3D": "The database that DATABASE_URL names does not exist: create it, or correct the address.",
-    "40001": "The database gave up on a conflict; try again.",
+    "40001": "The database cancelled the statement because of a conflict: try again.",
     "42P01": "The database lacks the service's tables: run `localidades-api migrate`.",
-    "53": "The database has no connection, memory or disk left: give it more.",
-    "55000": "The database does not take connections.",
-    "55P03": "Somebody else holds a lock on the database's tables for too long: try again.",
+    "53": "The database has run out of connections, memory or disk: give it more.",
+    "55000": "The database does not accept connections.",
+    "55P03": "Another session has locked the database's tables for too long: try again.",
     "57": "The database is starting, stopping, or has cancelled the statement: try again.",
-    "58": "The database's system is at fault: see its log.",
-    "XX": "The database finds a fault of its own, or its files are damaged: see its log.",
+    "58": "The database reports a system error: see its log.",
+    "XX": "The database reports an internal error, or its files are damaged: see its log.",
 }
 # What a server says to a SELECT of ours that it does not run, whoever asks.
 _REFUSED = {
     "42501": "The database refuses to let the service read: run `localidades-api roles`, or grant the role its rights.",
-    "42703": "The database's tables are of another version of the service: run `localidades-api migrate`.",
-    "42": "The database refuses a statement of the service; if its tables are of another version, run"
+    "42703": "The database's tables are from another version of the service: run `localidades-api migrate`.",
+    "42": "The database rejects one of the service's statements; if its tables are from another version, run"
     " `localidades-api migrate`.",
 }
 
@@ -67,19 +67,19 @@ def translate_connecting(error: Exception) -> DatabaseUnavailableError:
     """Return what is wrong with a server that can't be talked to, if it is more than that it does not answer."""
     if getattr(error, "errno", None) in _NO_DESCRIPTOR:
         return DatabaseUnavailableError(
-            _TOO_MANY_FILES, detail="The service has no file descriptor left to ask the database with."
+            _TOO_MANY_FILES, detail="The service has run out of file descriptors and can't reach the database."
         )
     if isinstance(error, ssl.SSLCertVerificationError):
         return DatabaseUnavailableError(
-            f"The database's certificate is refused ({error.verify_message.rstrip('.')}): renew it, or correct the"
-            " host, sslmode or sslrootcert of DATABASE_URL."
+            f"The database's certificate is not valid ({error.verify_message.rstrip('.')}): renew it, or correct the"
+            " host, sslmode or sslrootcert in DATABASE_URL."
         )
     if isinstance(error, ssl.SSLError):
         return DatabaseUnavailableError(
-            f"TLS with the database fails ({error.reason}): see its log, and sslmode and sslcert of DATABASE_URL."
+            f"TLS with the database failed ({error.reason}): check its log, and sslmode and sslcert in DATABASE_URL."
         )
     if _NO_TLS in str(error):
-        return DatabaseUnavailableError("The database has no TLS, which sslmode of DATABASE_URL demands.")
+        return DatabaseUnavailableError("The database does not offer TLS, which sslmode in DATABASE_URL requires.")
     return DatabaseUnavailableError()
 
 

@@ -26,7 +26,7 @@ _FORMER = {
     "LOCALIDADES_CATALOGUE": "now LOCALIDADES_SEED",
     "LOCALIDADES_MAX_WAITING": "now LOCALIDADES_MAX_QUEUED",
     "LOCALIDADES_OPERATIONS_PORT": "now LOCALIDADES_MANAGEMENT_PORT",
-    "LOCALIDADES_TRUSTED_HOSTS": "gone, for no answer depends on the Host header: unset it",
+    "LOCALIDADES_TRUSTED_HOSTS": "no longer a setting, because no response depends on the Host header: unset it",
 }
 
 
@@ -49,7 +49,7 @@ def _check_network(given: str) -> str:
     try:
         ip_network(given)
     except ValueError:
-        raise ValueError("addresses and networks, as `10.0.0.7,10.1.0.0/16`, separated by commas") from None
+        raise ValueError("addresses or networks separated by commas, such as `10.0.0.7,10.1.0.0/16`") from None
     return given
 
 
@@ -71,87 +71,109 @@ class Settings(BaseSettings):
         SecretStr | None,
         Field(
             validation_alias=AliasChoices("DATABASE_URL", "database_url"),
-            description="Address of a Postgres (15 to 18); unset, an embedded one is started.",
+            description="Address of a Postgres (15 to 18); if unset, the service starts an embedded one.",
         ),
     ] = None
     seed: Annotated[
         str,
-        Field(description="What the seed loads: `demo`, or a path or http(s) address of an AGEEML zip, csv or txt."),
+        Field(
+            description="Catalogue to load into an empty database: `demo`, or the path or http(s) address of an"
+            " AGEEML zip, csv or txt."
+        ),
     ] = "demo"
     data_dir: Annotated[
         Path,
-        Field(default_factory=default_data_dir, description="Folder of the embedded Postgres and its data."),
+        Field(default_factory=default_data_dir, description="Folder for the embedded Postgres and its data."),
     ]
     postgres_bin: Annotated[
         Path | None,
-        Field(description="Folder with the `postgres` and `initdb` to embed, in place of those that are found."),
+        Field(description="Folder with the `postgres` and `initdb` to embed, instead of those the service finds."),
     ] = None
-    pool_size: Annotated[int, Field(ge=1, le=200, description="Database connections of each worker, at most.")] = 10
+    pool_size: Annotated[int, Field(ge=1, le=200, description="Maximum number of database connections per worker.")] = (
+        10
+    )
     database_timeout: Annotated[
         float,
-        Field(gt=0, le=60, description="Seconds to wait for the database: connection, statement and retries together."),
+        Field(
+            gt=0, le=60, description="Seconds to wait for the database, including connection, statement and retries."
+        ),
     ] = 1.9  # so that what can't be answered is refused within two
     release_poll: Annotated[
-        float, Field(gt=0, le=60, description="Seconds between two looks at which release is the current one.")
+        float, Field(gt=0, le=60, description="Seconds between checks for a new current release.")
     ] = 0.5
     page_cache_bytes: Annotated[
-        int, Field(ge=0, description="Memory of each worker for pages; the default holds a whole release, 0 none.")
+        int,
+        Field(
+            ge=0,
+            description="Bytes of memory per worker for cached pages; the default fits a whole release, 0 caches none.",
+        ),
     ] = 64 * 1024**2
     max_connections: Annotated[
         int | None,
-        Field(ge=1, le=100_000, description="Connections of clients that each worker keeps open, at most."),
+        Field(ge=1, le=100_000, description="Maximum number of client connections per worker."),
     ] = None  # what the limit of open files allows, up to 4,096
     max_in_flight: Annotated[
-        int, Field(ge=1, le=10_000, description="Requests that each worker has in hand at one time, at most.")
+        int, Field(ge=1, le=10_000, description="Maximum number of requests that each worker handles at once.")
     ] = 16
     max_queued: Annotated[
-        int, Field(ge=0, le=10_000, description="Requests that wait for each worker, at most; beyond it is 503.")
+        int, Field(ge=0, le=10_000, description="Maximum number of queued requests per worker; the rest get 503.")
     ] = 64
     max_downloads: Annotated[
-        int, Field(ge=1, le=10_000, description="Files that each worker sends at one time, at most; beyond it is 503.")
+        int,
+        Field(ge=1, le=10_000, description="Maximum number of files that each worker sends at once; the rest get 503."),
     ] = 8
     min_download_rate: Annotated[
-        int, Field(ge=0, description="Bytes a second below which a download gives way when all are taken; 0 never.")
+        int,
+        Field(
+            ge=0,
+            description="Bytes per second below which a download can be cut off when all slots are in use; 0 never"
+            " cuts one off.",
+        ),
     ] = 16_384
     rate_limit: Annotated[
         str | None,
         Field(
             pattern=r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$",
-            description="What one address may ask of each worker, as `600/minute`; beyond it is 429.",
+            description="Requests that each worker allows one address, such as `600/minute`; the rest get 429.",
         ),
     ] = None
     trusted_proxies: Annotated[
         tuple[_Network, ...] | None,
         NoDecode,
         BeforeValidator(_split),
-        Field(description="Addresses and networks of the proxies whose `X-Forwarded-For` is believed."),
+        Field(description="Addresses and networks of proxies whose `X-Forwarded-For` is trusted."),
     ] = None
     shutdown_timeout: Annotated[
-        int, Field(ge=1, le=3600, description="Seconds that requests and downloads have to end when a worker stops.")
+        int, Field(ge=1, le=3600, description="Seconds for requests and downloads to finish when a worker stops.")
     ] = 30
 
     header_timeout: Annotated[
         float,
-        Field(gt=0, le=3600, description="Seconds that a client has to send a request that it began, or to begin one."),
+        Field(
+            gt=0,
+            le=3600,
+            description="Seconds for a client to begin its first request, and to finish each request that it begins.",
+        ),
     ] = 10.0
     keep_alive_timeout: Annotated[
-        float, Field(gt=0, le=3600, description="Seconds that a connection is kept open for a further request.")
+        float, Field(gt=0, le=3600, description="Seconds that an idle connection stays open for another request.")
     ] = 75.0  # longer than proxies keep theirs: whoever closes first may lose a request that is on its way
     send_timeout: Annotated[
-        float, Field(gt=0, le=3600, description="Seconds that a client may take nothing of its answer.")
+        float, Field(gt=0, le=3600, description="Seconds that a client can go without reading any of its response.")
     ] = 60.0
     management_port: Annotated[
         int | None,
-        Field(ge=1, le=65535, description="A port of their own for probes and figures; unset, they are on --port."),
+        Field(ge=1, le=65535, description="Separate port for probes and metrics; if unset, they are on --port."),
     ] = None
     access_log: Annotated[
-        bool, Field(description="Whether each request is a line of log; one that fails here (5xx) always is.")
+        bool, Field(description="Log every request; requests that fail with 5xx are always logged.")
     ] = False
     log_format: Annotated[
-        Literal["console", "json"], Field(description="Log for people, or JSON, an object a line.")
+        Literal["console", "json"], Field(description="Plain lines for a console, or one JSON object per line.")
     ] = "console"
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Field(description="What is logged of the service's own doings.")
+        Literal["debug", "info", "warning", "error"],
+        Field(description="Lowest level of the service's own messages that are logged."),
     ] = "info"
 
     @model_validator(mode="after")
@@ -161,7 +183,7 @@ class Settings(BaseSettings):
         if former := [f"{name} is {_FORMER[name]}" for name in unknown if name in _FORMER]:
             raise ValueError("; ".join(former))
         if unknown:
-            raise ValueError(f"unknown variable {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+            raise ValueError(f"unknown variable {', '.join(unknown)}; the known ones are {', '.join(sorted(known))}")
         return self
 
 

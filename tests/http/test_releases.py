@@ -289,7 +289,7 @@ def test_publish_by_command_says_what_was_current_and_what_is(two_releases: str)
         return ended.stdout
 
     assert said("publish", "2020-01") == "Release 2020-01 is the current one; before it was 2021-01.\n"
-    assert said("publish", "2020-01") == "Release 2020-01 is the current one already.\n"
+    assert said("publish", "2020-01") == "Release 2020-01 is already the current one.\n"
     assert json.loads(said("publish", "2021-01", "--json")) == {"release": "2021-01", "previous": "2020-01"}
     assert json.loads(said("publish", "2021-01", "--json")) == {"release": "2021-01", "previous": "2021-01"}
     listed = json.loads(said("--json"))["releases"]
@@ -299,7 +299,7 @@ def test_publish_by_command_says_what_was_current_and_what_is(two_releases: str)
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("2019-01", "error: There is no release 2019-01: `localidades-api releases` lists what there is.\n"),
+        ("2019-01", "error: There is no release 2019-01: run `localidades-api releases` to list the releases.\n"),
         ("'; DROP TABLE releases; --", "error: There is no release '; DROP TABLE releases; --: `localidades-api"),
         ("2020-01", "error: Release 2020-01 is half removed"),
     ],

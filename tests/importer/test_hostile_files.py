@@ -81,7 +81,7 @@ def test_zip_bomb_is_refused_by_its_ratio(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("AGEEML.csv", HEADER + b"\n" * 100 * MEGABYTE)
     assert path.stat().st_size < MEGABYTE
-    assert refusal(path) == "The zip unpacks to more than 200 times its size: it is no catalogue."
+    assert refusal(path) == "The zip unpacks to more than 200 times its size: this is not a catalogue."
 
 
 def test_zip_bomb_that_claims_to_be_packed_less_is_refused_by_the_size_of_the_file(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_zip_bomb_that_claims_to_be_packed_less_is_refused_by_the_size_of_the_fi
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("AGEEML.csv", b"\n" * 100 * MEGABYTE)
     declaring(path, compress_size=50 * MEGABYTE)
-    assert refusal(path) == "The zip unpacks to more than 200 times its size: it is no catalogue."
+    assert refusal(path) == "The zip unpacks to more than 200 times its size: this is not a catalogue."
 
 
 def test_zip_bomb_that_claims_to_be_small_unpacks_no_further_than_it_says(tmp_path: Path) -> None:
@@ -103,7 +103,9 @@ def test_zip_that_claims_to_unpack_to_gigabytes_is_refused(tmp_path: Path) -> No
     path = tmp_path / "large.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("AGEEML.csv", HEADER)
-    assert refusal(declaring(path, file_size=2**31 + 1)) == "The zip unpacks to more than 2 GB: it is no catalogue."
+    assert refusal(declaring(path, file_size=2**31 + 1)) == (
+        "The zip unpacks to more than 2 GB: this is not a catalogue."
+    )
 
 
 def test_zip_of_too_many_files_is_refused(tmp_path: Path) -> None:
@@ -111,7 +113,7 @@ def test_zip_of_too_many_files_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         for number in range(1001):
             archive.writestr(f"{number}.csv", b"")
-    assert refusal(path) == "The zip holds more than 1000 files: it is no catalogue."
+    assert refusal(path) == "The zip has more than 1000 files: this is not a catalogue."
 
 
 def test_zip_with_a_huge_directory_is_refused_before_it_is_read(tmp_path: Path) -> None:
@@ -124,7 +126,7 @@ def test_zip_with_a_huge_directory_is_refused_before_it_is_read(tmp_path: Path) 
     locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, len(directory), 1)
     end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, len(directory), 0, 0)  # it says one: the other counts
     path.write_bytes(directory + end64 + locator + end)
-    assert "more in its directory than a catalogue's can have" in refusal(path, 100 * MEGABYTE)
+    assert "The zip's directory is too large" in refusal(path, 100 * MEGABYTE)
 
 
 def test_zip_within_itself_is_no_table(tmp_path: Path) -> None:
@@ -134,7 +136,7 @@ def test_zip_within_itself_is_no_table(tmp_path: Path) -> None:
     path = tmp_path / "outer.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.write(inner, "inner.zip")
-    assert refusal(path) == "The zip holds no csv or txt: take INEGI's own."
+    assert refusal(path) == "The zip has no csv or txt file: use INEGI's own zip."
 
 
 @pytest.mark.parametrize("name", ["../../escaped.csv", "{outside}/escaped.csv", "..\\..\\escaped.csv", "C:\\x.csv"])
@@ -170,7 +172,7 @@ def test_text_of_one_endless_line_is_refused(tmp_path: Path) -> None:
             file.write(beginning)
             file.truncate(400 * MEGABYTE)
         assert refusal(path) == (
-            f"Line {2 if beginning else 1} has more than a million characters: this is no catalogue."
+            f"Line {2 if beginning else 1} has more than a million characters: this is not a catalogue."
         )
 
 
@@ -256,7 +258,7 @@ def test_address_that_gives_without_end_is_left_at_the_limit(monkeypatch: pytest
             yield bytes(MEGABYTE)
 
     with dripping(pieces) as address:
-        assert refusal_of(address) == "The address gives more than 5 MB."
+        assert refusal_of(address) == "The file at this address is larger than 5 MB: this is not a catalogue."
 
 
 def test_address_that_unpacks_without_end_is_left_at_the_limit() -> None:
@@ -264,13 +266,16 @@ def test_address_that_unpacks_without_end_is_left_at_the_limit() -> None:
     packer = zlib.compressobj(9, wbits=31)
     packed = b"".join(packer.compress(bytes(MEGABYTE)) for _ in range(1024)) + packer.flush()
     with serving_files({"/": FileAnswer(packed, headers={"Content-Encoding": "gzip"})}) as address:
-        assert refusal_of(address) == "The address gives more than 512 MB."
+        assert refusal_of(address) == "The file at this address is larger than 512 MB: this is not a catalogue."
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "deflate", "gzip, gzip", "GZIP,br", "compress", "x"])
 def test_address_that_packs_as_it_was_not_asked_to_is_refused(encoding: str) -> None:
     with serving_files({"/": FileAnswer(b"x", headers={"Content-Encoding": encoding})}) as address:
-        assert refusal_of(address) == "The address gives the file compressed in a way that was not asked for."
+        assert refusal_of(address) == (
+            "The server sends the file with a compression that was not requested: download it another way"
+            " and give its path."
+        )
 
 
 @pytest.mark.parametrize(
@@ -288,7 +293,7 @@ def test_address_that_leads_from_https_to_http_is_refused() -> None:
         asked = httpx.Request("GET", f"{scheme}://inegi.example/a.zip")
         return httpx.Response(302, headers={"Location": location}, request=asked)
 
-    with pytest.raises(CatalogueError, match="leads from https to another that is not safe"):
+    with pytest.raises(CatalogueError, match="redirects from https to an insecure address"):
         source_module._check_answer(led("https", "http://inegi.example/b.zip"))
     for scheme, location in (("https", "/b.zip"), ("https", "https://other.example/"), ("http", "https://x.example/")):
         source_module._check_answer(led(scheme, location))

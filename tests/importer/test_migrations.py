@@ -257,7 +257,7 @@ def test_seed_that_fails_leaves_the_schema_and_is_tried_again(
 def test_seed_that_is_no_catalogue_leaves_no_release(empty_database: str, tmp_path: Path) -> None:
     path = tmp_path / "2020-01.csv"
     path.write_bytes(b"%PDF-1.7")
-    with pytest.raises(CommandError, match="no catalogue"):
+    with pytest.raises(CommandError, match="not a catalogue"):
         alembic(command.upgrade, alembic_config(empty_database, source=str(path)), "head")
     assert tables_of(empty_database) == TABLES
     assert is_pending(empty_database)
@@ -413,7 +413,8 @@ def test_migrate_of_a_database_of_a_newer_version_is_refused_with_a_sentence(
     ended = migrate(seeded_database, small_catalogue)
     assert (ended.returncode, ended.stdout) == (1, "")
     sentence = (
-        "A newer version of localidades-api made this database: install that one, or set DATABASE_URL to another."
+        "A newer version of localidades-api created this database: install that version, or set"
+        " DATABASE_URL to another."
     )
     assert ended.stderr == f"error: {sentence}\n"
     assert releases_of(seeded_database) == [("2020-01", 132, 132, True)]
@@ -427,7 +428,7 @@ def test_migrate_that_cannot_write_what_it_did_has_done_it(empty_database: str, 
             cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
         )  # fmt: skip
     assert (ended.returncode, ended.stderr) == (
-        74, "error: The output can't be written (No space left on device): send it elsewhere.\n",
+        74, "error: The output can't be written (No space left on device): send it somewhere else.\n",
     )  # fmt: skip
     assert version_of(empty_database) == [(head_of(),)]
 
@@ -471,7 +472,7 @@ def test_installed_package_migrates_a_database_without_the_clone(
     fetch(empty_database, "UPDATE alembic_version SET version_num = '9999'")
     refused = call("migrate")
     assert refused.returncode == 1
-    assert refused.stderr.startswith("error: A newer version of localidades-api made this database")
+    assert refused.stderr.startswith("error: A newer version of localidades-api created this database")
     located = [str(installed.with_name("python")), "-c", "import localidades_api; print(localidades_api.__file__)"]
     where = subprocess.run(located, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
     assert Path(where.stdout.strip()).is_relative_to(installed.parents[1])

@@ -158,10 +158,10 @@ def test_retired_release_is_gone_and_the_others_are_whole(releases: str) -> None
     [
         (
             "2021-01",
-            "error: Release 2021-01 is the current one: make another the current one before, with"
+            "error: Release 2021-01 is the current one: first make another one current with"
             " `localidades-api releases publish`.\n",
         ),
-        ("2018-01", "error: There is no release 2018-01: `localidades-api releases` lists what there is.\n"),
+        ("2018-01", "error: There is no release 2018-01: run `localidades-api releases` to list the releases.\n"),
         ("'; DROP TABLE releases; --", "error: There is no release '; DROP TABLE releases; --: `localidades-api"),
         ("", "error: There is no release : `localidades-api"),
     ],
@@ -307,7 +307,7 @@ async def names_of(url: str) -> list[tuple[str, bool]]:
 async def test_import_of_a_real_catalogue_retires_the_demo(demo: str, real: Path) -> None:
     settings = environment(demo, LOCALIDADES_RELEASE_POLL="0.1")
     tried = await asyncio.to_thread(run, "import", str(real), "--dry-run", env=settings)
-    assert "the demo would be retired, for its places are invented" in tried.stderr
+    assert "the demo would be retired because its places are invented" in tried.stderr
     assert await names_of(demo) == [("demo", False)]
     ended = await asyncio.to_thread(run, "import", str(real), "--json", env=settings)
     assert ended.returncode == 0, ended.stderr
@@ -378,7 +378,7 @@ async def test_import_whose_demo_cannot_be_removed_now_has_published_all_the_sam
         ended = await asyncio.to_thread(run, "import", str(real), env=settings)
     assert ended.returncode == 0, ended.stderr
     assert "published release 2022-01" in ended.stderr
-    assert "What is retired is still to be removed" in ended.stderr
+    assert "The retired release is not removed yet" in ended.stderr
     assert await names_of(demo) == [("demo", True), ("2022-01", False)]
 
 
@@ -395,7 +395,7 @@ async def test_import_interrupted_while_it_removes_the_demo_has_published(demo: 
         if process.returncode is None:
             process.kill()
     assert process.returncode == 0, err
-    assert b"still to be removed, which the next import or retirement does: interrupted" in err
+    assert b"not removed yet; the next import or retirement removes it: interrupted" in err
     assert await names_of(demo) == [("demo", True), ("2022-01", False)]
 
 

@@ -82,14 +82,14 @@ def test_path_without_a_file_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_path_that_the_system_refuses_is_refused_with_its_reason(tmp_path: Path) -> None:
-    assert refusal_of(str(tmp_path / ("x" * 5_000))) == "The file can't be read or kept: File name too long."
+    assert refusal_of(str(tmp_path / ("x" * 5_000))) == "The file can't be read or stored: File name too long."
 
 
 def test_path_of_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "huge.zip"
     with path.open("wb") as file:
         file.truncate(source_module.MAX_FILE_BYTES + 1)
-    assert refusal_of(str(path)) == "The file is larger than 512 MB: it is no catalogue."
+    assert refusal_of(str(path)) == "The file is larger than 512 MB: this is not a catalogue."
 
 
 def test_address_is_fetched_and_removed_afterwards(root: str) -> None:
@@ -119,7 +119,7 @@ def test_address_with_an_upper_case_scheme_is_fetched(root: str) -> None:
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("/nowhere.zip", "The address answers 404: see where INEGI has the file now."),
+        ("/nowhere.zip", "The address answers 404: check where INEGI publishes the file now."),
         ("/broken", "The address answers 500:"),
         ("/locked", "The address answers 403:"),
         ("/loop", "The address can't be fetched"),
@@ -135,7 +135,7 @@ def test_address_that_does_not_give_a_whole_file_is_refused(root: str, path: str
 def test_address_that_gives_too_much_is_refused_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_module, "MAX_FILE_BYTES", 2 * 1024**2)
     with serving_files({"/": FileAnswer(b"\0" * 2**22)}) as large:
-        assert refusal_of(large) == "The address gives more than 2 MB."
+        assert refusal_of(large) == "The file at this address is larger than 2 MB: this is not a catalogue."
 
 
 def test_address_where_nobody_listens_is_refused() -> None:
@@ -148,7 +148,7 @@ def test_address_where_nobody_listens_is_refused() -> None:
     "address", ["ftp://inegi.org.mx/a.zip", "file:///etc/passwd", "FILE:///etc/passwd", "s3://b/k"]
 )
 def test_address_that_is_not_of_the_web_is_refused(address: str) -> None:
-    assert refusal_of(address) == "A catalogue is fetched from an http or https address."
+    assert refusal_of(address) == "The address of a catalogue must begin with http:// or https://."
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,7 @@ def test_output_that_cannot_be_written_is_a_sentence(seeded: str, arguments: str
             assert (result.returncode, result.stderr) == (0, "")
             continue
         assert result.returncode == 74
-        assert re.fullmatch(r"error: The output can't be written \(.+\): send it elsewhere\.\n", result.stderr)
+        assert re.fullmatch(r"error: The output can't be written \(.+\): send it somewhere else\.\n", result.stderr)
 
 
 @pytest.mark.parametrize("arguments", ["openapi", "--version", "--help", "serve --help", "releases", "releases --json"])
@@ -321,7 +321,7 @@ def test_fault_of_our_own_is_a_sentence_without_what_it_holds(capsys: pytest.Cap
     assert caught.value.exit_code == 1
     said = capsys.readouterr().err
     assert re.fullmatch(
-        r"error: This is a fault of localidades-api, ValueError in test_cli\.py:[0-9]+: please report it\.\n", said
+        r"error: This is a bug in localidades-api \(ValueError in test_cli\.py:[0-9]+\): please report it\.\n", said
     )
 
 

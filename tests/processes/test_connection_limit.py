@@ -149,7 +149,7 @@ def test_limit_that_leaves_no_room_is_refused_at_the_start(
     env = environment("postgresql://nobody@127.0.0.1:1/none", **settings)
     ended = run("serve", "--port", "0", env=env, files=files)
     assert ended.returncode == 1
-    told = f"({files}) leaves room for {room} connections of clients: raise it (ulimit -n), or lower {remedy}."
+    told = f"({files}) leaves room for only {room} client connections: raise it (ulimit -n), or lower {remedy}."
     assert told in ended.stderr
 
 

@@ -314,7 +314,7 @@ def test_server_on_a_full_disk_is_explained(data_dir: Path) -> None:
     with pytest.raises(EmbeddedPostgresError) as caught, run_embedded(data_dir, None):
         pass
     assert str(caught.value) == (
-        f"The Postgres of {data_dir} did not start: the disk is full. Its log is {data_dir}/postgres.log."
+        f"The Postgres in {data_dir} did not start: the disk is full. Its log is {data_dir}/postgres.log."
     )
 
 

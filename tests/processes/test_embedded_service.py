@@ -114,7 +114,7 @@ def test_embedded_server_whose_data_are_gone_is_not_made_anew(data_dir: Path) ->
             (cluster,) = copy.glob("cluster-*")
             cluster.rename(copy / "aside")
             kill(copy, "watchdog", "postmaster")
-            await_that(lambda: f"{cluster} is gone" in live.output.read_text(), live)
+            await_that(lambda: f"{cluster} is missing" in live.output.read_text(), live)
             assert ask(live.base, LOCALIDADES).status == 200, "it is held"
             (copy / "aside").rename(cluster)
             await_that(lambda: search(live) == 200, live)

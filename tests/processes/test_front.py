@@ -179,7 +179,11 @@ def test_lists_are_read_with_or_without_spaces(monkeypatch: pytest.MonkeyPatch) 
         ("CATALOGUE", "LOCALIDADES_CATALOGUE is now LOCALIDADES_SEED"),
         ("MAX_WAITING", "LOCALIDADES_MAX_WAITING is now LOCALIDADES_MAX_QUEUED"),
         ("OPERATIONS_PORT", "LOCALIDADES_OPERATIONS_PORT is now LOCALIDADES_MANAGEMENT_PORT"),
-        ("TRUSTED_HOSTS", "LOCALIDADES_TRUSTED_HOSTS is gone, for no answer depends on the Host header: unset it"),
+        (
+            "TRUSTED_HOSTS",
+            "LOCALIDADES_TRUSTED_HOSTS is no longer a setting, because no response depends on the Host"
+            " header: unset it",
+        ),
     ],
 )
 def test_former_name_of_a_setting_is_refused_with_what_to_do(

@@ -167,7 +167,7 @@ async def test_import_that_ends_after_it_has_published_says_so_and_ends_with_0(
                 process.send_signal(end)
             returncode, _, err = await ended(process)
         assert returncode == 0, err
-        assert "Release 2020-03 is published; its VACUUM was left undone (" in err
+        assert "Release 2020-03 is published, but its VACUUM did not finish (" in err
         assert "published release 2020-03 in " in err
         assert "error" not in err
         assert await current_release(observer) == "2020-03"

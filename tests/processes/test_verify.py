@@ -186,9 +186,9 @@ def test_verify_of_the_real_service_agrees_and_ends_with_0(live_server: str, sma
     lines = result.stdout.splitlines()
     assert lines[0] == f"{live_server} (release '2020-01') against catun_localidad_2020-01.csv"
     assert "  service  132 records on 3 pages, following links" in lines
-    assert "totals       quantity 132 and total_pages 3 agree with what was met" in lines
+    assert "totals       quantity 132 and total_pages 3 match the pages" in lines
     assert lines[-1] == "the service agrees with the file"
-    assert "walking the service's pages" in result.stderr
+    assert "reading the service's pages" in result.stderr
     assert "  3 pages (" in result.stderr
 
 
@@ -216,7 +216,9 @@ def test_verify_as_json_of_the_real_service_says_all_of_it(live_server: str, sma
 def test_verify_of_a_release_that_the_service_lacks_ends_with_2(live_server: str, small_catalogue: Path) -> None:
     status, stdout, stderr = run_verify(str(small_catalogue), "--url", live_server, "--release", "1999-01")
     assert (status, stdout) == (2, "")
-    assert stderr.splitlines()[-1] == "error: Page 1 answers 404: no such list or release; see --url and --release."
+    assert stderr.splitlines()[-1] == (
+        "error: Page 1 answers 404, so there is no such list or release: check --url and --release."
+    )
 
 
 def test_verify_takes_the_current_release_or_the_one_that_is_named(
@@ -249,10 +251,10 @@ def test_verify_that_finds_differences_ends_with_1_and_shows_them(small_catalogu
     ("url", "said"),
     [
         ("http://127.0.0.1:1", "Page 1 can't be read ("),
-        ("ftp://127.0.0.1", "A service's address is that of its root"),
-        ("127.0.0.1:8000", "A service's address is that of its root"),
-        ("http://127.0.0.1:8000/?page=1", "A service's address is that of its root"),
-        ("http://[::1", "A service's address is that of its root"),
+        ("ftp://127.0.0.1", "--url must be the root address of a service"),
+        ("127.0.0.1:8000", "--url must be the root address of a service"),
+        ("http://127.0.0.1:8000/?page=1", "--url must be the root address of a service"),
+        ("http://[::1", "--url must be the root address of a service"),
     ],
 )
 def test_verify_of_no_service_ends_with_2_and_a_sentence(small_catalogue: Path, url: str, said: str) -> None:
@@ -273,7 +275,7 @@ def test_verify_with_a_file_that_is_not_there_ends_with_2_and_a_sentence() -> No
 def test_verify_with_a_release_of_an_impossible_name_ends_with_2(small_catalogue: Path) -> None:
     assert run_verify(str(small_catalogue), "--release", "a b")[::2] == (
         2,
-        "error: No release can have that name: --release is one as 2018-09.\n",
+        "error: --release must be the name of a release, such as 2018-09.\n",
     )
 
 
@@ -287,7 +289,7 @@ def test_progress_of_a_check_shows_pages_rate_and_remaining_time_on_a_terminal(s
     with listening(slowly) as url:
         shown = run_in_terminal("verify", str(small_catalogue), "--url", url)
     assert shown.returncode == 0
-    figures = r"walking the service's pages ━+[╸╺]?━* 2 of 3 pages \([0-9]/s\), 0:0[0-9] left"
+    figures = r"reading the service's pages ━+[╸╺]?━* 2 of 3 pages \([0-9]/s\), 0:0[0-9] left"
     assert any(re.search(figures, line) for line in shown.lines), shown.lines
     assert max(map(len, shown.lines)) <= 80
     assert shown.lines[-1] == "the service agrees with the file"
@@ -346,11 +348,11 @@ def test_wrong_record_is_found_and_nothing_else(
 @pytest.mark.parametrize(
     ("totals", "fault"),
     [
-        ({"quantity": 131}, "quantity is 131, and the walk met 132 records."),
-        ({"quantity": -1}, "quantity is -1, and the walk met 132 records."),
-        ({"total_pages": 4}, "Page 4 answers 404; the first page says there are 4."),
-        ({"total_pages": 4}, "total_pages is 4, and the walk met 3."),
-        ({"total_pages": 2}, "quantity is 132, and the walk met 100 records."),
+        ({"quantity": 131}, "quantity is 131, but the pages have 132 records."),
+        ({"quantity": -1}, "quantity is -1, but the pages have 132 records."),
+        ({"total_pages": 4}, "Page 4 answers 404, but the first page reports 4 pages."),
+        ({"total_pages": 4}, "total_pages is 4, but there are 3 pages."),
+        ({"total_pages": 2}, "quantity is 132, but the pages have 100 records."),
     ],
 )
 def test_wrong_totals_are_told(small_catalogue: Path, totals: dict[str, int], fault: str) -> None:
@@ -366,7 +368,7 @@ def test_list_that_changes_on_the_way_is_told_once(small_catalogue: Path, change
         small_catalogue,
         lambda target: answer_page(RECORDS, number_of(target), **(change if number_of(target) > 1 else {})),
     )
-    assert verification.walk.faults == ["Page 2 is of another list: its quantity, total_pages or release has changed."]
+    assert verification.walk.faults == ["Page 2 has a different quantity, total_pages or release than the first page."]
     assert counts_of(verification) == {}
     assert not verification.agrees
 
@@ -400,7 +402,7 @@ def test_ties_in_no_fixed_order_are_told_as_such(tmp_path: Path) -> None:
     assert counts_of(verification) == {}
     assert not verification.comparison.ties_by_id
     assert not verification.agrees
-    assert "ties         records of one clave come in no fixed order" in shown_lines(verification)
+    assert "ties         records with the same clave are not sorted by id" in shown_lines(verification)
     assert check(source, counted(records)).agrees
 
 
@@ -445,7 +447,7 @@ def test_other_numbering_is_told_and_compared_by_clave_and_name(small_catalogue:
     verification = check(small_catalogue, counted(renumber(RECORDS)))
     assert verification.agrees
     assert not verification.comparison.official
-    assert "none of the service's ids is a key of the file: it has another numbering" in shown_lines(verification)
+    assert "none of the service's ids is a key in the file" in shown_lines(verification)
 
 
 def test_other_numbering_with_wrong_records_differs(small_catalogue: Path) -> None:
@@ -456,7 +458,7 @@ def test_other_numbering_with_wrong_records_differs(small_catalogue: Path) -> No
     text = shown_lines(verification)
     assert f"missing {RECORDS[40].id} " in text
     assert f"missing {RECORDS[60].id} " in text
-    assert "in a municipio that can't be told: 1 unknown" in text
+    assert "in an unknown municipio: 1 unknown" in text
     assert not verification.agrees
 
 
@@ -468,7 +470,7 @@ def test_other_numbering_with_loose_ties_agrees_and_says_so(tmp_path: Path) -> N
     assert RECORDS[0].clave == RECORDS[1].clave
     verification = check(source, counted(rows))
     assert verification.agrees, shown_lines(verification)
-    assert "ties         records of one clave come in no fixed order" in shown_lines(verification)
+    assert "ties         records with the same clave are not sorted by id" in shown_lines(verification)
 
 
 # -- What can't be checked
@@ -477,23 +479,26 @@ def test_other_numbering_with_loose_ties_agrees_and_says_so(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (FileAnswer(b"<!doctype html><title>Hello</title>"), "Page 1 is not JSON: give --url the root of a service."),
-        (FileAnswer(b""), "Page 1 is not JSON: give --url the root of a service."),
+        (
+            FileAnswer(b"<!doctype html><title>Hello</title>"),
+            "Page 1 is not JSON: set --url to the root address of a service.",
+        ),
+        (FileAnswer(b""), "Page 1 is not JSON: set --url to the root address of a service."),
         (
             FileAnswer(b'{"quantity":1', headers={"Content-Length": "20", "Connection": "close"}),
             "Page 1 can't be read (",
         ),
-        (FileAnswer(b"[]"), "Page 1 has another shape than the contract's: "),
+        (FileAnswer(b"[]"), "Page 1 does not match the API's schema: "),
         (FileAnswer(b'{"quantity":1,"total_pages":1}'), "results: Field required."),
         (FileAnswer(b'{"quantity":"1","total_pages":1,"results":[]}'), "quantity: Input should be a valid integer."),
         (
             FileAnswer(b'{"quantity":1,"total_pages":1,"results":[{"id":1,"municipio_id":1,"clave":1,"nombre":"x"}]}'),
             "results.0.clave: Input should be a valid string.",
         ),
-        (FileAnswer(b'{"quantity":1,"total_pages":1000000000,"results":[]}'), "The service claims 1000000000 pages"),
-        (FileAnswer(status=500), "Page 1 answers 500: see what the service's log says."),
-        (FileAnswer(status=404), "Page 1 answers 404: no such list or release; see --url and --release."),
-        (FileAnswer(status=301, headers={"Location": "/"}), "Page 1 answers 301: give --url where it leads."),
+        (FileAnswer(b'{"quantity":1,"total_pages":1000000000,"results":[]}'), "The service reports 1000000000 pages"),
+        (FileAnswer(status=500), "Page 1 answers 500: check the service's log."),
+        (FileAnswer(status=404), "Page 1 answers 404, so there is no such list or release: check --url and --release."),
+        (FileAnswer(status=301, headers={"Location": "/"}), "Page 1 answers 301: set --url to where it redirects."),
         (FileAnswer(b" " * (1024**2 + 1)), "Page 1 is larger than 1 MB."),
     ],
 )
@@ -505,13 +510,13 @@ def test_later_page_that_fails_is_named(small_catalogue: Path) -> None:
     def respond(target: str) -> FileAnswer:
         return answer_page(RECORDS, 1) if number_of(target) == 1 else FileAnswer(status=503)
 
-    assert refusal_by(small_catalogue, respond) == "Page 2 answers 503: see what the service's log says."
+    assert refusal_by(small_catalogue, respond) == "Page 2 answers 503: check the service's log."
 
 
 def test_other_release_than_the_one_asked_for_is_refused(small_catalogue: Path) -> None:
     respond = always(answer_page(RECORDS, 1, release="2018-09"))
     said = refusal_by(small_catalogue, respond, release="2020-01")
-    assert said == "The service answers with another release: it does not know --release."
+    assert said == "The service ignores --release and answers with another release."
 
 
 @pytest.mark.parametrize(
@@ -534,7 +539,9 @@ def test_answer_that_stops_or_drips_is_given_up(
 
 def test_list_without_end_is_given_up(small_catalogue: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walk_module, "MAX_RECORDS", 100)
-    assert refusal_by(small_catalogue, counted(RECORDS)) == "The service lists more than 100 records."
+    assert refusal_by(small_catalogue, counted(RECORDS)) == (
+        "The service lists more than 100 records, the most that verify reads."
+    )
 
 
 def test_file_that_is_no_catalogue_is_refused(tmp_path: Path) -> None:
@@ -595,21 +602,21 @@ def test_link_to_another_server_is_not_followed(small_catalogue: Path) -> None:
 def test_links_that_never_end_are_left(small_catalogue: Path) -> None:
     verification = check(small_catalogue, linked(lambda number: f"?page={number + 1}"))
     assert verification.walk.pages == 6
-    assert "The links to a next page do not end: the walk stopped after page 6." in verification.walk.faults
+    assert "The links to the next page never end: verify stopped after page 6." in verification.walk.faults
     assert not verification.agrees
 
 
 def test_links_that_lead_back_are_left(small_catalogue: Path) -> None:
     verification = check(small_catalogue, linked(lambda number: f"?page={number % 3 + 1}"))
     assert verification.walk.pages == 3
-    assert verification.walk.faults == ["The links to a next page do not end: the walk stopped after page 3."]
+    assert verification.walk.faults == ["The links to the next page never end: verify stopped after page 3."]
     assert counts_of(verification) == {}
 
 
 def test_links_that_skip_a_page_leave_its_records_missing(small_catalogue: Path) -> None:
     verification = check(small_catalogue, linked(lambda number: "?page=3" if number == 1 else ""))
     assert counts_of(verification) == {"missing": 50}
-    assert "total_pages is 3, and the walk met 2." in verification.walk.faults
+    assert "total_pages is 3, but there are 2 pages." in verification.walk.faults
 
 
 def test_password_in_the_address_is_sent_and_not_shown(small_catalogue: Path) -> None:

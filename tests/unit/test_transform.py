@@ -117,35 +117,35 @@ def test_name_is_kept_to_the_byte(nombre: str) -> None:
         ({"CVE_LOC": "00021"}, "CVE_LOC is not four digits from 0001"),
         ({"CVE_LOC": "\u0660\u0660\u0662\u0661"}, "CVE_LOC is not four digits from 0001"),
         ({"CVE_LOC": "-021"}, "CVE_LOC is not four digits from 0001"),
-        ({"CVEGEO": "010010022"}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
-        ({"CVEGEO": "0100100210"}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
-        ({"CVEGEO": "٠١٠٠١٠٠٢١"}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
-        ({"CVEGEO": "１０010021"}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
-        ({"CVEGEO": "-"}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
-        ({"CVEGEO": "9" * 5_000}, "CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC"),
+        ({"CVEGEO": "010010022"}, "CVEGEO does not match CVE_ENT, CVE_MUN and CVE_LOC"),
+        ({"CVEGEO": "0100100210"}, "CVEGEO does not match CVE_ENT, CVE_MUN and CVE_LOC"),
+        ({"CVEGEO": "٠١٠٠١٠٠٢١"}, "CVEGEO does not match CVE_ENT, CVE_MUN and CVE_LOC"),
+        ({"CVEGEO": "１０010021"}, "CVEGEO does not match CVE_ENT, CVE_MUN and CVE_LOC"),
+        ({"CVEGEO": "-"}, "CVEGEO does not match CVE_ENT, CVE_MUN and CVE_LOC"),
+        ({"CVEGEO": "9" * 5_000}, "CVEGEO does not match CVE_ENT, CVE_MUN and CVE_LOC"),
         ({"NOM_LOC": ""}, "a name is empty or longer than 200 characters"),
         ({"NOM_LOC": "  "}, "a name is empty or longer than 200 characters"),
         ({"NOM_LOC": "x" * 201}, "a name is empty or longer than 200 characters"),
-        ({"NOM_LOC": "a\0b"}, "a name holds a NUL"),
+        ({"NOM_LOC": "a\0b"}, "a name contains a NUL character"),
         ({"NOM_MUN": "", "CVE_MUN": "009"}, "a name is empty or longer than 200 characters"),
         ({"NOM_ENT": "", "CVE_ENT": "09"}, "a name is empty or longer than 200 characters"),
         ({"AMBITO": "X"}, "AMBITO is neither U nor R"),
         ({"AMBITO": "u"}, "AMBITO is neither U nor R"),
-        ({"LAT_DECIMAL": "north"}, "LAT_DECIMAL is no number of degrees"),
-        ({"LAT_DECIMAL": "90.1"}, "LAT_DECIMAL is no number of degrees"),
+        ({"LAT_DECIMAL": "north"}, "LAT_DECIMAL is not a number of degrees"),
+        ({"LAT_DECIMAL": "90.1"}, "LAT_DECIMAL is not a number of degrees"),
         *(
-            ({"LAT_DECIMAL": text}, "LAT_DECIMAL is no number of degrees")
+            ({"LAT_DECIMAL": text}, "LAT_DECIMAL is not a number of degrees")
             for text in ("1_0", " 1", "1 ", "1e1", "+1", ".5", "1.", "1,5", "0x1", "٢١", "２１", "--1", "1.2.3")
         ),
-        ({"LAT_DECIMAL": "nan"}, "LAT_DECIMAL is no number of degrees"),
-        ({"LON_DECIMAL": "-180.5"}, "LON_DECIMAL is no number of degrees"),
-        ({"LON_DECIMAL": "-inf"}, "LON_DECIMAL is no number of degrees"),
-        ({"ALTITUD": "high"}, "ALTITUD is no whole number"),
-        ({"ALTITUD": "1.5"}, "ALTITUD is no whole number"),
-        ({"ALTITUD": "--5"}, "ALTITUD is no whole number"),
-        ({"ALTITUD": "9999999999"}, "ALTITUD is no whole number"),
-        ({"ALTITUD": "\u0665"}, "ALTITUD is no whole number"),
-        ({"POB_TOTAL": "many"}, "POB_TOTAL is no whole number"),
+        ({"LAT_DECIMAL": "nan"}, "LAT_DECIMAL is not a number of degrees"),
+        ({"LON_DECIMAL": "-180.5"}, "LON_DECIMAL is not a number of degrees"),
+        ({"LON_DECIMAL": "-inf"}, "LON_DECIMAL is not a number of degrees"),
+        ({"ALTITUD": "high"}, "ALTITUD is not a whole number"),
+        ({"ALTITUD": "1.5"}, "ALTITUD is not a whole number"),
+        ({"ALTITUD": "--5"}, "ALTITUD is not a whole number"),
+        ({"ALTITUD": "9999999999"}, "ALTITUD is not a whole number"),
+        ({"ALTITUD": "\u0665"}, "ALTITUD is not a whole number"),
+        ({"POB_TOTAL": "many"}, "POB_TOTAL is not a whole number"),
         ({"POB_TOTAL": "-5"}, "POB_TOTAL is negative"),
         ({"POB_MASCULINA": "-5"}, "POB_MASCULINA is negative"),
         ({"POB_FEMENINA": "-5"}, "POB_FEMENINA is negative"),
@@ -164,13 +164,13 @@ def test_row_with_a_bad_value_is_rejected_with_its_line_and_reason(values: dict[
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("", "it has 0 values, the header 20"),
-        ("Fuente: INEGI. Marco Geoestadístico", "it has 1 values, the header 20"),
-        ('"Fuente: INEGI","2018"', "it has 2 values, the header 20"),
-        ("\x1a", "it has 1 values, the header 20"),
-        ("304363 registros", "it has 1 values, the header 20"),
+        ("", "it has 0 values, but the header has 20"),
+        ("Fuente: INEGI. Marco Geoestadístico", "it has 1 values, but the header has 20"),
+        ('"Fuente: INEGI","2018"', "it has 2 values, but the header has 20"),
+        ("\x1a", "it has 1 values, but the header has 20"),
+        ("304363 registros", "it has 1 values, but the header has 20"),
         (",".join([""] * 20), "CVE_ENT is not two digits"),
-        ("x" * 200_000, "it has 1 values, the header 20"),
+        ("x" * 200_000, "it has 1 values, but the header has 20"),
     ],
     ids=lambda value: value[:20],
 )
@@ -191,7 +191,7 @@ SCATTERED = {  # by row: the first ones, neighbours, and those on both sides of 
     252: ({"POB_MASCULINA": "-5"}, "POB_MASCULINA is negative"),
     600: ({"Estatus": "Baja", "CVE_ENT": "99"}, None),
     998: ({"CVE_MUN": "000", "LAT_DECIMAL": "x"}, "CVE_MUN is not three digits from 001"),
-    999: ({"LAT_DECIMAL": "x", "LON_DECIMAL": "y"}, "LAT_DECIMAL is no number of degrees"),
+    999: ({"LAT_DECIMAL": "x", "LON_DECIMAL": "y"}, "LAT_DECIMAL is not a number of degrees"),
 }
 
 
@@ -210,7 +210,7 @@ def test_faults_scattered_over_batches_are_told_each_with_its_line_in_order() ->
 def test_fault_of_the_file_amid_faults_of_rows_is_told_with_its_line() -> None:
     rows = scattered()
     rows[700] = with_values(many(1_000)[700], CVE_ENT="33")
-    with pytest.raises(CatalogueError, match="Line 702 names an estado 33; there are 01 to 32"):
+    with pytest.raises(CatalogueError, match="Line 702 names an unknown estado 33; estados go from 01 to 32"):
         read_rows(*rows)
 
 
@@ -218,8 +218,8 @@ def test_rows_of_another_width_amid_a_batch_are_rejected_alone() -> None:
     rows = [place.values() for place in PLAIN]
     catalogue = read_rows(*rows[:5], (*rows[5], "more"), rows[6][:-1], *rows[7:])
     assert catalogue.rejected == [
-        Rejected(7, "it has 21 values, the header 20"),
-        Rejected(8, "it has 19 values, the header 20"),
+        Rejected(7, "it has 21 values, but the header has 20"),
+        Rejected(8, "it has 19 values, but the header has 20"),
     ]
     assert len(catalogue.localities) == 18
 
@@ -286,13 +286,13 @@ def test_status_without_a_word_is_of_a_locality_that_stands(estatus: str) -> Non
 
 
 def test_key_that_stands_twice_refuses_the_file() -> None:
-    with pytest.raises(CatalogueError, match="key 010010003 stands in the file twice"):
+    with pytest.raises(CatalogueError, match="key 010010003 appears twice in the file"):
         read_places(*PLAIN, replace(PLAIN[2], nombre="Another"))
 
 
 @pytest.mark.parametrize("clave", ["33", "00", "99"])
 def test_estado_that_mexico_does_not_have_refuses_the_file(clave: str) -> None:
-    with pytest.raises(CatalogueError, match=f"Line 22 names an estado {clave}; there are 01 to 32"):
+    with pytest.raises(CatalogueError, match=f"Line 22 names an unknown estado {clave}; estados go from 01 to 32"):
         read_places(*PLAIN, Place(f"{clave}0010001", "Nowhere"))
 
 
@@ -302,7 +302,7 @@ def test_estado_that_mexico_does_not_have_refuses_the_file(clave: str) -> None:
     ids=["municipio", "estado", "abbreviation"],
 )
 def test_estado_or_municipio_under_two_names_refuses_the_file(other: dict[str, str]) -> None:
-    with pytest.raises(CatalogueError, match=r"Line 22 names estado 01 or municipio 01001 otherwise"):
+    with pytest.raises(CatalogueError, match=r"Line 22 gives estado 01 or municipio 01001 another name"):
         read_places(*PLAIN, replace(Place("010010021", "Lugar 21"), **other))
 
 

@@ -34,9 +34,9 @@ app = typer.Typer(
 )
 
 _Source = Annotated[
-    str, typer.Argument(help="A zip, csv or txt of INEGI: a path or an http(s) address; or the word demo.")
+    str, typer.Argument(help="INEGI's zip, csv or txt file, as a path or an http(s) address; or `demo`.")
 ]
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, and nothing else, to stdout.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print a single JSON document to stdout.")]
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  # the signature of an option's callback
@@ -49,7 +49,7 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001  # the signature of an
 def _root(
     *,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version)
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
     pass
@@ -57,14 +57,14 @@ def _root(
 
 @app.command(
     help="Serve the catalogue over HTTP.\n\n"
-    "Without DATABASE_URL it starts a private Postgres, makes its tables and loads a catalogue; that database is"
-    " kept for the next time.",
+    "Without DATABASE_URL it starts a private Postgres, creates its tables and loads a catalogue. The next start"
+    " uses the same database.",
     epilog=end_of_help("serve"),
 )
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8000,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer requests.")] = 1,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Number of worker processes.")] = 1,
 ) -> None:
     """Serve the catalogue over HTTP."""
     signal.signal(signal.SIGTERM, _end)
@@ -87,16 +87,16 @@ def serve(
 
 
 @app.command(
-    help="Bring the database's tables to this version, and load a catalogue where there is none.\n\n"
-    "The catalogue is that of LOCALIDADES_SEED, which is the demo unless it is set. In a clone `alembic upgrade"
+    help="Migrate the database to this version, and load a catalogue if it has none.\n\n"
+    "LOCALIDADES_SEED names the catalogue; the default is the demo. In a clone of the repository, `alembic upgrade"
     " head` does the same.",
     epilog=end_of_help("migrate"),
 )
 def migrate(
     *,
-    no_seed: Annotated[bool, typer.Option("--no-seed", help="Load no catalogue.")] = False,
+    no_seed: Annotated[bool, typer.Option("--no-seed", help="Do not load a catalogue.")] = False,
 ) -> None:
-    """Bring the database's tables to this version, and load a catalogue where there is none."""
+    """Migrate the database to this version, and load a catalogue if it has none."""
     with errors_as_sentences():
         from localidades_api.cli.database import run_migrations  # noqa: PLC0415  # see above
 
@@ -108,15 +108,15 @@ def import_(
     source: _Source,
     release: Annotated[
         str | None,
-        typer.Option(help="Name of the release, as 2018-09; else it is taken from the file's name."),
+        typer.Option(help="Name of the release, such as 2018-09; by default it is taken from the file's name."),
     ] = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Do all of it, report, and take it back.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Run the whole import, report, and roll it back.")] = False,
     allow_shrink: Annotated[
-        bool, typer.Option("--allow-shrink", help="Accept a catalogue that has lost more than a tenth.")
+        bool, typer.Option("--allow-shrink", help="Accept a catalogue with over 10% fewer localities.")
     ] = False,
     keep_demo: Annotated[
-        bool, typer.Option("--keep-demo", help="Leave the demo where it is; else a real catalogue retires it.")
+        bool, typer.Option("--keep-demo", help="Keep the demo; by default a real catalogue retires it.")
     ] = False,
     as_json: _Json = False,
 ) -> None:
@@ -137,12 +137,12 @@ app.add_typer(releases, name="releases")
 
 @app.command(epilog=end_of_help("roles"))
 def roles(
-    reader: Annotated[str, typer.Option(help="Role that can only read, to serve with.")] = "localidades_reader",
+    reader: Annotated[str, typer.Option(help="Read-only role, for serving.")] = "localidades_reader",
     importer: Annotated[
-        str, typer.Option(help="Role that owns the tables, to import and migrate with.")
+        str, typer.Option(help="Role that owns the tables, for imports and migrations.")
     ] = "localidades_importer",
 ) -> None:
-    """Make the database's two roles, or bring them up to date; DATABASE_URL names who may, and no password is set."""
+    """Create or update the database's two roles; the user in DATABASE_URL must be able to. No password is set."""
     with errors_as_sentences():
         from localidades_api.cli.tasks import describe_roles, run_roles  # noqa: PLC0415  # see above
 
@@ -152,14 +152,16 @@ def roles(
 @app.command(epilog=end_of_help("verify"))
 def verify(
     source: _Source,
-    url: Annotated[str, typer.Option(help="Root of the service, ours or another of the same contract.")] = (
+    url: Annotated[str, typer.Option(help="Root address of the service, this one or any other with the same API.")] = (
         "http://127.0.0.1:8000"
     ),
-    release: Annotated[str | None, typer.Option(help="Name of the release to check; else the current one.")] = None,
+    release: Annotated[
+        str | None, typer.Option(help="Name of the release to check; by default the current one.")
+    ] = None,
     *,
     as_json: _Json = False,
 ) -> None:
-    """Hold what a running service lists to a file of INEGI, record by record; no database is needed."""
+    """Compare what a running service lists with INEGI's file, record by record. This needs no database."""
     with errors_as_sentences(status=USAGE):
         from localidades_api.verification import verify_service  # noqa: PLC0415  # see above
         from localidades_api.verification.report import as_object, describe  # noqa: PLC0415  # see above
@@ -176,7 +178,7 @@ def verify(
 
 @app.command(epilog=end_of_help("openapi"))
 def openapi() -> None:
-    """Print the OpenAPI document, as JSON."""
+    """Print the OpenAPI document as JSON."""
     with errors_as_sentences():
         from localidades_api.app import create_app  # noqa: PLC0415  # see above
         from localidades_api.settings import read_settings  # noqa: PLC0415  # see above

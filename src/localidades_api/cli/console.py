@@ -62,7 +62,7 @@ def writing() -> Iterator[None]:
         raise ReaderGoneError("The reader of the output has gone.") from error
     except OSError as error:
         _forsake(sys.stdout)
-        raise OutputError(f"The output can't be written ({error.strerror}): send it elsewhere.") from error
+        raise OutputError(f"The output can't be written ({error.strerror}): send it somewhere else.") from error
 
 
 def print_text(text: str) -> None:
@@ -217,7 +217,7 @@ def print_report(report: "ImportReport", *, dry_run: bool = False) -> None:
         )
     if report.demo_retired:
         lines.append(
-            f"the demo {'would be' if dry_run else 'is'} retired, for its places are invented; see --keep-demo"
+            f"the demo {'would be' if dry_run else 'is'} retired because its places are invented; --keep-demo keeps it"
         )
     lines.append(f"{len(report.rejected):,} rows rejected, {report.withdrawn:,} withdrawn localities left out")
     lines += [f"  line {line}: {reason}" for line, reason in report.rejected[:_SHOWN_REJECTIONS]]

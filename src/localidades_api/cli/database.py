@@ -69,5 +69,5 @@ def _migrate(
         if settings.database_url is None:
             database, otherwise = f"the database in {settings.data_dir}", "set LOCALIDADES_DATA_DIR to another folder"
         raise ConfigurationError(
-            f"A newer version of localidades-api made {database}: install that one, or {otherwise}."
+            f"A newer version of localidades-api created {database}: install that version, or {otherwise}."
         ) from error

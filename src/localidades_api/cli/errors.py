@@ -124,13 +124,13 @@ def _explain(error: Exception) -> str:
     root: BaseException = getattr(error, "orig", None) or error
     root = root.__cause__ or root  # SQLAlchemy's error holds its dialect's, which comes from the driver's
     if (sqlstate := getattr(root, "sqlstate", None)) == _UNKNOWN_COLUMN:
-        return "The database's tables are of another version of localidades-api: run `localidades-api migrate`."
+        return "The database's tables are from another version of localidades-api: run `localidades-api migrate`."
     if sqlstate:
-        return f"The database refuses ({sqlstate}): {root}; see to the rights of its user, and to its log."
+        return f"The database reports an error ({sqlstate}): {root}; check its user's rights and its log."
     if isinstance(error, OSError) and error.strerror:
-        return f"The system refuses: {error.strerror}{f', {error.filename}' if error.filename else ''}."
+        return f"The system reports an error: {error.strerror}{f', {error.filename}' if error.filename else ''}."
     # Its text may hold an address with a password.
-    return f"This is a fault of localidades-api, {type(error).__name__} in {_place(error)}: please report it."
+    return f"This is a bug in localidades-api ({type(error).__name__} in {_place(error)}): please report it."
 
 
 def _is_for_want_of_memory(error: BaseException) -> bool:

@@ -11,26 +11,26 @@ from localidades_api.cli.errors import (
 
 _EVERYWHERE = {
     USAGE: "an option, an argument or a command is wrong",
-    UNWRITTEN: "the output can't be written; what was done stands",
+    UNWRITTEN: "the output can't be written; what the command did stands",
     INTERRUPTED: "interrupted (Ctrl-C)",
-    READER_GONE: "nobody reads the output any more, as after `| head`",
-    TERMINATED: "ended by SIGTERM, as if interrupted",
+    READER_GONE: "the reader of the output has gone, as after `| head`",
+    TERMINATED: "stopped by SIGTERM, as if interrupted",
 }
 
 EXIT_CODES: dict[str, dict[int, str]] = {
     "serve": {
-        0: "ended by Ctrl-C or SIGTERM",
-        FAILED: "it can't start; the error says why",
+        0: "stopped by Ctrl-C or SIGTERM",
+        FAILED: "the service can't start; the error says why",
         **{code: meaning for code, meaning in _EVERYWHERE.items() if code != TERMINATED},
     },
     "migrate": {
-        0: "migrated and seeded, or there was nothing to do",
-        FAILED: "refused, or not finished; the error says why, and a next run goes on",
+        0: "migrated and seeded, or nothing to do",
+        FAILED: "refused or unfinished; the error says why, and the next run continues",
         **_EVERYWHERE,
-        INTERRUPTED: "interrupted (Ctrl-C); a next run goes on",
+        INTERRUPTED: "interrupted (Ctrl-C); the next run continues",
     },
     "import": {
-        0: "published, and so it stays if interrupted then; --dry-run: it could be",
+        0: "published, even if interrupted afterwards; with --dry-run, it could be",
         FAILED: "refused, and nothing has changed; the error says why",
         **_EVERYWHERE,
         INTERRUPTED: "interrupted (Ctrl-C); nothing has changed",
@@ -41,18 +41,18 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         **_EVERYWHERE,
     },
     "releases publish": {
-        0: "it is the current one",
+        0: "the release is the current one",
         FAILED: "refused, and nothing has changed; the error says why",
         **_EVERYWHERE,
     },
     "releases retire": {
-        0: "retired, and so is what an interrupted run had left",
-        FAILED: "refused, or not finished; the error says why, and a next run goes on",
+        0: "retired, along with anything an interrupted run had left",
+        FAILED: "refused or unfinished; the error says why, and the next run continues",
         **_EVERYWHERE,
-        INTERRUPTED: "interrupted (Ctrl-C); a next run goes on",
+        INTERRUPTED: "interrupted (Ctrl-C); the next run continues",
     },
     "roles": {
-        0: "both roles are there, with their rights",
+        0: "both roles exist and have their rights",
         FAILED: "refused, and nothing has changed; the error says why",
         **_EVERYWHERE,
     },
@@ -64,7 +64,7 @@ EXIT_CODES: dict[str, dict[int, str]] = {
     },
     "openapi": {
         0: "printed",
-        FAILED: "a variable of the environment is wrong; the error names it",
+        FAILED: "an environment variable is wrong; the error names it",
         **_EVERYWHERE,
     },
 }  # fmt: skip

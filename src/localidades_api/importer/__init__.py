@@ -108,8 +108,8 @@ async def _finish(connection: AsyncConnection, release_id: int, name: str, progr
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the release is published, whatever it is
         reason = "interrupted" if isinstance(error, asyncio.CancelledError) else type(error).__name__
         logger.warning(
-            "Release %s is published; its VACUUM was left undone (%s), so searches of it are slower until autovacuum"
-            " has made up for it.", name, reason,
+            "Release %s is published, but its VACUUM did not finish (%s): searches are slower until autovacuum"
+            " catches up.", name, reason,
         )  # fmt: skip
         await connection.invalidate()
 
@@ -137,7 +137,7 @@ async def _read(
     with _open(file) as table:
         name = release if release is not None else suggest_release_name(file, table.member) or unnamed
         if name is None:
-            raise CatalogueError("The file's name doesn't tell its date: name the release with --release, as 2018-09.")
+            raise CatalogueError("The file's name has no date: name the release with --release, such as 2018-09.")
         _check_name(name, file)
         await refuse_published(connection, name, file.sha256)
         with suppress(MemoryError), interruptible():
@@ -159,11 +159,11 @@ def _open(file: Source) -> Iterator[Table]:
 def _check_name(name: str, file: Source) -> None:
     if not re.fullmatch(RELEASE_NAME, name):
         raise CatalogueError(
-            "A release's name is up to 64 letters, digits, dots, dashes and underscores,"
-            " and begins with a letter or a digit."
+            "A release's name must begin with a letter or a digit, and have up to 64 letters, digits, dots, dashes and"
+            " underscores."
         )
     if (name == DEMO_RELEASE) != (file.name == DEMO_RELEASE and file.file is None):
-        raise CatalogueError("The name demo is kept for the bundled catalogue, and that catalogue has no other name.")
+        raise CatalogueError("Only the bundled catalogue can be named demo, and it can have no other name.")
 
 
 def _refuse_shrinking(comparison: Comparison, localities: int) -> None:
@@ -172,7 +172,7 @@ def _refuse_shrinking(comparison: Comparison, localities: int) -> None:
     if localities * 10 < previous * 9:
         raise CatalogueError(
             f"The file has {localities} localities, release {comparison.previous} has {previous}:"
-            " more than a tenth less. If that is right, say --allow-shrink."
+            " over 10% fewer. If that is right, pass --allow-shrink."
         )
 
 

@@ -44,7 +44,7 @@ class _Frugal(io.BufferedReader):
         everything = size is None or size < 0
         content = super().read(_MAX_READ + 1 if everything else min(size or 0, _MAX_READ + 1))
         if len(content) > _MAX_READ:
-            raise CatalogueError("The zip has more in its directory than a catalogue's can have: it is no catalogue.")
+            raise CatalogueError("The zip's directory is too large: this is not a catalogue.")
         return content
 
 
@@ -59,16 +59,16 @@ def _choose_member(archive: zipfile.ZipFile, size: int) -> zipfile.ZipInfo:
     It is read where it lies and never written out under its name, which may be any path.
     """
     if len(archive.infolist()) > MAX_MEMBERS:
-        raise CatalogueError(f"The zip holds more than {MAX_MEMBERS} files: it is no catalogue.")
+        raise CatalogueError(f"The zip has more than {MAX_MEMBERS} files: this is not a catalogue.")
     tables = [info for info in archive.infolist() if info.filename.lower().endswith((".csv", ".txt"))]
     tables.sort(key=lambda info: ("_utf" not in info.filename.lower(), -info.file_size))
     if not tables:
-        raise CatalogueError("The zip holds no csv or txt: take INEGI's own.")
+        raise CatalogueError("The zip has no csv or txt file: use INEGI's own zip.")
     if tables[0].file_size > MAX_TEXT_BYTES:
-        raise CatalogueError(f"The zip unpacks to more than {MAX_TEXT_BYTES // 1024**3} GB: it is no catalogue.")
+        raise CatalogueError(f"The zip unpacks to more than {MAX_TEXT_BYTES // 1024**3} GB: this is not a catalogue.")
     packed = min(tables[0].compress_size, size)
     if tables[0].file_size > max(_SMALL, MAX_RATIO * packed):
-        raise CatalogueError(f"The zip unpacks to more than {MAX_RATIO} times its size: it is no catalogue.")
+        raise CatalogueError(f"The zip unpacks to more than {MAX_RATIO} times its size: this is not a catalogue.")
     if tables[0].compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-        raise CatalogueError("The zip is packed by a method that few programs know: pack it anew.")
+        raise CatalogueError("The zip uses an uncommon compression method: compress it again with deflate.")
     return tables[0]

@@ -46,7 +46,7 @@ def read_key(cve_ent: str, cve_mun: str, cve_loc: str, cvegeo: str) -> int:
     """Make the key of its three parts, which are sound, and hold it against CVEGEO where there is one."""
     key = cve_ent + cve_mun + cve_loc
     if cvegeo and cvegeo != key and not _is_number(cvegeo, key):
-        raise RowError("CVEGEO is not made of CVE_ENT, CVE_MUN and CVE_LOC")
+        raise RowError("CVEGEO does not match CVE_ENT, CVE_MUN and CVE_LOC")
     return int(key)
 
 
@@ -60,7 +60,7 @@ def read_name(text: str) -> str:
     if not 0 < len(text) <= _MAX_NAME or text.isspace():
         raise RowError(f"a name is empty or longer than {_MAX_NAME} characters")
     if "\0" in text:
-        raise RowError("a name holds a NUL")
+        raise RowError("a name contains a NUL character")
     return text.replace('""', '"')
 
 
@@ -70,7 +70,7 @@ def read_degrees(text: str, column: str, most: int) -> float | None:
         return None
     degrees = float(text) if _DEGREES.fullmatch(text) else most + 1.0
     if not -most <= degrees <= most:
-        raise RowError(f"{column} is no number of degrees")
+        raise RowError(f"{column} is not a number of degrees")
     return degrees
 
 
@@ -98,7 +98,7 @@ def read_integer(text: str, column: str) -> int | None:
     if text in NO_DATA:
         return None
     if not _INTEGER.fullmatch(text):
-        raise RowError(f"{column} is no whole number")
+        raise RowError(f"{column} is not a whole number")
     return int(text)
 
 

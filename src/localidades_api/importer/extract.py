@@ -82,8 +82,8 @@ class Layout:
         missing = [name.upper() for name in REQUIRED if name not in indexes]
         if missing:
             raise CatalogueError(
-                f"This is no catalogue of localities: its first line does not name {', '.join(missing)};"
-                " take INEGI's AGEEML file."
+                f"This is not a catalogue of localities: its first line does not name {', '.join(missing)};"
+                " use INEGI's AGEEML file."
             )
         return cls(separator, len(names), indexes)
 
@@ -159,7 +159,7 @@ def _refusing_damage() -> Iterator[None]:
     try:
         yield
     except _DAMAGE as error:
-        raise CatalogueError(f"The file is damaged, cut short or locked ({error}): fetch it again.") from error
+        raise CatalogueError(f"The file is damaged, cut short or locked ({error}): download it again.") from error
 
 
 def read_table(
@@ -176,17 +176,17 @@ def _read_lines(text: io.TextIOWrapper) -> Iterator[str]:
         try:
             for number, line in enumerate(iter(partial(text.readline, MAX_LINE), ""), 1):
                 if len(line) == MAX_LINE:
-                    raise CatalogueError(f"Line {number} has more than a million characters: this is no catalogue.")
+                    raise CatalogueError(f"Line {number} has more than a million characters: this is not a catalogue.")
                 if number > MAX_LINES + 1:
-                    raise CatalogueError(f"The file has more than {MAX_LINES:,} lines: this is no catalogue.")
+                    raise CatalogueError(f"The file has more than {MAX_LINES:,} lines: this is not a catalogue.")
                 yield line
         except UnicodeDecodeError as error:
             # Every line that ends before what could not be decoded has been read.
             number += 1 + error.object[: error.start].count(b"\n")
             encoding = "windows-1252" if text.encoding == "windows-1252" else "UTF-8"
             raise CatalogueError(
-                f"Line {number} holds a byte that is not {encoding}, the encoding of this text:"
-                " fetch the file again, or save it as UTF-8."
+                f"Line {number} has a byte that is not valid {encoding}, the encoding of this file:"
+                " download the file again, or save it as UTF-8."
             ) from error
 
 

@@ -181,4 +181,6 @@ async def _check_loaded(connection: AsyncConnection, partition: str, catalogue: 
     ).one()
     expected = len(catalogue.localities)
     if (count, first, last) != (expected, 1, expected):
-        raise CatalogueError(f"The database holds {count} of {expected} localities; nothing was changed, try again.")
+        raise CatalogueError(
+            f"The database has {count} of {expected} localities after the import; nothing was changed, so try again."
+        )

@@ -25,11 +25,11 @@ async def refuse_published(connection: AsyncConnection, name: str, sha256: str) 
         return
     if taken.retired_at is not None:
         raise CatalogueError(
-            f"Release {taken.name} is half removed: finish that with `localidades-api releases retire {taken.name}`."
+            f"Release {taken.name} is half removed: finish with `localidades-api releases retire {taken.name}`."
         )
     if taken.sha256 != sha256:
         raise CatalogueError(
-            f"Release {name} is already published, from another file; give this one another name with --release."
+            f"Release {name} is already published from another file: choose another name with --release."
         )
     remedy = (
         "there is nothing to do."

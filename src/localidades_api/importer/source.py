@@ -66,7 +66,9 @@ def open_source(source: str, progress: Progress) -> Iterator[Source]:
                         f"There is no file {source}: give the path or http(s) address of a zip, csv or txt."
                     )
                 if path.stat().st_size > MAX_FILE_BYTES:
-                    raise CatalogueError(f"The file is larger than {MAX_FILE_BYTES // 1024**2} MB: it is no catalogue.")
+                    raise CatalogueError(
+                        f"The file is larger than {MAX_FILE_BYTES // 1024**2} MB: this is not a catalogue."
+                    )
                 opened = stack.enter_context(path.open("rb"))
                 digest = _digest(opened)
             yield Source(path.name, opened, digest)
@@ -92,12 +94,12 @@ def _refusing_faults() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CatalogueError(f"The file can't be read or kept: {error.strerror}.") from error
+        raise CatalogueError(f"The file can't be read or stored: {error.strerror}.") from error
 
 
 def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
     if not re.match("(?i)https?://", address):
-        raise CatalogueError("A catalogue is fetched from an http or https address.")
+        raise CatalogueError("The address of a catalogue must begin with http:// or https://.")
     import httpx  # noqa: PLC0415  # it takes a while to load, and most catalogues lie on this machine
 
     size = 0
@@ -110,18 +112,21 @@ def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
             for chunk in response.iter_bytes():
                 size += len(chunk)
                 if size > MAX_FILE_BYTES:
-                    raise CatalogueError(f"The address gives more than {MAX_FILE_BYTES // 1024**2} MB.")
+                    raise CatalogueError(
+                        f"The file at this address is larger than {MAX_FILE_BYTES // 1024**2} MB: this is not"
+                        " a catalogue."
+                    )
                 yield chunk
         if deadline.passed:  # an answer of unknown length ends where its connection does
             raise httpx.ReadTimeout("")
     except httpx.HTTPStatusError as error:
         raise CatalogueError(
-            f"The address answers {error.response.status_code}: see where INEGI has the file now."
+            f"The address answers {error.response.status_code}: check where INEGI publishes the file now."
         ) from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         reason = f"it takes more than {FETCH_SECONDS_IN_ALL:.0f} s" if deadline.passed else error
         raise CatalogueError(
-            f"The address can't be fetched ({reason}): fetch the file by other means, and give its path."
+            f"The address can't be fetched ({reason}): download the file another way and give its path."
         ) from error
 
 
@@ -143,9 +148,14 @@ def _check_answer(response: "httpx.Response") -> None:
     """Refuse what leads away from TLS, and what could unpack to any size in memory."""
     leads_to = response.url.join(response.headers["location"]) if response.has_redirect_location else response.url
     if response.url.scheme == "https" != leads_to.scheme:  # to what is neither, httpx does not follow
-        raise CatalogueError("The address leads from https to another that is not safe: give that one yourself.")
+        raise CatalogueError(
+            "The address redirects from https to an insecure address: pass that address yourself if you trust it."
+        )
     if response.headers.get("content-encoding", "identity").lower() not in {"identity", "gzip"}:
-        raise CatalogueError("The address gives the file compressed in a way that was not asked for.")
+        raise CatalogueError(
+            "The server sends the file with a compression that was not requested: download it another way"
+            " and give its path."
+        )
 
 
 class _Deadline:

@@ -103,18 +103,18 @@ def _check_whole(last_line: str, number: int, layout: Layout) -> None:
     whole = last_line.endswith('"') and len(split_line(last_line, layout.separator)) == layout.width
     if not whole:
         raise CatalogueError(
-            f"The file is cut short: line {number}, the last one, stops in the middle of a row; fetch it again."
+            f"The file is cut short: line {number}, the last one, stops in the middle of a row; download it again."
         )
 
 
 def _check_yield(catalogue: Catalogue) -> None:
     accepted, rejected = len(catalogue.localities), len(catalogue.rejected)
     if not accepted and not rejected:
-        raise CatalogueError("The file holds no localities.")
+        raise CatalogueError("The file has no localities: use INEGI's AGEEML file.")
     if rejected * 10 > accepted + rejected:
         line, reason = catalogue.rejected[0]
         raise CatalogueError(
-            f"This is no sound catalogue: {rejected} of {accepted + rejected} rows can't be read;"
+            f"This is not a valid catalogue: {rejected} of {accepted + rejected} rows can't be read;"
             f" the first is line {line}: {reason}."
         )
 
@@ -122,7 +122,7 @@ def _check_yield(catalogue: Catalogue) -> None:
 def _check_unique(localities: Sequence[LocalityRow]) -> None:
     for locality, following in pairwise(localities):
         if locality.id == following.id:
-            raise CatalogueError(f"The key {locality.id:09d} stands in the file twice; a catalogue has each key once.")
+            raise CatalogueError(f"The key {locality.id:09d} appears twice in the file; a catalogue has each key once.")
 
 
 class _Reader:
@@ -168,7 +168,7 @@ class _Reader:
     def _convert(self, rows: Sequence[list[str]]) -> list[LocalityRow]:
         """Return the records of rows; raise RowError, _Withdrawn or _FileError if any of them is none."""
         for width in set(map(len, rows)) - {self._layout.width}:
-            raise RowError(f"it has {width} values, the header {self._layout.width}")
+            raise RowError(f"it has {width} values, but the header has {self._layout.width}")
         cvegeo, estatus, cve_ent, nom_ent, nom_abr, cve_mun, nom_mun, cve_loc, nombre, *texts = self._pick(
             [*zip(*rows, strict=True), ("",) * len(rows)]
         )
@@ -202,7 +202,7 @@ class _Reader:
         if not re.fullmatch(r"[0-9]{2}", cve_ent):
             raise RowError("CVE_ENT is not two digits")
         if not 1 <= int(cve_ent) <= _LAST_STATE:
-            raise _FileError(f"names an estado {cve_ent}; there are 01 to {_LAST_STATE}.")
+            raise _FileError(f"names an unknown estado {cve_ent}; estados go from 01 to {_LAST_STATE}.")
         if not re.fullmatch(r"[0-9]{3}", cve_mun) or cve_mun == "000":
             raise RowError("CVE_MUN is not three digits from 001")
         state = StateRow(int(cve_ent), cve_ent, read_name(nom_ent), read_text(nom_abr))
@@ -212,7 +212,9 @@ class _Reader:
             states.setdefault(state.id, state) != state
             or municipalities.setdefault(municipality.id, municipality) != municipality
         ):
-            raise _FileError(f"names estado {cve_ent} or municipio {cve_ent}{cve_mun} otherwise than a line before it.")
+            raise _FileError(
+                f"gives estado {cve_ent} or municipio {cve_ent}{cve_mun} another name than an earlier line does."
+            )
         return municipality.id
 
 

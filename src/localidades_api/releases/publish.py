@@ -21,9 +21,12 @@ async def publish_release(database: Database, name: str) -> str | None:
         )
         release = found.one_or_none()
         if release is None:
-            raise PublicationError(f"There is no release {name}: `localidades-api releases` lists what there is.")
+            raise PublicationError(f"There is no release {name}: run `localidades-api releases` to list the releases.")
         if release.retired_at is not None:
-            raise PublicationError(f"Release {name} is half removed, and can only be imported again once it is gone.")
+            raise PublicationError(
+                f"Release {name} is half removed: finish with `localidades-api releases retire {name}`, then"
+                " import it again."
+            )
         previous = await connection.scalar(
             text("SELECT name FROM releases JOIN current_release ON release_id = releases.id")
         )

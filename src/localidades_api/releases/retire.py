@@ -42,7 +42,7 @@ class RetirementStep(Stage):
     COMPARE = "comparing the releases on either side of it"
     WAIT = "waiting until no process shows it"
     DETACH = "detaching its localities"
-    DROP = "dropping them"
+    DROP = "dropping its localities"
     CLEAR = "removing its municipios and estados"
     DONE = "retired"
 
@@ -141,10 +141,10 @@ async def _mark(connection: AsyncConnection, name: str) -> None:
     )
     release = found.one_or_none()
     if release is None:
-        raise RetirementError(f"There is no release {name}: `localidades-api releases` lists what there is.")
+        raise RetirementError(f"There is no release {name}: run `localidades-api releases` to list the releases.")
     if release.is_current:
         raise RetirementError(
-            f"Release {name} is the current one: make another the current one before, with"
+            f"Release {name} is the current one: first make another one current with"
             " `localidades-api releases publish`."
         )
     await connection.execute(

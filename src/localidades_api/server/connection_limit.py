@@ -39,7 +39,7 @@ def max_connections(wanted: int | None, *, pool_size: int) -> int:
     room = files - reserve
     if room < (wanted or 1):
         raise ConfigurationError(
-            f"The limit of open files ({files}) leaves room for {max(room, 0)} connections of clients: raise it"
+            f"The limit of open files ({files}) leaves room for only {max(room, 0)} client connections: raise it"
             f" (ulimit -n), or lower {'LOCALIDADES_MAX_CONNECTIONS' if wanted else 'LOCALIDADES_POOL_SIZE'}."
         )
     return wanted or min(room, _DEFAULT_LIMIT)

@@ -10,7 +10,7 @@ from localidades_api.errors import ConfigurationError
 
 BACKLOG = 2048
 _REMEDIES = {
-    errno.EADDRINUSE: "another server runs there, so choose another --port",
+    errno.EADDRINUSE: "another server uses it, so choose another --port",
     errno.EACCES: "choose a --port above 1023",
 }
 
@@ -29,7 +29,7 @@ def listen(host: str, port: int, *, workers: int = 1) -> Iterator[list[socket.so
         reason = str(error.strerror).partition(" (")[0]
         raise ConfigurationError(f"Can't listen on {host} port {port} ({reason}): {remedy}.") from error
     except UnicodeError as error:
-        raise ConfigurationError("Can't listen: --host is no name of a host.") from error
+        raise ConfigurationError("Can't listen: --host is not a valid host name.") from error
     with ExitStack() as stack:
         yield [stack.enter_context(listener) for listener in listeners]
 

@@ -178,9 +178,7 @@ class Supervisor:
             if worker is not slot.worker:  # a restart has replaced it
                 continue
             if is_first and not worker.ready.is_set() and not worker.was_told_to_stop:
-                raise WorkerError(
-                    f"A worker {worker.describe_end()}, before it was ready: what it logged may say more."
-                )
+                raise WorkerError(f"A worker {worker.describe_end()} before it was ready; check the log above.")
             is_first = False
             quick_deaths = 0 if time.monotonic() - worker.started_at > _STABLE_AFTER else quick_deaths + 1
             pause = _BACKOFF[min(quick_deaths, len(_BACKOFF)) - 1] if quick_deaths else 0

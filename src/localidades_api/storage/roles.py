@@ -25,9 +25,12 @@ async def grant_roles(database: Database, *, reader: str, importer: str) -> str:
     """
     for name in (reader, importer):
         if not _NAME.fullmatch(name):
-            raise RoleError("A role's name is up to 63 small letters, digits and underscores, without pg_ before it.")
+            raise RoleError(
+                "A role's name must have up to 63 lower-case letters, digits and underscores, and must not"
+                " begin with pg_."
+            )
     if reader == importer:
-        raise RoleError("Reader and importer are two roles: who can only read must not be who writes.")
+        raise RoleError("The reader and the importer must be different roles: one only reads, the other writes.")
     async with database.connect() as connection:
         # Readers wait behind what waits for a table's owner to change.
         await connection.execute(text("SET LOCAL lock_timeout = '500ms'"))
@@ -58,7 +61,9 @@ async def _make(connection: AsyncConnection, name: str) -> None:
     )
     is_mighty = found.scalar_one_or_none()
     if is_mighty:
-        raise RoleError(f"Role {name} is a superuser, has other rights, or those of another role: name one of its own.")
+        raise RoleError(
+            f"Role {name} is a superuser, or has other rights or memberships: name a role made for this service."
+        )
     if is_mighty is None:
         await connection.execute(text(f'CREATE ROLE "{name}" LOGIN'))
     else:
@@ -131,4 +136,4 @@ async def _refuse_more_than_reading(connection: AsyncConnection, reader: str) ->
         {"reader": reader},
     )
     if what := writable.scalar_one_or_none():
-        raise RoleError(f"Role {reader} could still write to {what}: take that right away, or name another role.")
+        raise RoleError(f"Role {reader} can still write to {what}: revoke that right, or name another role.")

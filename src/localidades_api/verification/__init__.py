@@ -21,7 +21,7 @@ __all__ = ["Progress", "Step", "Verification", "verify_service"]
 class Step(Stage):
     """The steps after the reading of the file."""
 
-    WALK = "walking the service's pages"
+    WALK = "reading the service's pages"
     COMPARE = "comparing"
 
     @property

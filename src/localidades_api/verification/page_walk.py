@@ -62,9 +62,9 @@ class Service:
         except (httpx.InvalidURL, UnicodeError):
             address = httpx.URL()
         if address.scheme not in {"http", "https"} or not address.host or address.query or address.fragment:
-            raise UncheckableError("A service's address is that of its root, as http://127.0.0.1:8000.")
+            raise UncheckableError("--url must be the root address of a service, such as http://127.0.0.1:8000.")
         if release is not None and not re.fullmatch(RELEASE_NAME, release):
-            raise UncheckableError("No release can have that name: --release is one as 2018-09.")
+            raise UncheckableError("--release must be the name of a release, such as 2018-09.")
         return cls(address, release)
 
     @property
@@ -125,18 +125,22 @@ def walk_list(service: Service, counting: Counting) -> Walk:
     with service.connect() as client:
         first = _fetch(client, service.page(1), 1)
         if first is None:
-            raise UncheckableError("Page 1 answers 404: no such list or release; see --url and --release.")
+            raise UncheckableError(
+                "Page 1 answers 404, so there is no such list or release: check --url and --release."
+            )
         if service.release is not None and first.release not in {None, service.release}:
-            raise UncheckableError("The service answers with another release: it does not know --release.")
+            raise UncheckableError("The service ignores --release and answers with another release.")
         if first.total_pages > MAX_PAGES:
-            raise UncheckableError(f"The service claims {first.total_pages} pages; a check takes {MAX_PAGES}.")
+            raise UncheckableError(f"The service reports {first.total_pages} pages; verify reads at most {MAX_PAGES}.")
         counting.expect(first.total_pages)
         walk = Walk(first.quantity, first.total_pages, first.release, followed=first.following is not None)
         for page in _pages(client, service, first, walk):
             walk.starts.append(len(walk.records))
             walk.records += page.records
             if len(walk.records) > MAX_RECORDS:
-                raise UncheckableError(f"The service lists more than {MAX_RECORDS} records.")
+                raise UncheckableError(
+                    f"The service lists more than {MAX_RECORDS} records, the most that verify reads."
+                )
             counting.advance(1)
     walk.faults += _check_totals(walk)
     return walk
@@ -148,18 +152,18 @@ def _pages(client: httpx.Client, service: Service, first: _Page, walk: Walk) -> 
     yield page
     while address := _following(service, page, number, walk):
         if address in visited or number >= walk.total_pages + _MAX_FURTHER_PAGES:
-            walk.faults.append(f"The links to a next page do not end: the walk stopped after page {number}.")
+            walk.faults.append(f"The links to the next page never end: verify stopped after page {number}.")
             return
         visited.add(address)
         number += 1
         found = _fetch(client, address, number)
         if found is None:
-            walk.faults.append(f"Page {number} answers 404; the first page says there are {walk.total_pages}.")
+            walk.faults.append(f"Page {number} answers 404, but the first page reports {walk.total_pages} pages.")
             return
         page = found
         if steady and page.totals != first.totals:
             steady = False
-            walk.faults.append(f"Page {number} is of another list: its quantity, total_pages or release has changed.")
+            walk.faults.append(f"Page {number} has a different quantity, total_pages or release than the first page.")
         yield page
 
 
@@ -171,10 +175,10 @@ def _following(service: Service, page: _Page, number: int, walk: Walk) -> httpx.
 
 def _check_totals(walk: Walk) -> Iterator[str]:
     if walk.quantity != len(walk.records):
-        yield f"quantity is {walk.quantity}, and the walk met {len(walk.records)} records."
+        yield f"quantity is {walk.quantity}, but the pages have {len(walk.records)} records."
     # An empty list has one page with nothing on it, or none.
     if walk.total_pages != walk.pages and (walk.records or walk.total_pages not in {0, 1}):
-        yield f"total_pages is {walk.total_pages}, and the walk met {walk.pages}."
+        yield f"total_pages is {walk.total_pages}, but there are {walk.pages} pages."
 
 
 def _fetch(client: httpx.Client, address: httpx.URL, number: int) -> _Page | None:
@@ -183,7 +187,7 @@ def _fetch(client: httpx.Client, address: httpx.URL, number: int) -> _Page | Non
         if response.status_code == HTTPStatus.NOT_FOUND:
             return None
         if response.status_code != HTTPStatus.OK:
-            hint = "give --url where it leads" if response.is_redirect else "see what the service's log says"
+            hint = "set --url to where it redirects" if response.is_redirect else "check the service's log"
             raise UncheckableError(f"Page {number} answers {response.status_code}: {hint}.")
         envelope = _Envelope.model_validate_json(_read_body(response, number))
         return _Page(
@@ -202,14 +206,13 @@ def _refusing_faults(number: int) -> Iterator[None]:
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if fault["type"] == "json_invalid":
-            raise UncheckableError(f"Page {number} is not JSON: give --url the root of a service.") from error
+            raise UncheckableError(f"Page {number} is not JSON: set --url to the root address of a service.") from error
         where = "".join(f"{part}: " for part in [".".join(map(str, fault["loc"]))] if part)
-        raise UncheckableError(
-            f"Page {number} has another shape than the contract's: {where}{fault['msg']}."
-        ) from error
+        raise UncheckableError(f"Page {number} does not match the API's schema: {where}{fault['msg']}.") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise UncheckableError(
-            f"Page {number} can't be read ({str(error) or type(error).__name__}): see that the service of --url runs."
+            f"Page {number} can't be read ({str(error) or type(error).__name__}): check that the service"
+            " at --url is running."
         ) from error
 
 

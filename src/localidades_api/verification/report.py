@@ -43,14 +43,14 @@ def _remarks(verification: Verification) -> Iterator[str]:
     if walk.faults:
         yield from (f"totals       {fault}" for fault in walk.faults)
     else:
-        yield f"totals       quantity {walk.quantity:,} and total_pages {walk.total_pages:,} agree with what was met"
+        yield f"totals       quantity {walk.quantity:,} and total_pages {walk.total_pages:,} match the pages"
     if not comparison.official:
         yield (
-            "numbering    none of the service's ids is a key of the file: it has another numbering, so records were"
-            " compared by clave and nombre, and municipio_id not at all"
+            "numbering    none of the service's ids is a key in the file, so records are compared by clave and nombre,"
+            " and municipio_id is not compared"
         )
     if not comparison.ties_by_id:
-        yield "ties         records of one clave come in no fixed order: they do not go by id"
+        yield "ties         records with the same clave are not sorted by id"
 
 
 def _examples(verification: Verification) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _by_municipio(differences: list[Difference]) -> _ByMunicipio:
 
 def _name(verification: Verification, key: int | None) -> str:
     if key is None:
-        return "in a municipio that can't be told"
+        return "in an unknown municipio"
     name = verification.municipalities.get(key)
     return f"{key:05d} {name!r}" if name is not None else f"{key:05d} (not in the file)"
 

@@ -250,7 +250,7 @@ class NotAcceptableError(RequestError):
 
     @property
     def members(self) -> dict[str, object]:
-        """The media types there are."""
+        """The media types that the resource has."""
         return {"available": self.media_types}
 
 

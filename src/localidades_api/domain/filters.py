@@ -17,19 +17,22 @@ KEYS_OF_A_STATE = 1000  # a municipio's key is its estado's, then three digits
 StateId = Annotated[
     int,
     Field(
-        ge=EVERY_STATE[0], le=EVERY_STATE[-1], description="Key of an estado, with or without its zero.", examples=[1]
+        ge=EVERY_STATE[0],
+        le=EVERY_STATE[-1],
+        description="Key of an estado, with or without its leading zero.",
+        examples=[1],
     ),
     whole_number("The key of an estado has two digits, 01 to 32."),
 ]
 MunicipalityId = Annotated[
     int,
-    Field(ge=1001, le=32999, description="Key of a municipio, with or without its zero.", examples=[1001]),
+    Field(ge=1001, le=32999, description="Key of a municipio, with or without its leading zero.", examples=[1001]),
     whole_number("The key of a municipio has five digits, such as 01001."),
 ]
 
-OfState = Annotated[StateId | None, Field(description="Only those of this estado, by its key.", examples=[1])]
+OfState = Annotated[StateId | None, Field(description="Only records in the estado with this key.", examples=[1])]
 OfMunicipality = Annotated[
-    MunicipalityId | None, Field(description="Only those of this municipio, by its key.", examples=[1001])
+    MunicipalityId | None, Field(description="Only records in the municipio with this key.", examples=[1001])
 ]
 
 
@@ -47,7 +50,7 @@ _Keys = Annotated[
     str,
     Field(
         max_length=MOST_KEYS * 10,
-        description=f"Official keys with commas between them, {MOST_KEYS} at most; those not there are left out.",
+        description=f"Official keys separated by commas, at most {MOST_KEYS}; unknown keys are left out.",
         examples=["010010001,010010002"],
         json_schema_extra={"pattern": f"^[0-9]{{8,9}}(,[0-9]{{8,9}}){{0,{MOST_KEYS - 1}}}$"},
     ),
@@ -72,8 +75,8 @@ class LocalityFilters(BaseModel):
         Field(
             min_length=1,
             max_length=MAX_TEXT_LENGTH,
-            description="Words of the name, in any order, each at least its beginning; case, accents and punctuation"
-            " do not matter.",
+            description="Words of the name, or their beginnings, in any order; case, accents and punctuation are"
+            " ignored.",
             examples=["jose san"],
         ),
     ] = None

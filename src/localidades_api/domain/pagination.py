@@ -36,8 +36,8 @@ PageSize = Annotated[
     Field(
         ge=1,
         le=LARGEST_PAGE_SIZE,
-        description="How many records a page has at most. As a page for people"
-        f" {MAX_HTML_PAGE_SIZE}: who asks for more is sent to the one of these that holds the first record asked for.",
+        description="Maximum number of records per page. An HTML page has at most"
+        f" {MAX_HTML_PAGE_SIZE}; a larger size redirects to the HTML page with the first of the requested records.",
         examples=[PAGE_SIZE],
     ),
     whole_number("A page size is a whole number from 1, written with the digits 0 to 9."),

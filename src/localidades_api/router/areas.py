@@ -36,7 +36,7 @@ router.add_api_route("/municipios/filter/", leave_out_blanks, dependencies=STRIC
 
 @router.get("/estados/", response_model=Page[State], dependencies=STRICT, responses=LISTED)
 async def list_states(request: Request, query: Annotated[StatesQuery, Query()], services: ServicesDep) -> Response:
-    """List the estados of a release by id."""
+    """List the estados of a release, sorted by id."""
     builder = await ResponseBuilder.begin(request, query, services)
     paging = Paging(builder.release.states, query.page, query.page_size, builder.links()).check()
     if builder.is_not_modified:
@@ -64,7 +64,10 @@ async def get_state(
 async def list_municipalities(
     request: Request, query: Annotated[MunicipalitiesQuery, Query()], services: ServicesDep
 ) -> Response:
-    """List the municipios of a release, or of one estado, by id; with `page_size=1000` those of any estado at once."""
+    """List the municipios of a release, or of one estado, sorted by id.
+
+    With `page_size=1000`, one page holds every municipio of any estado.
+    """
     builder = await ResponseBuilder.begin(request, query, services)
     rows = await services.repository.list_municipalities(builder.release, query.estado_id)
     chosen = {} if query.estado_id is None else {"estado_id": str(query.estado_id)}

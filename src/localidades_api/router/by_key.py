@@ -18,9 +18,12 @@ from localidades_api.router.responses import ResponseBuilder, Services
 from localidades_api.storage.models import localities
 
 NO_KEY: dict[int | str, dict[str, Any]] = {
-    308: {"description": "The key without its leading zero is the address."},
-    404: {"model": Problem, "description": "No release up to this one has the key, or there is no such release."},
-    410: {"model": GoneProblem, "description": "An earlier release had the key."},
+    308: {"description": "Redirects to the key without its leading zero."},
+    404: {
+        "model": Problem,
+        "description": "Neither this release nor an earlier one has the key, or the release does not exist.",
+    },
+    410: {"model": GoneProblem, "description": "An earlier release had the key, and this one does not."},
 }
 
 

@@ -40,10 +40,10 @@ _MEDIA_TYPES: dict[str, DownloadFormat] = {
 async def download_localities(
     request: Request, query: Annotated[DownloadQuery, Query()], services: ServicesDep
 ) -> Response:
-    """Download the localities of a release, all or those that filters choose, with every column and their parents.
+    """Download the localities of a release, all or filtered, with every column and the names of municipio and estado.
 
-    `Catalogue-Records` says how many there are; a transfer that ends before its last byte has failed. Compressed with
-    zstd, br or gzip if the client takes it.
+    The `Catalogue-Records` header has the number of records. A transfer that ends before its last byte has failed.
+    The file is compressed with zstd, br or gzip if the client accepts it.
     """
     format_ = _choose_format(query.format, request)
     release = await services.release(query.release)

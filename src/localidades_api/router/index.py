@@ -19,7 +19,7 @@ router = APIRouter()
 
 @router.get("/", response_model=Index, dependencies=STRICT)
 async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep) -> Response:
-    """Tell which release is served, how much it holds, where the lists are, and whom to credit."""
+    """Show the release, its totals, the addresses of the lists, and the credit to INEGI."""
     builder = await ResponseBuilder.begin(request, query, services)
     if builder.is_not_modified:
         return builder.not_modified()

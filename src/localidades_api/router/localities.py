@@ -45,7 +45,7 @@ router.add_api_route("/filter/", leave_out_blanks, dependencies=STRICT, include_
 
 _LOCALITY_ID = Annotated[
     int,
-    Path(ge=1, le=999_999_999, description="Official key, with or without its zero.", examples=[10010001]),
+    Path(ge=1, le=999_999_999, description="Official key, with or without its leading zero.", examples=[10010001]),
     whole_number("The key of a locality has nine digits, such as 010010001."),
 ]
 _MATCHES = ("exact", "prefix", "contains", "near")
@@ -55,9 +55,10 @@ _MATCHES = ("exact", "prefix", "contains", "near")
 async def list_localities(
     request: Request, query: Annotated[LocalitiesQuery, Query()], services: ServicesDep
 ) -> Response:
-    """List the localities of a release, all or those that filters choose, by clave, then id.
+    """List the localities of a release, all or filtered, sorted by clave, then id.
 
-    Follow `Link: rel="next"` to walk one release from end to end, every record once, whatever is published meanwhile.
+    Follow `Link: rel="next"` to read a whole release: every record comes once, even if another release is published
+    meanwhile.
     """
     builder = await ResponseBuilder.begin(request, query, services)
     if query.chosen or query.page_size != PAGE_SIZE:
@@ -88,10 +89,10 @@ async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, service
 async def suggest_localities(
     request: Request, query: Annotated[SuggestQuery, Query()], services: ServicesDep
 ) -> Response:
-    """Suggest the localities that are meant by what has been typed so far, the likeliest first.
+    """Suggest localities for a partly typed name, best match first.
 
-    First those of this very name, then those whose name begins so, then those that have the words, then such with words
-    much like them; among equals the larger comes first.
+    Exact names come first, then names that begin with the text, then names that contain its words, then names with
+    similar words. Among equal matches, the larger locality comes first.
     """
     builder = await ResponseBuilder.begin(request, query, services)
     if builder.is_not_modified:
@@ -106,7 +107,7 @@ async def suggest_localities(
 async def list_nearest_localities(
     request: Request, query: Annotated[NearestQuery, Query()], services: ServicesDep
 ) -> Response:
-    """List the localities nearest to a point, with their distance along the great circle."""
+    """List the localities nearest to a point, with their great-circle distance."""
     builder = await ResponseBuilder.begin(request, query, services)
     if builder.is_not_modified:
         return builder.not_modified()

@@ -24,26 +24,27 @@ from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.router import Services
 
 _DESCRIPTION = """
-Every locality of Mexico with its official keys, from INEGI's *Catálogo Único de Claves de Áreas Geoestadísticas
-Estatales, Municipales y Localidades*. Read-only; no key is needed; any origin may ask.
+Every locality in Mexico with its official keys, from INEGI's *Catálogo Único de Claves de Áreas Geoestadísticas
+Estatales, Municipales y Localidades*. The API is read-only, needs no API key, and allows requests from any origin.
 
 * An `id` is the official key read as a number, so it never changes.
-* A *release* is one whole cut of the catalogue. `Catalogue-Release` names the one that answered, `release=` asks for
-  another, and `Link` keeps to it: following `rel="next"` gives every record once, whatever is published meanwhile.
-* `ETag` and `If-None-Match` save the transfer of what has not changed.
+* A *release* is one complete version of the catalogue. The `Catalogue-Release` header names the release of a response,
+  and `release=` selects another. `Link` headers stay on one release: following `rel="next"` returns every record once,
+  even if another release is published meanwhile.
+* `ETag` and `If-None-Match` avoid transferring what has not changed.
 * Errors are `application/problem+json` (RFC 9457).
 """
 
 _HEADERS: dict[str, tuple[str, str]] = {
-    "Allow": ("The methods there are.", "GET"),
+    "Allow": ("The methods that the resource allows.", "GET"),
     "Vary": ("The request headers that choose the representation.", "Accept"),
-    "Catalogue-Release": ("The release that answered.", "2018-09"),
-    "ETag": ("Changes when the release does.", '"2018-09.json.0123456789ab"'),
+    "Catalogue-Release": ("The release that the response comes from.", "2018-09"),
+    "ETag": ("Changes when the release changes.", '"2018-09.json.0123456789ab"'),
     "Last-Modified": ("When the release was published.", "Fri, 28 Sep 2018 10:12:00 GMT"),
-    "Cache-Control": ("How long the answer may be kept.", CACHE_CONTROL),
+    "Cache-Control": ("How long caches may keep the response.", CACHE_CONTROL),
 }
 _OF_DOWNLOADS: dict[str, tuple[str, str]] = {
-    "Catalogue-Records": ("How many records the file has.", "304363"),
+    "Catalogue-Records": ("The number of records in the file.", "304363"),
     "Content-Disposition": ("The name of the file.", 'attachment; filename="localidades-2018-09.csv"'),
 }
 _PROBLEMS: dict[str, LocalidadesError] = {
@@ -56,7 +57,7 @@ _PROBLEMS: dict[str, LocalidadesError] = {
     "503": DatabaseUnavailableError(),
 }
 _LINK = (
-    "The pages `first`, `prev`, `next` and `last` of the release that answered (RFC 8288).",
+    "The pages `first`, `prev`, `next` and `last` of the same release (RFC 8288).",
     '</api/census/localidades/?page=2&format=json&release=2018-09>; rel="next"',
 )
 
@@ -153,12 +154,12 @@ def _headers(status: str, operation: Mapping[str, Any]) -> dict[str, Any]:
     if status >= "400":
         described = {name: described[name] for name in ("Allow", "Vary")}
         if status == "503":
-            described["Retry-After"] = ("Seconds to wait before asking again.", "5")
+            described["Retry-After"] = ("Seconds to wait before trying again.", "5")
     elif status == "307":
         described = {name: described[name] for name in ("Allow", "Vary")}
-        described["Location"] = ("The page's address, relative.", "?format=api&page_size=100&page=1")
+        described["Location"] = ("The relative address of the smaller page.", "?format=api&page_size=100&page=1")
     elif status == "308":
-        described = {"Location": ("The address with the key's own spelling, relative.", "../10010001/")}
+        described = {"Location": ("The relative address with the key's canonical spelling.", "../10010001/")}
     elif "page" in parameters:
         described["Link"] = _LINK
     return {

@@ -26,7 +26,9 @@ _DECIMAL = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,25})?")  # no language writes mor
 
 OfLanguage = Annotated[
     Language | None,
-    Field(description="Language of the browsable page; else what Accept-Language prefers.", examples=["es"]),
+    Field(
+        description="Language of the browsable page; by default the one that Accept-Language prefers.", examples=["es"]
+    ),
 ]
 DownloadFormat = Literal["csv", "excel", "ndjson", "geojson", "parquet"]
 
@@ -39,7 +41,7 @@ class RepresentationQuery(BaseModel):
     format: Annotated[
         Format | None,
         Field(
-            description="Representation; wins over the Accept header. `api` is the browsable page.",
+            description="Representation, which overrides the Accept header. `api` is the browsable page.",
             examples=["json"],
         ),
     ] = None
@@ -53,7 +55,7 @@ class ReleaseQuery(RepresentationQuery):
         str | None,
         Field(
             pattern=RELEASE_NAME,
-            description="Name of the release to read; the current one when absent.",
+            description="Name of the release to read; by default the current one.",
             examples=["2018-09"],
         ),
     ] = None
@@ -82,11 +84,11 @@ class SuggestQuery(ReleaseQuery):
     """The parameters of a suggestion."""
 
     q: Annotated[
-        str, Field(max_length=MAX_TEXT_LENGTH, description="What has been typed so far of a name.", examples=["guadal"])
+        str, Field(max_length=MAX_TEXT_LENGTH, description="The part of a name typed so far.", examples=["guadal"])
     ]
     limit: Annotated[
         int,
-        Field(ge=1, le=20, description="How many suggestions there are at most.", examples=[10]),
+        Field(ge=1, le=20, description="Maximum number of suggestions.", examples=[10]),
         whole_number("Use a whole number from 1 to 20."),
     ] = 10
     estado_id: OfState = None
@@ -119,7 +121,7 @@ class NearestQuery(ReleaseQuery):
     ]
     limit: Annotated[
         int,
-        Field(ge=1, le=100, description="How many places there are at most.", examples=[10]),
+        Field(ge=1, le=100, description="Maximum number of places.", examples=[10]),
         whole_number("Use a whole number from 1 to 100."),
     ] = 10
 
@@ -132,15 +134,17 @@ class DownloadQuery(LocalityFilters):
     format: Annotated[
         DownloadFormat | None,
         Field(
-            description="Format of the file; wins over the Accept header; CSV unless asked otherwise. `excel` is CSV"
-            " that a spreadsheet opens with a double click: a byte order mark, keys as formulas of their text"
-            ' (`="0001"`) so that they keep their zeros, an apostrophe before a name that would pass for a formula.',
+            description="Format of the file, which overrides the Accept header; CSV by default. `excel` is CSV for"
+            " spreadsheets: it has a byte order mark, keys written as formulas"
+            ' (`="0001"`) that keep their zeros, and an apostrophe before names that look like formulas.',
             examples=["csv"],
         ),
     ] = None
     release: Annotated[
         str | None,
-        Field(pattern=RELEASE_NAME, description="Name of the release; else the current one.", examples=["2018-09"]),
+        Field(
+            pattern=RELEASE_NAME, description="Name of the release; by default the current one.", examples=["2018-09"]
+        ),
     ] = None
 
 
@@ -154,15 +158,15 @@ class ChangesQuery(_Paged):
     model_config = ConfigDict(extra="forbid")
 
     lang: OfLanguage = None
-    since: Annotated[str, Field(pattern=RELEASE_NAME, description="Name of the other release.", examples=["2012-06"])]
-    change: Annotated[ChangeKind | None, Field(description="Only the changes of this kind.", examples=["renamed"])] = (
-        None
-    )
+    since: Annotated[
+        str, Field(pattern=RELEASE_NAME, description="Name of the release to compare with.", examples=["2012-06"])
+    ]
+    change: Annotated[ChangeKind | None, Field(description="Only changes of this kind.", examples=["renamed"])] = None
     format: Annotated[
         Literal["json", "api", "ndjson"] | None,
         Field(
-            description="Representation; wins over the Accept header. `ndjson` gives all changes at once, unless a page"
-            " is asked for.",
+            description="Representation, which overrides the Accept header. `ndjson` returns all changes at once,"
+            " unless the query names a page.",
             examples=["json"],
         ),
     ] = None

@@ -25,20 +25,20 @@ class Served(BaseModel):
     """The release that is served."""
 
     release: Annotated[str, Field(examples=["2018-09"])]
-    age_seconds: Annotated[float, Field(description="Since it was published.", examples=[86400.0])]
+    age_seconds: Annotated[float, Field(description="Seconds since the release was published.", examples=[86400.0])]
     lag_seconds: Annotated[
-        float, Field(description="Since it was last seen to be the current one in the database.", examples=[0.0])
+        float, Field(description="Seconds since the database last showed it as the current release.", examples=[0.0])
     ]
 
 
 class Ready(Served):
-    """The process can answer requests."""
+    """The service is ready to answer requests."""
 
     database: Literal["ok"] = "ok"
 
 
 class NotReadyProblem(Problem):
-    """The database does not answer; where a release is named, its held pages are still served."""
+    """The database does not answer; if `release` is not null, its cached pages are still served."""
 
     release: str | None = None
     age_seconds: float | None = None
@@ -47,13 +47,16 @@ class NotReadyProblem(Problem):
 
 @router.get("/livez", status_code=204)
 async def get_liveness() -> Response:
-    """Tell that the process runs and its event loop turns."""
+    """Answer as long as the process and its event loop run."""
     return Response(status_code=204)
 
 
-@router.get("/readyz", responses={503: {"model": NotReadyProblem, "description": "Not now; `detail` says why."}})
+@router.get(
+    "/readyz",
+    responses={503: {"model": NotReadyProblem, "description": "The service is not ready; `detail` says why."}},
+)
 async def get_readiness(request: Request, services: Annotated[Services, Depends(Services.of)]) -> Ready:
-    """Tell that the database answers within its deadline and a release is published."""
+    """Answer 200 if the database answers in time and a release is published."""
     database = cast("Database", request.app.state.database)
     releases = services.releases
     try:

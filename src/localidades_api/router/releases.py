@@ -49,7 +49,7 @@ _CHUNK = 2000  # changes that are read at once
 
 @router.get("/", response_model=Page[PublishedRelease], dependencies=STRICT, responses=LISTED)
 async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], services: ServicesDep) -> Response:
-    """List the releases there are, oldest first."""
+    """List the releases, oldest first."""
     builder = await ResponseBuilder.begin(request, ReleaseQuery(format=query.format, lang=query.lang), services)
     every = services.releases.every
     builder = replace(builder, variant=f".{services.releases.fingerprint}")
@@ -67,7 +67,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     dependencies=STRICT,
     responses={
         200: {
-            "description": "One page of the changes, or as NDJSON all of them.",
+            "description": "One page of the changes, or all of them as NDJSON.",
             "content": {NDJSON: {"schema": {"type": "string"}}},
         },
         **LISTED,
@@ -76,10 +76,10 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
 async def list_changes(
     request: Request, name: ReleaseName, query: Annotated[ChangesQuery, Query()], services: ServicesDep
 ) -> Response:
-    """List what changed from one release to another, by kind, then id; as NDJSON all of it, or the page asked for.
+    """List what changed from one release to another, sorted by kind, then id.
 
-    Whoever keeps a copy of release `since` has release `name` once every record of `after` is written to it and what
-    was removed is deleted.
+    NDJSON returns every change at once, unless the query names a page. To turn a copy of release `since` into release
+    `name`, write every record in `after` to it and delete what was `removed`.
     """
     format_ = _choose_format(query, request)
     new, old = await services.releases.named(name), await services.releases.named(query.since)

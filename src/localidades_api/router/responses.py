@@ -229,22 +229,22 @@ def envelope(paging: Paging, results: Sequence[Mapping[str, Any]]) -> dict[str, 
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {
-    304: {"description": "The client holds this very answer already (If-None-Match)."},
+    304: {"description": "The client already has this response (If-None-Match)."},
     404: {"model": Problem, "description": "There is no such release."},
     406: {
         "model": NotAcceptableProblem,
-        "description": "The Accept header allows no representation there is.",
+        "description": "The resource has no representation that the Accept header allows.",
     },
     422: {
         "model": InvalidParametersProblem,
-        "description": "A parameter is unknown, repeated or out of its bounds.",
+        "description": "A parameter is unknown, repeated or out of range.",
     },
     503: {
         "model": Problem,
-        "description": "No catalogue is published yet, the database does not answer, or there is too much to do.",
+        "description": "No catalogue is published yet, the database does not answer, or the service is at capacity.",
     },
 }
 LISTED: dict[int | str, dict[str, Any]] = {
-    307: {"description": f"A page for people has {MAX_HTML_PAGE_SIZE} records at most."},
-    404: {"model": InvalidPageProblem, "description": "A page past the last, or no such release."},
+    307: {"description": f"Redirects to a smaller page: an HTML page has at most {MAX_HTML_PAGE_SIZE} records."},
+    404: {"model": InvalidPageProblem, "description": "The page is past the last one, or the release does not exist."},
 }

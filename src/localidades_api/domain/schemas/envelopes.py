@@ -13,17 +13,17 @@ MAX_HTML_PAGE_SIZE = 100
 
 
 class Page(BaseModel, Generic[T]):
-    """One page of a list, and the size of the whole."""
+    """One page of a list, and the size of the whole list."""
 
     quantity: Annotated[int, Field(description="Records in the whole list.", ge=0, examples=[304363])]
     total_pages: Annotated[int, Field(description="Pages in the whole list.", ge=0, examples=[6088])]
     results: Annotated[
         list[T],
-        Field(description=f"The records of this page: `page_size` at most, {PAGE_SIZE} where that is not given."),
+        Field(description=f"The records on this page, at most `page_size` (by default {PAGE_SIZE})."),
     ]
 
 
 class Found(BaseModel, Generic[T]):
-    """What was found, the best first."""
+    """The results, best first."""
 
     results: list[T]

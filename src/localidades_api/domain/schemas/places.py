@@ -14,12 +14,13 @@ class Locality(BaseModel):
     ]
     municipio_id: Annotated[
         int,
-        Field(description="The key of its municipio (CVE_ENT, CVE_MUN) read as a number.", examples=[1001]),
+        Field(description="The key of the municipio (CVE_ENT, CVE_MUN) read as a number.", examples=[1001]),
     ]
     clave: Annotated[
         str,
         Field(
-            description="The key within the municipio (CVE_LOC), with its zeros; many localities share one.",
+            description="The key within the municipio (CVE_LOC), with leading zeros; many localities share"
+            " the same one.",
             pattern="^[0-9]{4}$",
             examples=["0001"],
         ),
@@ -45,7 +46,7 @@ class Municipality(BaseModel):
         str, Field(description="The key within the estado, three digits.", pattern="^[0-9]{3}$", examples=["001"])
     ]
     nombre: Annotated[str, Field(examples=["Aguascalientes"])]
-    localidades: Annotated[int, Field(description="How many localities it has.", ge=0, examples=[616])]
+    localidades: Annotated[int, Field(description="Number of localities in the municipio.", ge=0, examples=[616])]
 
 
 class MunicipalityDetail(Municipality):
@@ -55,16 +56,16 @@ class MunicipalityDetail(Municipality):
 
 
 class LocalityRecord(Locality):
-    """A locality with every column of the catalogue; null is what INEGI has no figure of."""
+    """A locality with every column of the catalogue; null where INEGI has no data."""
 
     cvegeo: Annotated[
-        str, Field(description="The official key, with its zeros.", pattern="^[0-9]{9}$", examples=["010010001"])
+        str, Field(description="The official key, with leading zeros.", pattern="^[0-9]{9}$", examples=["010010001"])
     ]
     ambito: Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).")]
     latitud: Annotated[float | None, Field(description="Degrees north.", examples=[21.879823])]
     longitud: Annotated[float | None, Field(description="Degrees east: negative in Mexico.", examples=[-102.296047])]
     altitud: Annotated[int | None, Field(description="Metres above sea level.", examples=[1878])]
-    carta: Annotated[str | None, Field(description="Key of the topographic map 1:50 000.", examples=["F13D19"])]
+    carta: Annotated[str | None, Field(description="Key of the 1:50,000 topographic map.", examples=["F13D19"])]
     poblacion: Annotated[int | None, Field(ge=0, examples=[863893])]
     poblacion_masculina: Annotated[int | None, Field(ge=0, examples=[419168])]
     poblacion_femenina: Annotated[int | None, Field(ge=0, examples=[444725])]
@@ -79,12 +80,13 @@ class LocalityDetail(LocalityRecord):
 
 
 class Place(Locality):
-    """A locality with what tells it from others of its name."""
+    """A locality with a label that distinguishes it from others with the same name."""
 
     label: Annotated[
         str,
         Field(
-            description="Name, municipio, estado; with the clave where the municipio has another of this name.",
+            description="Name, municipio and estado; includes the clave if the municipio has another locality"
+            " of this name.",
             examples=["San José, Tonalá, Jalisco"],
         ),
     ]
@@ -94,15 +96,15 @@ class Place(Locality):
 
 
 class Suggestion(Place):
-    """A place that may be meant."""
+    """A locality that matches the typed text."""
 
     match: Annotated[
         Literal["exact", "prefix", "contains", "near"],
-        Field(description="How it fits: the whole name, its beginning, its words, or words much like them."),
+        Field(description="What matches: the whole name, its beginning, its words, or similar words."),
     ]
 
 
 class NearbyPlace(Place):
-    """A place, and how far it is."""
+    """A locality, and its distance from the point."""
 
-    distancia: Annotated[float, Field(description="Metres along the great circle.", ge=0, examples=[1204.7])]
+    distancia: Annotated[float, Field(description="Great-circle distance in metres.", ge=0, examples=[1204.7])]

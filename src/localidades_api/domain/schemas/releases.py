@@ -10,7 +10,7 @@ from localidades_api.domain.schemas.places import LocalityRecord
 
 _ReleaseName = Annotated[str, Field(description="Name of a release of the catalogue.", examples=["2018-09"])]
 _Source = Annotated[str, Field(description="Name of the file that was imported.", examples=["catun_localidad.zip"])]
-_Sha256 = Annotated[str, Field(description="Digest of that file, in hexadecimal.")]
+_Sha256 = Annotated[str, Field(description="SHA-256 digest of that file, in hexadecimal.")]
 
 
 DEMO_RELEASE = "demo"  # the name of the bundled catalogue, and of no other
@@ -43,7 +43,7 @@ class Release(BaseModel):
 
 
 class Totals(BaseModel):
-    """How much a release holds."""
+    """The totals of a release."""
 
     estados: Annotated[int, Field(examples=[32])]
     municipios: Annotated[int, Field(examples=[2463])]
@@ -59,7 +59,7 @@ class PublishedRelease(BaseModel):
     """A release, as the list of releases shows it."""
 
     release: _ReleaseName
-    current: Annotated[bool, Field(description="Whether it is the one that is served unless another is asked for.")]
+    current: Annotated[bool, Field(description="Whether requests that name no release read this one.")]
     published_at: datetime
     source: _Source
     sha256: _Sha256
@@ -83,16 +83,22 @@ CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)  # a kind's number i
 
 
 class LocalityChange(BaseModel):
-    """What became of a locality between two releases; one that was renamed and relocated is there twice."""
+    """How a locality changed between two releases; one that was both renamed and relocated appears twice."""
 
-    change: Annotated[ChangeKind, Field(description="`updated`: other columns than name and point are different.")]
+    change: Annotated[
+        ChangeKind, Field(description="`updated` means that columns other than the name and the point changed.")
+    ]
     id: Annotated[int, Field(examples=[10010001])]
-    before: Annotated[LocalityRecord | None, Field(description="As the earlier release has it.")]
-    after: Annotated[LocalityRecord | None, Field(description="As the later release has it.")]
+    before: Annotated[
+        LocalityRecord | None, Field(description="The locality in the earlier release; null if it was added.")
+    ]
+    after: Annotated[
+        LocalityRecord | None, Field(description="The locality in the later release; null if it was removed.")
+    ]
 
 
 class Resources(BaseModel):
-    """Where the lists are, relative to the index."""
+    """The addresses of the lists, relative to the index."""
 
     estados: Annotated[str, Field(examples=["estados/"])]
     municipios: Annotated[str, Field(examples=["municipios/"])]
@@ -101,7 +107,7 @@ class Resources(BaseModel):
 
 
 class Index(BaseModel):
-    """The release that is served, its totals, and the credit that INEGI's terms of use ask for."""
+    """A release, its totals, and the credit that INEGI's terms of use require."""
 
     release: _ReleaseName
     demo: Annotated[bool, Field(description="Whether this is the bundled demo, whose places are invented.")]
@@ -110,4 +116,4 @@ class Index(BaseModel):
     sha256: _Sha256
     totals: Totals
     resources: Resources
-    attribution: Annotated[str, Field(description="The source, to be credited wherever the data are shown.")]
+    attribution: Annotated[str, Field(description="The credit to show wherever you show the data.")]

@@ -23,27 +23,27 @@ from localidades_api.errors import (
     ImportRunningError,
     LocalidadesError,
 )
-from localidades_api.importer import ImportReport, Step, import_catalogue
+from localidades_api.importer import ImportReport, ImportStep, import_catalogue
 from localidades_api.importer.transform import Rejected
-from localidades_api.observability.progress import Silent
 from localidades_api.storage.pool import Database
 from tests.support.application import import_into
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import assert_nothing_left, connected, photograph, read_release, rows_of
 from tests.support.fileserver import FileAnswer, serving_files
 from tests.support.postgres import new_database
+from tests.support.progress import Silent
 from tests.support.waiting import eventually_async, in_thread
 from tests.support.wire import ROOT
 
 # Steps of an import from a path, and all but the last before anything is published.
-UNPUBLISHED = [step for step in Step if step not in {Step.FETCH, Step.DONE}]
+UNPUBLISHED = [step for step in ImportStep if step not in {ImportStep.FETCH, ImportStep.DONE}]
 LARGE = 6_000  # localities, enough for the observer to be told of some in the middle of COPY
 
 # An import in a process of its own, that kills itself at a step's begin, or in the middle of COPY.
 IMPORTER = """
 import asyncio, os, signal, sys
 from localidades_api.storage.pool import Database
-from localidades_api.importer import Step, import_catalogue
+from localidades_api.importer import ImportStep, import_catalogue
 
 url, source, moment = sys.argv[1:]
 
@@ -56,13 +56,13 @@ class Killer:
     def expect(self, amount):
         pass
     def advance(self, amount):
-        if self.step is Step.COPY and moment == "amid COPY":
+        if self.step is ImportStep.COPY and moment == "amid COPY":
             os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(import_catalogue(Database.for_writing(url), source, Killer(), release="dead"))
 """
 
-Observation = Callable[[Step], None]
+Observation = Callable[[ImportStep], None]
 
 
 class Observer:
@@ -71,9 +71,9 @@ class Observer:
     def __init__(self, observe: Observation, *, amid_copy: bool = False) -> None:
         self._observe = observe
         self._amid_copy = amid_copy
-        self._step: Step | None = None
+        self._step: ImportStep | None = None
 
-    def begin(self, step: Step) -> None:
+    def begin(self, step: ImportStep) -> None:
         """Call it, unless it waits for COPY."""
         self._step = step
         if not self._amid_copy:
@@ -84,8 +84,8 @@ class Observer:
 
     def advance(self, amount: int) -> None:
         """Call it if it waits for this."""
-        if self._amid_copy and self._step is Step.COPY and amount:
-            self._observe(Step.COPY)
+        if self._amid_copy and self._step is ImportStep.COPY and amount:
+            self._observe(ImportStep.COPY)
 
 
 async def import_watched(url: str, source: Path | str, observer: Observer) -> ImportReport:
@@ -223,9 +223,9 @@ async def test_import_under_a_name_of_its_own_takes_that(seeded_database: str, n
 
 
 async def test_import_watched_is_told_each_step_once_in_order(seeded_database: str, large_catalogue: Path) -> None:
-    steps: list[Step] = []
+    steps: list[ImportStep] = []
     await import_watched(seeded_database, large_catalogue, Observer(steps.append))
-    assert steps == [*UNPUBLISHED, Step.DONE]
+    assert steps == [*UNPUBLISHED, ImportStep.DONE]
 
 
 async def test_partition_of_a_release_has_the_keys_of_its_parent_and_no_more(seeded_database: str) -> None:
@@ -419,7 +419,7 @@ async def test_import_leaves_the_cycle_collector_on_after_a_fault_too(database: 
 class Held:
     """An import in a thread of its own, held where it begins a step until it is let go."""
 
-    def __init__(self, url: str, source: Path, step: Step) -> None:
+    def __init__(self, url: str, source: Path, step: ImportStep) -> None:
         self._reached, self._let_go = Event(), Event()
         self._step = step
         self.outcome: ImportReport | LocalidadesError | None = None
@@ -446,7 +446,7 @@ class Held:
         finally:
             self._reached.set()
 
-    def _hold(self, step: Step) -> None:
+    def _hold(self, step: ImportStep) -> None:
         if step is self._step:
             self._reached.set()
             assert self._let_go.wait(60)
@@ -454,7 +454,7 @@ class Held:
 
 @pytest.mark.parametrize("step", UNPUBLISHED)
 async def test_second_import_at_once_is_refused_and_the_first_goes_on(
-    seeded_database: str, next_catalogue: Path, large_catalogue: Path, step: Step
+    seeded_database: str, next_catalogue: Path, large_catalogue: Path, step: ImportStep
 ) -> None:
     with Held(seeded_database, next_catalogue, step) as first:
         with pytest.raises(ImportRunningError, match="Another import is running"):
@@ -467,16 +467,16 @@ async def test_second_import_at_once_is_refused_and_the_first_goes_on(
 async def test_import_at_once_into_another_database_of_the_server_goes_on(
     server: str, seeded: str, seeded_database: str, next_catalogue: Path
 ) -> None:
-    with new_database(server, seeded) as other, Held(seeded_database, next_catalogue, Step.PUBLISH):
+    with new_database(server, seeded) as other, Held(seeded_database, next_catalogue, ImportStep.PUBLISH):
         assert (await import_into(other, next_catalogue)).release == "2020-02"
 
 
 # Readers meanwhile
 
 
-@pytest.mark.parametrize("step", [*UNPUBLISHED, Step.DONE])
+@pytest.mark.parametrize("step", [*UNPUBLISHED, ImportStep.DONE])
 async def test_readers_at_each_step_see_one_whole_release_without_waiting(
-    seeded_database: str, next_catalogue: Path, places: list[Place], step: Step
+    seeded_database: str, next_catalogue: Path, places: list[Place], step: ImportStep
 ) -> None:
     """A reader gives up after two seconds: while the import is held, any lock in its way would fail it."""
     old = await read_release(seeded_database)
@@ -485,11 +485,13 @@ async def test_readers_at_each_step_see_one_whole_release_without_waiting(
         assert await read_release(seeded_database, "2020-01") == old
     new = await read_release(seeded_database)
     assert (new[0].name, new[1]) == ("2020-02", rows_of([replace(places[0], nombre="New"), *places[1:]]))
-    assert seen == (new if step is Step.DONE else old)
+    assert seen == (new if step is ImportStep.DONE else old)
 
 
 @pytest.mark.parametrize("step", UNPUBLISHED)
-async def test_import_locks_no_table_against_readers(seeded_database: str, next_catalogue: Path, step: Step) -> None:
+async def test_import_locks_no_table_against_readers(
+    seeded_database: str, next_catalogue: Path, step: ImportStep
+) -> None:
     tables = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
     async with connected(seeded_database) as reader:
         with Held(seeded_database, next_catalogue, step):
@@ -531,7 +533,7 @@ async def test_reader_in_a_transaction_keeps_its_release_and_holds_nobody_up(
 # Killed
 
 
-@pytest.mark.parametrize("moment", [*(step.name for step in Step if step is not Step.DONE), "amid COPY"])
+@pytest.mark.parametrize("moment", [*(step.name for step in ImportStep if step is not ImportStep.DONE), "amid COPY"])
 async def test_import_killed_leaves_the_old_release_and_the_next_import_working(
     seeded_database: str, large_catalogue: Path, places: list[Place], plenty: list[Place], moment: str
 ) -> None:
@@ -552,7 +554,7 @@ async def test_import_killed_leaves_the_old_release_and_the_next_import_working(
 async def test_import_killed_once_it_is_published_has_published_the_whole(
     seeded_database: str, large_catalogue: Path, plenty: list[Place], places: list[Place]
 ) -> None:
-    kill_import(seeded_database, str(large_catalogue), Step.DONE.name)
+    kill_import(seeded_database, str(large_catalogue), ImportStep.DONE.name)
     release, rows = await read_release(seeded_database)
     assert (release.name, rows) == ("dead", rows_of(plenty))
     assert (await read_release(seeded_database, "2020-01"))[1] == rows_of(places)
@@ -594,11 +596,11 @@ def kill_import(url: str, source: str, moment: str) -> None:
 
 @pytest.mark.parametrize("moment", [*UNPUBLISHED, "amid COPY"])
 async def test_connection_ended_by_the_server_at_each_step_changes_nothing(
-    seeded_database: str, large_catalogue: Path, moment: Step | str
+    seeded_database: str, large_catalogue: Path, moment: ImportStep | str
 ) -> None:
     before = await photograph(seeded_database)
 
-    def terminate(step: Step) -> None:
+    def terminate(step: ImportStep) -> None:
         if moment in {step, "amid COPY"}:
             in_thread(lambda: asyncio.run(end_importer(seeded_database)))
 
@@ -622,12 +624,12 @@ async def end_importer(url: str) -> None:
 
 @pytest.mark.parametrize("step", UNPUBLISHED)
 async def test_fault_of_the_observer_at_each_step_changes_nothing(
-    seeded_database: str, next_catalogue: Path, step: Step
+    seeded_database: str, next_catalogue: Path, step: ImportStep
 ) -> None:
     """As a Ctrl-C does, which is raised wherever the program happens to be."""
     before = await photograph(seeded_database)
 
-    def interrupt(begun: Step) -> None:
+    def interrupt(begun: ImportStep) -> None:
         if begun is step:
             raise KeyboardInterrupt
 

@@ -17,13 +17,14 @@ import httpx
 import pytest
 
 from localidades_api.errors import CatalogueError, ImportRunningError, RetirementError
-from localidades_api.observability.progress import Silent, Stage
+from localidades_api.observability.progress import Step
 from localidades_api.releases.retire import RetirementStep, retire_release
 from localidades_api.storage.pool import Database
 from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected, photograph, read_release, rows_of
 from tests.support.postgres import new_database
+from tests.support.progress import Silent
 from tests.support.waiting import eventually_async
 from tests.support.wire import COMMAND, ROOT, environment, run
 
@@ -98,7 +99,7 @@ class Observer:
     def __init__(self, moment: RetirementStep, act: Any) -> None:  # noqa: ANN401  # any function
         self.moment, self.act = moment, act
 
-    def begin(self, step: Stage) -> None:
+    def begin(self, step: Step) -> None:
         """Do it at its moment."""
         if step is self.moment:
             self.act()

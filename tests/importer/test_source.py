@@ -9,8 +9,9 @@ import pytest
 from localidades_api.errors import CatalogueError
 from localidades_api.importer import source as source_module
 from localidades_api.importer.source import Source, open_source, suggest_release_name
-from localidades_api.observability.progress import Silent, Step
+from localidades_api.observability.progress import ImportStep
 from tests.support.fileserver import FileAnswer, refusal_of, serving_files
+from tests.support.progress import Silent
 
 CONTENT = bytes(range(256)) * 1_000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -20,11 +21,11 @@ class Recorder:
     """An observer that keeps what it is told."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[ImportStep] = []
         self.amount = 0
         self.expected = 0
 
-    def begin(self, step: Step) -> None:
+    def begin(self, step: ImportStep) -> None:
         """Keep the step."""
         self.steps.append(step)
 
@@ -99,7 +100,7 @@ def test_address_is_fetched_and_removed_afterwards(root: str) -> None:
         source.file.seek(0)
         assert (source.name, source.file.read(), source.sha256) == ("catun_localidad.zip", CONTENT, DIGEST)
     assert source.file.closed
-    assert (recorder.steps, recorder.amount, recorder.expected) == ([Step.FETCH], len(CONTENT), len(CONTENT))
+    assert (recorder.steps, recorder.amount, recorder.expected) == ([ImportStep.FETCH], len(CONTENT), len(CONTENT))
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from localidades_api.cli import app
 from localidades_api.cli.errors import errors_as_sentences
 from localidades_api.cli.help import EXIT_CODES
 from localidades_api.errors import ConfigurationError
-from localidades_api.importer import Step, import_catalogue
+from localidades_api.importer import ImportStep, import_catalogue
 from localidades_api.settings import PREFIX
 from localidades_api.storage.hosts import Dsn
 from localidades_api.storage.pool import Database
@@ -500,11 +500,11 @@ class Watching:
     """An observer that keeps what was expected and what came, by step."""
 
     def __init__(self) -> None:
-        self.expected: dict[Step, list[int]] = {}
-        self.amounts: dict[Step, int] = {}
-        self._step = Step.FETCH
+        self.expected: dict[ImportStep, list[int]] = {}
+        self.amounts: dict[ImportStep, int] = {}
+        self._step = ImportStep.FETCH
 
-    def begin(self, step: Step) -> None:
+    def begin(self, step: ImportStep) -> None:
         """Keep the step."""
         self._step = step
 
@@ -529,11 +529,11 @@ async def test_import_tells_how_much_there_will_be(database: str, tmp_path: Path
         await import_catalogue(pool, str(source), watching, release="2020-01", dry_run=True)
     finally:
         await pool.dispose()
-    estimate, last = watching.expected[Step.READ]
+    estimate, last = watching.expected[ImportStep.READ]
     assert abs(estimate - 9_900) < 600  # rows are not all of one length
     assert last in {9_900, 10_000}
-    assert watching.expected[Step.COPY] == [9_900]
-    assert watching.amounts == {Step.READ: 9_900, Step.COPY: 9_900}
+    assert watching.expected[ImportStep.COPY] == [9_900]
+    assert watching.amounts == {ImportStep.READ: 9_900, ImportStep.COPY: 9_900}
 
 
 # -- serve

@@ -7,7 +7,6 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
@@ -26,13 +25,14 @@ from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import transform
 from localidades_api.verification import Verification, verify_service
 from localidades_api.verification import page_walk as walk_module
-from localidades_api.verification.compare import Comparison, Kind, Record, compare
+from localidades_api.verification.compare import Kind, ListComparison, Record, compare
 from localidades_api.verification.order import judge_order, positions_astray
 from localidades_api.verification.page_walk import PATH
 from localidades_api.verification.report import as_object, describe
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.fileserver import FileAnswer
+from tests.support.progress import Silent
 from tests.support.terminal import run_in_terminal
 from tests.support.wire import environment, run, serving
 
@@ -50,19 +50,6 @@ class Asked(NamedTuple):
     target: str
     client: object
     authorization: str | None
-
-
-class Unwatched:
-    """The observer of a check that nobody watches."""
-
-    def begin(self, step: StrEnum) -> None:
-        """Ignore it."""
-
-    def expect(self, amount: int) -> None:
-        """Ignore it."""
-
-    def advance(self, amount: int) -> None:
-        """Ignore it."""
 
 
 NO_DIFFERENCE = dict.fromkeys(("missing", "doubled", "different", "unknown", "out_of_order"), 0)
@@ -151,7 +138,7 @@ def listening(respond: Respond, asked: list[Asked] | None = None, drip: float = 
 
 def check(source: Path, respond: Respond, release: str | None = None) -> Verification:
     with listening(respond) as url:
-        return verify_service(str(source), url, Unwatched(), release=release)
+        return verify_service(str(source), url, Silent(), release=release)
 
 
 def counts_of(verification: Verification) -> dict[str, int]:
@@ -533,7 +520,7 @@ def test_answer_that_stops_or_drips_is_given_up(
     with listening(always(answer), drip=drip) as url:
         began = time.monotonic()
         with pytest.raises(UncheckableError, match=said):
-            verify_service(str(small_catalogue), url, Unwatched())
+            verify_service(str(small_catalogue), url, Silent())
         assert time.monotonic() - began < 5
 
 
@@ -570,7 +557,7 @@ def test_links_are_followed_over_one_connection(small_catalogue: Path) -> None:
     asked: list[Asked] = []
     respond = linked(lambda number: f"?page={number + 1}&mark=x" if number < 3 else "")
     with listening(respond, asked) as url:
-        verification = verify_service(str(small_catalogue), url, Unwatched(), release="2020-01")
+        verification = verify_service(str(small_catalogue), url, Silent(), release="2020-01")
     assert verification.agrees
     assert verification.walk.followed
     assert [request.target for request in asked] == [
@@ -584,7 +571,7 @@ def test_links_are_followed_over_one_connection(small_catalogue: Path) -> None:
 def test_pages_are_counted_where_there_are_no_links(small_catalogue: Path) -> None:
     asked: list[Asked] = []
     with listening(counted(RECORDS), asked) as url:
-        verification = verify_service(str(small_catalogue), f"{url}/", Unwatched(), release="2020-01")
+        verification = verify_service(str(small_catalogue), f"{url}/", Silent(), release="2020-01")
     assert verification.agrees
     assert not verification.walk.followed
     assert [request.target for request in asked] == [f"{PATH}?page={number}&release=2020-01" for number in (1, 2, 3)]
@@ -636,7 +623,7 @@ indexes = st.sets(st.integers(0, len(RECORDS) - 1), max_size=30)
 damages = st.sampled_from([Kind.MISSING, Kind.DOUBLED, Kind.UNKNOWN, "nombre", "municipio_id", "clave"])
 
 
-def found_in(comparison: Comparison) -> Counter[tuple[Kind, int]]:
+def found_in(comparison: ListComparison) -> Counter[tuple[Kind, int]]:
     records = ((item.kind, item.found or item.expected) for item in comparison.differences)
     return Counter((kind, record.id) for kind, record in records if record is not None)
 

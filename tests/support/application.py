@@ -14,10 +14,10 @@ from sqlalchemy import event
 from localidades_api.app import create_app
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.middleware import build_middleware_stack
-from localidades_api.observability.progress import Silent
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
 from tests.support.asgi import as_asgi
+from tests.support.progress import Silent
 from tests.support.waiting import eventually_async, in_thread
 from tests.support.wire import LOCALIDADES
 

@@ -10,7 +10,7 @@ import pytest
 
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.source import open_source
-from localidades_api.observability.progress import Silent
+from tests.support.progress import Silent
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from localidades_api.errors import OutputError, ReaderGoneError
 
 if TYPE_CHECKING:  # loading the importer takes longer than most of what a command line is asked
     from localidades_api.importer import ImportReport
-    from localidades_api.observability.progress import Stage
+    from localidades_api.observability.progress import Step
 
 _SHOWN_REJECTIONS = 20
 _PIPE_WIDTH = 200  # what another program reads is not cut at the width of a terminal that is not there
@@ -109,13 +109,13 @@ class _Counter:
     """The amount, rate and remaining time of the present step."""
 
     def __init__(self) -> None:
-        self.stage: Stage | None = None
+        self.step: Step | None = None
         self.amount = 0
         self.total: int | None = None
         self._began = time.perf_counter()
 
-    def begin(self, stage: "Stage") -> None:
-        self.stage, self.amount, self.total, self._began = stage, 0, None, time.perf_counter()
+    def begin(self, step: "Step") -> None:
+        self.step, self.amount, self.total, self._began = step, 0, None, time.perf_counter()
 
     def expect(self, amount: int) -> None:
         self.total = amount if amount > 0 else None
@@ -125,7 +125,7 @@ class _Counter:
 
     def describe(self) -> str:
         """Return the amount and rate; of the total, and with the time that is left, while it is known."""
-        unit = self.stage.unit if self.stage else ""
+        unit = self.step.unit if self.step else ""
         scale, shown, form = (_MEGABYTE, "MB", ",.1f") if unit == "bytes" else (1, unit, ",.0f")
         rate = self.amount / max(time.perf_counter() - self._began, 1e-6)
         of_total, left = "", ""
@@ -152,10 +152,10 @@ class _Lines:
     def __init__(self) -> None:
         self._counter = _Counter()
 
-    def begin(self, stage: "Stage") -> None:
+    def begin(self, step: "Step") -> None:
         self.end()
-        self._counter.begin(stage)
-        console.print(stage.value, markup=False)
+        self._counter.begin(step)
+        console.print(step.value, markup=False)
 
     def end(self) -> None:
         if self._counter.amount:
@@ -188,10 +188,10 @@ class _Bar:
         self._counter = counter
         self._task: TaskID = progress.add_task("", total=None)
 
-    def begin(self, stage: "Stage") -> None:
-        self._counter.begin(stage)
+    def begin(self, step: "Step") -> None:
+        self._counter.begin(step)
         self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(stage.value, total=None)
+        self._task = self._progress.add_task(step.value, total=None)
 
     def expect(self, amount: int) -> None:
         self._counter.expect(amount)

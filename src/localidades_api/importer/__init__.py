@@ -20,13 +20,13 @@ from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.preconditions import refuse_published
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
 from localidades_api.importer.transform import Catalogue, Rejected, transform
-from localidades_api.observability.progress import Progress, Step
+from localidades_api.observability.progress import ImportProgress, ImportStep
 from localidades_api.releases.comparison import Comparison, compare_with_current, complete_comparisons
 from localidades_api.releases.retire import withdraw_demo
 from localidades_api.storage.import_lock import begin_import
 from localidades_api.storage.pool import Database
 
-__all__ = ["ImportReport", "Progress", "Step", "import_catalogue"]
+__all__ = ["ImportProgress", "ImportReport", "ImportStep", "import_catalogue"]
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class ImportReport:
 async def import_catalogue(
     database: Database,
     source: str,
-    progress: Progress,
+    progress: ImportProgress,
     *,
     release: str | None = None,
     unnamed: str | None = None,
@@ -73,7 +73,7 @@ async def import_catalogue(
             release_id = await load_release(
                 connection, catalogue, name=name, source=file.name, sha256=file.sha256, progress=progress
             )
-            progress.begin(Step.COMPARE)
+            progress.begin(ImportStep.COMPARE)
             comparison = await compare_with_current(connection, release_id, name)
             if not allow_shrink:
                 _refuse_shrinking(comparison, len(catalogue.localities))
@@ -97,10 +97,10 @@ async def import_catalogue(
     )
 
 
-async def _finish(connection: AsyncConnection, release_id: int, name: str, progress: Progress) -> None:
+async def _finish(connection: AsyncConnection, release_id: int, name: str, progress: ImportProgress) -> None:
     """Commit the publication, then settle the release; what comes up once it is committed is only warned of."""
     interrupted = await _commit(connection, name)
-    progress.begin(Step.DONE)
+    progress.begin(ImportStep.DONE)
     try:
         if interrupted:
             raise asyncio.CancelledError  # noqa: TRY301  # as if it had come a moment later
@@ -131,9 +131,9 @@ async def _commit(connection: AsyncConnection, name: str) -> bool:
 
 
 async def _read(
-    connection: AsyncConnection, file: Source, release: str | None, unnamed: str | None, progress: Progress
+    connection: AsyncConnection, file: Source, release: str | None, unnamed: str | None, progress: ImportProgress
 ) -> tuple[str, Catalogue]:
-    progress.begin(Step.READ)
+    progress.begin(ImportStep.READ)
     with _open(file) as table:
         name = release if release is not None else suggest_release_name(file, table.member) or unnamed
         if name is None:

@@ -17,7 +17,7 @@ from localidades_api.domain.folding import fold
 from localidades_api.domain.locality import LocalityRow
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.transform import Catalogue, MunicipalityRow, StateRow
-from localidades_api.observability.progress import Progress, Step
+from localidades_api.observability.progress import ImportProgress, ImportStep
 from localidades_api.releases.publish import set_current
 from localidades_api.storage.partitions import partition_of
 
@@ -33,10 +33,10 @@ async def load_release(
     name: str,
     source: str,
     sha256: str,
-    progress: Progress,
+    progress: ImportProgress,
 ) -> int:
     """Load a catalogue beside the published ones, and return the release's id."""
-    progress.begin(Step.COPY)
+    progress.begin(ImportStep.COPY)
     progress.expect(len(catalogue.localities))
     release_id = await _insert_release(connection, catalogue, name, source, sha256)
     partition = partition_of(release_id)
@@ -47,17 +47,17 @@ async def load_release(
     municipalities = ((*municipality, counts[municipality.id]) for municipality in catalogue.municipalities.values())
     await _copy(connection, "municipalities", (*MunicipalityRow._fields, "localities"), municipalities, release_id)
     await _copy_localities(connection, partition, release_id, catalogue, progress)
-    progress.begin(Step.INDEX)
+    progress.begin(ImportStep.INDEX)
     await _constrain(connection, partition, release_id)
     await _check_loaded(connection, partition, catalogue)
-    progress.begin(Step.ATTACH)
+    progress.begin(ImportStep.ATTACH)
     await _attach(connection, partition, release_id)
     return release_id
 
 
-async def publish(connection: AsyncConnection, release_id: int, progress: Progress) -> None:
+async def publish(connection: AsyncConnection, release_id: int, progress: ImportProgress) -> None:
     """Move the pointer to a release; what readers see changes when this commits."""
-    progress.begin(Step.PUBLISH)
+    progress.begin(ImportStep.PUBLISH)
     await set_current(connection, release_id)
     await connection.execute(
         text("UPDATE releases SET published_at = clock_timestamp() WHERE id = :id"), {"id": release_id}
@@ -133,7 +133,7 @@ async def _copy(
 
 
 async def _copy_localities(
-    connection: AsyncConnection, partition: str, release_id: int, catalogue: Catalogue, progress: Progress
+    connection: AsyncConnection, partition: str, release_id: int, catalogue: Catalogue, progress: ImportProgress
 ) -> None:
     prominences = _rank(catalogue.localities)
 

@@ -3,13 +3,13 @@
 from sqlalchemy import text
 
 from localidades_api.importer import ImportReport, import_catalogue
-from localidades_api.observability.progress import Progress
+from localidades_api.observability.progress import ImportProgress
 from localidades_api.storage.pool import Database
 
 UNNAMED = "seed"  # a file whose name tells no date: a migration can't ask for one
 
 
-async def load_pending_seed(database: Database, source: str, progress: Progress) -> ImportReport | None:
+async def load_pending_seed(database: Database, source: str, progress: ImportProgress) -> ImportReport | None:
     """Load `source` where the seed migration asked for a catalogue and none has been published since.
 
     The request is kept until it is met: after a fault, the next upgrade tries again.

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 from localidades_api.domain.schemas import DEMO_RELEASE
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.demo.generate import DEMO_SHA256
-from localidades_api.observability.progress import Counting, Progress, Step
+from localidades_api.observability.progress import Counting, ImportProgress, ImportStep
 
 if TYPE_CHECKING:
     import httpx
@@ -41,7 +41,7 @@ class Source:
 
 
 @contextmanager
-def open_source(source: str, progress: Progress) -> Iterator[Source]:
+def open_source(source: str, progress: ImportProgress) -> Iterator[Source]:
     """Lend the file that `source` names: `demo`, a path, or an http(s) address.
 
     What is fetched has no name on this machine: however the process ends, nothing of it is left. Raises CatalogueError
@@ -51,7 +51,7 @@ def open_source(source: str, progress: Progress) -> Iterator[Source]:
         yield Source(DEMO_RELEASE, None, DEMO_SHA256)
     elif re.match(r"(?i)[a-z][a-z0-9+.-]*://", source):
         with tempfile.TemporaryFile(prefix="localidades-") as file:
-            progress.begin(Step.FETCH)
+            progress.begin(ImportStep.FETCH)
             with interruptible(), _refusing_faults(), os.fdopen(os.dup(file.fileno()), "wb") as out:
                 for chunk in _fetch(source, progress):
                     out.write(chunk)

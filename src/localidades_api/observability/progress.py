@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Protocol
 
 
-class Stage(StrEnum):
+class Step(StrEnum):
     """A part of something that takes a while; its value is a sentence for people."""
 
     @property
@@ -13,7 +13,7 @@ class Stage(StrEnum):
         return "rows"
 
 
-class Step(Stage):
+class ImportStep(Step):
     """The steps of an import, in order."""
 
     FETCH = "fetching the file"
@@ -28,7 +28,7 @@ class Step(Stage):
     @property
     def unit(self) -> str:
         """What its amounts are amounts of."""
-        return "bytes" if self is Step.FETCH else "rows"
+        return "bytes" if self is ImportStep.FETCH else "rows"
 
 
 class Counting(Protocol):
@@ -41,21 +41,8 @@ class Counting(Protocol):
         """Take note of so much more of the present step, in its unit."""
 
 
-class Progress(Counting, Protocol):
+class ImportProgress(Counting, Protocol):
     """An observer of one import."""
 
-    def begin(self, step: Step) -> None:
+    def begin(self, step: ImportStep) -> None:
         """Take note that `step` begins, and that the one before it is done."""
-
-
-class Silent:
-    """The observer of an import that nobody watches."""
-
-    def begin(self, step: Stage) -> None:
-        """Ignore it."""
-
-    def expect(self, amount: int) -> None:
-        """Ignore it."""
-
-    def advance(self, amount: int) -> None:
-        """Ignore it."""

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.domain.schemas import DEMO_RELEASE
 from localidades_api.errors import ImportRunningError, RetirementError
-from localidades_api.observability.progress import Stage
+from localidades_api.observability.progress import Step
 from localidades_api.releases.comparison import complete_comparisons
 from localidades_api.storage.import_lock import IMPORT_LOCK
 from localidades_api.storage.partitions import partition_of
@@ -35,7 +35,7 @@ _LIMITS = {
 }
 
 
-class RetirementStep(Stage):
+class RetirementStep(Step):
     """The steps of a retirement, in order."""
 
     MARK = "withdrawing the release"
@@ -50,7 +50,7 @@ class RetirementStep(Stage):
 class RetirementProgress(Protocol):
     """An observer of one retirement."""
 
-    def begin(self, step: Stage) -> None:
+    def begin(self, step: Step) -> None:
         """Take note that `step` begins, and that the one before it is done."""
 
 

@@ -164,7 +164,7 @@ def _check_tls_files(options: Mapping[str, str]) -> None:
             raise ConfigurationError(f"DATABASE_URL: the file in {name} can't be used ({reason})") from error
 
 
-class Connection(asyncpg.Connection):
+class ServerConnection(asyncpg.Connection):
     """A connection that knows its server, and does not wait for it when it is closed: it may not be there."""
 
     server = ""
@@ -185,7 +185,7 @@ class Servers:
         self._dsn = dsn
         self._avoided: dict[str, float] = {}
 
-    async def connect(self, *, timeout: float, **options: Any) -> Connection:  # noqa: ANN401, ASYNC109  # asyncpg's
+    async def connect(self, *, timeout: float, **options: Any) -> ServerConnection:  # noqa: ANN401, ASYNC109  # asyncpg's
         """Connect within about `timeout` seconds; to a primary only if no standby can be had, where one is preferred.
 
         Raises what the last server answered.
@@ -193,7 +193,7 @@ class Servers:
         addresses = random.sample(self._dsn.addresses, len(self._dsn.addresses))
         addresses.sort(key=self._is_avoided)
         share = min(self._dsn.connect_timeout or timeout, timeout) / len(addresses)
-        spare: Connection | None = None
+        spare: ServerConnection | None = None
         fault: Exception = ConfigurationError(_NO_ADDRESS)
         try:
             for address in addresses:
@@ -228,9 +228,9 @@ class Servers:
         return time.monotonic() < self._avoided.get(address, 0)
 
 
-async def _open(address: str, **options: Any) -> Connection:  # noqa: ANN401  # asyncpg's
+async def _open(address: str, **options: Any) -> ServerConnection:  # noqa: ANN401  # asyncpg's
     try:
-        connection: Connection = await asyncpg.connect(address, connection_class=Connection, **options)
+        connection: ServerConnection = await asyncpg.connect(address, connection_class=ServerConnection, **options)
     except (asyncpg.InterfaceError, OSError):  # an untrusted certificate is a ValueError too, and a server's fault
         raise
     except (
@@ -243,6 +243,6 @@ async def _open(address: str, **options: Any) -> Connection:  # noqa: ANN401  # 
     return connection
 
 
-def _is_standby(connection: Connection) -> bool:
+def _is_standby(connection: ServerConnection) -> bool:
     """Tell what the server has said of itself; a pooler may not pass it on."""
     return getattr(connection.get_settings(), "in_hot_standby", "off") == "on"

@@ -15,7 +15,7 @@ from sqlalchemy.pool import QueuePool
 
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.observability.metrics import COUNTERS, Series
-from localidades_api.storage.hosts import Connection, Dsn, Servers
+from localidades_api.storage.hosts import Dsn, ServerConnection, Servers
 from localidades_api.storage.sqlstate import error_kind, translate, translate_connecting, translate_refusal
 
 _MAX_ATTEMPTS = 3  # of a SELECT, on as many connections
@@ -155,7 +155,7 @@ class Database:
                     if suits is None or any(map(any, rows)) or await suits(connection, anew=True):
                         return rows
                 driver = (await connection.get_raw_connection()).driver_connection
-                if not self._servers.avoid(cast("Connection", driver).server):
+                if not self._servers.avoid(cast("ServerConnection", driver).server):
                     sentence = "The database server does not have the requested release yet."
                     raise DatabaseUnavailableError(sentence, is_passing=True)
                 await connection.invalidate()

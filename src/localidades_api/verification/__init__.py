@@ -10,15 +10,14 @@ from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_dem
 from localidades_api.importer.extract import open_table, read_table, watch_reading
 from localidades_api.importer.source import Source, open_source
 from localidades_api.importer.transform import Catalogue, transform
-from localidades_api.observability.progress import Counting, Stage
-from localidades_api.observability.progress import Step as ImportStep
-from localidades_api.verification.compare import Comparison, Record, compare
+from localidades_api.observability.progress import Counting, ImportStep, Step
+from localidades_api.verification.compare import ListComparison, Record, compare
 from localidades_api.verification.page_walk import Service, Walk, walk_list
 
-__all__ = ["Progress", "Step", "Verification", "verify_service"]
+__all__ = ["Verification", "VerificationProgress", "VerificationStep", "verify_service"]
 
 
-class Step(Stage):
+class VerificationStep(Step):
     """The steps after the reading of the file."""
 
     WALK = "reading the service's pages"
@@ -27,13 +26,13 @@ class Step(Stage):
     @property
     def unit(self) -> str:
         """What its amounts are amounts of."""
-        return "pages" if self is Step.WALK else "rows"
+        return "pages" if self is VerificationStep.WALK else "rows"
 
 
-class Progress(Counting, Protocol):
+class VerificationProgress(Counting, Protocol):
     """An observer of one check; it observes the reading of the file too."""
 
-    def begin(self, step: Stage) -> None:
+    def begin(self, step: Step) -> None:
         """Take note that `step` begins, and that the one before it is done."""
 
 
@@ -48,7 +47,7 @@ class Verification:
     rejected: int
     municipalities: dict[int, str]
     walk: Walk
-    comparison: Comparison
+    comparison: ListComparison
 
     @property
     def agrees(self) -> bool:
@@ -60,7 +59,9 @@ class Verification:
         return ordered and not self.comparison.differences and not self.walk.faults
 
 
-def verify_service(source: str, url: str, progress: Progress, *, release: str | None = None) -> Verification:
+def verify_service(
+    source: str, url: str, progress: VerificationProgress, *, release: str | None = None
+) -> Verification:
     """Hold the list of the service at `url` to a catalogue: `demo`, a path or an http(s) address.
 
     Raises CatalogueError for the file and UncheckableError for the service, where there is nothing to compare.
@@ -69,9 +70,9 @@ def verify_service(source: str, url: str, progress: Progress, *, release: str | 
     with open_source(source, progress) as file:
         progress.begin(ImportStep.READ)
         catalogue = _read(file, progress)
-    progress.begin(Step.WALK)
+    progress.begin(VerificationStep.WALK)
     walk = walk_list(service, progress)
-    progress.begin(Step.COMPARE)
+    progress.begin(VerificationStep.COMPARE)
     return Verification(
         service=service.root,
         source=file.name,

@@ -51,7 +51,7 @@ class Difference(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ListComparison:
     """All that is wrong.
 
     `official` tells whether the ids are keys of the file (one is enough); under another numbering a record is known by
@@ -68,7 +68,7 @@ class Comparison:
         return Counter(difference.kind for difference in self.differences)
 
 
-def compare(expected: Sequence[Record], found: Sequence[Record]) -> Comparison:
+def compare(expected: Sequence[Record], found: Sequence[Record]) -> ListComparison:
     """Find what is wrong with a list; a record that is there twice is wrong wherever it stands, so only doubled."""
     keys = {record.id: record for record in expected}
     official = not found or any(record.id in keys for record in found)
@@ -82,7 +82,7 @@ def compare(expected: Sequence[Record], found: Sequence[Record]) -> Comparison:
         wanted = keys.get(found[at].id)
         home = (wanted or found[at]).municipio_id if official else homes.of(found[at])
         differences.append(Difference(Kind.OUT_OF_ORDER, home, wanted, found[at], at))
-    return Comparison(differences, official, ties_by_id)
+    return ListComparison(differences, official, ties_by_id)
 
 
 def _compare_by_key(keys: dict[int, Record], found: Sequence[Record]) -> Iterator[Difference]:

@@ -231,7 +231,7 @@ def drip(beginning: bytes, piece: bytes) -> Callable[[], Iterator[bytes]]:
 def test_address_that_gives_drop_by_drop_is_left_in_time(
     monkeypatch: pytest.MonkeyPatch, beginning: bytes, piece: bytes
 ) -> None:
-    monkeypatch.setattr(source_module, "FETCH_SECONDS_IN_ALL", 1.0)
+    monkeypatch.setattr(source_module, "FETCH_TOTAL_TIMEOUT", 1.0)
     began = time.monotonic()
     with dripping(drip(beginning, piece)) as address:
         assert refusal_of(address).startswith("The address can't be fetched (it takes more than 1 s)")
@@ -239,7 +239,7 @@ def test_address_that_gives_drop_by_drop_is_left_in_time(
 
 
 def test_address_that_falls_silent_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_module, "FETCH_SECONDS", 0.5)
+    monkeypatch.setattr(source_module, "FETCH_TIMEOUT", 0.5)
 
     def pieces() -> Iterator[bytes]:
         yield b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"

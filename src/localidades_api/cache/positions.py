@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from cachetools import LRUCache
 
 from localidades_api.cache.single_flight import SingleFlight
-from localidades_api.domain.filters import EVERY_STATE, LocalityFilters
+from localidades_api.domain.filters import STATE_KEYS, LocalityFilters
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import ComparisonRunningError
 from localidades_api.storage.pool import already_waited
@@ -107,7 +107,7 @@ class PositionCache:
 _PREWARMED = (
     LocalityFilters(ambito="U"),
     LocalityFilters(ambito="R"),
-    *(LocalityFilters(estado_id=state) for state in EVERY_STATE),
+    *(LocalityFilters(estado_id=state) for state in STATE_KEYS),
 )
 
 

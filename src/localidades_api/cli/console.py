@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # loading the importer takes longer than most of what a comma
     from localidades_api.importer import ImportReport
     from localidades_api.observability.progress import Step
 
-_SHOWN_REJECTIONS = 20
+_MAX_SHOWN_REJECTIONS = 20
 _PIPE_WIDTH = 200  # what another program reads is not cut at the width of a terminal that is not there
 _MEGABYTE = 1e6
 
@@ -220,7 +220,7 @@ def print_report(report: "ImportReport", *, dry_run: bool = False) -> None:
             f"the demo {'would be' if dry_run else 'is'} retired because its places are invented; --keep-demo keeps it"
         )
     lines.append(f"{len(report.rejected):,} rows rejected, {report.withdrawn:,} withdrawn localities left out")
-    lines += [f"  line {line}: {reason}" for line, reason in report.rejected[:_SHOWN_REJECTIONS]]
-    if len(report.rejected) > _SHOWN_REJECTIONS:
-        lines.append(f"  and {len(report.rejected) - _SHOWN_REJECTIONS:,} more")
+    lines += [f"  line {line}: {reason}" for line, reason in report.rejected[:_MAX_SHOWN_REJECTIONS]]
+    if len(report.rejected) > _MAX_SHOWN_REJECTIONS:
+        lines.append(f"  and {len(report.rejected) - _MAX_SHOWN_REJECTIONS:,} more")
     console.print("\n".join(lines), markup=False)

@@ -9,16 +9,15 @@ from pydantic_core import PydanticCustomError
 from localidades_api.domain.folding import fold
 from localidades_api.domain.pagination import whole_number
 
-MOST_KEYS = 500
+MAX_KEYS = 500
 MAX_TEXT_LENGTH = 100  # characters that a person types; INEGI's longest name has 86
-EVERY_STATE = range(1, 33)
+STATE_KEYS = range(1, 33)
 KEYS_OF_A_STATE = 1000  # a municipio's key is its estado's, then three digits
 
 StateId = Annotated[
     int,
-    Field(
-        ge=EVERY_STATE[0],
-        le=EVERY_STATE[-1],
+    Field(ge=STATE_KEYS[0],
+        le=STATE_KEYS[-1],
         description="Key of an estado, with or without its leading zero.",
         examples=[1],
     ),
@@ -41,18 +40,18 @@ def _split_keys(text: str) -> str:
     if not re.fullmatch(r"[0-9]{8,9}(,[0-9]{8,9})*", text):
         raise PydanticCustomError("cvegeo", "Use keys of nine digits, such as 010010001, separated by commas.")
     keys = text.split(",")
-    if len(keys) > MOST_KEYS:
-        raise PydanticCustomError("cvegeo_count", f"Use at most {MOST_KEYS} keys.")  # a constant
+    if len(keys) > MAX_KEYS:
+        raise PydanticCustomError("cvegeo_count", f"Use at most {MAX_KEYS} keys.")  # a constant
     return ",".join(str(key) for key in sorted({int(key) for key in keys}))
 
 
 _Keys = Annotated[
     str,
     Field(
-        max_length=MOST_KEYS * 10,
-        description=f"Official keys separated by commas, at most {MOST_KEYS}; unknown keys are left out.",
+        max_length=MAX_KEYS * 10,
+        description=f"Official keys separated by commas, at most {MAX_KEYS}; unknown keys are left out.",
         examples=["010010001,010010002"],
-        json_schema_extra={"pattern": f"^[0-9]{{8,9}}(,[0-9]{{8,9}}){{0,{MOST_KEYS - 1}}}$"},
+        json_schema_extra={"pattern": f"^[0-9]{{8,9}}(,[0-9]{{8,9}}){{0,{MAX_KEYS - 1}}}$"},
     ),
     AfterValidator(_split_keys),
 ]

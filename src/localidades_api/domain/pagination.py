@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from localidades_api.domain.schemas import LARGEST_PAGE_SIZE, MAX_HTML_PAGE_SIZE, PAGE_SIZE
+from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, MAX_PAGE_SIZE, PAGE_SIZE
 
 _MAX_NUMBER = 2**53 - 1  # the largest that a JSON reader keeps exactly
 MAX_DIGITS = len(str(_MAX_NUMBER))
@@ -35,7 +35,7 @@ PageSize = Annotated[
     int,
     Field(
         ge=1,
-        le=LARGEST_PAGE_SIZE,
+        le=MAX_PAGE_SIZE,
         description="Maximum number of records per page. An HTML page has at most"
         f" {MAX_HTML_PAGE_SIZE}; a larger size redirects to the HTML page with the first of the requested records.",
         examples=[PAGE_SIZE],

@@ -27,10 +27,10 @@ from localidades_api.errors import EmbeddedPostgresError
 if sys.platform != "win32":
     import fcntl
 
-_START_TIMEOUT = 60.0
-_STOP_TIMEOUT = 15.0
+_START_TIMEOUT = 60.0  # seconds
+_STOP_TIMEOUT = 15.0  # seconds
 _STOP_GRACE = 10.0  # seconds that the watchdog gives users beyond what they give their own requests
-_MAX_LOG_BYTES = 10_000_000  # bytes
+_MAX_LOG_BYTES = 10_000_000
 _SETTINGS = {
     "listen_addresses": "",
     "port": "5432",
@@ -114,7 +114,7 @@ def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> 
         launched = False
         written = _size_of_log(data_dir)
         while time.monotonic() < deadline and not given_up.is_set():
-            if is_kept(data_dir):
+            if has_watchdog(data_dir):
                 running = find_running(data_dir)
                 if running is not None:
                     return running
@@ -128,7 +128,7 @@ def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> 
         os.close(start)
 
 
-def is_kept(data_dir: Path) -> bool:
+def has_watchdog(data_dir: Path) -> bool:
     """Tell whether a watchdog lives: a server without one is as good as gone."""
     lock = open_lock(data_dir / "watchdog.lock")
     try:
@@ -214,7 +214,7 @@ def _leave(data_dir: Path, users: int) -> None:
     """Release the lock and wait for the server's end, unless somebody else uses it."""
     fcntl.flock(users, fcntl.LOCK_UN)
     deadline = time.monotonic() + _STOP_TIMEOUT
-    while is_kept(data_dir) and not _has_users(users) and time.monotonic() < deadline:
+    while has_watchdog(data_dir) and not _has_users(users) and time.monotonic() < deadline:
         time.sleep(POLL_INTERVAL)
 
 

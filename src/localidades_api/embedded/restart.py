@@ -11,7 +11,7 @@ from pathlib import Path
 from localidades_api.embedded.postgres_process import (
     Launch,
     find_running,
-    is_kept,
+    has_watchdog,
     start_or_attach,
 )
 from localidades_api.errors import EmbeddedPostgresError
@@ -65,6 +65,6 @@ def _watch(launch: Launch, stopping: threading.Event) -> None:
 
 def _lives(data_dir: Path) -> bool:
     try:
-        return is_kept(data_dir)
+        return has_watchdog(data_dir)
     except OSError:  # the folder was removed: to try again says so
         return False

@@ -99,11 +99,11 @@ def _find_living(cluster: Path) -> set[int]:
 def _clear_remains(cluster: Path, socket_dir: Path) -> None:
     """Stop the server that a killed watchdog may have left, and remove the files that name its pid."""
     postmaster = read_postmaster(cluster)
-    for number, patience in _STOP_STEPS:
+    for number, timeout in _STOP_STEPS:
         living = _find_living(cluster)
         if number == signal.SIGINT and not (postmaster and postmaster[0] in living):
             continue  # only the postmaster shuts down in good order
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + timeout
         for pid in living:
             # SIGINT means another thing to the postmaster's children, which follow it anyway.
             if number != signal.SIGINT or (postmaster and pid == postmaster[0]):
@@ -140,14 +140,14 @@ def _announce_last_user(users: int) -> None:
 
 def _stop(server: "subprocess.Popen[bytes]") -> None:
     """End the server: a fast shutdown, an immediate one (the next start recovers), and at last by force."""
-    for number, patience in _STOP_STEPS:
+    for number, timeout in _STOP_STEPS:
         if server.poll() is None:
             server.send_signal(number)
             with suppress(subprocess.TimeoutExpired):
-                server.wait(patience)
+                server.wait(timeout)
 
 
-def _keep(users: int, account: tuple[int, int] | None, stop_timeout: float, command: list[str]) -> None:
+def _run_until_unused(users: int, account: tuple[int, int] | None, stop_timeout: float, command: list[str]) -> None:
     """Run the server until it ends or the last user has gone; after SIGTERM, for `stop_timeout` seconds at most."""
     # Signals are blocked and waited for, so none is lost and none interrupts; one that is ignored by default
     # needs a handler to be kept.
@@ -187,7 +187,7 @@ def main(arguments: list[str]) -> int:
     if os.fork():
         return 0  # the other process shares the lock, and is nobody's child that has to be waited for
     users = open_lock(data_dir / "users.lock")
-    _keep(users, None if uid < 0 else (uid, gid), stop_timeout, arguments[6:])
+    _run_until_unused(users, None if uid < 0 else (uid, gid), stop_timeout, arguments[6:])
     with suppress(OSError):
         socket_dir.rmdir()
     return 0

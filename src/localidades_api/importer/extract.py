@@ -28,7 +28,7 @@ MAX_LINES = 4_000_000
 MAX_LINE = 1024**2  # characters
 _SAMPLE_BYTES = 256 * 1024
 # Letters outside ASCII that tell an encoding; INEGI writes four marks of degrees and minutes in every row.
-_ENOUGH_LETTERS = 100
+_MIN_LETTERS = 100
 # Bytes that are no UTF-8 to a letter that is, from which a text is windows-1252: of INEGI's 1.4 million there, no two
 # are UTF-8 by chance. A text in between is refused at its first byte that is none, rather than read as what it is not.
 _WINDOWS_RATIO = 10
@@ -198,11 +198,11 @@ def _detect_encoding(file: IO[bytes]) -> str:
         return "utf-8-sig"
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
     letters = foreign = 0
-    while letters + foreign < _ENOUGH_LETTERS and (sample := file.read(_SAMPLE_BYTES)):
+    while letters + foreign < _MIN_LETTERS and (sample := file.read(_SAMPLE_BYTES)):
         decoded = decoder.decode(sample)
         foreign += (escaped := len(_ESCAPED.findall(decoded)))
         letters += len(decoded) - len(decoded.encode("ascii", "ignore")) - escaped
-    if letters + foreign < _ENOUGH_LETTERS:
+    if letters + foreign < _MIN_LETTERS:
         foreign += len(decoder.decode(b"", final=True))  # a letter that the end cuts
     file.seek(0)
     return "windows-1252" if foreign > _WINDOWS_RATIO * letters else "utf-8"

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import httpx
 
 MAX_FILE_BYTES = 512 * 1024**2  # INEGI's zip is 20 MB, its widest text 60 MB
-FETCH_SECONDS = 60.0  # of silence
-FETCH_SECONDS_IN_ALL = 3600.0
+FETCH_TIMEOUT = 60.0  # seconds without a byte
+FETCH_TOTAL_TIMEOUT = 3600.0  # seconds
 
 _ASKED = {"Accept-Encoding": "gzip"}  # one that can't turn a kilobyte into a gigabyte
 
@@ -103,7 +103,7 @@ def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
     import httpx  # noqa: PLC0415  # it takes a while to load, and most catalogues lie on this machine
 
     size = 0
-    deadline = _Deadline(FETCH_SECONDS_IN_ALL)
+    deadline = _Deadline(FETCH_TOTAL_TIMEOUT)
     try:
         with deadline, _answer(address, deadline) as response:
             # The length is that of the bytes on the wire, which may be compressed.
@@ -124,7 +124,7 @@ def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
             f"The address answers {error.response.status_code}: check where INEGI publishes the file now."
         ) from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        reason = f"it takes more than {FETCH_SECONDS_IN_ALL:.0f} s" if deadline.passed else error
+        reason = f"it takes more than {FETCH_TOTAL_TIMEOUT:.0f} s" if deadline.passed else error
         raise CatalogueError(
             f"The address can't be fetched ({reason}): download the file another way and give its path."
         ) from error
@@ -138,7 +138,7 @@ def _answer(address: str, deadline: "_Deadline") -> "Iterator[httpx.Response]":
     hooks = {"response": [_check_answer]}
     extensions = {"trace": deadline.watch}
     with (
-        httpx.Client(follow_redirects=True, timeout=FETCH_SECONDS, event_hooks=hooks) as client,
+        httpx.Client(follow_redirects=True, timeout=FETCH_TIMEOUT, event_hooks=hooks) as client,
         client.stream("GET", address, headers=_ASKED, extensions=extensions) as response,
     ):
         yield response.raise_for_status()

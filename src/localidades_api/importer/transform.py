@@ -7,6 +7,7 @@ from itertools import islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
+from localidades_api.domain.filters import STATE_KEYS
 from localidades_api.domain.locality import ATTRIBUTES, POINT, LocalityRow
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.cells import (
@@ -22,7 +23,6 @@ from localidades_api.importer.cells import (
 )
 from localidades_api.importer.extract import COLUMNS, Layout, Table, split_line, split_lines
 
-_LAST_STATE = 32
 _BATCH = 250  # lines that are read at once; few enough for a processor's cache to hold all that they become
 _CHUNK = 5000  # rows between two words to whoever watches; batches fit it exactly
 
@@ -201,8 +201,8 @@ class _Reader:
         cve_ent, nom_ent, nom_abr, cve_mun, nom_mun = names
         if not re.fullmatch(r"[0-9]{2}", cve_ent):
             raise RowError("CVE_ENT is not two digits")
-        if not 1 <= int(cve_ent) <= _LAST_STATE:
-            raise _FileError(f"names an unknown estado {cve_ent}; estados go from 01 to {_LAST_STATE}.")
+        if int(cve_ent) not in STATE_KEYS:
+            raise _FileError(f"names an unknown estado {cve_ent}; estados go from 01 to {STATE_KEYS[-1]}.")
         if not re.fullmatch(r"[0-9]{3}", cve_mun) or cve_mun == "000":
             raise RowError("CVE_MUN is not three digits from 001")
         state = StateRow(int(cve_ent), cve_ent, read_name(nom_ent), read_text(nom_abr))

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TypeVar
 
-_LOOSE_AT_LEAST = 10
+_MIN_LOOSE = 10
 _LOOSE_SHARE = 0.1
 
 Key = TypeVar("Key", str, tuple[str, int])
@@ -24,7 +24,7 @@ def judge_order(keys: Sequence[tuple[str, int]], *, official: bool) -> tuple[lis
     if not official:
         return by_clave, loose == 0
     tied = sum(count for count in Counter(clave for clave, _ in keys).values() if count > 1)
-    if loose >= max(_LOOSE_AT_LEAST, _LOOSE_SHARE * tied):
+    if loose >= max(_MIN_LOOSE, _LOOSE_SHARE * tied):
         return by_clave, False
     return astray, True
 

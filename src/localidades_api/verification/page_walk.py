@@ -24,7 +24,7 @@ PATH = "/api/census/localidades/"
 MAX_ANSWER_BYTES = 1024**2  # a page of 50 has 4 kB
 MAX_PAGES = 100_000  # INEGI's whole catalogue has some 6,100
 MAX_RECORDS = 5_000_000
-ANSWER_TIMEOUT = 10.0
+ANSWER_TIMEOUT = 10.0  # seconds
 _MAX_FURTHER_PAGES = 3  # that links may lead to, past what the first page says there are
 
 

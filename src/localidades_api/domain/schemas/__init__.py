@@ -1,8 +1,8 @@
 """The wire: what the answers of the service look like, and what the OpenAPI document says of them."""
 
 from localidades_api.domain.schemas.envelopes import (
-    LARGEST_PAGE_SIZE,
     MAX_HTML_PAGE_SIZE,
+    MAX_PAGE_SIZE,
     PAGE_SIZE,
     Found,
     Page,
@@ -42,8 +42,8 @@ from localidades_api.domain.schemas.releases import (
 __all__ = [
     "CHANGE_KINDS",
     "DEMO_RELEASE",
-    "LARGEST_PAGE_SIZE",
     "MAX_HTML_PAGE_SIZE",
+    "MAX_PAGE_SIZE",
     "PAGE_SIZE",
     "RELEASE_NAME",
     "ChangeKind",

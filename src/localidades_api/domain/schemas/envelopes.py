@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 T = TypeVar("T")
 
 PAGE_SIZE = 50
-LARGEST_PAGE_SIZE = 1000
+MAX_PAGE_SIZE = 1000
 # With the choice of Oaxaca's 570 municipios and links that keep the longest name of a release these are some 95 kB.
 MAX_HTML_PAGE_SIZE = 100
 

@@ -405,7 +405,7 @@ async def test_map_that_can_not_be_fetched_says_so_and_can_be_tried_again(browse
         await page.route("**/download/**", lambda route: route.abort())
         show = page.get_by_role("button", name="Show these places on a map")
         await show.click()
-        await expect(page.get_by_role("status")).to_have_text("The places could not be fetched.")
+        await expect(page.get_by_role("status")).to_have_text("The places could not be loaded.")
         await page.unroute_all()
         await show.click()
         await expect(page.get_by_role("status")).to_contain_text("228 places drawn")
@@ -430,7 +430,7 @@ async def test_theme_is_switched_and_kept(browser: Browser, base: str, system: s
 async def test_command_is_copied(browser: Browser, base: str) -> None:
     async with visit(browser, base, permissions=["clipboard-read", "clipboard-write"]) as page:
         await page.goto(f"{LIST}&page=2")
-        await page.get_by_text("As a program sees it").click()
+        await page.get_by_text("API request and JSON response").click()
         await page.get_by_role("button", name="Copy").click()
         await expect(page.get_by_role("button", name="Copied")).to_be_visible()
         copied = await page.evaluate("() => navigator.clipboard.readText()")
@@ -440,8 +440,8 @@ async def test_command_is_copied(browser: Browser, base: str) -> None:
 async def test_page_is_walked_by_keyboard_alone(page: Page) -> None:
     await page.goto(LIST)
     await page.keyboard.press("Tab")
-    await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
-    await expect(page.get_by_role("link", name="Skip to the content")).to_be_in_viewport()
+    await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    await expect(page.get_by_role("link", name="Skip to content")).to_be_in_viewport()
     await page.keyboard.press("Enter")
     await page.keyboard.press("Tab")
     await expect(page.locator("#search")).to_be_focused()

@@ -154,7 +154,7 @@ def is_text(constant: ast.Constant) -> bool:
 
 
 def test_catalogue_of_messages_holds_every_sentence_of_an_error_and_nothing_that_is_not_said() -> None:
-    attribution = {"Demo: invented municipios and localities; not data of INEGI."}
+    attribution = {"Demo: the municipios and localities are invented; they are not INEGI data."}
     assert len(of_errors()) > 30
     assert set(in_catalogue()) - in_templates() == (of_errors() | of_pydantic() | attribution) - in_templates()
 

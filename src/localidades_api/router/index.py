@@ -29,7 +29,7 @@ async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], s
 def describe_release(release: Release) -> Index:
     """Return the index of a release, with the credit that INEGI's terms of free use ask for."""
     if release.is_demo:
-        attribution = "Demo: invented municipios and localities; not data of INEGI."
+        attribution = "Demo: the municipios and localities are invented; they are not INEGI data."
     else:
         attribution = (
             "Fuente: INEGI, Catálogo Único de Claves de Áreas Geoestadísticas Estatales, Municipales y Localidades"

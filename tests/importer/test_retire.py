@@ -384,8 +384,9 @@ async def test_import_whose_demo_cannot_be_removed_now_has_published_all_the_sam
 
 
 async def test_import_interrupted_while_it_removes_the_demo_has_published(demo: str, real: Path) -> None:
+    settings = environment(demo, LOCALIDADES_RELEASE_POLL="5")  # it waits for as long as the readers may take to look
     process = await asyncio.create_subprocess_exec(
-        *COMMAND, "import", str(real), env=environment(demo), cwd=ROOT, stderr=subprocess.PIPE
+        *COMMAND, "import", str(real), env=settings, cwd=ROOT, stderr=subprocess.PIPE
     )
     try:
         async with asyncio.timeout(60):

@@ -35,6 +35,9 @@ SLOWEST = (
     "test_embedded_service",
     "test_workers",
     "test_bad_clients",
+    "test_stopping",
+    "test_retire",
+    "test_transfers",
     "test_import",
     "test_browser",
 )

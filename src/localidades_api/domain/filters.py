@@ -16,7 +16,8 @@ KEYS_OF_A_STATE = 1000  # a municipio's key is its estado's, then three digits
 
 StateId = Annotated[
     int,
-    Field(ge=STATE_KEYS[0],
+    Field(
+        ge=STATE_KEYS[0],
         le=STATE_KEYS[-1],
         description="Key of an estado, with or without its leading zero.",
         examples=[1],

@@ -332,3 +332,24 @@ def test_gauges_of_workers_are_added_but_for_what_tells_of_the_worst() -> None:
         ("release_checked_timestamp_seconds",): [900],
         ("event_loop_lag_seconds",): [0.5],
     }
+
+
+async def test_gauges_are_sampled_on_after_one_that_could_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampler, "_STEP", 0.001)
+    monkeypatch.setattr(sampler, "_STEPS", 1)
+    monkeypatch.setattr(sampler, "TALLY", tally := Tally())
+    faults = iter([True])
+
+    def read_gauge() -> dict[Series, float]:
+        if next(faults, False):
+            raise RuntimeError
+        return {("database_waiting",): 4}
+
+    sampling = asyncio.create_task(Sampler(read_gauge).run())
+    try:
+        async with asyncio.timeout(20):
+            while not tally.gauges:  # noqa: ASYNC110  # it is sampled
+                await asyncio.sleep(0.01)
+    finally:
+        sampling.cancel()
+    assert tally.gauges["database_waiting",] == 4

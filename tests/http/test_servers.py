@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
@@ -236,5 +237,15 @@ async def test_connection_is_waited_for_half_of_the_deadline(seeded: str) -> Non
         for refused in (second, first):
             with pytest.raises(DatabaseUnavailableError):
                 await refused
+    finally:
+        await database.dispose()
+
+
+async def test_error_of_a_statement_does_not_tell_what_a_client_sent(seeded: str) -> None:
+    database = Database.for_reading(seeded, pool_size=1, timeout=5)
+    try:
+        with pytest.raises(DBAPIError, match="division by zero") as caught:
+            await database.fetch(text("SELECT 1 / (length(CAST(:typed AS text)) - 6)"), {"typed": "s3cr3t"})
+        assert "s3cr3t" not in str(caught.value)
     finally:
         await database.dispose()

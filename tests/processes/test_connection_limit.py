@@ -12,6 +12,8 @@ import pytest
 from sqlalchemy import text
 
 from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.server import connection_limit
+from localidades_api.server.connection_limit import ConnectionLimit
 from localidades_api.storage.pool import Database
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live, ask, connect, environment, parse, read_answer, run, serving
@@ -166,3 +168,35 @@ async def test_process_without_a_descriptor_does_not_blame_the_database(migrated
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert [list(row) for row in await database.fetch(text("SELECT 1"))] == [[1]]
     await database.dispose()
+
+
+class Kept:
+    """A client that closes when it is told to."""
+
+    is_closed = False
+
+    def make_room(self) -> bool:
+        """Close."""
+        self.is_closed = True
+        return True
+
+    def cut_off(self) -> None:
+        """Close."""
+        self.is_closed = True
+
+
+async def test_connection_that_was_opened_a_moment_ago_is_kept_before_one_that_is_idle_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its request is on its way; the other's client will hardly miss it."""
+    seconds = iter(range(100))
+    monkeypatch.setattr(connection_limit, "time", SimpleNamespace(monotonic=lambda: next(seconds) / 4))
+    limit, idle, opened, another = ConnectionLimit(2), Kept(), Kept(), Kept()
+    assert limit.open(idle)
+    limit.mark_busy(idle)
+    limit.mark_idle(idle)
+    for _ in range(8):
+        next(seconds)  # two seconds pass
+    assert limit.open(opened)
+    assert limit.open(another)
+    assert [one.is_closed for one in (idle, opened, another)] == [True, False, False]

@@ -288,8 +288,8 @@ def test_request_is_counted_in_the_bucket_of_its_time_and_its_seconds_are_added(
 async def test_event_loop_lag_is_shown_for_a_minute_of_samples_and_then_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sampler, "_STEP", 0.001)
-    monkeypatch.setattr(sampler, "_STEPS", 1)
+    monkeypatch.setattr(sampler, "_SLEEP_INTERVAL", 0.001)
+    monkeypatch.setattr(sampler, "_SLEEPS_PER_SAMPLE", 1)
     monkeypatch.setattr(sampler, "COUNTERS", tally := Counters())
     shown: list[float] = []
 
@@ -335,9 +335,9 @@ def test_gauges_of_workers_are_added_but_for_what_tells_of_the_worst() -> None:
 
 
 async def test_gauges_are_sampled_on_after_one_that_could_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampler, "_STEP", 0.001)
-    monkeypatch.setattr(sampler, "_STEPS", 1)
-    monkeypatch.setattr(sampler, "TALLY", tally := Tally())
+    monkeypatch.setattr(sampler, "_SLEEP_INTERVAL", 0.001)
+    monkeypatch.setattr(sampler, "_SLEEPS_PER_SAMPLE", 1)
+    monkeypatch.setattr(sampler, "COUNTERS", tally := Counters())
     faults = iter([True])
 
     def read_gauge() -> dict[Series, float]:

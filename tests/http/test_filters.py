@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localidades_api.cache.positions import Selections
+from localidades_api.cache.positions import PositionCache
 from localidades_api.domain.filters import LocalityFilters
 from localidades_api.domain.folding import fold
 from tests.support.application import client_of, import_file, recorded_statements, running_app
@@ -454,10 +454,10 @@ async def test_walk_over_estados_gives_each_once_in_order(client: httpx.AsyncCli
 
 
 async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: FastAPI) -> None:
-    catalogue = app.state.catalogue
-    release, rural = await catalogue.releases.current(), LocalityFilters(ambito="R")
-    expected = list(await catalogue.selections.choose(release, rural))
-    small = Selections(catalogue.repository, catalogue.changes, timeout=5, limit=500)
+    services = app.state.services
+    release, rural = await services.releases.current(), LocalityFilters(ambito="R")
+    expected = list(await services.positions.positions_for(release, rural))
+    small = PositionCache(services.repository, services.changes, timeout=5, limit=500)
     for _ in range(2):
-        assert list(await small.choose(release, rural)) == expected
+        assert list(await small.positions_for(release, rural)) == expected
     assert 4 * len(expected) > 500

@@ -201,7 +201,7 @@ async def test_connection_to_one_of_several_servers_is_made_anew_when_it_is_old(
     seeded: str, monkeypatch: pytest.MonkeyPatch, servers: int, processes: int
 ) -> None:
     """A server that has come back gets its part of the reads again; where there is only one, nothing is gained."""
-    monkeypatch.setattr(pool, "_LIFETIME", 0)
+    monkeypatch.setattr(pool, "_MAX_CONNECTION_AGE", 0)
     database = Database.for_reading(seeded if servers == 1 else several(seeded), pool_size=1, timeout=5)
     try:
         used = [(await database.fetch(text("SELECT pg_backend_pid()")))[0][0] for _ in range(3)]

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import math
 import os
 import socket
 import threading
@@ -21,7 +22,9 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message, Scope
 
-from localidades_api.downloads.transfer import Download
+from localidades_api.downloads import transfer
+from localidades_api.downloads.transfer import Download, Transfer
+from localidades_api.http.clients import TRANSPORT
 from tests.support.application import running_app
 from tests.support.downloads import DOWNLOAD
 from tests.support.machine import memory_of
@@ -221,9 +224,12 @@ def await_download(live: Live, query: str = "estado_id=1", patience: float = 30)
 
 
 @contextmanager
-def quick(url: str, **settings: str) -> Iterator[Live]:
+def quick(url: str, fair_time: float = 0, **settings: str) -> Iterator[Live]:
     """Run a server that finds out within half a second who is slow, and for which two minutes are no time at all."""
-    constants = "from localidades_api.downloads import transfer\n\ntransfer._WINDOW = 0.5\ntransfer._FAIR_TIME = 0\n"
+    constants = (
+        "from localidades_api.downloads import transfer\n\n"
+        f"transfer._WINDOW = 0.5\ntransfer._FAIR_SHARE_TIMEOUT = {fair_time}\n"
+    )
     with TemporaryDirectory() as folder:
         (Path(folder) / "sitecustomize.py").write_text(constants)
         path = os.pathsep.join([folder, str(ROOT / "src")])
@@ -273,3 +279,52 @@ def test_client_with_the_most_downloads_gives_way_to_one_with_none(server: str, 
         with ThreadPoolExecutor(3) as pool:
             assert sum(pool.map(is_cut_off, greedy)) == 1
             assert not is_cut_off(modest)
+
+
+def test_client_with_the_most_downloads_is_sure_of_them_for_a_while(server: str, large: str) -> None:
+    limits = {"LOCALIDADES_MAX_DOWNLOADS": "3", "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}
+    with new_database(server, large) as url, quick(url, fair_time=600, **limits) as live, ExitStack() as stack:
+        greedy = [stack.enter_context(begin(live, "127.0.0.2")) for _ in range(3)]
+        assert await_download(live, patience=2).status == 503  # it takes half a second to find out who has most
+        with ThreadPoolExecutor(3) as pool:
+            assert not any(pool.map(is_cut_off, greedy))
+
+
+class Buffered:
+    """A transport with so much in its own buffer, on a socket whose buffer is the system's."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.size = 0
+
+    def get_write_buffer_size(self) -> int:
+        """Return what is in it."""
+        return self.size
+
+    def get_extra_info(self, _: str) -> socket.socket:
+        """Return the socket."""
+        return self._connection
+
+
+async def test_client_that_the_service_kept_waiting_has_not_read_less_than_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While the service fetches a chunk nothing tells how much of the last one the system still holds."""
+    monkeypatch.setattr(transfer, "_WINDOW", 0.01)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.send(bytes(100_000))
+        transport = Buffered(ours)
+        sending = Transfer({"type": "http", "client": ("127.0.0.1", 1), TRANSPORT: transport})
+        try:
+            sending.sent = 100_000
+            await asyncio.sleep(0.05)  # some windows, in each of which all was handed to the system
+            assert sending.rate == math.inf
+            sending.sent += 1000
+            transport.size = 1000
+            async with asyncio.timeout(20):
+                while sending.rate == math.inf:  # noqa: ASYNC110  # it is measured
+                    await asyncio.sleep(0)
+            assert sending.rate == 0
+        finally:
+            sending.end()

@@ -60,7 +60,7 @@ class Transfer:
     def __init__(self, scope: Scope) -> None:
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = scope.get(TRANSPORT)
-        self._read = 0
+        self._read: int | None = 0  # when the last window ended; None where the kernel's part of it is not known
         self.client = client_of(scope)
         self.began = self._loop.time()
         self.sent = 0  # bytes, compressed
@@ -69,8 +69,8 @@ class Transfer:
 
     def _measure(self) -> None:
         unread = bytes_unread(self._transport) if self._transport else 0
-        read = self.sent - unread
-        self.rate = (read - self._read) / _WINDOW if unread else math.inf
+        read = self.sent - unread if unread else None
+        self.rate = math.inf if read is None or self._read is None else (read - self._read) / _WINDOW
         self._read = read
         self._next_window = self._loop.call_later(_WINDOW, self._measure)
 

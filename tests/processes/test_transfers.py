@@ -224,7 +224,7 @@ def await_download(live: Live, query: str = "estado_id=1", patience: float = 30)
 
 
 @contextmanager
-def quick(url: str, fair_time: float = 0, **settings: str) -> Iterator[Live]:
+def quick(url: str, *, fair_time: float = 0, **settings: str) -> Iterator[Live]:
     """Run a server that finds out within half a second who is slow, and for which two minutes are no time at all."""
     constants = (
         "from localidades_api.downloads import transfer\n\n"

@@ -56,7 +56,7 @@ def metric(base: str, name: str) -> float:
 
 def await_line(live: Live, limit: int) -> tuple[int, int, str]:
     """Return how many connections the log says were closed and refused, and all of it."""
-    line = rf"Too many connections \({limit} at most\): idle ones closed to make room: (\d+), refused: (\d+)\."
+    line = rf"Reached the limit of {limit} connections: closed (\d+) idle ones to make room, refused (\d+)\."
     said = eventually(lambda: re.search(line, live.output.read_text()), within=30, otherwise=live.output.read_text)
     assert said is not None
     return int(said[1]), int(said[2]), said.string
@@ -79,7 +79,7 @@ def test_connections_beyond_the_limit_close_those_that_are_idle_longest(seeded_d
         closed, refused, log = await_line(live, LIMIT)
         assert closed > 0
         assert refused == 0
-        assert log.count("Too many connections") <= 2 + (time.monotonic() - began) // 10
+        assert log.count("Reached the limit of") <= 2 + (time.monotonic() - began) // 10
         assert "ERROR" not in log.upper(), log
 
 

@@ -75,7 +75,7 @@ def test_embedded_server_that_is_killed_is_started_again(data_dir: Path, workers
             before = kill(data_dir, *roles)
             await_that(lambda: runs_anew(data_dir, before), live)  # noqa: B023  # it has ended before the next
             await_that(lambda: search(live) == 200, live)
-            await_that(lambda: live.output.read_text().count("runs again") == number, live)  # noqa: B023  # as above
+            await_that(lambda: live.output.read_text().count("is running again") == number, live)  # noqa: B023  # as above
             assert live.output.read_text().count("The embedded Postgres has died") == number
         assert [search(live) for _ in range(20)] == [200] * 20
 

@@ -76,7 +76,7 @@ class PositionCache:
     def _end_comparison(self, finding: "asyncio.Task[array[int]]") -> None:
         self._slots.release()
         if not finding.cancelled() and (error := finding.exception()):
-            _log.warning("Two releases could not be compared: %s", error)  # there may be nobody left to be told
+            _log.warning("Comparing two releases failed: %s", error)  # there may be nobody left to be told
 
     async def close(self) -> None:
         """Cancel the searches that are under way."""

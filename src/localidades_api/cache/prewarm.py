@@ -37,7 +37,7 @@ class ReleasePoller:
                 try:
                     await self._poll()
                 except Exception as error:  # noqa: BLE001  # whatever it is, the next poll may succeed
-                    FAULTS.report(error, "The current release can't be read", traceback=True)
+                    FAULTS.report(error, "Can't read the current release", traceback=True)
                 await asyncio.sleep(interval)
         finally:
             self._cancel_warming()
@@ -48,7 +48,9 @@ class ReleasePoller:
             await self._releases.refresh()
         except DatabaseUnavailableError as error:
             if not self._is_away:
-                _log.warning("The database is away; what is held is served: %s (%r)", error, error.__cause__)
+                _log.warning(
+                    "The database is unavailable; cached pages are still served: %s (%r)", error, error.__cause__
+                )
             self._is_away = True
             return
         if self._is_away:
@@ -90,7 +92,7 @@ class ReleasePoller:
             await self._positions.prewarm(pages.release)
         except Exception as error:  # noqa: BLE001  # as above
             is_foreseen = isinstance(error, DatabaseUnavailableError)
-            message = "The pages of release %s can't be fetched: %s"
+            message = "Can't load the pages of release %s: %s"
             FAULTS.report(error, message, name, error, traceback=not is_foreseen)
             return
         pages.is_warm = True

@@ -126,7 +126,7 @@ class Transfers:
         if not (candidates := slow or unfair):
             raise DownloadsFullError
         ended = min(candidates, key=lambda transfer: (-shares[transfer.client], transfer.rate))
-        _log.info("A download is cut off for another one: its client read %.0f bytes a second.", ended.rate)
+        _log.info("Cut off a download to make room for another: its client read %.0f bytes a second.", ended.rate)
         self._end(ended)
         ended.abort()
 
@@ -190,7 +190,7 @@ class Download(Response):
             if not gone.done():
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except DatabaseUnavailableError as error:  # the server closes the connection: the last chunk is missing
-            _log.error("A download is broken off: %s (%r)", error, error.__cause__)
+            _log.error("A download failed: %s (%r)", error, error.__cause__)
             error.__traceback__ = None  # or it keeps this frame
         finally:
             gone.cancel()

@@ -50,16 +50,16 @@ def _watch(launch: Launch, stopping: threading.Event) -> None:
             continue
         is_first = time.monotonic() - started > _STABLE_AFTER
         pause = 0.0 if is_first else min(2 * pause or 1.0, _MAX_BACKOFF)
-        _log.error("The embedded Postgres has died; it is started again%s.", f" in {pause:.0f} s" if pause else "")
+        _log.error("The embedded Postgres has died; restarting it%s.", f" in {pause:.0f} s" if pause else "")
         if stopping.wait(pause):
             break
         try:
             start_or_attach(launch, stopping)
         except (EmbeddedPostgresError, OSError) as error:
             if not stopping.is_set():
-                _log.error("The embedded Postgres can't be started again: %s", error)
+                _log.error("Can't restart the embedded Postgres: %s", error)
         else:
-            _log.warning("The embedded Postgres runs again.")
+            _log.warning("The embedded Postgres is running again.")
         started = time.monotonic()
 
 

@@ -143,7 +143,7 @@ class ConcurrencyLimit:
         """Refuse, and say so in the log now and then."""
         self._refused += 1
         if (now := time.monotonic()) >= self._next_line:
-            _log.warning("Overloaded: %d requests refused since this was said last.", self._refused)
+            _log.warning("Overloaded: refused %d requests since the last message.", self._refused)
             self._refused, self._next_line = 0, now + _LOG_INTERVAL
         return refuse(scope, _OVERLOADED)
 

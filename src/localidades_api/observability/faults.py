@@ -56,7 +56,7 @@ class Faults:
             if seconds < self._interval and not everything:
                 continue
             if seen.again:
-                _log.error("%d times more in %.0f s: %s", seen.again, seconds, seen.message, extra={"cause": name})
+                _log.error("Again %d times in %.0f s: %s", seen.again, seconds, seen.message, extra={"cause": name})
                 seen.again, seen.since = 0, now
             else:
                 del self._seen[name]

@@ -46,6 +46,6 @@ class Sampler:
             for source in self._sources:
                 gauges.update(source())
         except Exception as error:  # noqa: BLE001  # whatever it is, the next sample may succeed
-            FAULTS.report(error, "The gauges can't be sampled", traceback=True)
+            FAULTS.report(error, "Can't sample the gauges", traceback=True)
         else:
             COUNTERS.gauges = gauges

@@ -21,7 +21,7 @@ def traced_statements() -> Iterator[Callable[[], AbstractContextManager[None]]]:
         from opentelemetry.instrumentation.asyncpg import AsyncPGInstrumentor  # noqa: PLC0415  # an extra
         from opentelemetry.instrumentation.utils import suppress_instrumentation  # noqa: PLC0415  # an extra
     except ImportError:
-        _log.warning("Traces are configured, but what sends them is not installed: localidades-api[telemetry].")
+        _log.warning("Traces are configured, but their exporter is not installed: install localidades-api[telemetry].")
         yield nullcontext
         return
     instrumentor = AsyncPGInstrumentor()  # type: ignore[no-untyped-call]  # the library's

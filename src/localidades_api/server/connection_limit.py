@@ -169,7 +169,7 @@ class ConnectionLimit:
 
     def _write_line(self) -> None:
         _log.warning(
-            "Too many connections (%d at most): idle ones closed to make room: %d, refused: %d."
+            "Reached the limit of %d connections: closed %d idle ones to make room, refused %d."
             " See LOCALIDADES_MAX_CONNECTIONS.",
             self.maximum,
             self._closed,

@@ -60,7 +60,7 @@ def work(sockets: Sockets, end: socket.socket) -> None:
         if isinstance(error, LocalidadesError):
             link.fail(str(error))
         else:
-            _log.exception("The worker can't go on")
+            _log.exception("The worker failed")
             link.fail(type(error).__name__)
         sys.exit(1)
 

@@ -215,7 +215,7 @@ class HttpProtocol(HttpToolsProtocol):
     def _refuse(self, error: LocalidadesError) -> None:
         """Say, when it is its turn, why nothing more is read."""
         if isinstance(error, RequestError):
-            _log.info("refused a client: %s %s", error.status, error.slug)
+            _log.info("Refused a request: %s %s", error.status, error.slug)
         COUNTERS.refused[error.slug] += 1
         self._refusal = self._problem(error)
         self._received = 0

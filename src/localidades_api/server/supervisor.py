@@ -95,7 +95,7 @@ class Supervisor:
                 signal.signal(number, handler)
 
     def _take_signal(self, number: signal.Signals) -> None:
-        _log.info("%s with %d workers", number.name, len(self._slots))
+        _log.info("Received %s with %d workers running", number.name, len(self._slots))
         if number not in {signal.SIGINT, signal.SIGTERM}:
             self._signals.put_nowait(number)
         elif not self._stopped.done():
@@ -121,11 +121,11 @@ class Supervisor:
             try:
                 new = self._start_worker(slot.sockets)
             except OSError as error:
-                _log.error("The system refuses another worker (%s); those that there are stay", error.strerror)
+                _log.error("Can't start another worker (%s); the current workers keep running", error.strerror)
                 return False
             await _first(new.ready, new.ended)
             if not new.ready.is_set():
-                _log.error("%s %s; the workers that there are stay", new, new.describe_end())
+                _log.error("%s %s; the current workers keep running", new, new.describe_end())
                 return False
             old, slot.worker = slot.worker, new
             await old.stop(self._stop_timeout)
@@ -133,14 +133,14 @@ class Supervisor:
 
     def _add_worker(self) -> None:
         if len(self._slots) == _MAX_WORKERS:
-            _log.warning("There are %d workers; there can't be more", _MAX_WORKERS)
+            _log.warning("Already running %d workers, which is the maximum", _MAX_WORKERS)
             return
         own, *shared = self._slots[0].sockets
         try:
             own = self._orphans[-1] if self._orphans else open_another(own)
             self._add_slot([own, *shared])
         except OSError as error:
-            _log.error("The system refuses another worker (%s)", error.strerror)
+            _log.error("Can't start another worker (%s)", error.strerror)
         else:
             self._orphans = self._orphans[:-1]
 
@@ -150,7 +150,7 @@ class Supervisor:
         Linux goes on putting connections into the queue of a socket that listens, and resets them if it is closed.
         """
         if len(self._slots) == 1:
-            _log.warning("There is one worker; it stays")
+            _log.warning("Only one worker is running; it keeps running")
             return
         removed = self._slots.pop()
         shared = [one for slot in self._slots for one in slot.sockets]
@@ -178,11 +178,11 @@ class Supervisor:
             if worker is not slot.worker:  # a restart has replaced it
                 continue
             if is_first and not worker.ready.is_set() and not worker.was_told_to_stop:
-                raise WorkerError(f"A worker {worker.describe_end()} before it was ready; check the log above.")
+                raise WorkerError(f"A worker {worker.describe_end()}; the log above may say why.")
             is_first = False
             quick_deaths = 0 if time.monotonic() - worker.started_at > _STABLE_AFTER else quick_deaths + 1
             pause = _BACKOFF[min(quick_deaths, len(_BACKOFF)) - 1] if quick_deaths else 0
-            _log.error("%s %s; another starts in %g s", worker, worker.describe_end(), pause)
+            _log.error("%s %s; starting another in %g s", worker, worker.describe_end(), pause)
             await self._replace(slot, pause)
 
     async def _replace(self, slot: _Slot, pause: float) -> None:
@@ -192,7 +192,7 @@ class Supervisor:
             try:
                 slot.worker = self._start_worker(slot.sockets)
             except OSError as error:
-                _log.error("The system refuses another worker (%s)", error.strerror)
+                _log.error("Can't start another worker (%s)", error.strerror)
                 await asyncio.sleep(_BACKOFF[-1])
 
     def _start_worker(self, sockets: Sockets) -> Worker:

@@ -72,10 +72,10 @@ class Worker:
         try:
             await self._hear(merged)
         except TimeoutError:
-            _log.error("%s gives no sign of life: it is killed", self)
+            _log.error("%s does not respond: killing it", self)
             self._process.kill()
         except Exception:  # noqa: BLE001  # whatever it is, another worker may do better
-            _log.exception("%s says what can't be understood: it is killed", self)
+            _log.exception("%s sent an invalid message: killing it", self)
             self._process.kill()
         await self._join()
         self.leaving.set()
@@ -119,7 +119,7 @@ class Worker:
             async with asyncio.timeout(seconds):
                 await self.ended.wait()
         except TimeoutError:
-            _log.error("%s did not stop in %g s: it is killed", self, seconds)
+            _log.error("%s did not stop in %g s: killing it", self, seconds)
             self.kill()
             await self.ended.wait()
 

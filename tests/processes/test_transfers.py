@@ -224,7 +224,7 @@ def await_download(live: Live, query: str = "estado_id=1", patience: float = 30)
 
 
 @contextmanager
-def quick(url: str, *, fair_time: float = 0, **settings: str) -> Iterator[Live]:
+def quick(url: str, *, fair_time: str = "0", **settings: str) -> Iterator[Live]:
     """Run a server that finds out within half a second who is slow, and for which two minutes are no time at all."""
     constants = (
         "from localidades_api.downloads import transfer\n\n"
@@ -283,7 +283,7 @@ def test_client_with_the_most_downloads_gives_way_to_one_with_none(server: str, 
 
 def test_client_with_the_most_downloads_is_sure_of_them_for_a_while(server: str, large: str) -> None:
     limits = {"LOCALIDADES_MAX_DOWNLOADS": "3", "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}
-    with new_database(server, large) as url, quick(url, fair_time=600, **limits) as live, ExitStack() as stack:
+    with new_database(server, large) as url, quick(url, fair_time="600", **limits) as live, ExitStack() as stack:
         greedy = [stack.enter_context(begin(live, "127.0.0.2")) for _ in range(3)]
         assert await_download(live, patience=2).status == 503  # it takes half a second to find out who has most
         with ThreadPoolExecutor(3) as pool:

@@ -93,7 +93,7 @@ def test_connections_to_a_worker_that_was_killed_are_answered_by_its_successor(t
     assert [ask(two_workers.base, LOCALIDADES).status for _ in range(CONNECTIONS)] == [200] * CONNECTIONS
     await_text(two_workers, "Application startup complete", 3)
     (noticed,) = (line for line in two_workers.output.read_text().splitlines() if "was killed by SIGKILL" in line)
-    assert "another another in 0 s" in noticed
+    assert "starting another in 0 s" in noticed
     assert (
         datetime.fromisoformat(json.loads(noticed)["time"]).timestamp() - killed < 3
     )  # a start takes a second besides

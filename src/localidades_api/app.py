@@ -36,6 +36,7 @@ from localidades_api.storage.pool import Database
 from localidades_api.storage.repository import (
     CatalogueRepository,
     ChangesRepository,
+    NearestRepository,
     RecordsRepository,
     ReleasesRepository,
     SearchRepository,
@@ -65,6 +66,7 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         positions,
         repository,
         SearchRepository(database),
+        NearestRepository(database),
         changes,
         RecordsRepository(database),
         Transfers(settings.max_downloads, settings.min_download_rate),

@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from localidades_api.http.html.svg import draw_map
 from localidades_api.storage.pool import Database
-from localidades_api.storage.repository.search import NEAREST
+from localidades_api.storage.repository.nearest import NEAREST
 from tests.support.application import client_of, import_file, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.postgres import execute, new_database

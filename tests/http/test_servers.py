@@ -127,14 +127,14 @@ async def test_server_that_does_not_suit_is_left_for_another(seeded: str) -> Non
     unsuitable = Dsn.parse(several(seeded)).addresses[0]
     asked: Counter[str] = Counter()
 
-    async def suits(connection: AsyncConnection, *, anew: bool = False) -> bool:  # noqa: ARG001
+    async def replica_check(connection: AsyncConnection, *, anew: bool = False) -> bool:  # noqa: ARG001
         server: str = (await connection.get_raw_connection()).driver_connection.server  # type: ignore[union-attr]
         asked[server] += 1
         return server != unsuitable
 
     try:
         for _ in range(5):
-            await asyncio.gather(*(database.fetch(text("SELECT 1"), suits=suits) for _ in range(4)))
+            await asyncio.gather(*(database.fetch(text("SELECT 1"), replica_check=replica_check) for _ in range(4)))
         assert asked.total() >= 20
     finally:
         await database.dispose()
@@ -165,12 +165,12 @@ async def test_table_that_was_altered_meanwhile_is_read_on(seeded_database: str)
 async def test_only_server_that_does_not_suit_is_unavailable(seeded: str) -> None:
     database = Database.for_reading(seeded, pool_size=2, timeout=5)
 
-    async def suits(connection: AsyncConnection, *, anew: bool = False) -> bool:  # noqa: ARG001
+    async def replica_check(connection: AsyncConnection, *, anew: bool = False) -> bool:  # noqa: ARG001
         return connection.closed
 
     try:
         with pytest.raises(DatabaseUnavailableError, match="does not have the requested"):
-            await database.fetch(text("SELECT 1"), suits=suits)
+            await database.fetch(text("SELECT 1"), replica_check=replica_check)
     finally:
         await database.dispose()
 

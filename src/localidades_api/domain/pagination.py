@@ -1,13 +1,14 @@
 """Pages: how numbers are written in a query, which positions a page holds, and the links between pages."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated
+from typing import Annotated, NamedTuple, Self
 from urllib.parse import urlencode
 
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, MAX_PAGE_SIZE, PAGE_SIZE
+from localidades_api.errors import InvalidPageError
 
 _MAX_NUMBER = 2**53 - 1  # the largest that a JSON reader keeps exactly
 MAX_DIGITS = len(str(_MAX_NUMBER))
@@ -52,6 +53,32 @@ def positions(page: int, size: int = PAGE_SIZE) -> tuple[int, int]:
 def count_pages(quantity: int, size: int = PAGE_SIZE) -> int:
     """Return how many pages hold so many records."""
     return -(-quantity // size)
+
+
+class Paging(NamedTuple):
+    """Which page of how many records; `parameters` are what links to others have besides page, size and format."""
+
+    quantity: int
+    page: int
+    page_size: int
+    parameters: Mapping[str, str] = {}
+
+    @property
+    def total_pages(self) -> int:
+        """How many pages there are."""
+        return count_pages(self.quantity, self.page_size)
+
+    def check(self) -> Self:
+        """Raise InvalidPageError for a page past the last; an empty list has one page, and nothing on it."""
+        if self.page > max(self.total_pages, 1):
+            raise InvalidPageError(self.total_pages)
+        return self
+
+    @property
+    def places(self) -> range:
+        """The indexes of its records, from 0."""
+        first, last = positions(self.page, self.page_size)
+        return range(first - 1, min(last, self.quantity))
 
 
 def link_header(path: str, parameters: Mapping[str, str], page: int, total_pages: int) -> str:

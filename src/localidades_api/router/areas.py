@@ -7,6 +7,7 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.domain.filters import MunicipalityId, StateId
+from localidades_api.domain.pagination import Paging
 from localidades_api.domain.schemas import (
     Municipality,
     MunicipalityDetail,
@@ -23,7 +24,6 @@ from localidades_api.router.params import (
 )
 from localidades_api.router.responses import (
     LISTED,
-    Paging,
     ResponseBuilder,
     ServicesDep,
     envelope,

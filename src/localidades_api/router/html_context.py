@@ -48,7 +48,7 @@ async def of_locality(
     history = (await services.repository.list_history(release, locality["id"]))[-MAX_HTML_PAGE_SIZE:]
     if locality["latitud"] is None or locality["longitud"] is None:
         return {"history": history, "nearby": [], "drawing": None}
-    found = await services.search.nearest(release, locality["latitud"], locality["longitud"], _NEIGHBOURS + 1)
+    found = await services.nearest.list_nearest(release, locality["latitud"], locality["longitud"], _NEIGHBOURS + 1)
     nearby = [describe(row) for row in found if row.id != locality["id"]]
     return {"history": history, "nearby": nearby, "drawing": draw_map(locality, nearby)}
 

@@ -8,7 +8,7 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.domain.folding import fold
-from localidades_api.domain.pagination import whole_number
+from localidades_api.domain.pagination import Paging, whole_number
 from localidades_api.domain.schemas import (
     PAGE_SIZE,
     Found,
@@ -32,7 +32,6 @@ from localidades_api.router.params import (
 )
 from localidades_api.router.responses import (
     LISTED,
-    Paging,
     ResponseBuilder,
     Services,
     ServicesDep,
@@ -111,7 +110,7 @@ async def list_nearest_localities(
     builder = await ResponseBuilder.begin(request, query, services)
     if builder.is_not_modified:
         return builder.not_modified()
-    found = await services.search.nearest(builder.release, query.lat, query.lon, query.limit)
+    found = await services.nearest.list_nearest(builder.release, query.lat, query.lon, query.limit)
     results = [_near(row) for row in found]
     return builder.answer("places.html", "Nearest", {"results": results})
 

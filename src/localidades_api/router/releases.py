@@ -11,6 +11,7 @@ from pydantic_core import to_json
 from sqlalchemy import Row
 from starlette.responses import Response
 
+from localidades_api.domain.pagination import Paging
 from localidades_api.domain.schemas import (
     CHANGE_KINDS,
     LocalityChange,
@@ -34,7 +35,6 @@ from localidades_api.router.params import (
 )
 from localidades_api.router.responses import (
     LISTED,
-    Paging,
     ResponseBuilder,
     Services,
     ServicesDep,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Any, NamedTuple, Self, cast
+from typing import Annotated, Any, Self, cast
 from urllib.parse import urlencode
 
 from fastapi import Depends, Request
@@ -13,7 +13,7 @@ from starlette.responses import Response
 from localidades_api.cache.pages import PageCache
 from localidades_api.cache.positions import PositionCache
 from localidades_api.domain.pagination import (
-    count_pages,
+    Paging,
     link_header,
     neighbours,
     positions,
@@ -28,7 +28,6 @@ from localidades_api.domain.schemas import (
     Release,
 )
 from localidades_api.downloads.transfer import Transfers
-from localidades_api.errors import InvalidPageError
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.html.i18n import Language, preferred_language
 from localidades_api.http.html.renderer import (
@@ -43,6 +42,7 @@ from localidades_api.router.params import ReleaseQuery
 from localidades_api.storage.repository import (
     CatalogueRepository,
     ChangesRepository,
+    NearestRepository,
     RecordsRepository,
     SearchRepository,
 )
@@ -57,6 +57,7 @@ class Services:
     positions: PositionCache
     repository: CatalogueRepository
     search: SearchRepository
+    nearest: NearestRepository
     changes: ChangesRepository
     records: RecordsRepository
     transfers: Transfers
@@ -72,32 +73,6 @@ class Services:
 
 
 ServicesDep = Annotated[Services, Depends(Services.of)]
-
-
-class Paging(NamedTuple):
-    """Which page of how many records; `parameters` are what links to others have besides page, size and format."""
-
-    quantity: int
-    page: int
-    page_size: int
-    parameters: Mapping[str, str] = {}
-
-    @property
-    def total_pages(self) -> int:
-        """How many pages there are."""
-        return count_pages(self.quantity, self.page_size)
-
-    def check(self) -> Self:
-        """Raise InvalidPageError for a page past the last; an empty list has one page, and nothing on it."""
-        if self.page > max(self.total_pages, 1):
-            raise InvalidPageError(self.total_pages)
-        return self
-
-    @property
-    def places(self) -> range:
-        """The indexes of its records, from 0."""
-        first, last = positions(self.page, self.page_size)
-        return range(first - 1, min(last, self.quantity))
 
 
 @dataclass(frozen=True, slots=True)

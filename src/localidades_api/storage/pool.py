@@ -118,23 +118,27 @@ class Database:
             self.waiting -= 1
 
     async def fetch(
-        self, statement: Executable, parameters: Mapping[str, Any] | None = None, *, suits: ReplicaCheck | None = None
+        self,
+        statement: Executable,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        replica_check: ReplicaCheck | None = None,
     ) -> Sequence[Row[Any]]:
         """Run a SELECT and return its rows, or raise DatabaseUnavailableError, within the deadline.
 
         A pooled connection may have died since it was last used. Asking it first would double the round trips of
-        every request; instead a SELECT that meets a dead one is run again, on a new one. `suits` tells whether the
-        server of a connection can be asked; if not, another is.
+        every request; instead a SELECT that meets a dead one is run again, on a new one. `replica_check` tells whether
+        the server of a connection has what is read; if not, another server is asked.
         """
         try:
             async with asyncio.timeout(self.timeout - already_waited.get()):
                 for _ in range(_MAX_ATTEMPTS - 1):
                     try:
-                        return await self._fetch_once(statement, parameters, suits)
+                        return await self._fetch_once(statement, parameters, replica_check)
                     except DatabaseUnavailableError as error:
                         if not error.is_passing:
                             raise
-                return await self._fetch_once(statement, parameters, suits)
+                return await self._fetch_once(statement, parameters, replica_check)
         except TimeoutError as error:
             COUNTERS.database_errors[error_kind(error)] += 1
             raise DatabaseUnavailableError from error
@@ -144,15 +148,15 @@ class Database:
             raise refusal from error
 
     async def _fetch_once(
-        self, statement: Executable, parameters: Mapping[str, Any] | None, suits: ReplicaCheck | None
+        self, statement: Executable, parameters: Mapping[str, Any] | None, replica_check: ReplicaCheck | None
     ) -> Sequence[Row[Any]]:
-        """Run a SELECT on the first connection that suits; those to servers that do not are given up for others."""
+        """Run a SELECT on the first connection that passes the check; one that fails is given up for another."""
         while True:
             async with self.connect() as connection:
-                if suits is None or await suits(connection):
+                if replica_check is None or await replica_check(connection):
                     rows = (await connection.execute(statement, parameters)).all()
                     # What has been taken away meanwhile looks as if there were nothing.
-                    if suits is None or any(map(any, rows)) or await suits(connection, anew=True):
+                    if replica_check is None or any(map(any, rows)) or await replica_check(connection, anew=True):
                         return rows
                 driver = (await connection.get_raw_connection()).driver_connection
                 if not self._servers.avoid(cast("ServerConnection", driver).server):

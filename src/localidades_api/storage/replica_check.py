@@ -26,7 +26,7 @@ def requires_release(*wanted: Release) -> ReplicaCheck:
     on being read for a moment, and then its rows are gone. Those that are attached still were so before.
     """
 
-    async def suits(connection: AsyncConnection, *, anew: bool = False) -> bool:
+    async def replica_check(connection: AsyncConnection, *, anew: bool = False) -> bool:
         known = connection.info.setdefault("releases", set())
         for release in wanted:
             key = (release.id, release.published_at)
@@ -39,4 +39,4 @@ def requires_release(*wanted: Release) -> ReplicaCheck:
                 known.add(key)
         return True
 
-    return suits
+    return replica_check

@@ -3,6 +3,7 @@
 from localidades_api.storage.repository.catalogue import CatalogueRepository
 from localidades_api.storage.repository.changes import ChangesRepository, count_changes
 from localidades_api.storage.repository.exports import RecordsRepository
+from localidades_api.storage.repository.nearest import NearestRepository
 from localidades_api.storage.repository.releases import ChangeCounts, Reading, ReleasesRepository
 from localidades_api.storage.repository.search import SearchRepository
 
@@ -10,6 +11,7 @@ __all__ = [
     "CatalogueRepository",
     "ChangeCounts",
     "ChangesRepository",
+    "NearestRepository",
     "Reading",
     "RecordsRepository",
     "ReleasesRepository",

@@ -101,7 +101,7 @@ class CatalogueRepository:
         rows = await self._database.fetch(
             _PAGES,
             {"release_id": release.id, "first": positions(first)[0], "last": positions(last)[1]},
-            suits=requires_release(release),
+            replica_check=requires_release(release),
         )
         return [row[0] for row in rows]
 
@@ -110,19 +110,21 @@ class CatalogueRepository:
         position = func.int4send(localities.c.position, type_=BYTEA)
         found = func.string_agg(position, aggregate_order_by(text("''::bytea"), localities.c.position), type_=BYTEA)
         statement = select(found).where(localities.c.release_id == release.id, *conditions(filters))
-        rows = await self._database.fetch(statement, suits=requires_release(release))
+        rows = await self._database.fetch(statement, replica_check=requires_release(release))
         return bytes(rows[0][0] or b"")
 
     async def list_places(self, release: Release, places: Sequence[int]) -> str:
         """Return the localities of some positions as JSON text, without the brackets."""
         chosen, parameters = at_positions(release, places)
-        rows = await self._database.fetch(text(f"{_PLACES} {chosen}"), parameters, suits=requires_release(release))
+        rows = await self._database.fetch(
+            text(f"{_PLACES} {chosen}"), parameters, replica_check=requires_release(release)
+        )
         return str(rows[0][0])
 
     async def list_states(self, release: Release) -> Sequence[Row[Any]]:
         """Return every estado, by id."""
         return await self._database.fetch(
-            _STATES.where(states.c.release_id == release.id), suits=requires_release(release)
+            _STATES.where(states.c.release_id == release.id), replica_check=requires_release(release)
         )
 
     async def list_municipalities(self, release: Release, estado_id: int | None) -> Sequence[Row[Any]]:
@@ -130,12 +132,12 @@ class CatalogueRepository:
         statement = _MUNICIPALITIES.where(municipalities.c.release_id == release.id)
         if estado_id is not None:
             statement = statement.where(municipalities.c.estado_id == estado_id)
-        return await self._database.fetch(statement, suits=requires_release(release))
+        return await self._database.fetch(statement, replica_check=requires_release(release))
 
     async def get_state(self, release: Release, id_: int) -> Row[Any] | None:
         """Return an estado, if there is such."""
         statement = _STATES.where(states.c.release_id == release.id, states.c.id == id_)
-        rows = await self._database.fetch(statement, suits=requires_release(release))
+        rows = await self._database.fetch(statement, replica_check=requires_release(release))
         return rows[0] if rows else None
 
     async def get_municipality(self, release: Release, id_: int) -> Row[Any] | None:
@@ -149,13 +151,13 @@ class CatalogueRepository:
             .join_from(municipalities, states)
             .where(municipalities.c.release_id == release.id, municipalities.c.id == id_)
         )
-        rows = await self._database.fetch(statement, suits=requires_release(release))
+        rows = await self._database.fetch(statement, replica_check=requires_release(release))
         return rows[0] if rows else None
 
     async def get_locality(self, release: Release, id_: int) -> Row[Any] | None:
         """Return a locality with its municipio and its estado, if there is such."""
         rows = await self._database.fetch(
-            _DETAIL, {"release_id": release.id, "id": id_}, suits=requires_release(release)
+            _DETAIL, {"release_id": release.id, "id": id_}, replica_check=requires_release(release)
         )
         return rows[0] if rows else None
 
@@ -171,7 +173,7 @@ class CatalogueRepository:
             .join_from(municipalities, states)
             .where(municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids)))
         )
-        return {row.id: row for row in await self._database.fetch(statement, suits=requires_release(release))}
+        return {row.id: row for row in await self._database.fetch(statement, replica_check=requires_release(release))}
 
     async def list_history(self, release: Release, id_: int) -> Sequence[Row[Any]]:
         """Return what each release has under a locality's key, oldest first, this release among them."""
@@ -180,7 +182,7 @@ class CatalogueRepository:
             .join_from(releases, localities, localities.c.release_id == releases.c.id)
             .where(localities.c.id == id_, releases.c.retired_at.is_(None), _akin(release))
             .order_by(releases.c.id),
-            suits=requires_release(release),
+            replica_check=requires_release(release),
         )
 
     async def find_last_release(self, table: Table, release: Release, id_: int) -> Row[Any] | None:
@@ -191,12 +193,12 @@ class CatalogueRepository:
             .where(table.c.id == id_, releases.c.id < release.id, releases.c.retired_at.is_(None), _akin(release))
             .order_by(releases.c.id.desc())
             .limit(1),
-            suits=requires_release(release),
+            replica_check=requires_release(release),
         )
         return rows[0] if rows else None
 
     async def find_successor(self, release: Release, last_id: int, id_: int) -> int | None:
         """Return the key that a withdrawn locality's place has now, if one and only one has its name at its point."""
         parameters = {"old": last_id, "id": id_, "new": release.id}
-        rows = await self._database.fetch(_SUCCESSORS, parameters, suits=requires_release(release))
+        rows = await self._database.fetch(_SUCCESSORS, parameters, replica_check=requires_release(release))
         return int(rows[0].id) if len(rows) == 1 else None

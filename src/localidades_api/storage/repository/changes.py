@@ -71,7 +71,9 @@ class ChangesRepository:
 
     async def find_changes(self, old: Release, new: Release) -> bytes:
         """Return every change by kind, then id: four bytes of each, the highest byte first."""
-        rows = await self._comparing.fetch(_CHANGES, {"old": old.id, "new": new.id}, suits=requires_release(old, new))
+        rows = await self._comparing.fetch(
+            _CHANGES, {"old": old.id, "new": new.id}, replica_check=requires_release(old, new)
+        )
         if not rows[0].stand:  # its rows may be gone, which would look as if all had been added
             raise NotFoundError("There is no such release.")
         return bytes(rows[0].changes or b"")
@@ -79,5 +81,5 @@ class ChangesRepository:
     async def list_records(self, old: Release, new: Release, ids: Sequence[int]) -> dict[tuple[int, int], Row[Any]]:
         """Return the localities of some keys in both releases, by release and key."""
         parameters = {"old": old.id, "new": new.id, "ids": list(ids)}
-        rows = await self._database.fetch(_RECORDS, parameters, suits=requires_release(old, new))
+        rows = await self._database.fetch(_RECORDS, parameters, replica_check=requires_release(old, new))
         return {(row.release_id, row.id): row for row in rows}

@@ -118,7 +118,7 @@ class RecordsRepository:
                 """
             ),
             {**parameters, "between": between},
-            suits=requires_release(release),
+            replica_check=requires_release(release),
         )
         return rows[0].quantity, bytes(rows[0].lines)
 
@@ -127,7 +127,7 @@ class RecordsRepository:
         columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
         chosen, parameters = at_positions(release, places)
         statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"
-        return await self._database.fetch(text(statement), parameters, suits=requires_release(release))
+        return await self._database.fetch(text(statement), parameters, replica_check=requires_release(release))
 
 
 def _escaped(sql: str) -> str:

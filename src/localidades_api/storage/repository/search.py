@@ -1,11 +1,10 @@
-"""Finding places: by what a person types, and by where they are."""
+"""Suggestions: places by what a person types."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Row, text
 
-from localidades_api.domain.filters import KEYS_OF_A_STATE, municipalities_of
+from localidades_api.domain.filters import municipalities_of
 from localidades_api.domain.schemas import Release
 from localidades_api.storage.models import WORDS_OF_NAME
 from localidades_api.storage.pool import Database
@@ -16,13 +15,8 @@ from localidades_api.storage.repository.conditions import (
     distinct_words,
     prefixes,
 )
-from localidades_api.storage.repository.sphere import EARTH_RADIUS, boxes_within, haversine
+from localidades_api.storage.repository.places import PARENTS, PLACE
 
-_COORDINATE_DECIMALS = (
-    9  # decimals of a degree, a tenth of a millimetre; the square of much less is an error in Postgres, underflow
-)
-_ANGLE = haversine("latitud", "longitud")
-_FAR = 0.05  # radians, 320 km
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MAX_SHORT_WORD = 4  # letters; such a word with a wrong one shares no trigrams to speak of with the right one
 _MAX_VARIED_WORD = 24  # letters; of longer words trigrams tell all
@@ -30,20 +24,6 @@ _MAX_MISTYPED = 6  # words, the longest, that are looked up for others like them
 _MAX_MISTYPED_LETTERS = 3  # words of one letter: most names have a word that may be meant
 _MAX_LIKE_WORDS = 20
 
-# Homonyms of a municipio share their folded name, and two pairs of municipios of Oaxaca share theirs.
-_PLACE = f"""
-    l.id, l.municipio_id, l.clave, l.nombre, l.poblacion, l.latitud, l.longitud,
-    m.nombre AS municipio, m.clave AS municipio_clave, s.nombre AS estado,
-    EXISTS (SELECT FROM localities AS o WHERE o.release_id = l.release_id AND o.folded = l.folded
-               AND o.municipio_id = l.municipio_id AND o.id <> l.id) AS has_homonym,
-    EXISTS (SELECT FROM municipalities AS o WHERE o.release_id = m.release_id AND o.nombre = m.nombre AND o.id <> m.id
-               AND o.id >= m.estado_id * {KEYS_OF_A_STATE} AND o.id < (m.estado_id + 1) * {KEYS_OF_A_STATE})
-    AS municipio_has_homonym
-"""
-_PARENTS = """
-    JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
-    JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
-"""
 # Names of these very words in another order come before those that have more (`more`).
 # The second half is only run where the first does not fill the answer: Append stops at the outer LIMIT.
 _SUGGESTIONS = """
@@ -99,44 +79,6 @@ _LIKE = text(
 )
 
 
-# The index proposes some places, near in degrees: the nearest are no farther than the last of as many of them. From far
-# away that says little, so that in each band of latitude those nearest in longitude are proposed too; they are hardly
-# farther than the nearest of all. What is within that distance is measured.
-NEAREST = text(
-    f"""
-    WITH proposed AS (
-        SELECT id, {_ANGLE} AS angle
-          FROM (SELECT id, latitud, longitud FROM localities WHERE release_id = :release_id
-                 ORDER BY point(longitud, latitud) <-> point(:lon, :lat) LIMIT 4 * :limit) AS nearby
-         ORDER BY angle
-         LIMIT :limit
-    ), far AS (
-        SELECT max(angle) AS angle FROM proposed HAVING max(angle) > {_FAR}
-    ), proposed_by_band AS (
-        SELECT id, {_ANGLE} AS angle
-          FROM {boxes_within("far")} AS boxes
-         CROSS JOIN LATERAL (SELECT id, latitud, longitud FROM localities
-                              WHERE release_id = :release_id AND point(longitud, latitud) <@ box
-                              ORDER BY point(longitud, latitud) <-> point(:lon + turn, middle) LIMIT :limit) AS nearby
-    ), reach AS (
-        SELECT max(angle) AS angle
-          FROM (SELECT * FROM proposed UNION SELECT * FROM proposed_by_band ORDER BY angle LIMIT :limit) AS nearest
-    ), found AS (
-        SELECT DISTINCT id, {EARTH_RADIUS} * {_ANGLE} AS distance
-          FROM {boxes_within("reach")} AS boxes JOIN localities ON point(longitud, latitud) <@ box
-         WHERE release_id = :release_id
-         ORDER BY distance, id
-         LIMIT :limit
-    )
-    SELECT {_PLACE}, found.distance
-      FROM found
-      JOIN localities AS l ON l.release_id = :release_id AND l.id = found.id
-      {_PARENTS}
-     ORDER BY found.distance, l.id
-    """
-)
-
-
 class SearchArea(NamedTuple):
     """Where to look: an estado, a municipio, or everywhere."""
 
@@ -165,21 +107,15 @@ class SearchRepository:
             *await self._database.fetch(
                 _statement(_SUGGESTIONS, scope, others=bool(others)),
                 {**parameters, "beyond": folded + "{", **indexed, **others},  # `{` comes after `z`
-                suits=requires_release(release),
+                replica_check=requires_release(release),
             )
         ]
         if len(found) < limit and (alike := await self._like(release, folded)):
             parameters |= {"limit": limit - len(found), "words": alike, "known": [place.id for place in found]}
             found += await self._database.fetch(
-                _statement(_NEAR_MISSES, scope), parameters, suits=requires_release(release)
+                _statement(_NEAR_MISSES, scope), parameters, replica_check=requires_release(release)
             )
         return found
-
-    async def nearest(self, release: Release, lat: float, lon: float, limit: int) -> Sequence[Row[Any]]:
-        """Return the places nearest to a point in degrees, with `distance` in metres."""
-        finest = {"lat": round(lat, _COORDINATE_DECIMALS), "lon": round(lon, _COORDINATE_DECIMALS)}
-        parameters = {"release_id": release.id, "limit": limit, **finest}
-        return await self._database.fetch(NEAREST, parameters, suits=requires_release(release))
 
     async def _like(self, release: Release, folded: str) -> str | None:
         """Write a tsquery for names with words much like these; None where no word is like any."""
@@ -193,7 +129,7 @@ class SearchRepository:
                 "typed": [word for word, _ in variants],
                 "variants": [variant for _, variant in variants],
             },
-            suits=requires_release(release),
+            replica_check=requires_release(release),
         )
         alternatives = {word: [f"'{word}':*"] for word in typed}
         for row in rows:
@@ -220,8 +156,8 @@ def _statement(statement: str, scope: SearchArea, *, others: bool = False) -> An
             scope="AND municipio_id BETWEEN :first AND :last" if _bounds(scope) else "",
             words=words,
             others=f"AND {WORDS_AS_READ} @@ CAST(CAST(:others AS text) AS tsquery)" if others else "",
-            place=_PLACE,
-            parents=_PARENTS,
+            place=PLACE,
+            parents=PARENTS,
         )
     )
 

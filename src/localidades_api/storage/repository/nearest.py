@@ -1,0 +1,67 @@
+"""The places nearest to a point (decision 0019)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Row, text
+
+from localidades_api.domain.schemas import Release
+from localidades_api.storage.pool import Database
+from localidades_api.storage.replica_check import requires_release
+from localidades_api.storage.repository.places import PARENTS, PLACE
+from localidades_api.storage.repository.sphere import EARTH_RADIUS, boxes_within, haversine
+
+# Decimals of a degree, a tenth of a millimetre: the square of much less is an error in Postgres, underflow.
+_COORDINATE_DECIMALS = 9
+_ANGLE = haversine("latitud", "longitud")
+_FAR = 0.05  # radians, 320 km
+
+# The index proposes some places, near in degrees: the nearest are no farther than the last of as many of them. From far
+# away that says little, so that in each band of latitude those nearest in longitude are proposed too; they are hardly
+# farther than the nearest of all. What is within that distance is measured.
+NEAREST = text(
+    f"""
+    WITH proposed AS (
+        SELECT id, {_ANGLE} AS angle
+          FROM (SELECT id, latitud, longitud FROM localities WHERE release_id = :release_id
+                 ORDER BY point(longitud, latitud) <-> point(:lon, :lat) LIMIT 4 * :limit) AS nearby
+         ORDER BY angle
+         LIMIT :limit
+    ), far AS (
+        SELECT max(angle) AS angle FROM proposed HAVING max(angle) > {_FAR}
+    ), proposed_by_band AS (
+        SELECT id, {_ANGLE} AS angle
+          FROM {boxes_within("far")} AS boxes
+         CROSS JOIN LATERAL (SELECT id, latitud, longitud FROM localities
+                              WHERE release_id = :release_id AND point(longitud, latitud) <@ box
+                              ORDER BY point(longitud, latitud) <-> point(:lon + turn, middle) LIMIT :limit) AS nearby
+    ), reach AS (
+        SELECT max(angle) AS angle
+          FROM (SELECT * FROM proposed UNION SELECT * FROM proposed_by_band ORDER BY angle LIMIT :limit) AS nearest
+    ), found AS (
+        SELECT DISTINCT id, {EARTH_RADIUS} * {_ANGLE} AS distance
+          FROM {boxes_within("reach")} AS boxes JOIN localities ON point(longitud, latitud) <@ box
+         WHERE release_id = :release_id
+         ORDER BY distance, id
+         LIMIT :limit
+    )
+    SELECT {PLACE}, found.distance
+      FROM found
+      JOIN localities AS l ON l.release_id = :release_id AND l.id = found.id
+      {PARENTS}
+     ORDER BY found.distance, l.id
+    """
+)
+
+
+class NearestRepository:
+    """Finds places by where they are; a database that does not answer raises DatabaseUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list_nearest(self, release: Release, lat: float, lon: float, limit: int) -> Sequence[Row[Any]]:
+        """Return the places nearest to a point in degrees, with `distance` in metres."""
+        finest = {"lat": round(lat, _COORDINATE_DECIMALS), "lon": round(lon, _COORDINATE_DECIMALS)}
+        parameters = {"release_id": release.id, "limit": limit, **finest}
+        return await self._database.fetch(NEAREST, parameters, replica_check=requires_release(release))

@@ -414,11 +414,11 @@ def test_data_of_another_version_are_never_left_out_of_sight(data_dir: Path) -> 
         pass
     newest = binaries.read_version(find_binaries(None)).partition(".")[0]
     for said in (
-        "are PostgreSQL 15's",
+        "PostgreSQL 15 made the data",
         f"is PostgreSQL {newest}",
         "LOCALIDADES_POSTGRES_BIN",
         "docs/operations/database.md",
-        f"put {data_dir}/cluster-15 aside",
+        f"move {data_dir}/cluster-15 away",
         "LOCALIDADES_DATA_DIR",
     ):
         assert said in str(caught.value)

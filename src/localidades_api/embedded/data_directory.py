@@ -95,10 +95,10 @@ def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Pat
 def _explain_other_version(binaries: Path, data_dir: Path, old: str) -> str:
     new = read_version(binaries).partition(".")[0]
     return (
-        f"The data in {data_dir} are PostgreSQL {old}'s, and {binaries} is PostgreSQL {new}, which can't read them."
-        f" To go on with {old}, set LOCALIDADES_POSTGRES_BIN to the folder of its `postgres`. To go over to {new}, dump"
-        f" and restore, as docs/operations/database.md says (A new major version of Postgres). To begin anew, put"
-        f" {data_dir / f'cluster-{old}'} aside, or set LOCALIDADES_DATA_DIR to another folder."
+        f"PostgreSQL {old} made the data in {data_dir}, and {binaries} is PostgreSQL {new}, which can't read them."
+        f" To stay with {old}, set LOCALIDADES_POSTGRES_BIN to the folder with its `postgres`. To move to {new}, dump"
+        f" and restore as docs/operations/database.md describes (A new major version of Postgres). To start over, move"
+        f" {data_dir / f'cluster-{old}'} away, or set LOCALIDADES_DATA_DIR to another folder."
     )
 
 

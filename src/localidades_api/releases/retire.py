@@ -40,7 +40,7 @@ class RetirementStep(Step):
 
     MARK = "withdrawing the release"
     COMPARE = "comparing the releases on either side of it"
-    WAIT = "waiting until no process shows it"
+    WAIT = "waiting until every process has stopped serving it"
     DETACH = "detaching its localities"
     DROP = "dropping its localities"
     CLEAR = "removing its municipios and estados"

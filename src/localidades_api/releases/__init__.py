@@ -1,1 +1,1 @@
-"""The life of a release: published, followed, compared, retired."""
+"""The life of a release: publication, tracking, comparison, retirement."""

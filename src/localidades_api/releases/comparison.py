@@ -1,4 +1,4 @@
-"""How much changed from each release to the next, counted when the releases are written and read from then on."""
+"""How much changed from each release to the next; counted when releases are written, and stored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from localidades_api.domain.schemas import DEMO_RELEASE
 from localidades_api.storage.repository import count_changes
 
-# The demo's places are invented: nothing is compared with it.
+# The demo is invented, so no release is compared with it.
 _PREVIOUS = text(
     """
     SELECT r.id, r.name
@@ -42,7 +42,7 @@ _STORE = text(
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How a release differs from the one that was current before it; all zero where there was none."""
+    """How a release differs from the one that was current before it; all zero if there was none."""
 
     previous: str | None
     added: int = 0
@@ -53,7 +53,7 @@ class Comparison:
 
 
 async def compare_with_current(connection: AsyncConnection, release_id: int, name: str) -> Comparison:
-    """Compare a release that is being imported with the current one, or, where that is the demo, with the last."""
+    """Compare a release that is being imported with the current one, or with the last real one if that is the demo."""
     parameters = {"release_id": release_id, "name": name, "demo": DEMO_RELEASE}
     previous = (await connection.execute(_PREVIOUS, parameters)).one_or_none()
     if previous is None:
@@ -62,7 +62,7 @@ async def compare_with_current(connection: AsyncConnection, release_id: int, nam
 
 
 async def complete_comparisons(connection: AsyncConnection) -> None:
-    """Compare each release that stands with the one before it where that has not been done."""
+    """Compare each release that is not retired with the one before it, unless that has been done."""
     for release_id, previous_id in (await connection.execute(_MISSING, {"demo": DEMO_RELEASE})).all():
         await _compare(connection, previous_id, release_id)
 

@@ -1,4 +1,4 @@
-"""The pointer to the current release: set by an import, and by hand, to go back from a release that is bad."""
+"""The pointer to the current release, which imports set, and operators who go back from a bad release."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -9,10 +9,10 @@ from localidades_api.storage.pool import Database
 
 
 async def publish_release(database: Database, name: str) -> str | None:
-    """Make a release the current one; return the name of the one that was.
+    """Make a release the current one; return the name of the previous one.
 
-    The release keeps its time of publication, so a page of it that somebody holds is still right. Raises
-    PublicationError, ImportRunningError, ConfigurationError or DatabaseUnavailableError; then nothing has changed.
+    The release keeps its time of publication, so its pages in caches stay valid. Raises PublicationError,
+    ImportRunningError, ConfigurationError or DatabaseUnavailableError, and then changes nothing.
     """
     async with database.connect() as connection:
         await begin_import(connection)
@@ -37,7 +37,7 @@ async def publish_release(database: Database, name: str) -> str | None:
 
 
 async def set_current(connection: AsyncConnection, release_id: int) -> None:
-    """Set the pointer; what readers see changes when this commits."""
+    """Set the pointer; readers see the release once this commits."""
     await connection.execute(
         text(
             """

@@ -1,7 +1,7 @@
-"""How an old release is removed while others are read: marked, forgotten by every process, detached, dropped.
+"""Removes an old release while others are read: mark it, wait until every process has noticed, detach, drop.
 
-Each step is a transaction of its own, for `DETACH ... CONCURRENTLY` can't be part of one. What an interrupted run has
-left is known by the mark, and the next run, of whatever release, finishes it first (decision 0010).
+Each step is a transaction of its own, because `DETACH ... CONCURRENTLY` can't run inside one. The mark tells the next
+run, of any release, what an interrupted one has left; it finishes that first (decision 0010).
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from localidades_api.storage.partitions import partition_of
 from localidades_api.storage.pool import Database
 
 _LOCK_NOT_AVAILABLE = "55P03"
-_LOCK_TIMEOUT = "250ms"  # that a reader may have to wait behind a lock
-_MAX_ATTEMPTS = 600  # to get it, a second apart: a backup may hold it off for minutes
+_LOCK_TIMEOUT = "250ms"  # the longest that readers wait behind our lock
+_MAX_ATTEMPTS = 600  # a second apart; a backup may hold the table for minutes
 
-# The session's own limits; it ends with the retirement. A killed one's lock goes as soon as the server notices.
+# Limits of this session. The server notices within a second that the process was killed, and releases its lock.
 _LIMITS = {
     "statement_timeout": "15min",
     "lock_timeout": "10min",
@@ -51,22 +51,22 @@ class RetirementProgress(Protocol):
     """An observer of one retirement."""
 
     def begin(self, step: Step) -> None:
-        """Take note that `step` begins, and that the one before it is done."""
+        """Note that `step` begins, and that the one before it is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Leftover:
-    """A release that is marked, and what there is still of its partition."""
+    """A marked release, and what is left of its partition."""
 
     id: int
     partition: str
-    state: str  # attached, pending (a detachment was cut short), detached, or gone
+    state: str  # attached, pending (its detachment was interrupted), detached, or gone
 
 
 async def retire_release(database: Database, name: str, progress: RetirementProgress, *, grace: float) -> list[str]:
-    """Remove a release for good, and whatever an interrupted run has left; return the names of all that are gone.
+    """Remove a release for good, and what interrupted runs have left; return the names of the removed releases.
 
-    `grace` is the number of seconds within which every process of the service has seen that the release is withdrawn.
+    `grace` is how many seconds it takes until every process of the service has noticed that the release is withdrawn.
     Raises RetirementError, ImportRunningError or DatabaseUnavailableError.
     """
     async with _session(database) as connection:
@@ -80,9 +80,9 @@ async def retire_release(database: Database, name: str, progress: RetirementProg
 
 
 async def finish_retirements(database: Database, progress: RetirementProgress, *, grace: float) -> list[str]:
-    """Remove what is withdrawn already, by an import or by a run that was interrupted; return the names.
+    """Remove the releases that an import or an interrupted run has withdrawn; return their names.
 
-    Raises ImportRunningError or DatabaseUnavailableError; a next run goes on.
+    Raises ImportRunningError or DatabaseUnavailableError; the next run continues.
     """
     async with _session(database) as connection:
         if not await _leftovers(connection):
@@ -94,7 +94,7 @@ async def finish_retirements(database: Database, progress: RetirementProgress, *
 
 
 async def withdraw_demo(connection: AsyncConnection) -> bool:
-    """Withdraw the demo, inside the transaction that publishes a real catalogue; tell whether it was there."""
+    """Withdraw the demo, inside the transaction that publishes a real catalogue; return whether there was one."""
     marked = await connection.execute(
         text("UPDATE releases SET retired_at = clock_timestamp() WHERE name = :demo AND retired_at IS NULL"),
         {"demo": DEMO_RELEASE},
@@ -104,14 +104,14 @@ async def withdraw_demo(connection: AsyncConnection) -> bool:
 
 @asynccontextmanager
 async def _session(database: Database) -> AsyncIterator[AsyncConnection]:
-    """Lend a session that holds the lock of imports, each of whose statements is a transaction."""
+    """Lend an autocommit session that holds the import lock."""
     async with database.connect() as lent:
         connection = await lent.execution_options(isolation_level="AUTOCOMMIT")
         try:
             await _begin(connection)
             yield connection
         finally:
-            await connection.invalidate()  # the session's lock and limits end with it
+            await connection.invalidate()  # ends the session, and with it the lock and the limits
 
 
 async def _remove_marked(connection: AsyncConnection, progress: RetirementProgress, grace: float) -> list[str]:
@@ -121,7 +121,7 @@ async def _remove_marked(connection: AsyncConnection, progress: RetirementProgre
 
 
 async def _begin(connection: AsyncConnection) -> None:
-    """Take the lock of imports for this session; raise ImportRunningError where somebody holds it."""
+    """Take the import lock for this session; raise ImportRunningError if it is held."""
     for setting, value in _LIMITS.items():
         await connection.execute(
             text("SELECT set_config(:setting, :value, false)"), {"setting": setting, "value": value}
@@ -131,7 +131,7 @@ async def _begin(connection: AsyncConnection) -> None:
 
 
 async def _mark(connection: AsyncConnection, name: str) -> None:
-    """Withdraw the release from readers; raise RetirementError where there is none, or it is the current one."""
+    """Withdraw the release from readers; raise RetirementError if it does not exist or is the current one."""
     found = await connection.execute(
         text(
             "SELECT id, EXISTS (SELECT FROM current_release WHERE release_id = id) AS is_current"
@@ -154,16 +154,16 @@ async def _mark(connection: AsyncConnection, name: str) -> None:
 
 
 async def _wait(connection: AsyncConnection, grace: float) -> None:
-    """Wait until what was marked last has been marked for `grace` seconds."""
+    """Wait until the last mark is `grace` seconds old."""
     since = await connection.scalar(
         text("SELECT extract(epoch FROM clock_timestamp() - max(retired_at))::float8 FROM releases")
     )
-    # A clock that has been set back since tells less than nothing.
+    # The difference is negative if the clock was set back since.
     await asyncio.sleep(grace - min(max(since or 0.0, 0.0), grace))
 
 
 async def _leftovers(connection: AsyncConnection) -> list[_Leftover]:
-    """Return what is marked, a detachment that was cut short first: no other can begin before it is completed."""
+    """Return the marked releases; an interrupted detachment comes first, since it blocks any other."""
     marked = await connection.execute(
         text(
             """
@@ -186,10 +186,10 @@ async def _leftovers(connection: AsyncConnection) -> list[_Leftover]:
 
 
 async def _remove(connection: AsyncConnection, leftover: _Leftover, progress: RetirementProgress) -> str:
-    """Remove a marked release, from whichever step its removal was cut short at; return its name."""
+    """Remove a marked release, starting at the step where it was interrupted; return its name."""
     if leftover.state in {"attached", "pending"}:
         progress.begin(RetirementStep.DETACH)
-        # It waits for every transaction that reads localities, and none waits for it.
+        # This waits for every transaction that reads localities, and none of them waits for it.
         how = "CONCURRENTLY" if leftover.state == "attached" else "FINALIZE"
         await connection.execute(text(f"ALTER TABLE localities DETACH PARTITION {leftover.partition} {how}"))
     if leftover.state != "gone":
@@ -212,9 +212,9 @@ async def _remove(connection: AsyncConnection, leftover: _Leftover, progress: Re
 async def _drop(connection: AsyncConnection, partition: str) -> None:
     """Drop a detached partition, its foreign key first.
 
-    That key makes either step lock `municipalities` against readers too: dropping it alone is over at once, where
-    dropping the table with its indexes takes a second on a busy machine. Whoever reads there for long, as a backup
-    does, must not hold up the others behind the lock: it is asked for again and again, each time for a moment.
+    Because of the key, either step locks `municipalities` against readers. Dropping the key alone takes a moment;
+    dropping the table with its indexes takes a second on a busy machine. A long reader, such as a backup, would hold up
+    other readers behind a waiting lock, so the lock is requested again and again, each time for a moment.
     """
     keys = await connection.execute(
         text("SELECT quote_ident(conname) FROM pg_constraint WHERE conrelid = to_regclass(:name) AND contype = 'f'"),
@@ -228,7 +228,7 @@ async def _drop(connection: AsyncConnection, partition: str) -> None:
 
 
 async def _insist(connection: AsyncConnection, statement: str) -> None:
-    """Run a statement, again and again where it does not get its lock within a moment."""
+    """Run a statement, and repeat it until it gets its lock in time."""
     for tries_left in reversed(range(_MAX_ATTEMPTS)):
         try:
             await connection.execute(text(statement))

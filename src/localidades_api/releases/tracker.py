@@ -1,4 +1,4 @@
-"""Which releases there are and which one is served, known to this process without asking for each request."""
+"""Which releases there are and which one is served, without a query for each request."""
 
 import hashlib
 import logging
@@ -12,27 +12,27 @@ from localidades_api.storage.repository import ChangeCounts, Reading, ReleasesRe
 
 _log = logging.getLogger("uvicorn.error")
 
-# Seconds for which a server that does not know the newest release is taken for one that is behind. After that no server
-# has it any more: a standby was promoted that never received it, or a backup restored.
+# Seconds for which a server without the newest release counts as one that is behind. After that the release is taken
+# for lost: a standby was promoted that had not received it, or a backup was restored.
 _BEHIND_TIMEOUT = 30.0
 
 
 class ReleaseTracker:
-    """Keeps what was last read of the releases.
+    """Keeps the list of releases as it was last read.
 
-    A request asks once and works on the release that it is given, so no answer mixes two. The newest release is read
-    by `refresh`; requests are given it once `serve` has been told to, when its pages are at hand (`cache.pages`).
+    A request asks once and keeps the release that it gets, so no answer mixes two releases. `refresh` reads the newest
+    release; requests get it after a call of `serve`, once its pages are in the cache (`cache.pages`).
     """
 
     def __init__(self, repository: ReleasesRepository) -> None:
         self._repository = repository
         self._by_name: Mapping[str, Release] = {}
-        self.changes: Mapping[str, ChangeCounts] = {}  # of each release since the one before it, where counted
+        self.changes: Mapping[str, ChangeCounts] = {}  # since the release before, by name, where counted
         self._publication = 0
         self._behind_since: float | None = None
         self.newest: Release | None = None
         self.served: Release | None = None
-        self.checked_at: float | None = None  # seconds of the epoch, of the last look that succeeded
+        self.checked_at: float | None = None  # Unix time of the last successful read
         self._in_step_at = self._started_at = time.time()
 
     @property
@@ -47,14 +47,14 @@ class ReleaseTracker:
 
     @property
     def fingerprint(self) -> str:
-        """Twelve hexadecimal digits that are others when there are other releases: of answers that show several."""
+        """Twelve hexadecimal digits that identify this list of releases, for the ETag of answers that show several."""
         shown = "/".join(
             f"{one.name} {one.sha256} {one.published_at} {self.changes.get(one.name)}" for one in self.every
         )
         return hashlib.blake2b(shown.encode(), digest_size=6).hexdigest()
 
     async def current(self) -> Release:
-        """Return the release that is served; raise NoReleaseError before the first publication."""
+        """Return the served release; raise NoReleaseError before the first publication."""
         if self.served is None:
             await self.refresh()
         if self.served is None:
@@ -62,9 +62,9 @@ class ReleaseTracker:
         return self.served
 
     async def named(self, name: str) -> Release:
-        """Return the release of that name; raise NotFoundError where there is none.
+        """Return the release of that name; raise NotFoundError if there is none.
 
-        Of a name that nobody knows here a server that is behind can't say that there is no such release.
+        A server that is behind can't know that, and then this raises DatabaseUnavailableError.
         """
         is_behind = False
         if name not in self._by_name:
@@ -76,9 +76,9 @@ class ReleaseTracker:
         raise NotFoundError("There is no such release.")
 
     async def refresh(self) -> bool:
-        """Read the releases and the pointer, in one statement; tell whether the server is behind.
+        """Read the releases and the pointer, in one statement; return whether the server is behind.
 
-        What a server shows that is behind what was read before is passed over, lest the pointer move to and fro.
+        An older state than the one known is ignored, or the pointer would move back and forth between servers.
         """
         reading = await self._repository.list_releases()
         if self._is_older(reading):
@@ -98,10 +98,10 @@ class ReleaseTracker:
         return reading.is_behind
 
     def _is_older(self, reading: Reading) -> bool:
-        """Tell whether the pointer has been set since, going back to an older release included.
+        """Return whether a reading is older than the last one, by the number of publications.
 
-        Clocks don't count, for they may be set back. A release that has another's number is another database's, as
-        one that was made anew, which counts from 1 again.
+        Times are not compared, because a clock may be set back. If an id belongs to another release than before, the
+        database is another one, whose numbers start at 1 again.
         """
         if self._behind_since and time.monotonic() - self._behind_since > _BEHIND_TIMEOUT:
             return False
@@ -111,9 +111,9 @@ class ReleaseTracker:
         )
 
     def gauges(self) -> dict[Series, float]:
-        """Return which release is served, and when the releases were last read."""
+        """Return the served release, and when the releases were last read."""
         gauges: dict[Series, float] = {
-            # One that has just started has not been failing to read since 1970.
+            # Before the first read: or an alert on its age would fire at every start.
             ("release_checked_timestamp_seconds",): self.checked_at or self._started_at,
             ("release_published_timestamp_seconds",): 0,
         }
@@ -123,7 +123,7 @@ class ReleaseTracker:
         return gauges
 
     def serve(self, release: Release | None) -> None:
-        """Give this release to every request from now on."""
+        """Serve this release to every request from now on."""
         if release != self.served:
             _log.info("Serving release %s.", release.name if release else "none")
             self.served = release

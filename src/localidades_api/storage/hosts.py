@@ -1,4 +1,4 @@
-"""The servers of DATABASE_URL, in any spelling, and which of several is connected to."""
+"""Parses DATABASE_URL, and chooses among its servers."""
 
 import os
 import random
@@ -14,9 +14,9 @@ import asyncpg
 
 from localidades_api.errors import ConfigurationError
 
-_AVOID_INTERVAL = 3.0  # seconds: within five of a server's return, connections go to it again
+_AVOID_INTERVAL = 3.0  # seconds; five seconds after a server has come back, connections go to it again
 
-# What other drivers and hosts put into a query that asyncpg would send to the server as a setting.
+# Options of other drivers and hosting services, which asyncpg would send to the server as settings.
 _FOREIGN_OPTIONS = frozenset(
     {
         "channel_binding",
@@ -42,13 +42,13 @@ _CHOICES = {
     "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
     "target_session_attrs": ("any", "primary", "standby", "prefer-standby", "read-write", "read-only"),
 }
-_TRUST_FILES = ("sslrootcert", "sslcrl")  # read as a TLS context reads them
+_TRUST_FILES = ("sslrootcert", "sslcrl")  # loaded into a TLS context
 _TLS_FILES = (*_TRUST_FILES, "sslcert", "sslkey")
 
 
 @dataclass(frozen=True, slots=True)
 class Dsn:
-    """A database address as asyncpg reads it; `addresses` has one of each host."""
+    """A database address as asyncpg reads it; `addresses` has one for each host."""
 
     address: str
     addresses: tuple[str, ...]
@@ -61,8 +61,8 @@ class Dsn:
 
         Takes the schemes `postgres`, `postgresql` and `postgresql+driver`; `ssl` for `sslmode`; several hosts in
         libpq's spelling or SQLAlchemy's (`?host=a:5432&host=b:5432`); options of other drivers are dropped.
-        Raises ConfigurationError for what can't be used whatever the servers say: a parameter's value, a port, a file
-        of certificates. It names the parameter, and not the address, which may hold a password.
+        Raises ConfigurationError for a value, a port or a certificate file that no server could accept. The message
+        names the parameter and not the address, which may hold a password.
         """
         parts = _split(url)
         options: dict[str, str] = {"application_name": "localidades-api"}
@@ -104,7 +104,7 @@ def _split(url: str) -> SplitResult:
 
 
 def _of_each_host(netloc: str, options: dict[str, str]) -> list[tuple[str, dict[str, str]]]:
-    """Return the network location and the options of each host; the ports of several may be an option of their own."""
+    """Return the network location and the options of each host; `port` may list the ports of several hosts."""
     account, at, in_netloc = netloc.rpartition("@")
     hosts = (in_netloc or options.get("host", "")).split(",")
     if len(hosts) > 1 and "" in hosts:
@@ -123,7 +123,7 @@ def _of_each_host(netloc: str, options: dict[str, str]) -> list[tuple[str, dict[
 
 def _seconds(name: str, value: str) -> float | None:
     try:
-        return float(value) or None  # libpq: 0 waits for ever, and so does None
+        return float(value) or None  # in libpq, 0 means no timeout
     except ValueError:
         raise ConfigurationError(f"DATABASE_URL: {name} must be a number of seconds") from None
 
@@ -143,7 +143,7 @@ def _check_ports(netloc: str, options: Mapping[str, str]) -> None:
 
 
 def _check_tls_files(options: Mapping[str, str]) -> None:
-    """Read each file that is named, as each connection will: what is missing is known before the first."""
+    """Read the certificate files, so that a missing one is reported before the first connection."""
     mode = options.get("sslmode", "")
     root = options.get("sslrootcert") or os.environ.get("PGSSLROOTCERT")
     if mode.startswith("verify-") and not (root or Path("~/.postgresql/root.crt").expanduser().exists()):
@@ -165,7 +165,7 @@ def _check_tls_files(options: Mapping[str, str]) -> None:
 
 
 class ServerConnection(asyncpg.Connection):
-    """A connection that knows its server, and does not wait for it when it is closed: it may not be there."""
+    """A connection that knows its server, and closes without waiting for it: it may be gone."""
 
     server = ""
 
@@ -175,10 +175,10 @@ class ServerConnection(asyncpg.Connection):
 
 
 class Servers:
-    """Connects to any of the servers, so that reads are spread; to one that did not answer or is behind, last.
+    """Connects to the servers in random order; those that did not answer, or lag, come last.
 
-    asyncpg goes through the hosts in their order, within one deadline for all: reads would all go to the first, and
-    one that swallows packets would leave no time for the others.
+    asyncpg tries the hosts in the given order, within one deadline for all. Every read would go to the first, and a
+    host that drops packets would leave no time for the others.
     """
 
     def __init__(self, dsn: Dsn) -> None:
@@ -186,9 +186,9 @@ class Servers:
         self._avoided: dict[str, float] = {}
 
     async def connect(self, *, timeout: float, **options: Any) -> ServerConnection:  # noqa: ANN401, ASYNC109  # asyncpg's
-        """Connect within about `timeout` seconds; to a primary only if no standby can be had, where one is preferred.
+        """Connect within about `timeout` seconds; where a standby is preferred, to the primary only if there is none.
 
-        Raises what the last server answered.
+        Raises the error of the last server.
         """
         addresses = random.sample(self._dsn.addresses, len(self._dsn.addresses))
         addresses.sort(key=self._is_avoided)
@@ -220,7 +220,7 @@ class Servers:
         raise fault
 
     def avoid(self, address: str) -> bool:
-        """Ask this server last for a while; tell whether there is another to ask."""
+        """Try this server last for a while; return whether there is another to try."""
         self._avoided[address] = time.monotonic() + _AVOID_INTERVAL
         return not all(map(self._is_avoided, self._dsn.addresses))
 
@@ -244,5 +244,5 @@ async def _open(address: str, **options: Any) -> ServerConnection:  # noqa: ANN4
 
 
 def _is_standby(connection: ServerConnection) -> bool:
-    """Tell what the server has said of itself; a pooler may not pass it on."""
+    """Return whether the server has reported that it is a standby; a pooler may not pass that on."""
     return getattr(connection.get_settings(), "in_hot_standby", "off") == "on"

@@ -1,11 +1,11 @@
-"""One writer at a time: whoever imports, publishes or retires a release holds one lock of the database."""
+"""One writer at a time: importing, publishing and retiring a release take the same advisory lock."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.errors import ConfigurationError, ImportRunningError
 
-IMPORT_LOCK = 6_088_304_400  # any number will do, as long as nothing else in the database takes it
+IMPORT_LOCK = 6_088_304_400  # arbitrary; nothing else in the database may use it
 
 
 async def begin_import(connection: AsyncConnection) -> None:
@@ -13,10 +13,10 @@ async def begin_import(connection: AsyncConnection) -> None:
     await connection.execute(text("SET LOCAL statement_timeout = '15min'"))
     await connection.execute(text("SET LOCAL lock_timeout = '10s'"))
     await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '15min'"))
-    # One processor is enough for it; the others are for requests.
+    # Leave the other processors to requests.
     await connection.execute(text("SET LOCAL max_parallel_maintenance_workers = 0"))
     await connection.execute(text("SET LOCAL max_parallel_workers_per_gather = 0"))
-    # A killed importer's locks go as soon as the server notices, in the middle of a statement too.
+    # The server notices within a second that an importer was killed, and releases its locks.
     await connection.execute(text("SET LOCAL client_connection_check_interval = '1s'"))
     if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": IMPORT_LOCK}):
         raise ImportRunningError

@@ -42,7 +42,7 @@ metadata = MetaData(
     }
 )
 
-# Only a condition that has this very expression can use its index.
+# Postgres uses the index only for conditions with exactly this expression.
 WORDS_OF_NAME = "array_to_tsvector(string_to_array(folded, ' '::text))"
 
 releases = Table(
@@ -151,8 +151,7 @@ localities = Table(
     PrimaryKeyConstraint("release_id", "id"),
     UniqueConstraint("release_id", "position"),
     ForeignKeyConstraint(["release_id", "municipio_id"], ["municipalities.release_id", "municipalities.id"]),
-    # A query reads the partition of one release, but asks for the release all the same: an index alone can answer it
-    # only where it has that column too.
+    # A query reads the partition of one release but still filters by release, so an index-only scan needs the column.
     Index("localities_municipio_id_position_idx", "release_id", "municipio_id", "position"),
     Index("localities_clave_position_idx", "release_id", "clave", "position"),
     Index("localities_ambito_position_idx", "release_id", "ambito", "position"),

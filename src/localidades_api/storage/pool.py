@@ -19,37 +19,36 @@ from localidades_api.storage.hosts import Dsn, ServerConnection, Servers
 from localidades_api.storage.sqlstate import error_kind, translate, translate_connecting, translate_refusal
 
 _MAX_ATTEMPTS = 3  # of a SELECT, on as many connections
-_MAX_CONNECTION_AGE = (
-    600  # seconds of a connection to one of several servers: one that has come back gets its part again
-)
-# The server ends a statement a little before the deadline: its connection stays sound, and is not made anew.
+# Seconds after which a connection to one of several servers is replaced, so that a server that has come back is used.
+_MAX_CONNECTION_AGE = 600
+# The server cancels a statement a little before the deadline, so the connection stays usable.
 _STATEMENT_SHARE = 0.9
 
-# Seconds that a request has waited for its turn before: they are a part of the deadline.
+# Seconds that a request has spent in the queue, which count towards the deadline.
 already_waited: ContextVar[float] = ContextVar("already_waited", default=0.0)
 
 
 class ReplicaCheck(Protocol):
-    """The question whether the server of a connection can answer; `anew` asks even one that said yes before."""
+    """Tells whether the server of a connection can answer; `anew` asks again where it has said yes before."""
 
     async def __call__(self, connection: AsyncConnection, *, anew: bool = False) -> bool:
-        """Ask it."""
+        """Return whether it can."""
 
 
 class Database:
-    """A pool of connections to one Postgres, or to several that hold the same."""
+    """A pool of connections to one Postgres, or to a primary and its standbys."""
 
     def __init__(self, engine: AsyncEngine, servers: Servers, timeout: float = 10) -> None:
         self.engine = engine
-        self.timeout = timeout  # seconds within which it should answer
-        self.waiting = 0  # for a connection
+        self.timeout = timeout  # seconds
+        self.waiting = 0  # requests that wait for a connection
         self._servers = servers
 
     @classmethod
     def for_reading(cls, url: str, *, pool_size: int, timeout: float) -> Self:
-        """Open a pool whose sessions can only read, each statement on its own, within `timeout` seconds.
+        """Open a pool of read-only sessions in autocommit, whose statements end within `timeout` seconds.
 
-        No lock is waited for longer than half of that, so that the log tells a lock from a slow statement.
+        A session waits for a lock for half of that, so that the log tells a lock from a slow statement.
         """
         dsn = Dsn.parse(url)
         servers = Servers(dsn)
@@ -62,8 +61,9 @@ class Database:
                     "statement_timeout": str(int(timeout * _STATEMENT_SHARE * 1000)),
                     "lock_timeout": str(int(timeout * 500)),
                     "idle_in_transaction_session_timeout": str(int(timeout * 1000)),
-                    # A plan for any release looks dear, since Postgres counts what a run leaves out: with several it
-                    # would plan each run anew, and compile what takes a millisecond (decision 0015).
+                    # Postgres overestimates the cost of a generic plan, because it counts partitions that execution
+                    # prunes. With several releases it would plan every execution, and compile statements of a
+                    # millisecond (decision 0015).
                     "plan_cache_mode": "force_generic_plan",
                     "jit": "off",
                 },
@@ -72,18 +72,18 @@ class Database:
         engine = create_async_engine(
             "postgresql+asyncpg://",
             async_creator=connect,
-            isolation_level="AUTOCOMMIT",  # one statement is one round trip, without BEGIN and COMMIT
+            isolation_level="AUTOCOMMIT",  # one round trip for each statement, without BEGIN and COMMIT
             pool_size=pool_size,
             max_overflow=0,
-            pool_timeout=timeout / 2,  # whoever gets a connection at last has time to use it, or to make it anew
+            pool_timeout=timeout / 2,  # leaves time to use the connection, or to replace it
             pool_recycle=_MAX_CONNECTION_AGE if len(dsn.addresses) > 1 else -1,
-            hide_parameters=True,  # what a client sent goes into no log
+            hide_parameters=True,  # keep what clients send out of the log
         )
         return cls(engine, servers, timeout)
 
     @classmethod
     def for_writing(cls, url: str) -> Self:
-        """Open a single connection at a time, for migrations and imports; of several servers, to the primary."""
+        """Open one connection at a time, for migrations and imports; with several servers, to the primary."""
         dsn = Dsn.parse(url)
         servers = Servers(dsn)
         wishes = {"target_session_attrs": "primary"} if len(dsn.addresses) > 1 else {}
@@ -96,7 +96,7 @@ class Database:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[AsyncConnection]:
-        """Lend a connection; a database that can't answer now is raised as DatabaseUnavailableError."""
+        """Lend a connection; raise DatabaseUnavailableError if the database can't answer now."""
         try:
             async with AsyncExitStack() as stack:
                 yield await self._lend(stack)
@@ -126,8 +126,8 @@ class Database:
     ) -> Sequence[Row[Any]]:
         """Run a SELECT and return its rows, or raise DatabaseUnavailableError, within the deadline.
 
-        A pooled connection may have died since it was last used. Asking it first would double the round trips of
-        every request; instead a SELECT that meets a dead one is run again, on a new one. `replica_check` tells whether
+        A pooled connection may have died since it was last used. A ping before each use would double the round trips
+        of every request, so a SELECT that meets a dead connection is run again on a new one. Where `replica_check` says whether
         the server of a connection has what is read; if not, another server is asked.
         """
         try:
@@ -150,12 +150,12 @@ class Database:
     async def _fetch_once(
         self, statement: Executable, parameters: Mapping[str, Any] | None, replica_check: ReplicaCheck | None
     ) -> Sequence[Row[Any]]:
-        """Run a SELECT on the first connection that passes the check; one that fails is given up for another."""
+        """Run a SELECT on the first connection that passes the check; one that fails is check; close the another."""
         while True:
             async with self.connect() as connection:
                 if replica_check is None or await replica_check(connection):
                     rows = (await connection.execute(statement, parameters)).all()
-                    # What has been taken away meanwhile looks as if there were nothing.
+                    # Rows that were removed in the meantime look like an empty result.
                     if replica_check is None or any(map(any, rows)) or await replica_check(connection, anew=True):
                         return rows
                 driver = (await connection.get_raw_connection()).driver_connection
@@ -165,7 +165,7 @@ class Database:
                 await connection.invalidate()
 
     def gauges(self) -> dict[Series, float]:
-        """Return how its connections are used."""
+        """Return how many connections are in use, idle, and waited for."""
         gauges: dict[Series, float] = {("database_waiting",): self.waiting}
         pool = self.engine.pool
         if isinstance(pool, QueuePool):

@@ -1,4 +1,4 @@
-"""Whether a server has a release: a standby may be behind, and a promoted one may have lost what was published last."""
+"""Whether a server has a release: a standby may lag, and a promoted standby may lack the last publication."""
 
 from sqlalchemy import bindparam, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -7,7 +7,7 @@ from localidades_api.domain.schemas import Release
 from localidades_api.storage.models import releases
 from localidades_api.storage.pool import ReplicaCheck
 
-# The moment of its publication tells a release from another that has come to its number in a database made anew.
+# The time of publication tells a release from another with the same id in a database that was created anew.
 _PUBLISHED = select(
     releases.c.id,
     releases.c.retired_at,
@@ -19,11 +19,12 @@ _PUBLISHED = select(
 
 
 def requires_release(*wanted: Release) -> ReplicaCheck:
-    """Return the question whether the server of a connection has these releases.
+    """Return a check that passes on servers that have all of these releases.
 
-    Without it a statement would find nothing there, which is an answer too, and a wrong one. It is asked once of each
-    connection, which remembers it, and again when a statement has found nothing: a release that is being retired goes
-    on being read for a moment, and then its rows are gone. Those that are attached still were so before.
+    Without it, a statement on a server that lags would return no rows: a wrong answer that looks like a right one.
+    Each connection is checked once and remembers the result. It is checked again when a statement returns no rows: a
+    release that is being retired is still read for a moment, and then its rows go. A partition that is still attached
+    now was attached when the statement ran.
     """
 
     async def replica_check(connection: AsyncConnection, *, anew: bool = False) -> bool:

@@ -1,7 +1,7 @@
-"""The two roles of a database: one that can only read, for the service, and one that owns the tables, for the rest.
+"""The two roles of a database: a reader for the service, and an owner of the tables for imports and migrations.
 
-No password is given here: one would stand on a command line, in an environment or in a log. All is one transaction, and
-done again it changes nothing.
+Passwords are not set here, where they would show on a command line, in an environment or in a log. Everything is one
+transaction, and running it again changes nothing.
 """
 
 import re
@@ -19,9 +19,9 @@ _READ = [name for name in metadata.tables if name != pending_seed.name]
 
 
 async def grant_roles(database: Database, *, reader: str, importer: str) -> str:
-    """Make the two roles, or bring them up to date; return the name of the database.
+    """Create or update the two roles; return the name of the database.
 
-    Raises RoleError, ImportRunningError or DatabaseUnavailableError; then nothing has changed.
+    Raises RoleError, ImportRunningError or DatabaseUnavailableError, and then changes nothing.
     """
     for name in (reader, importer):
         if not _NAME.fullmatch(name):
@@ -32,7 +32,7 @@ async def grant_roles(database: Database, *, reader: str, importer: str) -> str:
     if reader == importer:
         raise RoleError("The reader and the importer must be different roles: one only reads, the other writes.")
     async with database.connect() as connection:
-        # Readers wait behind what waits for a table's owner to change.
+        # ALTER TABLE ... OWNER queues readers behind it while it waits.
         await connection.execute(text("SET LOCAL lock_timeout = '500ms'"))
         if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": IMPORT_LOCK}):
             raise ImportRunningError
@@ -48,7 +48,7 @@ async def grant_roles(database: Database, *, reader: str, importer: str) -> str:
 
 
 async def _make(connection: AsyncConnection, name: str) -> None:
-    """Make a role if there is none; raise RoleError where there is one with rights beyond those of this command."""
+    """Create a role, or let an existing one log in; raise RoleError if it has other privileges."""
     found = await connection.execute(
         text(
             """
@@ -71,9 +71,9 @@ async def _make(connection: AsyncConnection, name: str) -> None:
 
 
 async def _let_own(connection: AsyncConnection, importer: str, database: str, schema: str) -> None:
-    """Let the importer own the tables: a partition is attached by whoever owns the table that it becomes a part of."""
+    """Make the importer the owner of the tables: only the owner of a table can attach a partition to it."""
     if not await connection.scalar(text("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")):
-        await connection.execute(text(f'GRANT "{importer}" TO CURRENT_USER'))  # who gives a table away must be able to
+        await connection.execute(text(f'GRANT "{importer}" TO CURRENT_USER'))  # required to give a table away
     await connection.execute(text(f'GRANT CONNECT, CREATE, TEMPORARY ON DATABASE {database} TO "{importer}"'))
     await connection.execute(text(f'GRANT USAGE, CREATE ON SCHEMA {schema} TO "{importer}"'))
     others = await connection.execute(
@@ -92,8 +92,8 @@ async def _let_own(connection: AsyncConnection, importer: str, database: str, sc
 
 
 async def _let_read(connection: AsyncConnection, reader: str, importer: str, database: str, schema: str) -> None:
-    """Let the reader select from the tables that the service reads, those of later migrations too, and nothing else."""
-    # Up to Postgres 14 everybody could make tables in `public`; still everybody can make temporary ones.
+    """Let the reader select from the tables of the service, including those of later migrations, and nothing else."""
+    # Up to Postgres 14 everyone could create tables in `public`; everyone can still create temporary ones.
     await connection.execute(text(f'REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC, "{reader}"'))
     await connection.execute(text(f'REVOKE CREATE, TEMPORARY ON DATABASE {database} FROM PUBLIC, "{reader}"'))
     await connection.execute(text(f'GRANT CONNECT ON DATABASE {database} TO "{reader}"'))
@@ -115,7 +115,7 @@ async def _let_read(connection: AsyncConnection, reader: str, importer: str, dat
 
 
 async def _refuse_more_than_reading(connection: AsyncConnection, reader: str) -> None:
-    """Raise RoleError where the reader can write all the same: it owns something, or somebody else has let it."""
+    """Raise RoleError if the reader can still write, as an owner or by a grant of somebody else."""
     writable = await connection.execute(
         text(
             """

@@ -1,4 +1,4 @@
-"""Errors of the driver, translated once, by SQLSTATE."""
+"""Translates errors of the driver, by SQLSTATE."""
 
 import errno
 import ssl
@@ -10,15 +10,15 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from localidades_api.errors import DatabaseUnavailableError
 
-_NO_TLS = "rejected SSL upgrade"  # asyncpg's words; the error has no type of its own
-_REPLANNED = "0A000"  # a table was altered since the statement was prepared: it is prepared anew
+_NO_TLS = "rejected SSL upgrade"  # asyncpg's text; the error has no type of its own
+_REPLANNED = "0A000"  # a table was altered after the statement was prepared; SQLAlchemy prepares it again
 _NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE})
 _TOO_MANY_FILES = (
     "The service has too many open files to connect to the database: raise the limit (ulimit -n), or lower"
     " LOCALIDADES_MAX_CONNECTIONS."
 )
-_CONFLICT = "40001"  # on a standby: replay went before what was being read
-# SQLSTATE classes (and codes) that say "not now", each with what an operator is told of it.
+_CONFLICT = "40001"  # on a standby, replay removed rows that the statement was reading
+# SQLSTATE codes and classes of errors that can pass, with the sentence for the operator.
 _UNAVAILABLE = {
     "08": "The connection to the database was lost.",
     "0A000": "The database's tables changed during the request: try again.",
@@ -34,7 +34,7 @@ _UNAVAILABLE = {
     "58": "The database reports a system error: see its log.",
     "XX": "The database reports an internal error, or its files are damaged: see its log.",
 }
-# What a server says to a SELECT of ours that it does not run, whoever asks.
+# SQLSTATE codes and classes of a SELECT that the server refuses, for every client.
 _REFUSED = {
     "42501": "The database refuses to let the service read: run `localidades-api roles`, or grant the role its rights.",
     "42703": "The database's tables are from another version of the service: run `localidades-api migrate`.",
@@ -44,7 +44,7 @@ _REFUSED = {
 
 
 def sqlstate_of(error: Exception) -> str | None:
-    """Return the SQLSTATE that a server answered with; SQLAlchemy's errors have the driver's below them."""
+    """Return the SQLSTATE that the server sent; SQLAlchemy wraps the driver's error."""
     below: BaseException | None = error
     while below is not None:
         if sqlstate := getattr(below, "sqlstate", None):
@@ -54,7 +54,7 @@ def sqlstate_of(error: Exception) -> str | None:
 
 
 def error_kind(error: Exception) -> str:
-    """Return the class of SQLSTATE, or what has one word for it (`metrics`)."""
+    """Return the label of an error in the metrics: its class of SQLSTATE, or `timeout`, `connection`, `descriptors`."""
     if sqlstate := sqlstate_of(error):
         return sqlstate[:2]
     if getattr(error, "errno", None) in _NO_DESCRIPTOR:
@@ -64,7 +64,7 @@ def error_kind(error: Exception) -> str:
 
 
 def translate_connecting(error: Exception) -> DatabaseUnavailableError:
-    """Return what is wrong with a server that can't be talked to, if it is more than that it does not answer."""
+    """Return an error that names the cause of a failed connection where it is known."""
     if getattr(error, "errno", None) in _NO_DESCRIPTOR:
         return DatabaseUnavailableError(
             _TOO_MANY_FILES, detail="The service has run out of file descriptors and can't reach the database."
@@ -84,7 +84,7 @@ def translate_connecting(error: Exception) -> DatabaseUnavailableError:
 
 
 def translate(error: DBAPIError | asyncpg.PostgresError) -> DatabaseUnavailableError | None:
-    """Return what a driver's error says of the database, if it says "not now"."""
+    """Return the error for a database that can't answer now; None for any other."""
     sqlstate = sqlstate_of(error)
     is_passing = sqlstate in {_CONFLICT, _REPLANNED} or (isinstance(error, DBAPIError) and error.connection_invalidated)
     if sqlstate is None or isinstance(error, InterfaceError):
@@ -95,7 +95,7 @@ def translate(error: DBAPIError | asyncpg.PostgresError) -> DatabaseUnavailableE
 
 
 def translate_refusal(error: DBAPIError) -> DatabaseUnavailableError | None:
-    """Return what it means that a SELECT was not run: a right, a table or a column is missing."""
+    """Return the error for a SELECT that lacks a privilege, a table or a column; None for any other."""
     sentence = _sentence(_REFUSED, sqlstate := sqlstate_of(error) or "")
     return DatabaseUnavailableError(sentence, is_unforeseen=sqlstate not in _REFUSED) if sentence else None
 

@@ -25,8 +25,8 @@ from localidades_api.storage.replica_check import requires_release
 from localidades_api.storage.repository.conditions import conditions
 from localidades_api.storage.repository.positions import at_positions
 
-# Postgres writes the JSON: it takes the work off the process that answers, and one value crosses the wire in place of
-# two hundred (decision 0007). `clave` is four digits, so only `nombre` needs escaping.
+# Postgres writes the JSON: that takes the work off the worker, and sends one value in place of two hundred
+# (decision 0007). `clave` is four digits, so only `nombre` needs escaping.
 _LOCALITY = """
     '{"id":' || id || ',"municipio_id":' || municipio_id
     || ',"clave":"' || clave || '","nombre":' || to_json(nombre)::text || '}'
@@ -67,7 +67,7 @@ _DETAIL = text(
      WHERE l.release_id = :release_id AND l.id = :id
     """
 )
-# What took a withdrawn key's place: the same name at the same point, under a key that there was not before.
+# The successor of a withdrawn key: the same name at the same point, under a new key.
 _SUCCESSORS = text(
     """
     SELECT new.id
@@ -83,7 +83,7 @@ _SUCCESSORS = text(
 
 
 def _akin(release: Release) -> ColumnElement[bool]:
-    """Return the condition that a release is part of the same history: the demo, being invented, is part of none."""
+    """Return the condition that a release shares the history of this one; the invented demo shares none."""
     return (releases.c.name == DEMO_RELEASE) == release.is_demo
 
 
@@ -96,7 +96,7 @@ class CatalogueRepository:
     async def list_pages(self, release: Release, first: int, last: int) -> list[str]:
         """Return the results of a range of pages, each as the JSON text of its localities, without the brackets.
 
-        A page is a range of positions, so the last one costs what the first does (decision 0003).
+        A page is a range of positions, so the last page costs as much as the first (decision 0003).
         """
         rows = await self._database.fetch(
             _PAGES,
@@ -106,7 +106,7 @@ class CatalogueRepository:
         return [row[0] for row in rows]
 
     async def find_positions(self, release: Release, filters: LocalityFilters) -> bytes:
-        """Return the positions of the localities that match, in order, four bytes each, the highest byte first."""
+        """Return the positions of the localities that match, in order, as big-endian integers of four bytes."""
         position = func.int4send(localities.c.position, type_=BYTEA)
         found = func.string_agg(position, aggregate_order_by(text("''::bytea"), localities.c.position), type_=BYTEA)
         statement = select(found).where(localities.c.release_id == release.id, *conditions(filters))
@@ -114,7 +114,7 @@ class CatalogueRepository:
         return bytes(rows[0][0] or b"")
 
     async def list_places(self, release: Release, places: Sequence[int]) -> str:
-        """Return the localities of some positions as JSON text, without the brackets."""
+        """Return the localities at these positions as JSON text, without the brackets."""
         chosen, parameters = at_positions(release, places)
         rows = await self._database.fetch(
             text(f"{_PLACES} {chosen}"), parameters, replica_check=requires_release(release)
@@ -135,13 +135,13 @@ class CatalogueRepository:
         return await self._database.fetch(statement, replica_check=requires_release(release))
 
     async def get_state(self, release: Release, id_: int) -> Row[Any] | None:
-        """Return an estado, if there is such."""
+        """Return an estado, or None."""
         statement = _STATES.where(states.c.release_id == release.id, states.c.id == id_)
         rows = await self._database.fetch(statement, replica_check=requires_release(release))
         return rows[0] if rows else None
 
     async def get_municipality(self, release: Release, id_: int) -> Row[Any] | None:
-        """Return a municipio and its estado, if there is such."""
+        """Return a municipio with its estado, or None."""
         statement = (
             _MUNICIPALITIES.add_columns(
                 states.c.clave.label("estado_clave"),
@@ -155,14 +155,14 @@ class CatalogueRepository:
         return rows[0] if rows else None
 
     async def get_locality(self, release: Release, id_: int) -> Row[Any] | None:
-        """Return a locality with its municipio and its estado, if there is such."""
+        """Return a locality with its municipio and its estado, or None."""
         rows = await self._database.fetch(
             _DETAIL, {"release_id": release.id, "id": id_}, replica_check=requires_release(release)
         )
         return rows[0] if rows else None
 
     async def name_municipalities(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
-        """Return the names of some municipios and of their estados, by key."""
+        """Return the names of these municipios and of their estados, by key."""
         statement = (
             select(
                 municipalities.c.id,
@@ -176,7 +176,7 @@ class CatalogueRepository:
         return {row.id: row for row in await self._database.fetch(statement, replica_check=requires_release(release))}
 
     async def list_history(self, release: Release, id_: int) -> Sequence[Row[Any]]:
-        """Return what each release has under a locality's key, oldest first, this release among them."""
+        """Return the name and population of a locality in each release, oldest first, including this one."""
         return await self._database.fetch(
             select(releases.c.name.label("release"), localities.c.nombre, localities.c.poblacion)
             .join_from(releases, localities, localities.c.release_id == releases.c.id)
@@ -186,7 +186,7 @@ class CatalogueRepository:
         )
 
     async def find_last_release(self, table: Table, release: Release, id_: int) -> Row[Any] | None:
-        """Return the last release before this one that knew a key, if one did."""
+        """Return the last release before this one that has a key, or None."""
         rows = await self._database.fetch(
             select(releases)
             .join(table, table.c.release_id == releases.c.id)
@@ -198,7 +198,7 @@ class CatalogueRepository:
         return rows[0] if rows else None
 
     async def find_successor(self, release: Release, last_id: int, id_: int) -> int | None:
-        """Return the key that a withdrawn locality's place has now, if one and only one has its name at its point."""
+        """Return the key of the only locality that now has a withdrawn one's name and point, or None."""
         parameters = {"old": last_id, "id": id_, "new": release.id}
         rows = await self._database.fetch(_SUCCESSORS, parameters, replica_check=requires_release(release))
         return int(rows[0].id) if len(rows) == 1 else None

@@ -1,4 +1,4 @@
-"""What differs between two releases."""
+"""The changes between two releases."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def _row(alias: str, columns: Sequence[str]) -> str:
     return "(" + ", ".join(f"{alias}.{name}" for name in columns) + ")"
 
 
-# What changed: each kind is a column of its name, for a locality may be of several.
+# Each kind of change is a column of its own, because several can apply to one locality.
 _COMPARED = f"""
     (SELECT id, old.id IS NULL AS added, new.id IS NULL AS removed,
             new.nombre <> old.nombre AS renamed,
@@ -54,7 +54,7 @@ _RECORDS = text(
 
 
 async def count_changes(connection: AsyncConnection, old_id: int, new_id: int) -> Mapping[str, int]:
-    """Count, inside the transaction of an import, what changed between two releases."""
+    """Count the changes between two releases, by kind; runs inside the transaction of an import."""
     counts = (await connection.execute(_COUNTS, {"old": old_id, "new": new_id})).one()
     return dict(zip(map(str, CHANGE_KINDS), counts, strict=True))
 
@@ -62,7 +62,7 @@ async def count_changes(connection: AsyncConnection, old_id: int, new_id: int) -
 class ChangesRepository:
     """Compares releases; a database that does not answer raises DatabaseUnavailableError.
 
-    `comparing` is for comparisons alone, which may take longer than what else is asked.
+    `comparing` is a pool for comparisons alone, which may take longer than other statements.
     """
 
     def __init__(self, database: Database, comparing: Database) -> None:
@@ -70,16 +70,16 @@ class ChangesRepository:
         self._comparing = comparing
 
     async def find_changes(self, old: Release, new: Release) -> bytes:
-        """Return every change by kind, then id: four bytes of each, the highest byte first."""
+        """Return every change, by kind, then id: each a pair of big-endian integers of four bytes."""
         rows = await self._comparing.fetch(
             _CHANGES, {"old": old.id, "new": new.id}, replica_check=requires_release(old, new)
         )
-        if not rows[0].stand:  # its rows may be gone, which would look as if all had been added
+        if not rows[0].stand:  # its rows may be gone, and then every locality would count as added
             raise NotFoundError("There is no such release.")
         return bytes(rows[0].changes or b"")
 
     async def list_records(self, old: Release, new: Release, ids: Sequence[int]) -> dict[tuple[int, int], Row[Any]]:
-        """Return the localities of some keys in both releases, by release and key."""
+        """Return the localities with these keys in both releases, by release and key."""
         parameters = {"old": old.id, "new": new.id, "ids": list(ids)}
         rows = await self._database.fetch(_RECORDS, parameters, replica_check=requires_release(old, new))
         return {(row.release_id, row.id): row for row in rows}

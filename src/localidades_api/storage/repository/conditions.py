@@ -1,4 +1,4 @@
-"""Filters as SQL: the conditions that a locality fulfils, and the words of its name."""
+"""Filters as SQL conditions, and searches by the words of a name."""
 
 from collections.abc import Iterable
 
@@ -9,13 +9,13 @@ from localidades_api.domain.filters import LocalityFilters, municipalities_of
 from localidades_api.domain.folding import fold
 from localidades_api.storage.models import WORDS_OF_NAME, localities
 
-MAX_INDEXED_WORDS = 3  # looked up in the index, the longest; names that have these are read for the others
-# The words of a name without their index: one that is at hand is read faster than its words are found in the country.
+MAX_INDEXED_WORDS = 3  # the longest words are looked up in the index; the names found are then searched for the rest
+# The same without the index: for a few names it is faster to read each than to look up a word of the whole country.
 WORDS_AS_READ = WORDS_OF_NAME.replace("folded", "folded || ''")
 
 
 def conditions(filters: LocalityFilters) -> list[ColumnElement[bool]]:
-    """Return what a locality must fulfil besides being of the release."""
+    """Return the conditions of the filters, without the one on the release."""
     columns = localities.c
     found: list[ColumnElement[bool]] = []
     if filters.municipio_id is not None:
@@ -37,13 +37,13 @@ def conditions(filters: LocalityFilters) -> list[ColumnElement[bool]]:
 
 
 def distinct_words(folded: str) -> list[str]:
-    """Return the words that a name must have, the longest first; who has `santa` has what begins with `san` too."""
+    """Return the words that a name must have, longest first; `san` is left out beside `santa`, which begins with it."""
     words = sorted(set(folded.split()), key=lambda word: (len(word), word), reverse=True)
     return [word for index, word in enumerate(words) if not any(one.startswith(word) for one in words[:index])]
 
 
 def prefixes(words: Iterable[str]) -> str:
-    """Write a tsquery for names that have every one of some words, each at least its beginning."""
+    """Write a tsquery for names that have a word that begins with each of these."""
     return " & ".join(f"'{word}':*" for word in words)
 
 

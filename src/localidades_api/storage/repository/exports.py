@@ -1,4 +1,4 @@
-"""Whole records as Postgres writes them, for downloads: CSV, NDJSON and GeoJSON lines, or rows."""
+"""Whole records for downloads: lines of CSV, NDJSON and GeoJSON that Postgres writes, or rows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from localidades_api.storage.repository.positions import at_positions
 
 LineFormat = Literal["csv", "excel", "ndjson", "geojson"]
 
-# Every column of a download, in its order: its SQL, and what kind of value it is.
+# The columns of a download in order, each with its SQL and its kind of value.
 COLUMNS: Mapping[str, tuple[str, Kind | Literal["key"]]] = {
     "id": ("l.id", "integer"),
     "cvegeo": ("lpad(l.id::text, 9, '0')", "key"),
@@ -37,19 +37,19 @@ _FROM = """
 
 
 def _csv() -> str:
-    """Write a line of CSV (RFC 4180): keys and texts quoted, so that a reader that minds keeps the zeros."""
+    """Write a line of CSV (RFC 4180); keys are quoted, so that readers that respect quotes keep the zeros."""
     return _joined(
         f"""coalesce('"' || replace({sql}, '"', '""') || '"', '')""" if kind in {"text", "key"} else _plain(sql)
         for sql, kind in COLUMNS.values()
     )
 
 
-# What a spreadsheet takes for the begin of a formula, after any blanks; in Japan the wide signs too.
+# What a spreadsheet takes for the start of a formula, after any blanks; in Japanese, also the full-width signs.
 _FORMULA = r"^([\u0001-\u0020\u00a0]*[=+@\uff1d\uff0b\uff0d\uff20-]|[\t\r\n])"
 
 
 def _excel() -> str:
-    """Write a line for spreadsheets: keys as formulas of their text, and no other text is taken for a formula."""
+    """Write a line for spreadsheets: keys are formulas of their text, and other texts can't be taken for formulas."""
     return _joined(
         f'\'"=""\' || {sql} || \'"""\''
         if kind == "key"
@@ -69,7 +69,7 @@ def _plain(sql: str) -> str:
 
 
 def _object(names: Sequence[str]) -> str:
-    """Write a JSON object of some columns."""
+    """Write a JSON object with these columns."""
     members = " || ',' || ".join(
         f"'\"{name}\":' || " + (f"coalesce({_json(*COLUMNS[name])}, 'null')") for name in names
     )
@@ -81,7 +81,7 @@ def _json(sql: str, kind: str) -> str:
 
 
 def _feature() -> str:
-    """Write a feature (RFC 7946); its geometry is null where the place is not known."""
+    """Write a feature (RFC 7946); its geometry is null where the coordinates are unknown."""
     properties = _object([name for name in COLUMNS if name not in {"id", *POINT}])
     point = """'{"type":"Point","coordinates":[' || l.longitud || ',' || l.latitud || ']}'"""
     return (
@@ -105,7 +105,7 @@ class RecordsRepository:
         self._database = database
 
     async def list_lines(self, release: Release, places: Sequence[int], format_: LineFormat) -> tuple[int, bytes]:
-        """Return the number of the localities at some positions, and their lines as UTF-8."""
+        """Return how many localities are at these positions, and their lines in UTF-8."""
         line, between = _LINES[format_]
         chosen, parameters = at_positions(release, places)
         rows = await self._database.fetch(
@@ -123,7 +123,7 @@ class RecordsRepository:
         return rows[0].quantity, bytes(rows[0].lines)
 
     async def list_rows(self, release: Release, places: Sequence[int]) -> Sequence[Row[Any]]:
-        """Return the localities at some positions with every column."""
+        """Return the localities at these positions, with every column."""
         columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
         chosen, parameters = at_positions(release, places)
         statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"
@@ -131,5 +131,5 @@ class RecordsRepository:
 
 
 def _escaped(sql: str) -> str:
-    """Keep SQLAlchemy from taking `:word` within a literal for a parameter."""
+    """Escape `:word` in literals, which SQLAlchemy would take for a parameter."""
     return sql.replace('":', '"\\:')

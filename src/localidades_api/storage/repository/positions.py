@@ -6,7 +6,7 @@ from localidades_api.domain.schemas import Release
 
 
 def at_positions(release: Release, places: Sequence[int]) -> tuple[str, dict[str, object]]:
-    """Return the condition that localities at some positions fulfil, and all parameters; a range is one scan."""
+    """Return the condition on localities at these positions, and its parameters; a range becomes one index scan."""
     if isinstance(places, range):
         bounds = {"first": places.start, "last": places.stop - 1}
         return "position BETWEEN :first AND :last", {"release_id": release.id, **bounds}

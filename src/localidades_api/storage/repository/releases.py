@@ -9,7 +9,7 @@ from localidades_api.domain.schemas import CHANGE_KINDS, Release
 from localidades_api.storage.models import comparisons, current_release, releases
 from localidades_api.storage.pool import Database
 
-# What a standby has been sent, and does not show yet.
+# A standby is behind while it has received changes that it does not show yet.
 _IS_BEHIND = text("pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn() AS is_behind")
 _RELEASES = (
     select(
@@ -22,7 +22,7 @@ _RELEASES = (
     .outerjoin_from(releases, current_release, current_release.c.release_id == releases.c.id)
     .outerjoin(comparisons, comparisons.c.release_id == releases.c.id)
     .where(releases.c.retired_at.is_(None))
-    .order_by(releases.c.id)  # releases are numbered in the order of their imports; a clock may be set back
+    .order_by(releases.c.id)  # ids grow with each import; a clock may be set back
 )
 
 
@@ -34,10 +34,10 @@ class ChangeCounts(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a server shows of the releases, oldest first; one that is behind may have received others.
+    """The releases that a server shows, oldest first; a server that is behind may lack the newest.
 
-    `changes` has what the importer has counted, by the later release's name; `publication` is how often the pointer to
-    the current release has been set, 0 before the first time.
+    `changes` has the counts of the importer, by the name of the later release. `publication` counts how often the
+    pointer to the current release has been set.
     """
 
     every: list[Release]
@@ -65,6 +65,6 @@ class ReleasesRepository:
         changes = {
             row.name: ChangeCounts(names[row.previous_id], {kind: getattr(row, kind) for kind in CHANGE_KINDS})
             for row in rows
-            if row.previous_id in names  # what was compared with a release that is retired says nothing
+            if row.previous_id in names  # a comparison with a retired release is stale
         }
         return Reading(every, current, changes, publication, any(row.is_behind for row in rows))

@@ -1,14 +1,14 @@
-"""Great circles in SQL: the distance between points, and the boxes of degrees that hold all points within an angle."""
+"""Great circles in SQL: the distance between points, and boxes of degrees around all points within an angle."""
 
 import itertools
 
 EARTH_RADIUS = 6_371_008.8  # metres, the mean one (IUGG)
 
-# Bands of latitude, narrow where Mexico is. Within a band, places that are near in longitude are near on the sphere.
+# Bands of latitude, narrow over Mexico. Within a band, places that are near in longitude are near on the sphere.
 _SOUTH, _NORTH, _BAND_HEIGHT = 14, 33, 0.5
 _EDGES = [-90.0, *(_SOUTH + _BAND_HEIGHT * i for i in range(int((_NORTH - _SOUTH) / _BAND_HEIGHT) + 1)), 90.0]
 _BANDS = ", ".join(f"({low}, {high})" for low, high in itertools.pairwise(_EDGES))
-# More than rounding takes from the edge of a box, wherever on Earth: a metre.
+# A metre: more than the rounding errors at the edge of a box, anywhere on Earth.
 _SLACK = 1e-7  # radians that the angle grows by, so that no place lies on the edge of the circle
 _MARGIN = 1e-5  # degrees of longitude
 _POLE = 89.999999  # degrees; beyond it a circle that ends at the pole would be a division of zero by zero
@@ -30,7 +30,7 @@ def boxes_within(reach: str) -> str:
     `turn`, by how many degrees of longitude :lon is moved to see it from this side of the 180th meridian.
     """
     width = ", ".join(_width(latitude) for latitude in ("low", "tangent", "high"))
-    # OFFSET 0 keeps Postgres from writing each expression out wherever it is used: that took half of the time.
+    # OFFSET 0 keeps Postgres from repeating each expression wherever it is used, which took half of the time.
     return f"""(
         SELECT box(point(greatest(-180, :lon + turn - width), low), point(least(180, :lon + turn + width), high))
                AS box, (low + high) / 2 AS middle, turn
@@ -61,5 +61,5 @@ def _width(latitude: str) -> str:
 
 
 def _without_underflow(degrees: str) -> str:
-    """Write degrees as 0 where they are so close to it that their square is no number to Postgres, but an error."""
+    """Write degrees as 0 where they are so close to 0 that Postgres would raise an underflow for their square."""
     return f"CASE WHEN abs({degrees}) < 1e-9 THEN 0 ELSE {degrees} END"

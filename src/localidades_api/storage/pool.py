@@ -127,8 +127,8 @@ class Database:
         """Run a SELECT and return its rows, or raise DatabaseUnavailableError, within the deadline.
 
         A pooled connection may have died since it was last used. A ping before each use would double the round trips
-        of every request, so a SELECT that meets a dead connection is run again on a new one. Where `replica_check` says whether
-        the server of a connection has what is read; if not, another server is asked.
+        of every request, so a SELECT that meets a dead connection is run again on a new one. A connection whose server
+        fails the `replica_check` is replaced by one to another server.
         """
         try:
             async with asyncio.timeout(self.timeout - already_waited.get()):
@@ -150,7 +150,7 @@ class Database:
     async def _fetch_once(
         self, statement: Executable, parameters: Mapping[str, Any] | None, replica_check: ReplicaCheck | None
     ) -> Sequence[Row[Any]]:
-        """Run a SELECT on the first connection that passes the check; one that fails is check; close the another."""
+        """Run a SELECT on the first connection that passes the check; close those that fail."""
         while True:
             async with self.connect() as connection:
                 if replica_check is None or await replica_check(connection):

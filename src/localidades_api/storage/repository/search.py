@@ -93,7 +93,7 @@ class SearchRepository:
         self._database = database
 
     async def suggest(self, release: Release, folded: str, scope: SearchArea, limit: int) -> list[Row[Any]]:
-        """Return places whose name equals, begins with or contains these words, then names with similar words.
+        """Return places whose name is, begins with or has these words, then such with words much like them.
 
         `folded` is what was typed, folded. Among equals the larger place comes first.
         """
@@ -118,7 +118,7 @@ class SearchRepository:
         return found
 
     async def _like(self, release: Release, folded: str) -> str | None:
-        """Write a tsquery for names with words similar to these; None if there are no similar words."""
+        """Write a tsquery for names with words much like these; None where no word is like any."""
         longest = sorted(set(folded.split()), key=lambda word: (len(word), word), reverse=True)[:_MAX_MISTYPED]
         typed = [word for index, word in enumerate(longest) if len(word) > 1 or index < _MAX_MISTYPED_LETTERS]
         variants = [(word, variant) for word in typed if len(word) <= _MAX_VARIED_WORD for variant in _vary(word)]
@@ -139,7 +139,7 @@ class SearchRepository:
 
 
 def _vary(word: str) -> set[str]:
-    """Return the corrections of a word: one letter changed, added or removed, or two swapped."""
+    """Return what a word may have been meant as: one letter changed, missing or too many, or two swapped."""
     halves = [(word[:i], word[i:]) for i in range(len(word) + 1)]
     return {
         *(left + right[1:] for left, right in halves if right),
@@ -163,7 +163,7 @@ def _statement(statement: str, scope: SearchArea, *, others: bool = False) -> An
 
 
 def _bounds(scope: SearchArea) -> dict[str, int]:
-    """Return the lowest and the highest municipio of an area; the range is empty for a municipio of another estado."""
+    """Return the lowest and the highest municipio that may be; of another estado's municipio, none."""
     ranges = []
     if scope.municipio_id is not None:
         ranges.append((scope.municipio_id, scope.municipio_id))

@@ -98,7 +98,7 @@ async def test_answer_to_what_was_not_foreseen_is_the_golden_one(seeded_database
         assert_golden("error-500", answer_of(await client.get(f"{LOCALIDADES}?page_size=50")))
 
         async def is_served() -> bool:
-            return app.state.catalogue.pages.shelf() is not None
+            return app.state.services.releases.served is not None
 
         await eventually_async(is_served)
         assert_golden("error-500", answer_of(await client.get(LOCALIDADES)))

@@ -300,7 +300,7 @@ def test_publish_by_command_says_what_was_current_and_what_is(two_releases: str)
     ("name", "sentence"),
     [
         ("2019-01", "error: There is no release 2019-01: run `localidades-api releases` to list the releases.\n"),
-        ("'; DROP TABLE releases; --", "error: There is no release '; DROP TABLE releases; --: `localidades-api"),
+        ("'; DROP TABLE releases; --", "error: There is no release '; DROP TABLE releases; --: run `localidades-api"),
         ("2020-01", "error: Release 2020-01 is half removed"),
     ],
 )

@@ -163,8 +163,8 @@ def test_retired_release_is_gone_and_the_others_are_whole(releases: str) -> None
             " `localidades-api releases publish`.\n",
         ),
         ("2018-01", "error: There is no release 2018-01: run `localidades-api releases` to list the releases.\n"),
-        ("'; DROP TABLE releases; --", "error: There is no release '; DROP TABLE releases; --: `localidades-api"),
-        ("", "error: There is no release : `localidades-api"),
+        ("'; DROP TABLE releases; --", "error: There is no release '; DROP TABLE releases; --: run `localidades-api"),
+        ("", "error: There is no release : run `localidades-api"),
     ],
 )
 def test_retirement_of_the_current_or_an_unknown_release_changes_nothing(

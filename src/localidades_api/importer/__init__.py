@@ -1,4 +1,4 @@
-"""How a catalogue becomes the current release: `source` finds the file, then extract, transform, load."""
+"""Makes a catalogue the current release: `source` opens the file, then come extract, transform and load."""
 
 import asyncio
 import gc
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did, or, of a dry run, would have done."""
+    """What an import did, or what a dry run would have done."""
 
     release: str
     states: int
@@ -57,13 +57,13 @@ async def import_catalogue(
     allow_shrink: bool = False,
     keep_demo: bool = False,
 ) -> ImportReport:
-    """Import a catalogue and publish it as the current release; a real one retires the demo, unless told otherwise.
+    """Import a catalogue and publish it as the current release; a real one withdraws the demo, unless told otherwise.
 
-    `source` is `demo`, a path or an http(s) address; `release` its name, else one is taken from the file's, and where
-    that tells no date, `unnamed`. A dry run does all of it and takes it back. The demo's rows are still to be removed
-    then (`finish_retirements`). Raises CatalogueError, ImportRunningError, ConfigurationError or
-    DatabaseUnavailableError; then nothing has changed. Once the release is published the report is returned, whatever
-    comes up then: a cancellation too.
+    `source` is `demo`, a path or an http(s) address. `release` is the name of the release; without it, the name comes
+    from the date in the file's name, or is `unnamed`. A dry run does everything and rolls back. The rows of a withdrawn
+    demo remain until `finish_retirements`. Raises CatalogueError, ImportRunningError, ConfigurationError or
+    DatabaseUnavailableError, and then changes nothing. Once the release is published, this returns the report even if
+    it is cancelled.
     """
     started = time.perf_counter()
     with open_source(source, progress) as file, _without_cycle_collection():
@@ -98,14 +98,14 @@ async def import_catalogue(
 
 
 async def _finish(connection: AsyncConnection, release_id: int, name: str, progress: ImportProgress) -> None:
-    """Commit the publication, then settle the release; what comes up once it is committed is only warned of."""
+    """Commit the publication, then vacuum; an error or a cancellation after the commit is only logged."""
     interrupted = await _commit(connection, name)
     progress.begin(ImportStep.DONE)
     try:
         if interrupted:
-            raise asyncio.CancelledError  # noqa: TRY301  # as if it had come a moment later
+            raise asyncio.CancelledError  # noqa: TRY301  # treat it as if it had come a moment later
         await vacuum(connection, release_id)
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the release is published, whatever it is
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the release is published all the same
         reason = "interrupted" if isinstance(error, asyncio.CancelledError) else type(error).__name__
         logger.warning(
             "Release %s is published, but its VACUUM did not finish (%s): searches are slower until autovacuum"
@@ -115,7 +115,7 @@ async def _finish(connection: AsyncConnection, release_id: int, name: str, progr
 
 
 async def _commit(connection: AsyncConnection, name: str) -> bool:
-    """Commit, and tell whether this task was cancelled meanwhile: what is being committed can't be taken back."""
+    """Commit, and return whether this task was cancelled meanwhile: a commit under way can't be undone."""
     committing = asyncio.ensure_future(connection.commit())
     try:
         try:
@@ -142,7 +142,7 @@ async def _read(
         await refuse_published(connection, name, file.sha256)
         with suppress(MemoryError), interruptible():
             return name, transform(table, watch_reading(table, progress))
-    # What has been read is let go first: the connection needs memory to end.
+    # Free the rows first: the connection needs memory to close.
     gc.collect()
     raise InsufficientMemoryError
 
@@ -167,7 +167,7 @@ def _check_name(name: str, file: Source) -> None:
 
 
 def _refuse_shrinking(comparison: Comparison, localities: int) -> None:
-    """Refuse a catalogue that has lost more than a tenth: it is more likely cut short than Mexico emptied."""
+    """Refuse a catalogue that has lost more than a tenth: more likely, the file is incomplete."""
     previous = localities + comparison.removed - comparison.added
     if localities * 10 < previous * 9:
         raise CatalogueError(
@@ -178,7 +178,7 @@ def _refuse_shrinking(comparison: Comparison, localities: int) -> None:
 
 @contextmanager
 def _without_cycle_collection() -> Iterator[None]:
-    """Spare the collector millions of records that hold no cycles: half of the reading time was its."""
+    """Turn off the cycle collector, which would take half of the reading time, for records without cycles."""
     gc.disable()
     try:
         yield

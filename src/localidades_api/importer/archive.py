@@ -1,4 +1,4 @@
-"""The text of a catalogue within its file: bare, or the member of a zip, which may be a trap."""
+"""Opens the text of a catalogue: a plain file, or a member of a zip, which may be hostile."""
 
 import io
 import os
@@ -10,21 +10,21 @@ from typing import IO
 from localidades_api.errors import CatalogueError
 
 MAX_TEXT_BYTES = 2 * 1024**3  # 3 million rows are 0.6 GB
-MAX_RATIO = 200  # of what is unpacked to what is packed; INEGI's are below 20
+MAX_RATIO = 200  # of unpacked to packed size; INEGI's are below 20
 MAX_MEMBERS = 1000  # of a zip; INEGI's have six
-_SMALL = 64 * 1024**2  # bytes that may be unpacked from however little
-_MAX_READ = 1024**2  # bytes at once: the directory of a zip is read in one go
+_SMALL = 64 * 1024**2  # bytes that a member may have at any ratio
+_MAX_READ = 1024**2  # bytes at once; zipfile reads the directory of a zip in one call
 
 
 def open_text(source: Path | IO[bytes], stack: ExitStack) -> tuple[str, IO[bytes], int]:
-    """Open the file, or the member of a zip that holds the table; return the name and the size in bytes too.
+    """Open the file, or the member of a zip that holds the table; return its name and size in bytes too.
 
-    A file that is open already stays so.
+    A file that is already open stays open.
     """
     raw = io.FileIO(source) if isinstance(source, Path) else io.FileIO(source.fileno(), closefd=False)
     file = stack.enter_context(_Frugal(raw))
     size = os.fstat(file.fileno()).st_size
-    # A zip that is cut short has lost its directory, but not its beginning.
+    # A truncated zip has lost its directory, but not its signature.
     if not zipfile.is_zipfile(file) and not _begins_as_zip(file):
         file.seek(0)
         return source.name if isinstance(source, Path) else "", file, size
@@ -34,13 +34,13 @@ def open_text(source: Path | IO[bytes], stack: ExitStack) -> tuple[str, IO[bytes
 
 
 class _Frugal(io.BufferedReader):
-    """A file that gives no more than a megabyte at once.
+    """A file that returns no more than a megabyte at once.
 
-    `zipfile` reads a directory in one go, as long as the file says it is, and makes an object of each entry.
+    `zipfile` reads a directory of any declared length in one call, and makes an object of each entry.
     """
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read; raise CatalogueError where that is too much."""
+        """Read; raise CatalogueError if that is more than a megabyte."""
         everything = size is None or size < 0
         content = super().read(_MAX_READ + 1 if everything else min(size or 0, _MAX_READ + 1))
         if len(content) > _MAX_READ:
@@ -54,9 +54,9 @@ def _begins_as_zip(file: IO[bytes]) -> bool:
 
 
 def _choose_member(archive: zipfile.ZipFile, size: int) -> zipfile.ZipInfo:
-    """Pick the table of localities: the one in UTF-8 where both encodings are there.
+    """Choose the table of localities; the one in UTF-8 if both encodings are there.
 
-    It is read where it lies and never written out under its name, which may be any path.
+    The member is read in place and never extracted, because its name may be any path.
     """
     if len(archive.infolist()) > MAX_MEMBERS:
         raise CatalogueError(f"The zip has more than {MAX_MEMBERS} files: this is not a catalogue.")

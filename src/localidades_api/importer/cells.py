@@ -1,4 +1,4 @@
-"""From text to values: what INEGI writes in each kind of column, and what it may not write."""
+"""Reads the values of a row: what INEGI writes in each kind of column, and what makes a row invalid."""
 
 import re
 from collections.abc import Callable, Hashable
@@ -9,7 +9,7 @@ from localidades_api.domain.locality import Attribute
 
 NO_DATA = frozenset({"", "-", "*"})
 _INTEGER = re.compile(r"-?[0-9]{1,9}")
-_DEGREES = re.compile(r"-?[0-9]{1,3}(?:\.[0-9]+)?")  # of what float() takes, only what a catalogue may write
+_DEGREES = re.compile(r"-?[0-9]{1,3}(?:\.[0-9]+)?")  # stricter than float()
 _MAX_NAME = 200  # INEGI's longest has 86 characters
 
 Text = TypeVar("Text", bound=Hashable)
@@ -17,13 +17,13 @@ Value = TypeVar("Value")
 
 
 class RowError(Exception):
-    """A row can't be a record; the text says why."""
+    """A row is not a valid record; the text says why."""
 
 
 class Memo(dict[Text, Value]):
-    """The values of a column that repeat, each read once: 300,000 rows have some thousand different altitudes.
+    """Caches the values of a column: 300,000 rows have a few thousand different altitudes.
 
-    It spares memory too, since equal values become one object.
+    It also saves memory, because equal values become one object.
     """
 
     def __init__(self, read: Callable[[Text], Value]) -> None:
@@ -36,14 +36,14 @@ class Memo(dict[Text, Value]):
 
 
 def read_clave(text: str) -> str:
-    """Take a locality's clave: four digits from 0001."""
+    """Read the clave of a locality: four digits, from 0001."""
     if not re.fullmatch(r"[0-9]{4}", text) or text == "0000":
         raise RowError("CVE_LOC is not four digits from 0001")
     return text
 
 
 def read_key(cve_ent: str, cve_mun: str, cve_loc: str, cvegeo: str) -> int:
-    """Make the key of its three parts, which are sound, and hold it against CVEGEO where there is one."""
+    """Build the key from its three parts, which are valid, and compare it with CVEGEO if that is given."""
     key = cve_ent + cve_mun + cve_loc
     if cvegeo and cvegeo != key and not _is_number(cvegeo, key):
         raise RowError("CVEGEO does not match CVE_ENT, CVE_MUN and CVE_LOC")
@@ -51,12 +51,12 @@ def read_key(cve_ent: str, cve_mun: str, cve_loc: str, cvegeo: str) -> int:
 
 
 def _is_number(cvegeo: str, key: str) -> bool:
-    """Tell whether CVEGEO is the key as a number, without its leading zero."""
+    """Return whether CVEGEO is the key as a number, without its leading zero."""
     return len(cvegeo) <= len(key) and cvegeo.isascii() and cvegeo.isdecimal() and int(cvegeo) == int(key)
 
 
 def read_name(text: str) -> str:
-    """Take a name as it is; only a doubled quote, which is CSV's escape, is read as one."""
+    """Read a name unchanged, except that a doubled quote, the escape of CSV, becomes one."""
     if not 0 < len(text) <= _MAX_NAME or text.isspace():
         raise RowError(f"a name is empty or longer than {_MAX_NAME} characters")
     if "\0" in text:
@@ -65,7 +65,7 @@ def read_name(text: str) -> str:
 
 
 def read_degrees(text: str, column: str, most: int) -> float | None:
-    """Take a number of degrees, between `most` below and above zero."""
+    """Read degrees, from -`most` to `most`."""
     if text in NO_DATA:
         return None
     degrees = float(text) if _DEGREES.fullmatch(text) else most + 1.0
@@ -75,12 +75,12 @@ def read_degrees(text: str, column: str, most: int) -> float | None:
 
 
 def pair(latitude: float | None, longitude: float | None) -> tuple[float | None, float | None]:
-    """Take a position as a whole: half of one is none."""
+    """Return the coordinates; if one is missing, neither."""
     return (None, None) if latitude is None or longitude is None else (latitude, longitude)
 
 
 def read_ambito(text: str) -> str | None:
-    """Take U (urban) or R (rural)."""
+    """Read U (urban) or R (rural)."""
     if text in NO_DATA:
         return None
     if text not in {"U", "R"}:
@@ -89,12 +89,12 @@ def read_ambito(text: str) -> str | None:
 
 
 def read_text(text: str) -> str | None:
-    """Take any text; a NUL, which Postgres can't hold, makes it no data."""
+    """Read any text; one with a NUL, which Postgres can't store, counts as missing."""
     return None if text in NO_DATA or "\0" in text else text[:_MAX_NAME]
 
 
 def read_integer(text: str, column: str) -> int | None:
-    """Take a whole number of up to nine digits."""
+    """Read an integer of up to nine digits."""
     if text in NO_DATA:
         return None
     if not _INTEGER.fullmatch(text):
@@ -103,7 +103,7 @@ def read_integer(text: str, column: str) -> int | None:
 
 
 def read_count(text: str, column: str) -> int | None:
-    """Take a whole number from zero."""
+    """Read an integer from zero."""
     count = read_integer(text, column)
     if count is not None and count < 0:
         raise RowError(f"{column} is negative")
@@ -111,7 +111,7 @@ def read_count(text: str, column: str) -> int | None:
 
 
 def reader_of(attribute: Attribute) -> Callable[[str], object]:
-    """Return what reads the texts of a column; raises RowError."""
+    """Return the function that reads the values of a column; it raises RowError."""
     match attribute.content:
         case "latitude":
             return partial(read_degrees, column=attribute.header, most=90)

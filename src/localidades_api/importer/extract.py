@@ -1,7 +1,7 @@
-"""From a file to rows: the member of a zip, the encoding, the separator, the header's spelling.
+"""Turns a file into rows: finds the encoding, the separator and the columns.
 
 The layout is INEGI's AGEEML (Catálogo Único de Claves de Áreas Geoestadísticas): every value is quoted, and the
-seconds of LATITUD and LONGITUD are an unescaped quote inside one, so no CSV reader takes it.
+seconds of LATITUD and LONGITUD end with an unescaped quote, so CSV readers fail on it.
 """
 
 import codecs
@@ -23,17 +23,17 @@ from localidades_api.errors import CatalogueError
 from localidades_api.importer.archive import open_text
 from localidades_api.observability.progress import Counting
 
-# What a file that is no catalogue can make the importer hold in memory.
+# Bounds to what a file that is no catalogue can make the importer hold in memory.
 MAX_LINES = 4_000_000
 MAX_LINE = 1024**2  # characters
 _SAMPLE_BYTES = 256 * 1024
-# Letters outside ASCII that tell an encoding; INEGI writes four marks of degrees and minutes in every row.
+# Letters outside ASCII that suffice to detect the encoding; INEGI writes four signs of degrees and minutes in each row.
 _MIN_LETTERS = 100
-# Bytes that are no UTF-8 to a letter that is, from which a text is windows-1252: of INEGI's 1.4 million there, no two
-# are UTF-8 by chance. A text in between is refused at its first byte that is none, rather than read as what it is not.
+# A text is windows-1252 if it has this many invalid bytes for each valid UTF-8 letter: of INEGI's 1.4 million, no two
+# form valid UTF-8 by chance. Below that it is read as UTF-8, and refused at its first invalid byte.
 _WINDOWS_RATIO = 10
-_ESCAPED = re.compile("[\udc80-\udcff]")  # what stands for a byte that is no UTF-8
-# What zipfile raises for a bad zip (some of it from the depths), and the system for a bad disk.
+_ESCAPED = re.compile("[\udc80-\udcff]")  # surrogates stand for invalid bytes
+# What zipfile and zlib raise for a bad zip, and the system for a bad disk.
 _DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 
 REQUIRED = ("cve_ent", "nom_ent", "cve_mun", "nom_mun", "cve_loc", "nom_loc")
@@ -62,7 +62,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the lines of one file are cut: the separator, the number of values, and which value is which column."""
+    """The layout of a file: the separator, the number of values in a line, and the index of each column."""
 
     separator: str
     width: int
@@ -70,7 +70,7 @@ class Layout:
 
     @classmethod
     def parse(cls, header: str) -> "Layout":
-        """Read a header line; raise CatalogueError where it is not a catalogue's."""
+        """Read a header line; raise CatalogueError if it is not that of a catalogue."""
         separator = "\t" if header.count("\t") > header.count(",") else ","
         names = [_fold(name) for name in split_line(header, separator)]
         indexes = {
@@ -89,17 +89,17 @@ class Layout:
 
 
 def split_line(line: str, separator: str) -> list[str]:
-    """Cut a line into values; a quote inside a quoted value needs no escape."""
+    """Split a line into values; a quote inside a quoted value needs no escape."""
     if line[:1] == '"' == line[-1:]:
         return line[1:-1].split(f'"{separator}"')
     try:
         return next(csv.reader([line], delimiter=separator), [])
-    except csv.Error:  # a value of more than 128 kB: this is no line of a table
+    except csv.Error:  # a value of more than 128 kB: the line is no row
         return [line]
 
 
 def split_lines(lines: Iterable[str], separator: str) -> list[list[str]]:
-    """Cut lines, each with its line end, as `split_line` does, and those of INEGI's own files in half the time."""
+    """Split lines, each with its line end, as `split_line` does; those of INEGI's own files in half the time."""
     between = f'"{separator}"'
     return [
         line[1:-2].split(between)
@@ -125,9 +125,9 @@ class Table:
 
 @contextmanager
 def open_table(source: Path | IO[bytes]) -> Iterator[Table]:
-    """Open a zip, csv or txt: a path, or a file that is open already.
+    """Open a zip, csv or txt, given as a path or as an open file.
 
-    Raises CatalogueError for what is no catalogue, here or while its lines are read.
+    Raises CatalogueError if it is no catalogue, here or while its lines are read.
     """
     with ExitStack() as stack:
         with _refusing_damage():
@@ -138,7 +138,7 @@ def open_table(source: Path | IO[bytes]) -> Iterator[Table]:
 
 
 def watch_reading(table: Table, counting: Counting) -> Callable[[int], None]:
-    """Return what tells an observer of rows that are read, and how many to expect by the bytes that they took."""
+    """Return a function that reports the number of rows read; it estimates the total from the bytes read so far."""
     read = 0
     if table.rows is not None:
         counting.expect(table.rows)
@@ -155,7 +155,7 @@ def watch_reading(table: Table, counting: Counting) -> Callable[[int], None]:
 
 @contextmanager
 def _refusing_damage() -> Iterator[None]:
-    """Turn whatever reading a file can meet into a refusal."""
+    """Turn the errors of a damaged file into CatalogueError."""
     try:
         yield
     except _DAMAGE as error:
@@ -165,7 +165,7 @@ def _refusing_damage() -> Iterator[None]:
 def read_table(
     member: str, lines: Iterable[str], *, rows: int | None = None, share: Callable[[], float] | None = None
 ) -> Table:
-    """Take lines that are text already; the first is the header."""
+    """Make a table of decoded lines; the first is the header."""
     remaining = iter(lines)
     return Table(member, Layout.parse(next(remaining, "").rstrip("\r\n")), remaining, rows, share)
 
@@ -181,7 +181,7 @@ def _read_lines(text: io.TextIOWrapper) -> Iterator[str]:
                     raise CatalogueError(f"The file has more than {MAX_LINES:,} lines: this is not a catalogue.")
                 yield line
         except UnicodeDecodeError as error:
-            # Every line that ends before what could not be decoded has been read.
+            # Every line before the byte that could not be decoded has been counted.
             number += 1 + error.object[: error.start].count(b"\n")
             encoding = "windows-1252" if text.encoding == "windows-1252" else "UTF-8"
             raise CatalogueError(
@@ -191,7 +191,7 @@ def _read_lines(text: io.TextIOWrapper) -> Iterator[str]:
 
 
 def _detect_encoding(file: IO[bytes]) -> str:
-    """Tell UTF-8 from windows-1252 by a BOM, or else by most of the first letters outside ASCII."""
+    """Return the encoding, UTF-8 or windows-1252, by a BOM or by the first letters outside ASCII."""
     begins_with_bom = file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
     file.seek(0)
     if begins_with_bom:
@@ -203,6 +203,6 @@ def _detect_encoding(file: IO[bytes]) -> str:
         foreign += (escaped := len(_ESCAPED.findall(decoded)))
         letters += len(decoded) - len(decoded.encode("ascii", "ignore")) - escaped
     if letters + foreign < _MIN_LETTERS:
-        foreign += len(decoder.decode(b"", final=True))  # a letter that the end cuts
+        foreign += len(decoder.decode(b"", final=True))  # a letter cut by the end of the file
     file.seek(0)
     return "windows-1252" if foreign > _WINDOWS_RATIO * letters else "utf-8"

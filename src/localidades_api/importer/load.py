@@ -1,7 +1,7 @@
-"""From records to a published release, in one transaction: fill, index, check, attach, compare, move the pointer.
+"""Loads records as a release, in one transaction: copy, index, check, attach, move the pointer.
 
-The release's partition is a table of its own until it is whole, so readers neither see half a release nor wait
-for a lock; and since all of it is one transaction, an import that is killed at any step leaves nothing (decision 0003).
+The partition of the release is a separate table until it is complete, so readers neither see half a release nor wait
+for a lock. An import that is killed at any step leaves nothing (decision 0003).
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from localidades_api.releases.publish import set_current
 from localidades_api.storage.partitions import partition_of
 
 _CHUNK = 5000
-_VACUUM_DELAYS = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between looks
+_VACUUM_DELAYS = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts
 _COLUMNS = ("release_id", "position", *LocalityRow._fields, "folded", "prominence")
 
 
@@ -35,12 +35,12 @@ async def load_release(
     sha256: str,
     progress: ImportProgress,
 ) -> int:
-    """Load a catalogue beside the published ones, and return the release's id."""
+    """Load a catalogue beside the published ones; return the id of the release."""
     progress.begin(ImportStep.COPY)
     progress.expect(len(catalogue.localities))
     release_id = await _insert_release(connection, catalogue, name, source, sha256)
     partition = partition_of(release_id)
-    # The columns alone: indexes and constraints are cheaper to make once the rows are there.
+    # Columns only: indexes and constraints are cheaper to build once the rows are there.
     await connection.execute(text(f"CREATE TABLE {partition} (LIKE localities INCLUDING DEFAULTS INCLUDING COMMENTS)"))
     await _copy(connection, "states", StateRow._fields, catalogue.states.values(), release_id)
     counts = Counter(locality.municipio_id for locality in catalogue.localities)
@@ -56,7 +56,7 @@ async def load_release(
 
 
 async def publish(connection: AsyncConnection, release_id: int, progress: ImportProgress) -> None:
-    """Move the pointer to a release; what readers see changes when this commits."""
+    """Move the pointer to a release; readers see it once this commits."""
     progress.begin(ImportStep.PUBLISH)
     await set_current(connection, release_id)
     await connection.execute(
@@ -65,9 +65,9 @@ async def publish(connection: AsyncConnection, release_id: int, progress: Import
 
 
 async def _attach(connection: AsyncConnection, partition: str, release_id: int) -> None:
-    """Make the table a partition, which builds the indexes that are left, and have it analysed."""
+    """Attach the table as a partition, which builds the remaining indexes, and analyse it."""
     await connection.execute(text(f"ALTER TABLE localities ATTACH PARTITION {partition} FOR VALUES IN ({release_id})"))
-    # The partition's bounds say it from now on.
+    # The bounds of the partition replace it.
     await connection.execute(text(f"ALTER TABLE {partition} DROP CONSTRAINT {partition}_release_id_check"))
     await connection.execute(
         text(
@@ -75,23 +75,23 @@ async def _attach(connection: AsyncConnection, partition: str, release_id: int) 
             " ON CONFLICT DO NOTHING"
         )
     )
-    # What it is searched and joined by: all columns would take twice the time.
+    # The columns in conditions and joins; all columns would take twice as long.
     columns = "release_id, position, id, municipio_id, clave, ambito, folded, prominence"
     await connection.execute(text(f"ANALYZE {partition} ({columns})"))
 
 
 async def vacuum(connection: AsyncConnection, release_id: int) -> None:
-    """Mark the rows of a published release as seen by all, so that searches need not look each one up.
+    """Mark the pages of a published release as all-visible, so that index-only scans skip the table.
 
-    They are, once every statement that began before the publication has ended. Where one goes on for longer than this
+    That is possible once every transaction that began before the publication has ended. If one takes longer than this
     waits, autovacuum does it some minutes later.
     """
     autocommit = await connection.execution_options(isolation_level="AUTOCOMMIT")
     partition = partition_of(release_id)
     for pause in _VACUUM_DELAYS:
         await autocommit.execute(text(f"VACUUM {partition}"))
-        is_settled = text("SELECT relallvisible = relpages FROM pg_class WHERE oid = to_regclass(:name)")
-        if (await autocommit.execute(is_settled, {"name": partition})).scalar_one_or_none() is not False:
+        is_all_visible = text("SELECT relallvisible = relpages FROM pg_class WHERE oid = to_regclass(:name)")
+        if (await autocommit.execute(is_all_visible, {"name": partition})).scalar_one_or_none() is not False:
             return
         await asyncio.sleep(pause)
 
@@ -118,7 +118,7 @@ async def _insert_release(
 
 
 async def _driver(connection: AsyncConnection) -> asyncpg.Connection:
-    """Return asyncpg's own connection, for COPY, inside the transaction that SQLAlchemy has begun."""
+    """Return the connection of asyncpg, for COPY inside the transaction that SQLAlchemy has begun."""
     raw = await connection.get_raw_connection()
     return cast("asyncpg.Connection", raw.driver_connection)
 
@@ -149,7 +149,7 @@ async def _copy_localities(
 
 
 def _rank(localities: Sequence[LocalityRow]) -> list[int]:
-    """Return each locality's place by population, the largest first, unknown ones last in the list's order."""
+    """Return the rank of each locality by population, from 1; localities without one come last, in list order."""
     populations = [-1 if locality.poblacion is None else locality.poblacion for locality in localities]
     prominences = [0] * len(localities)
     for place, index in enumerate(sorted(range(len(localities)), key=populations.__getitem__, reverse=True), 1):
@@ -158,10 +158,10 @@ def _rank(localities: Sequence[LocalityRow]) -> list[int]:
 
 
 async def _constrain(connection: AsyncConnection, partition: str, release_id: int) -> None:
-    """Give the partition the unique keys that the parent has; the rest comes when it is attached.
+    """Add the unique keys of the parent to the partition; ATTACH adds the rest.
 
-    The foreign key must not be here: for one that is, ATTACH drops triggers of `municipalities`, and so locks that
-    table against every reader until the import commits.
+    The foreign key must be left to ATTACH. If it existed, ATTACH would drop triggers of `municipalities`, which locks
+    that table against every reader until the import commits.
     """
     statements = (
         f"ADD CONSTRAINT {partition}_pkey PRIMARY KEY (release_id, id)",
@@ -175,7 +175,7 @@ async def _constrain(connection: AsyncConnection, partition: str, release_id: in
 
 
 async def _check_loaded(connection: AsyncConnection, partition: str, catalogue: Catalogue) -> None:
-    """Hold the database's own count and positions against what was read."""
+    """Compare the count and the positions in the table with the records."""
     count, first, last = (
         await connection.execute(text(f"SELECT count(*), min(position), max(position) FROM {partition}"))
     ).one()

@@ -1,4 +1,4 @@
-"""What must hold before a release is loaded: it is not there already."""
+"""Checks before a release is loaded: it must not be there already."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -7,7 +7,7 @@ from localidades_api.errors import CatalogueError
 
 
 async def refuse_published(connection: AsyncConnection, name: str, sha256: str) -> None:
-    """Raise CatalogueError where the name is taken or the file is published already."""
+    """Raise CatalogueError if the name is taken or the file is already published."""
     published = await connection.execute(
         text(
             """

@@ -1,4 +1,4 @@
-"""The catalogue that an empty database is given by its migrations."""
+"""Loads the catalogue that the migrations ask for in an empty database."""
 
 from sqlalchemy import text
 
@@ -6,13 +6,13 @@ from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.observability.progress import ImportProgress
 from localidades_api.storage.pool import Database
 
-UNNAMED = "seed"  # a file whose name tells no date: a migration can't ask for one
+UNNAMED = "seed"  # the release of a file without a date in its name: a migration can't ask for a name
 
 
 async def load_pending_seed(database: Database, source: str, progress: ImportProgress) -> ImportReport | None:
-    """Load `source` where the seed migration asked for a catalogue and none has been published since.
+    """Load `source` if the seed migration asked for a catalogue and none has been published since.
 
-    The request is kept until it is met: after a fault, the next upgrade tries again.
+    The request stays until a catalogue is loaded, so after a failure the next upgrade tries again.
     """
     async with database.connect() as connection:
         if await connection.scalar(text("SELECT to_regclass('pending_seed')")) is None:

@@ -1,4 +1,4 @@
-"""Where a catalogue comes from: the demo, a file, or an http(s) address; its digest and the name it suggests."""
+"""Opens the source of a catalogue, the demo, a file or an http(s) address, and suggests a release name."""
 
 import hashlib
 import os
@@ -26,7 +26,7 @@ MAX_FILE_BYTES = 512 * 1024**2  # INEGI's zip is 20 MB, its widest text 60 MB
 FETCH_TIMEOUT = 60.0  # seconds without a byte
 FETCH_TOTAL_TIMEOUT = 3600.0  # seconds
 
-_ASKED = {"Accept-Encoding": "gzip"}  # one that can't turn a kilobyte into a gigabyte
+_ASKED = {"Accept-Encoding": "gzip"}  # others can unpack a kilobyte to a gigabyte
 
 _DATED = re.compile(r"(?<![0-9])((?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?)(?![0-9])")
 
@@ -44,8 +44,8 @@ class Source:
 def open_source(source: str, progress: ImportProgress) -> Iterator[Source]:
     """Lend the file that `source` names: `demo`, a path, or an http(s) address.
 
-    What is fetched has no name on this machine: however the process ends, nothing of it is left. Raises CatalogueError
-    where there is no such file, or it is too large.
+    A download goes to an unnamed temporary file, so nothing is left however the process ends. Raises CatalogueError
+    if there is no such file or it is too large.
     """
     if source == DEMO_RELEASE:
         yield Source(DEMO_RELEASE, None, DEMO_SHA256)
@@ -76,7 +76,7 @@ def open_source(source: str, progress: ImportProgress) -> Iterator[Source]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Have Ctrl-C end work that keeps the event loop from turning: asyncio would only mark its task as cancelled."""
+    """Let Ctrl-C interrupt work that blocks the event loop: asyncio would only mark its task as cancelled."""
     handler = signal.getsignal(signal.SIGINT)
     if current_thread() is not main_thread() or not callable(handler):
         yield
@@ -90,7 +90,7 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def _refusing_faults() -> Iterator[None]:
-    """Turn what the system refuses (no permission, no space) into a sentence."""
+    """Turn errors of the system, such as no permission or no space, into CatalogueError."""
     try:
         yield
     except OSError as error:
@@ -100,13 +100,13 @@ def _refusing_faults() -> Iterator[None]:
 def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
     if not re.match("(?i)https?://", address):
         raise CatalogueError("The address of a catalogue must begin with http:// or https://.")
-    import httpx  # noqa: PLC0415  # it takes a while to load, and most catalogues lie on this machine
+    import httpx  # noqa: PLC0415  # slow to import, and most catalogues are local files
 
     size = 0
     deadline = _Deadline(FETCH_TOTAL_TIMEOUT)
     try:
         with deadline, _answer(address, deadline) as response:
-            # The length is that of the bytes on the wire, which may be compressed.
+            # Content-Length counts the bytes on the wire, which may be compressed.
             if "content-encoding" not in response.headers and (length := response.headers.get("content-length", "")):
                 counting.expect(int(length))
             for chunk in response.iter_bytes():
@@ -117,7 +117,7 @@ def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
                         " a catalogue."
                     )
                 yield chunk
-        if deadline.passed:  # an answer of unknown length ends where its connection does
+        if deadline.passed:  # a response of unknown length ends with its connection
             raise httpx.ReadTimeout("")
     except httpx.HTTPStatusError as error:
         raise CatalogueError(
@@ -132,7 +132,7 @@ def _fetch(address: str, counting: Counting) -> Iterator[bytes]:
 
 @contextmanager
 def _answer(address: str, deadline: "_Deadline") -> "Iterator[httpx.Response]":
-    """Ask for a file, follow where that leads, and lend what comes."""
+    """Request a file, follow redirects, and lend the response."""
     import httpx  # noqa: PLC0415  # as above
 
     hooks = {"response": [_check_answer]}
@@ -145,9 +145,9 @@ def _answer(address: str, deadline: "_Deadline") -> "Iterator[httpx.Response]":
 
 
 def _check_answer(response: "httpx.Response") -> None:
-    """Refuse what leads away from TLS, and what could unpack to any size in memory."""
+    """Refuse redirects away from TLS, and encodings that could unpack to any size."""
     leads_to = response.url.join(response.headers["location"]) if response.has_redirect_location else response.url
-    if response.url.scheme == "https" != leads_to.scheme:  # to what is neither, httpx does not follow
+    if response.url.scheme == "https" != leads_to.scheme:  # httpx follows no other schemes
         raise CatalogueError(
             "The address redirects from https to an insecure address: pass that address yourself if you trust it."
         )
@@ -159,7 +159,7 @@ def _check_answer(response: "httpx.Response") -> None:
 
 
 class _Deadline:
-    """Ends the connections of a fetching that takes too long, whatever it waits for: limits of reads have no sum."""
+    """Closes the connections of a download that takes too long in total; read timeouts only bound each read."""
 
     def __init__(self, seconds: float) -> None:
         self._timer = Timer(seconds, self._pass)
@@ -175,7 +175,7 @@ class _Deadline:
         self._timer.cancel()
 
     def watch(self, event: str, info: Mapping[str, Any]) -> None:
-        """Take note of a connection (httpcore's extension `trace`)."""
+        """Remember a connection (httpcore's extension `trace`)."""
         if event in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
             self._sockets.append(info["return_value"].get_extra_info("socket"))
             if self.passed:
@@ -184,7 +184,7 @@ class _Deadline:
     def _pass(self) -> None:
         self.passed = True
         for connection in self._sockets:
-            with suppress(OSError):  # it has ended already
+            with suppress(OSError):  # already closed
                 connection.shutdown(socket.SHUT_RDWR)
 
 
@@ -194,10 +194,10 @@ def _digest(file: IO[bytes]) -> str:
 
 
 def suggest_release_name(source: Source, member: str) -> str | None:
-    """Name a release after the date in the file's name, or else after the stamp in its member's name.
+    """Name a release after the date in the file's name, or after the stamp in its member's name.
 
-    INEGI stamps `AGEEML_<year><month><day><hour>...` without zero padding, so a stamp counts only where one month
-    fits it; `11` and `12` may also be the first days of January. None where nothing tells a date.
+    INEGI stamps `AGEEML_<year><month><day><hour>...` without zero padding, so a stamp counts only if one month fits;
+    `11` and `12` may also be the first days of January. Returns None if there is no date.
     """
     if source.name == DEMO_RELEASE:
         return DEMO_RELEASE
@@ -212,7 +212,7 @@ def suggest_release_name(source: Source, member: str) -> str | None:
 
 
 def _month_of(digits: str) -> int | None:
-    """Return the month at the head of an unpadded stamp, or None where two readings are possible."""
+    """Return the month at the start of an unpadded stamp, or None if it is ambiguous."""
     if digits[:2] in {"11", "12"}:
         return None
     return int(digits[:2]) if digits[0] == "0" or digits[:2] == "10" else int(digits[0])

@@ -1,4 +1,4 @@
-"""From rows to records: what each value must be, and why a row is rejected."""
+"""Turns rows into records, and rejects the rows that are none."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -23,8 +23,8 @@ from localidades_api.importer.cells import (
 )
 from localidades_api.importer.extract import COLUMNS, Layout, Table, split_line, split_lines
 
-_BATCH = 250  # lines that are read at once; few enough for a processor's cache to hold all that they become
-_CHUNK = 5000  # rows between two words to whoever watches; batches fit it exactly
+_BATCH = 250  # lines read at once; few enough for their values to fit a processor's cache
+_CHUNK = 5000  # rows between two reports of progress; a multiple of the batch
 
 
 class StateRow(NamedTuple):
@@ -46,23 +46,23 @@ class MunicipalityRow(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A line that is no locality, and why."""
+    """A line that is no valid locality, and why."""
 
     line: int
     reason: str
 
 
-class _Withdrawn(Exception):  # noqa: N818  # not an error: the locality is no longer there
-    """This row is of a locality that INEGI has withdrawn."""
+class _Withdrawn(Exception):  # noqa: N818  # not an error: INEGI lists withdrawn localities too
+    """The row is that of a withdrawn locality."""
 
 
 class _FileError(Exception):
-    """A row condemns the whole file; the text goes on from its line's number."""
+    """A row invalidates the whole file; the text continues a sentence that begins with the line's number."""
 
 
 @dataclass(slots=True)
 class Catalogue:
-    """A whole catalogue, checked: no key twice, every municipio and estado known, localities in the list's order."""
+    """A checked catalogue: unique keys, known municipios and estados, localities in the order of the list."""
 
     states: dict[int, StateRow] = field(default_factory=dict)
     municipalities: dict[int, MunicipalityRow] = field(default_factory=dict)
@@ -74,8 +74,8 @@ class Catalogue:
 def transform(table: Table, advance: Callable[[int], None]) -> Catalogue:
     """Read a table to its end.
 
-    Raises CatalogueError where the file is refused as a whole: no localities or too few, cut short, a key twice,
-    an estado outside 01 to 32, a municipio or estado under two names.
+    Raises CatalogueError if the file as a whole is invalid: no localities or too few valid rows, a truncated end,
+    a duplicate key, an estado outside 01 to 32, or a municipio or estado with two names.
     """
     catalogue = Catalogue()
     reader = _Reader(table.layout, catalogue)
@@ -96,7 +96,7 @@ def transform(table: Table, advance: Callable[[int], None]) -> Catalogue:
 
 
 def _check_whole(last_line: str, number: int, layout: Layout) -> None:
-    """Refuse a file that stops in the middle of a row; a last line that is no row at all is only rejected."""
+    """Refuse a file that ends in the middle of a row; a last line that is no row at all is only rejected."""
     begins_as_row = re.match(r'"([0-9]|$)|[0-9]+([,\t]|$)', last_line)
     if last_line.endswith("\n") or not begins_as_row:
         return
@@ -126,27 +126,27 @@ def _check_unique(localities: Sequence[LocalityRow]) -> None:
 
 
 class _Reader:
-    """Turns the lines of one layout into records, and keeps the estados and municipios that they name.
+    """Turns the lines of one layout into records, and collects the estados and municipios that they name.
 
-    It works on batches, column by column: `map` and `zip` go through a column several times faster than a loop
-    through rows. Only where a batch has a fault does it look for the row, so each check is written once.
+    It works on batches, column by column: `map` and `zip` are several times faster than a loop over rows. It looks for
+    the invalid row only if a batch fails, so each check is written once.
     """
 
     def __init__(self, layout: Layout, catalogue: Catalogue) -> None:
         self._layout = layout
         self._catalogue = catalogue
-        # A column that the file lacks is read from an empty one that is appended to every batch.
+        # A missing column is read from an empty one that is appended to every batch.
         self._pick = itemgetter(*(layout.indexes.get(column, layout.width) for column in COLUMNS))
         self._municipality_of = Memo(self._read_parents).__getitem__
         self._clave_of = Memo(read_clave).__getitem__
         self._readers = {name: reader_of(attribute) for name, attribute in ATTRIBUTES.items()}
 
     def read(self, lines: Sequence[str], number: int) -> None:
-        """Add to the catalogue what lines are, the first of them line `number` of the file."""
+        """Add lines to the catalogue; the first is line `number` of the file."""
         self._read_rows(split_lines(lines, self._layout.separator), number)
 
     def _read_rows(self, rows: Sequence[list[str]], number: int) -> None:
-        """Add rows to the catalogue; if one of them can't be a record, halve them until it stands alone."""
+        """Add rows to the catalogue; if one is invalid, halve the batch until it is alone."""
         try:
             self._catalogue.localities += self._convert(rows)
         except (RowError, _Withdrawn, _FileError) as fault:
@@ -166,7 +166,7 @@ class _Reader:
             self._catalogue.rejected.append(Rejected(number, str(fault)))
 
     def _convert(self, rows: Sequence[list[str]]) -> list[LocalityRow]:
-        """Return the records of rows; raise RowError, _Withdrawn or _FileError if any of them is none."""
+        """Return the records of rows; raise RowError, _Withdrawn or _FileError if a row has none."""
         for width in set(map(len, rows)) - {self._layout.width}:
             raise RowError(f"it has {width} values, but the header has {self._layout.width}")
         cvegeo, estatus, cve_ent, nom_ent, nom_abr, cve_mun, nom_mun, cve_loc, nombre, *texts = self._pick(
@@ -187,7 +187,7 @@ class _Reader:
         return list(map(LocalityRow._make, records))
 
     def _read_attributes(self, texts: Sequence[Sequence[str]]) -> Iterable[Iterable[object]]:
-        """Return the columns of attributes, in their order, from those of their texts; half of a position is none."""
+        """Read the columns of attributes, in their order; a point needs both coordinates."""
         values: dict[str, Iterable[object]] = {
             name: map(read, column) for (name, read), column in zip(self._readers.items(), texts, strict=True)
         }
@@ -197,7 +197,7 @@ class _Reader:
         return (values | dict(zip(POINT, points, strict=True))).values()
 
     def _read_parents(self, names: tuple[str, ...]) -> int:
-        """Keep an estado and a municipio that are named for the first time; return the municipio's id."""
+        """Collect an estado and a municipio that are new; return the id of the municipio."""
         cve_ent, nom_ent, nom_abr, cve_mun, nom_mun = names
         if not re.fullmatch(r"[0-9]{2}", cve_ent):
             raise RowError("CVE_ENT is not two digits")

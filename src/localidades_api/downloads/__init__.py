@@ -1,1 +1,1 @@
-"""Files of a release: one module a format, and the transfer that sends them."""
+"""Downloads of a release: Parquet, the text formats, and the transfer that sends them."""

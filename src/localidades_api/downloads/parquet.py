@@ -1,4 +1,4 @@
-"""A download as Parquet, by the optional extra `parquet` (pyarrow)."""
+"""Downloads as Parquet, with the optional extra `parquet` (pyarrow)."""
 
 import io
 from collections.abc import AsyncGenerator, Sequence
@@ -15,12 +15,12 @@ from localidades_api.storage.repository.exports import COLUMNS
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-_ROW_GROUP = 4000  # records; all that is in memory at one time: some 20 MB, 40 where names are long
+_ROW_GROUP = 4000  # records in memory at a time: some 20 MB, 40 if names are long
 _TYPES = {"integer": pa.int32(), "number": pa.float64(), "text": pa.string(), "key": pa.string()}
 
 
 class _Sink(io.RawIOBase):
-    """A file that only grows, of which what has been written is taken away."""
+    """A file to append to, whose content is taken away as it is written."""
 
     def __init__(self) -> None:
         self._written: list[bytes] = []
@@ -31,18 +31,18 @@ class _Sink(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Return how much has been written ever."""
+        """Return the number of bytes written in total."""
         return self._size
 
     def write(self, data: "Buffer", /) -> int:
-        """Take bytes."""
+        """Append bytes."""
         taken = bytes(data)
         self._written.append(taken)
         self._size += len(taken)
         return len(taken)
 
     def drain(self) -> bytes:
-        """Give away what has been written since the last time."""
+        """Return what was written since the last call, and forget it."""
         taken = b"".join(self._written)
         self._written.clear()
         return taken
@@ -51,7 +51,7 @@ class _Sink(io.RawIOBase):
 async def write_parquet(
     records: RecordsRepository, release: Release, places: Sequence[int]
 ) -> AsyncGenerator[bytes, None]:
-    """Write row groups as they are read; raise DatabaseUnavailableError where one is not whole."""
+    """Write row groups as they are read; raise DatabaseUnavailableError if one is incomplete."""
     schema = pa.schema([(name, _TYPES[kind]) for name, (_, kind) in COLUMNS.items()])
     sink = _Sink()
     try:
@@ -70,4 +70,4 @@ async def write_parquet(
                 yield sink.drain()
         yield sink.drain()
     finally:
-        pa.default_memory_pool().release_unused()  # or pyarrow keeps what the largest file took
+        pa.default_memory_pool().release_unused()  # or pyarrow keeps the memory of the largest file

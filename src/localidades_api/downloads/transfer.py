@@ -1,8 +1,8 @@
-"""Files of a release or a part of it: written in chunks, so that memory stays small and no connection is held.
+"""Downloads of a release or a part of it, in chunks, so that memory stays small and no connection is held.
 
-Each chunk is a statement of its own over rows that never change: a reader may take as long as it likes, and what was
-sent is of one release. A chunk that can't be had, or is not whole, ends the transfer before its last byte, which every
-HTTP client notices.
+Each chunk is a statement of its own over rows that never change, so a client may take as long as it likes and still
+gets one release. If a chunk fails or is incomplete, the transfer stops before its last byte, which every HTTP client
+notices.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ Chunks = AsyncGenerator[bytes, None]
 
 _log = logging.getLogger(__name__)
 
-_CHUNK = 4000  # records: a statement of some 20 ms, a megabyte
-_WINDOW = 5.0  # seconds over which a client's rate is measured; before the first have passed nobody is slow
-_FAIR_SHARE_TIMEOUT = 120.0  # seconds that a client which has more downloads than others can be sure of one
+_CHUNK = 4000  # records: a statement of some 20 ms, and a megabyte
+_WINDOW = 5.0  # seconds over which a client's rate is measured; no client is slow before the first has passed
+_FAIR_SHARE_TIMEOUT = 120.0  # seconds after which a client with more downloads than others can lose one
 
 
 class FileType(NamedTuple):
-    """What a format is called on the wire and on a disk."""
+    """The media type and the file extension of a format."""
 
     media_type: str
     extension: str
@@ -50,12 +50,12 @@ FILE_TYPES: Mapping[str, FileType] = {
 NDJSON = FILE_TYPES["ndjson"].media_type
 _COMPRESSED = [FILE_TYPES[name].media_type for name in ("csv", "ndjson", "geojson")]
 for _media_type in _COMPRESSED:
-    # Compressed chunk by chunk: brotli holds back up to 30 MB of a stream otherwise, to send it a thousandth smaller.
+    # Compressed chunk by chunk: otherwise brotli buffers up to 30 MB of a stream, to save a thousandth of its size.
     add_compress_type(_media_type.partition(";")[0], streaming=True)
 
 
 class Transfer:
-    """A file that is being sent: whose it is, and at what rate it is read."""
+    """A download under way: its client, and the rate at which that reads."""
 
     def __init__(self, scope: Scope) -> None:
         self._loop = asyncio.get_running_loop()
@@ -64,7 +64,7 @@ class Transfer:
         self.client = client_of(scope)
         self.began = self._loop.time()
         self.sent = 0  # bytes, compressed
-        self.rate = math.inf  # bytes a second over the last window; infinite while the client waits for the file
+        self.rate = math.inf  # bytes a second over the last window; infinite while the client waits for us
         self._next_window = self._loop.call_later(_WINDOW, self._measure)
 
     def _measure(self) -> None:
@@ -75,21 +75,21 @@ class Transfer:
         self._next_window = self._loop.call_later(_WINDOW, self._measure)
 
     def end(self) -> None:
-        """Measure no more."""
+        """Stop measuring."""
         self._next_window.cancel()
 
     def abort(self) -> None:
-        """Cut the connection off, so that nothing waits for a client that may never read the rest."""
+        """Close the connection at once, rather than wait for a client that may never read the rest."""
         if self._transport:
             self._transport.abort()
 
 
 class Transfers:
-    """The files that are being sent, and the bound to them.
+    """The downloads under way, at most `most`.
 
-    A client may read as slowly as it likes, unless all are taken and one more is asked for. Then that one gets the
-    place of a client that reads more slowly than `min_rate` bytes a second; or, of a file that has been under way for
-    minutes, the place of a client that has more of them than the one who asks.
+    A client may read as slowly as it likes until another client needs its slot. Then the new download replaces one that
+    is read more slowly than `min_rate` bytes a second, or one that has lasted for minutes and whose client has more
+    downloads than the new client.
     """
 
     def __init__(self, most: int, min_rate: int) -> None:
@@ -98,9 +98,9 @@ class Transfers:
         self._under_way: set[Transfer] = set()
 
     async def start(self, scope: Scope, chunks: Chunks, headers: Mapping[str, str], file_type: FileType) -> "Download":
-        """Return a file whose first chunk has been fetched: an error in it is still an answer of its own.
+        """Fetch the first chunk and return the response: an error until then still gets a response of its own.
 
-        Raises DownloadsFullError where enough are being sent.
+        Raises DownloadsFullError if no slot is free.
         """
         if len(self._under_way) >= self._most:
             self._make_room(client_of(scope))
@@ -113,7 +113,7 @@ class Transfers:
             raise
 
     def _make_room(self, client: bytes | str) -> None:
-        """End the transfer that others can best do without, the slowest of whoever has most of them."""
+        """End a slow transfer, or else an unfair one: the slowest of the client that has the most."""
         shares = Counter(transfer.client for transfer in self._under_way)
         long_ago = asyncio.get_running_loop().time() - _FAIR_SHARE_TIMEOUT
         waited_for = [transfer for transfer in self._under_way if transfer.rate < math.inf]
@@ -136,12 +136,12 @@ class Transfers:
 
 
 class Download(Response):
-    """A streamed file, compressed as the client takes it (zstd, br, gzip).
+    """A streamed file, compressed as the client accepts it (zstd, br, gzip).
 
-    Its ETag is weak: one release gives the same records in every encoding, but not the same bytes.
+    Its ETag is weak: a release has the same records in every encoding, but not the same bytes.
 
-    However a transfer ends, it returns: an exception would keep the frames that it passed, and with them a compressor
-    of some megabytes, until the garbage collector comes, and that is late (`app`).
+    The call never raises: an exception would keep its frames, and with them a compressor of some megabytes, until the
+    garbage collector runs, which is seldom.
     """
 
     def __init__(
@@ -158,14 +158,14 @@ class Download(Response):
         self._transfer = transfer
         self._end = end
         self.background = None
-        # The middleware names Accept-Encoding itself for what it may compress, and would do so twice.
+        # The middleware adds Accept-Encoding to Vary for the types that it compresses.
         vary = {} if file_type.media_type in _COMPRESSED else {"Vary": "Accept-Encoding"}
         self.init_headers(
             {**headers, **vary, "Content-Type": file_type.media_type, "X-Content-Type-Options": "nosniff"}
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it; for a HEAD no more is read than the first chunk, which is at hand."""
+        """Send the file; a HEAD reads only the first chunk, which has been fetched."""
 
         async def send_counted(message: Message) -> None:
             await send(message)
@@ -178,7 +178,7 @@ class Download(Response):
             self._end(self._transfer)
 
     async def _send_chunks(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send chunk by chunk, until the client has gone or the database has failed."""
+        """Send chunk by chunk, until the client disconnects or the database fails."""
         gone = asyncio.create_task(_hang_up(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -189,7 +189,7 @@ class Download(Response):
                 chunk = await anext(self._rest, None) if scope.get(WITH_BODY, True) else None
             if not gone.done():
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except DatabaseUnavailableError as error:  # the server closes the connection: the last chunk is missing
+        except DatabaseUnavailableError as error:  # the server closes the connection, because the last chunk is missing
             _log.error("A download failed: %s (%r)", error, error.__cause__)
             error.__traceback__ = None  # or it keeps this frame
         finally:
@@ -197,22 +197,22 @@ class Download(Response):
 
 
 async def _hang_up(receive: Receive) -> None:
-    """Return when the client has gone."""
+    """Return when the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 def has_parquet() -> bool:
-    """Tell whether the extra that Parquet needs is installed."""
+    """Return whether the extra for Parquet is installed."""
     return find_spec("pyarrow") is not None
 
 
 async def write_lines(
     records: RecordsRepository, release: Release, places: Sequence[int], format_: LineFormat
 ) -> Chunks:
-    """Write a text format, record by record; raise DatabaseUnavailableError where a chunk is not whole.
+    """Write a text format in chunks; raise DatabaseUnavailableError if a chunk is incomplete.
 
-    What stands before the first record goes with it, so that nothing is sent before the database has answered.
+    The header goes with the first records, so that nothing is sent before the database has answered.
     """
     head, between, tail = _FRAMES[format_]
     before = head % len(places) if format_ == "geojson" else head

@@ -1,1 +1,1 @@
-"""What the service tells of itself: metrics, log, traces, progress."""
+"""What the service reports about itself: metrics, logs, traces, progress."""

@@ -1,7 +1,7 @@
-"""What goes wrong while requests are answered: each cause is written down once, and then counted.
+"""Logs the causes of failed requests: each cause once, and then only how often it came again.
 
-A fault can last, and each request can meet it: a line for each, or even a traceback, would be most of the work and fill
-the disk. The line of a request (`logs.RequestLog`) has the name of its cause, by which the log has the rest.
+A fault can last and fail every request. A line for each, or even a traceback, would be most of the work and fill the
+disk. The log line of a request (`logging.RequestLog`) has the name of the cause, which leads to the rest.
 """
 
 import logging
@@ -12,14 +12,14 @@ from zlib import crc32
 
 _log = logging.getLogger(__name__)
 
-_LOG_INTERVAL = 60.0  # seconds between two lines about one cause
-_REFUSED = "42"  # SQLSTATE's class of statements that a server won't run: its text names tables and columns only
+_LOG_INTERVAL = 60.0  # seconds between two lines about the same cause
+_REFUSED = "42"  # class of SQLSTATE for refused statements, whose text names only tables and columns
 
-cause: ContextVar[str | None] = ContextVar("cause", default=None)  # of the fault that the request met
+cause: ContextVar[str | None] = ContextVar("cause", default=None)  # of the failure of this request
 
 
 class _Seen:
-    """A cause that was written down, and how often it came again since its last line."""
+    """A cause that was logged, and how often it came again since its last line."""
 
     def __init__(self, message: str) -> None:
         self.message = message
@@ -28,9 +28,9 @@ class _Seen:
 
 
 class Faults:
-    """Writes down causes; only the event loop's thread may touch it.
+    """Logs causes; only for the thread of the event loop.
 
-    There are as many of them as there are places that raise errors: what clients send is in no name.
+    The number of causes is bounded by the places that raise errors, because no name has anything that clients send.
     """
 
     def __init__(self, interval: float = _LOG_INTERVAL) -> None:
@@ -38,7 +38,7 @@ class Faults:
         self._seen: dict[str, _Seen] = {}
 
     def report(self, error: BaseException, message: str, *values: object, traceback: bool) -> str:
-        """Log what went wrong with its cause, unless this cause was logged before; return the name of the cause."""
+        """Log an error, unless its cause was logged before; return the name of the cause."""
         name = name_cause(error)
         seen = self._seen.get(name)
         if seen is None:
@@ -49,7 +49,7 @@ class Faults:
         return name
 
     def sweep(self, *, everything: bool = False) -> None:
-        """Log how often causes came again within the interval, and forget those that did not."""
+        """Log how often each cause came again within the interval, and forget those that did not."""
         now = time.monotonic()
         for name, seen in list(self._seen.items()):
             seconds = now - seen.since
@@ -66,11 +66,11 @@ FAULTS = Faults()
 
 
 def name_cause(error: BaseException) -> str:
-    """Return a name for what an error comes from: `ConnectionRefusedError@tasks.py:123`."""
-    while error.__cause__ and not isinstance(error, TimeoutError):  # whose cause is only how it was told
+    """Return a name for the cause of an error, such as `ConnectionRefusedError@tasks.py:123`."""
+    while error.__cause__ and not isinstance(error, TimeoutError):  # raised from a CancelledError, which says nothing
         error = error.__cause__
     name = type(error).__name__
-    if sqlstate := getattr(error, "sqlstate", None):  # of a server: where it was read says nothing
+    if sqlstate := getattr(error, "sqlstate", None):  # raised by a server, so the line that read it says nothing
         return f"{name}-{crc32(str(error).encode()):08x}" if sqlstate.startswith(_REFUSED) else name
     trace = error.__traceback__
     while trace and trace.tb_next:

@@ -1,6 +1,6 @@
-"""The log: lines for people or JSON objects, on stderr, from this service and uvicorn alike.
+"""The log of this service and uvicorn, on stderr: lines of text, or JSON objects.
 
-Nothing of what a client sends is in it but the method: paths are named by operation.
+It has nothing that a client sends but the method: requests are named by operation, not by path.
 """
 
 import asyncio
@@ -15,13 +15,13 @@ from typing import Any, Literal, NamedTuple
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
-_OURS = ("localidades_api", "uvicorn")  # of libraries, warnings only
-_MAX_WRITE = 4096  # bytes that a pipe takes whole, so that lines of several workers never mix (PIPE_BUF)
-_FLUSH_INTERVAL = 0.2  # seconds that a line of a request waits for others
+_OURS = ("localidades_api", "uvicorn")  # libraries log warnings only
+_MAX_WRITE = 4096  # PIPE_BUF: bytes that a pipe takes in one piece, so that lines of several workers never mix
+_FLUSH_INTERVAL = 0.2  # seconds that the line of a request may wait for others
 
 
 class Line(NamedTuple):
-    """What the log says of a request, in the order of its fields."""
+    """The log line of a request, with its fields in order."""
 
     id: str
     method: str
@@ -30,14 +30,14 @@ class Line(NamedTuple):
     milliseconds: float
     release: str | None
     bytes: int
-    cause: str | None = None  # of a fault (`faults`)
+    cause: str | None = None  # of a failure (`faults`)
 
 
 class JsonFormatter(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a record as an object; an error has its traceback."""
+        """Return a record as a JSON object; an error has its traceback."""
         fields: dict[str, Any] = {
             "time": timestamp(record.created),
             "level": record.levelname.lower(),
@@ -54,7 +54,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class ConsoleFormatter(logging.Formatter):
-    """One line a record, for people, and the traceback of an error below it."""
+    """One line of text a record, followed by the traceback of an error."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as text."""
@@ -66,20 +66,20 @@ class ConsoleFormatter(logging.Formatter):
 
 
 class RequestLog:
-    """Writes lines of requests several at a time: a record of `logging` for each would take 15 µs, this takes 2."""
+    """Writes the lines of several requests at a time: that takes 2 µs each, and a record of `logging` 15."""
 
     def __init__(self, form: Literal["console", "json"]) -> None:
         self._write = _as_json if form == "json" else _as_text
         self._lines: list[str] = []
 
     def add(self, line: Line) -> None:
-        """Write a line soon."""
+        """Queue a line, to be written soon."""
         if not self._lines:
             asyncio.get_running_loop().call_later(_FLUSH_INTERVAL, self.flush)
         self._lines.append(self._write(line))
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the queued lines."""
         lines, self._lines = self._lines, []
         piece: list[str] = []
         length = 0
@@ -93,13 +93,13 @@ class RequestLog:
 
 
 def _write(lines: list[str]) -> None:
-    with suppress(OSError):  # whoever read it has gone; requests go on
+    with suppress(OSError):  # nobody reads stderr any more; requests go on
         sys.stderr.write("".join(lines))
         sys.stderr.flush()
 
 
 def _as_json(line: Line) -> str:
-    """Write a line as JSON by hand, in a fifth of the time: every text is a name of ours, plain ASCII."""
+    """Write a line as JSON by hand, in a fifth of the time; every text is plain ASCII and needs no escape."""
     release = f'"{line.release}"' if line.release else "null"
     cause = f',"cause":{json.dumps(line.cause)}' if line.cause else ""
     return (
@@ -122,7 +122,7 @@ def _level(line: Line) -> str:
 
 
 def timestamp(moment: float) -> str:
-    """Return a moment as RFC 3339 has it, to the millisecond."""
+    """Format a Unix time by RFC 3339, to the millisecond."""
     second = int(moment)
     return f"{_written(second)}.{int((moment - second) * 1000):03d}Z"
 

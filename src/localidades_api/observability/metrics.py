@@ -1,7 +1,7 @@
-"""Metrics for Prometheus: what they are called, what a process counts, and how several processes add up.
+"""Metrics for Prometheus: their names, the counters of a process, and how those of several processes are merged.
 
-A process counts in plain Python. A `Snapshot` is a copy of what it has counted; the supervisor merges those of its
-workers (`supervisor`), in memory and over sockets only, so no full disk can end what is being measured.
+A process counts in plain Python. A `Snapshot` is a copy of its counters; the supervisor merges those of its workers in
+memory and over sockets, so that a full disk can't stop the metrics.
 """
 
 from bisect import bisect_left
@@ -17,8 +17,8 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-Series = tuple[str, ...]  # the name of a metric, then the values of its labels
-Snapshot = Mapping[Series, list[float]]  # one value each; of a histogram the count of each bucket, then the sum
+Series = tuple[str, ...]  # name of a metric, then values of its labels
+Snapshot = Mapping[Series, list[float]]  # one value each; for a histogram, the count of each bucket, then the sum
 
 _PREFIX = "localidades_"
 _BUCKETS = (0.0001, 0.00025, 0.001, 0.0025, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5)  # seconds
@@ -31,7 +31,7 @@ class _Metric:
     text: str
     type: Literal["counter", "gauge", "histogram"]
     labels: tuple[str, ...] = ()
-    merge: Callable[[Iterable[float]], float] = sum  # what the values of several workers become
+    merge: Callable[[Iterable[float]], float] = sum  # merges the values of several workers
 
     @property
     def width(self) -> int:
@@ -39,7 +39,7 @@ class _Metric:
         return len(_BUCKETS) + 2 if self.type == "histogram" else 1
 
     def family(self, series: Mapping[Series, list[float]]) -> Family:
-        """Return the series of this metric as the library has them."""
+        """Return the series of this metric as a family of the library."""
         name = f"{_PREFIX}{self.name}"
         if self.type == "histogram":
             histogram = HistogramMetricFamily(name, self.text, labels=self.labels)
@@ -114,19 +114,19 @@ _METRICS = {
 
 
 class Counters:
-    """What this process counts; only the event loop's thread may touch it."""
+    """The counters of this process; only for the thread of the event loop."""
 
     def __init__(self) -> None:
         self.in_flight = 0
         self.page_hits = 0
         self.page_misses = 0
-        # A series that began with its first event would hide that event from Prometheus's `rate`.
+        # Series start at 0: Prometheus's `rate` misses the event that creates a series.
         self.refused: Counted[str] = Counted({"overloaded": 0, "downloads-full": 0, "too-many-requests": 0})
         self.connections = 0
         self.connections_limit = 0
         self.connections_closed: Counted[str] = Counted({"idle": 0, "refused": 0})
         self.database_errors: Counted[str] = Counted({"connection": 0, "timeout": 0})
-        self.gauges: dict[Series, float] = {}  # as last sampled (`gauges`)
+        self.gauges: dict[Series, float] = {}  # as last sampled (`sampler`)
         self._durations: dict[tuple[str, int], list[float]] = {("list_localities", 200): _no_requests()}
 
     def count(self, operation: str, status: int, seconds: float) -> None:
@@ -139,7 +139,7 @@ class Counters:
         series[-1] += seconds
 
     def snapshot(self) -> Snapshot:
-        """Return a copy of everything that was counted since the process began, and of the gauges."""
+        """Return a copy of all counters since the start of the process, and of the gauges."""
         return {
             **{
                 ("request_duration_seconds", operation, str(status)): series.copy()
@@ -158,7 +158,7 @@ class Counters:
 
 
 def _no_requests() -> list[float]:
-    """Return no request in any bucket, nor above the last, and no second."""
+    """Return an empty histogram: the buckets, the one above the last, and the sum."""
     return [0] * (len(_BUCKETS) + 2)
 
 
@@ -173,7 +173,7 @@ async def own_snapshot() -> Snapshot:
 def merge(snapshots: Iterable[Snapshot]) -> Snapshot:
     """Return the metrics of several processes as those of one.
 
-    What they don't have in common with this process is passed over: a worker may be of a newer installation.
+    Unknown metrics are ignored: a worker may run a newer version than this process.
     """
     found: dict[Series, list[list[float]]] = {}
     for snapshot in snapshots:
@@ -187,7 +187,7 @@ def merge(snapshots: Iterable[Snapshot]) -> Snapshot:
 
 
 def without_gauges(snapshot: Snapshot) -> Snapshot:
-    """Return what stays of a process that has ended: counters, which never fall."""
+    """Return the counters and histograms, which stay when a process has ended, because they never fall."""
     gauges = {name for name, metric in _METRICS.items() if metric.type == "gauge"}
     return {series: values for series, values in snapshot.items() if series[0] not in gauges}
 

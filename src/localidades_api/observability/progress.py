@@ -1,15 +1,15 @@
-"""What an import tells whoever watches it: a terminal, a log, or a test."""
+"""How long-running work reports its progress to an observer, such as a terminal."""
 
 from enum import StrEnum
 from typing import Protocol
 
 
 class Step(StrEnum):
-    """A part of something that takes a while; its value is a sentence for people."""
+    """A step of long-running work; its value is the text that is shown."""
 
     @property
     def unit(self) -> str:
-        """What its amounts are amounts of."""
+        """The unit of its amounts."""
         return "rows"
 
 
@@ -27,7 +27,7 @@ class ImportStep(Step):
 
     @property
     def unit(self) -> str:
-        """What its amounts are amounts of."""
+        """The unit of its amounts."""
         return "bytes" if self is ImportStep.FETCH else "rows"
 
 
@@ -35,14 +35,14 @@ class Counting(Protocol):
     """An observer of one step."""
 
     def expect(self, amount: int) -> None:
-        """Take note of how much there will be of the present step, all told; a better estimate may follow."""
+        """Note the total of the current step; a better estimate may follow."""
 
     def advance(self, amount: int) -> None:
-        """Take note of so much more of the present step, in its unit."""
+        """Note that this much more of the current step is done."""
 
 
 class ImportProgress(Counting, Protocol):
     """An observer of one import."""
 
     def begin(self, step: ImportStep) -> None:
-        """Take note that `step` begins, and that the one before it is done."""
+        """Note that `step` begins, and that the one before it is done."""

@@ -1,4 +1,4 @@
-"""Samples gauges every second: what counts nothing, and only is what it is at the moment."""
+"""Samples the gauges every second."""
 
 import asyncio
 from collections import deque
@@ -9,24 +9,24 @@ from time import perf_counter
 from localidades_api.observability.faults import FAULTS
 from localidades_api.observability.metrics import COUNTERS, Series
 
-_SLEEP_INTERVAL = 0.05  # seconds of a sleep whose lateness is measured
+_SLEEP_INTERVAL = 0.05  # seconds; the lateness of each sleep is measured
 _SLEEPS_PER_SAMPLE = 20  # between two samples
-_MAX_LATENESS_SAMPLES = 60  # samples for which a lateness is shown: longer than the time between two scrapes
+_MAX_LATENESS_SAMPLES = 60  # samples, longer than a scrape interval, for which a lateness is reported
 
-Gauges = Callable[[], Mapping[Series, float]]  # what a part of the service shows of itself
+Gauges = Callable[[], Mapping[Series, float]]  # returns the gauges of one part of the service
 
 
 class Sampler:
     """Samples gauges, and how late the event loop is, every second.
 
-    A scrape reaches one worker and is answered for all, so none can wait for being asked.
+    A scrape reaches one worker, which answers for all, so the workers can't wait to be asked.
     """
 
     def __init__(self, *sources: Gauges) -> None:
         self._sources = sources
 
     async def run(self) -> None:
-        """Sample for ever."""
+        """Sample until cancelled."""
         late = deque([0.0], maxlen=_MAX_LATENESS_SAMPLES)
         try:
             for step in count():
@@ -45,7 +45,7 @@ class Sampler:
         try:
             for source in self._sources:
                 gauges.update(source())
-        except Exception as error:  # noqa: BLE001  # whatever it is, the next sample may succeed
+        except Exception as error:  # noqa: BLE001  # the next sample may succeed
             FAULTS.report(error, "Can't sample the gauges", traceback=True)
         else:
             COUNTERS.gauges = gauges

@@ -1,6 +1,6 @@
-"""OpenTelemetry's traces, where its standard variables name a place to send them to; else nothing of it is imported.
+"""OpenTelemetry traces, if its standard variables name an endpoint; otherwise nothing of it is imported.
 
-FastAPI makes a span of each request that is routed and exports what there is; statements are spans within it.
+FastAPI makes and exports a span for each routed request; statements are spans within it.
 """
 
 import logging
@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def traced_statements() -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """Make a span of each statement; lend what keeps those out that belong to no request."""
+    """Make a span of each statement; lend a context manager that suppresses those outside requests."""
     if not _is_wanted():
         yield nullcontext
         return

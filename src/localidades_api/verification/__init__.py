@@ -1,6 +1,6 @@
-"""Whether a running service lists what a file of INEGI holds: `walk` reads the one, `compare` holds it to the other.
+"""Compares the list of a running service with a file of INEGI: `page_walk` reads the list, `compare` finds differences.
 
-Nothing here touches a database: it checks any service with the contract of the list, ours or another.
+No database is needed: any service with the same contract can be checked.
 """
 
 from dataclasses import dataclass
@@ -18,27 +18,27 @@ __all__ = ["Verification", "VerificationProgress", "VerificationStep", "verify_s
 
 
 class VerificationStep(Step):
-    """The steps after the reading of the file."""
+    """The steps that follow those of reading the file."""
 
     WALK = "reading the service's pages"
     COMPARE = "comparing"
 
     @property
     def unit(self) -> str:
-        """What its amounts are amounts of."""
+        """The unit of its amounts."""
         return "pages" if self is VerificationStep.WALK else "rows"
 
 
 class VerificationProgress(Counting, Protocol):
-    """An observer of one check; it observes the reading of the file too."""
+    """An observer of one verification, which includes reading the file."""
 
     def begin(self, step: Step) -> None:
-        """Take note that `step` begins, and that the one before it is done."""
+        """Note that `step` begins, and that the one before it is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a check found; `municipalities` are the file's names by key."""
+    """The result of a verification; `municipalities` has the names in the file, by key."""
 
     service: str
     source: str
@@ -51,9 +51,9 @@ class Verification:
 
     @property
     def agrees(self) -> bool:
-        """Whether there is nothing to complain of.
+        """Whether the service agrees with the file.
 
-        Another numbering, and the order of ties under one, are a service's own affair: the contract is silent there.
+        A service may number records in its own way, and then order ties as it likes: the contract leaves both open.
         """
         ordered = self.comparison.ties_by_id or not self.comparison.official
         return ordered and not self.comparison.differences and not self.walk.faults
@@ -62,9 +62,9 @@ class Verification:
 def verify_service(
     source: str, url: str, progress: VerificationProgress, *, release: str | None = None
 ) -> Verification:
-    """Hold the list of the service at `url` to a catalogue: `demo`, a path or an http(s) address.
+    """Compare the list of the service at `url` with a catalogue: `demo`, a path or an http(s) address.
 
-    Raises CatalogueError for the file and UncheckableError for the service, where there is nothing to compare.
+    Raises CatalogueError for an invalid file, and UncheckableError for a service that can't be compared.
     """
     service = Service.parse(url, release)
     with open_source(source, progress) as file:

@@ -1,4 +1,4 @@
-"""What a service lists, held to what the file holds: by key, or by clave and name where the ids are no keys."""
+"""Compares the records of a list with those of a file: by key, or by clave and name if the ids are no keys."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from localidades_api.verification.order import judge_order
 
 
 class Record(NamedTuple):
-    """A locality as the list shows it."""
+    """A locality with the fields of the list."""
 
     id: int
     municipio_id: int
@@ -19,7 +19,7 @@ class Record(NamedTuple):
 
 
 class Kind(StrEnum):
-    """What can be wrong with a record."""
+    """A kind of difference."""
 
     MISSING = "missing"
     DOUBLED = "doubled"
@@ -31,8 +31,8 @@ class Kind(StrEnum):
 class Difference(NamedTuple):
     """One record that is wrong.
 
-    `municipio_id` is the file's where the file has the record, else the service's; None where several municipios may
-    be meant. `position` is that of `found` in the walk, from 0.
+    `municipio_id` comes from the file if it has the record, else from the service; it is None if several municipios
+    are possible. `position` is the index of `found` in the walk, from 0.
     """
 
     kind: Kind
@@ -43,7 +43,7 @@ class Difference(NamedTuple):
 
     @property
     def fields(self) -> list[str]:
-        """Names of the fields in which the service differs from the file."""
+        """The fields in which the service differs from the file."""
         if self.expected is None or self.found is None:
             return []
         values = zip(Record._fields, self.expected, self.found, strict=True)
@@ -52,11 +52,11 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ListComparison:
-    """All that is wrong.
+    """All differences.
 
-    `official` tells whether the ids are keys of the file (one is enough); under another numbering a record is known by
-    its clave and name only, and one that was renamed counts as missing and unknown. `ties_by_id` is false where
-    records of one clave come in no fixed order throughout; then they are not told one by one.
+    `official` is whether the ids are keys of the file (one match is enough). Under another numbering, clave and name
+    identify a record, and a renamed one counts as missing and unknown. `ties_by_id` is false if records with the same
+    clave are in no fixed order; then they are not reported one by one.
     """
 
     differences: list[Difference]
@@ -69,7 +69,7 @@ class ListComparison:
 
 
 def compare(expected: Sequence[Record], found: Sequence[Record]) -> ListComparison:
-    """Find what is wrong with a list; a record that is there twice is wrong wherever it stands, so only doubled."""
+    """Find the differences; a record that is listed twice is doubled, and never out of order as well."""
     keys = {record.id: record for record in expected}
     official = not found or any(record.id in keys for record in found)
     differences = list(_compare_by_key(keys, found) if official else _compare_by_name(expected, found))
@@ -103,7 +103,7 @@ def _compare_by_key(keys: dict[int, Record], found: Sequence[Record]) -> Iterato
 
 
 def _compare_by_name(expected: Sequence[Record], found: Sequence[Record]) -> Iterator[Difference]:
-    """Compare as multisets of clave and name: homonyms are many, and which of them is missing can't be told."""
+    """Compare as multisets of clave and name: of several homonyms, no one can tell which is missing."""
     homes = _Homes(expected)
     left = {names: len(records) for names, records in homes.items()}
     seen: set[int] = set()
@@ -123,7 +123,7 @@ def _compare_by_name(expected: Sequence[Record], found: Sequence[Record]) -> Ite
 
 
 class _Homes(defaultdict[tuple[str, str], list[Record]]):
-    """The file's records by clave and name."""
+    """The records of the file by clave and name."""
 
     def __init__(self, expected: Sequence[Record]) -> None:
         super().__init__(list)
@@ -131,6 +131,6 @@ class _Homes(defaultdict[tuple[str, str], list[Record]]):
             self[record[2:]].append(record)
 
     def of(self, record: Record) -> int | None:
-        """Return the municipio of the only record of that clave and name."""
+        """Return the municipio of the record with that clave and name, if there is only one."""
         namesakes = self.get(record[2:], [])
         return namesakes[0].municipio_id if len(namesakes) == 1 else None

@@ -1,4 +1,4 @@
-"""Which records of a list stand where they should not: the order is clave, then id."""
+"""Finds the records of a list that are out of order; the order is clave, then id."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -14,9 +14,8 @@ Key = TypeVar("Key", str, tuple[str, int])
 def judge_order(keys: Sequence[tuple[str, int]], *, official: bool) -> tuple[list[int], bool]:
     """Return the positions that are out of order, and whether ties on clave go by id.
 
-    One record that strayed is told as itself. Where a tenth of the tied ones have, the service keeps no order of ties,
-    and the positions are those that are wrong by clave alone; so they are under a numbering that is not `official`,
-    whose ids say nothing of an order.
+    If a tenth of the tied records are out of order, the service does not order ties, and the positions are those that
+    are out of order by clave alone. The same holds for ids that are not `official`, which imply no order.
     """
     by_clave = positions_astray([clave for clave, _ in keys])
     astray = positions_astray(keys)
@@ -32,8 +31,8 @@ def judge_order(keys: Sequence[tuple[str, int]], *, official: bool) -> tuple[lis
 def positions_astray(keys: Sequence[Key]) -> list[int]:
     """Return the fewest positions without which the keys ascend (a longest ascending subsequence, by patience)."""
     tops: list[Key] = []
-    held: list[int] = []  # positions of `tops`
-    before: list[int] = []  # of each position, the one that it follows
+    held: list[int] = []  # positions of the keys in `tops`
+    before: list[int] = []  # for each position, the one before it in its subsequence
     for position, key in enumerate(keys):
         pile = bisect_right(tops, key)
         before.append(held[pile - 1] if pile else -1)

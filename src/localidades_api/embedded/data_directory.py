@@ -1,4 +1,4 @@
-"""The folders of the embedded Postgres: made once, by and for the right user."""
+"""Creates the folders of the embedded Postgres, for the right user."""
 
 import hashlib
 import os
@@ -16,23 +16,23 @@ if sys.platform != "win32":
     import pwd
 
 _BUILTIN_LOCALES = 17  # the first version that has them
-_MAX_SOCKET_PATH = 103  # bytes of a path: sockaddr_un takes 104 with its end on macOS, 108 on Linux
+_MAX_SOCKET_PATH = 103  # bytes: sockaddr_un takes 104 with the final NUL on macOS, 108 on Linux
 
 
 def make_data_dir(data_dir: Path) -> Path:
-    """Make the folder and those above where they are missing; the mode of those that exist stays."""
+    """Create the folder and its parents if they are missing; existing folders keep their mode."""
     folder = data_dir.resolve()
     for path in reversed((folder, *folder.parents)):
         if not path.exists():
             with suppress(FileExistsError):
                 path.mkdir(mode=0o700)
                 if os.geteuid() == 0:
-                    path.chmod(0o755)  # the server's user has to pass, whatever the umask
+                    path.chmod(0o755)  # the server's user must be able to enter, whatever the umask
     return folder
 
 
 def choose_account(data_dir: Path) -> Account | None:
-    """Return the account that runs the server: one's own (None), or nobody's in place of root's."""
+    """Return the account that runs the server: `nobody` in place of root, else None for the current user."""
     if os.geteuid() != 0:
         return None
     try:
@@ -61,15 +61,15 @@ def _can_enter(folder: Path, account: Account) -> bool:
 
 
 def name_cluster(binaries: Path, data_dir: Path) -> Path:
-    """Return the data folder of the binaries' major version, whether it exists or not."""
+    """Return the path of the data folder for the major version of the binaries; it need not exist."""
     return data_dir / f"cluster-{read_version(binaries).partition('.')[0]}"
 
 
 def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Path:
-    """Make the data folder of this version, with the database `localidades`, where there is none.
+    """Create the data folder of this version, with the database `localidades`, if there is none.
 
-    It gets its name when it is complete. Raises EmbeddedPostgresError where another version has data: they would be
-    out of sight, and a new catalogue would be served in their place.
+    It gets its name when it is complete. Raises EmbeddedPostgresError if there are data of another version, which a new
+    cluster would silently replace with the demo.
     """
     cluster = name_cluster(binaries, data_dir)
     if cluster.exists():
@@ -80,7 +80,7 @@ def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Pat
     partial = Path(tempfile.mkdtemp(prefix=f"{cluster.name}.", suffix=".partial", dir=data_dir))
     if account is not None:
         os.chown(partial, *account)
-    # Sorting must not depend on the machine. With the locale C pg_trgm would split words at accents.
+    # Sorting must not depend on the machine. With the plain C locale pg_trgm would split words at accents.
     locale = ["--locale=C.UTF-8"]
     if int(cluster.name.partition("-")[2]) >= _BUILTIN_LOCALES:
         locale += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
@@ -103,7 +103,7 @@ def _explain_other_version(binaries: Path, data_dir: Path, old: str) -> str:
 
 
 def make_socket_dir(data_dir: Path, account: Account | None) -> Path:
-    """Make the folder of the socket, closed to everybody else, where its path is short and plain."""
+    """Create the private folder of the socket, at a path that is short and plain."""
     owner, group = account or (os.geteuid(), os.getegid())
     folder = _choose_socket_dir(data_dir, account, owner)
     with suppress(FileExistsError):
@@ -130,6 +130,6 @@ def _choose_socket_dir(data_dir: Path, account: Account | None, owner: int) -> P
 
 
 def _is_plain(socket_dir: Path) -> bool:
-    """Tell whether the path fits into a socket's address and a URL: drivers split hosts at commas."""
+    """Return whether the path fits a socket address and a URL, where drivers split hosts at commas."""
     path = str(socket_dir / SOCKET_NAME)
     return path.isprintable() and "," not in path and len(os.fsencode(path)) <= _MAX_SOCKET_PATH

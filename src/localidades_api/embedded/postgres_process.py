@@ -1,4 +1,4 @@
-"""Using the embedded server: start it or attach to it, and see it stopped by the last one."""
+"""Starts the embedded server or attaches to it, and waits for its end after the last user."""
 
 import os
 import shutil
@@ -29,29 +29,31 @@ if sys.platform != "win32":
 
 _START_TIMEOUT = 60.0  # seconds
 _STOP_TIMEOUT = 15.0  # seconds
-_STOP_GRACE = 10.0  # seconds that the watchdog gives users beyond what they give their own requests
+_STOP_GRACE = 10.0  # seconds that the watchdog leaves users beyond the shutdown timeout of their requests
 _MAX_LOG_BYTES = 10_000_000
 _SETTINGS = {
     "listen_addresses": "",
     "port": "5432",
     "max_connections": "100",
     "shared_buffers": "128MB",
-    "client_connection_check_interval": "1s",  # a killed importer's lock is free at once
-    "wal_level": "minimal",  # nothing replicates this server, and COPY into a new table needs no log
+    "client_connection_check_interval": "1s",  # release the lock of a killed importer
+    "wal_level": "minimal",  # no replicas; COPY into a new table then skips the WAL
     "max_wal_senders": "0",
     "max_wal_size": "1GB",
 }
 if sys.platform == "linux":
-    _SETTINGS["recovery_init_sync_method"] = "syncfs"  # after a crash each file is synced else: seconds on a slow disk
+    _SETTINGS["recovery_init_sync_method"] = (
+        "syncfs"  # by default a start after a crash syncs each file, which takes seconds on a slow disk
+    )
 
 
 class Launch(NamedTuple):
-    """What a start of the server needs to know."""
+    """The parameters of a start of the server."""
 
     data_dir: Path
     postgres_bin: Path | None
-    shutdown_timeout: float  # seconds for which users finish their requests once they are told to stop
-    cluster: Path | None = None  # the data that were served before; nothing else is started in their place
+    shutdown_timeout: float  # seconds that users take to finish their requests after SIGTERM
+    cluster: Path | None = None  # the cluster that ran before, if this is a restart: start no other in its place
 
 
 class Running(NamedTuple):
@@ -66,7 +68,7 @@ def run_embedded(data_dir: Path, postgres_bin: Path | None, *, shutdown_timeout:
     """Start the server of the folder, or attach to the running one, and yield its address.
 
     `postgresql://postgres@/localidades?host=%2Fsrv%2Flocalidades%2Frun&port=5432`
-    Waits in the end, if this was the last user, until the server has stopped. Raises EmbeddedPostgresError.
+    The last user waits on exit until the server has stopped. Raises EmbeddedPostgresError.
     """
     if sys.platform == "win32":
         raise EmbeddedPostgresError("The embedded Postgres does not run on Windows: set DATABASE_URL.")
@@ -87,7 +89,7 @@ def run_embedded(data_dir: Path, postgres_bin: Path | None, *, shutdown_timeout:
 
 @contextmanager
 def _explained(data_dir: Path) -> Iterator[None]:
-    """Turn what the system refuses into a sentence with a remedy."""
+    """Turn errors of the system into EmbeddedPostgresError, with a remedy."""
     try:
         yield
     except OSError as error:
@@ -98,9 +100,9 @@ def _explained(data_dir: Path) -> Iterator[None]:
 
 
 def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> Running:
-    """Return the server once it is ready; one process at a time starts it, the others wait.
+    """Return the server once it is ready; one process starts it while the others wait.
 
-    Raises EmbeddedPostgresError; as soon as somebody sets `given_up`, too.
+    Raises EmbeddedPostgresError, also as soon as `given_up` is set.
     """
     data_dir = launch.data_dir
     given_up = given_up or threading.Event()
@@ -129,7 +131,7 @@ def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> 
 
 
 def has_watchdog(data_dir: Path) -> bool:
-    """Tell whether a watchdog lives: a server without one is as good as gone."""
+    """Return whether a watchdog runs; a server without one counts as dead."""
     lock = open_lock(data_dir / "watchdog.lock")
     try:
         return not lock_within(lock, fcntl.LOCK_SH, 0)
@@ -138,7 +140,7 @@ def has_watchdog(data_dir: Path) -> bool:
 
 
 def find_running(data_dir: Path) -> Running | None:
-    """Find the running server, of whichever version; pid files of killed ones lie about."""
+    """Find the running server, of any version; killed servers leave their pid files behind."""
     for cluster in data_dir.glob("cluster-*"):
         postmaster = watchdog.read_postmaster(cluster)
         if postmaster is not None:
@@ -149,7 +151,7 @@ def find_running(data_dir: Path) -> Running | None:
 
 
 def _launch(launch: Launch) -> bool:
-    """Prepare what is missing and start a watchdog; False if it met another."""
+    """Create what is missing and start a watchdog; return False if another one runs."""
     data_dir, postgres_bin, shutdown_timeout, served = launch
     account = choose_account(data_dir)
     for leftover in data_dir.glob("*.partial"):
@@ -174,11 +176,11 @@ def _run_watchdog(data_dir: Path, arguments: list[str]) -> bool:
         status = subprocess.call(  # noqa: S603 - the arguments are built above
             [sys.executable, "-I", "-S", watchdog.__file__, *arguments],
             stdin=subprocess.DEVNULL,
-            stdout=log,  # none of our streams, whose reader would wait for the watchdog's end
+            stdout=log,  # not our streams: their reader would wait until the watchdog ends
             stderr=log,
             cwd="/",
             env=clean_environment(),
-            start_new_session=True,  # Ctrl-C is for us, not for the server
+            start_new_session=True,  # Ctrl-C must not reach the server
         )
     finally:
         os.close(log)
@@ -186,7 +188,7 @@ def _run_watchdog(data_dir: Path, arguments: list[str]) -> bool:
 
 
 def _open_log(data_dir: Path) -> int:
-    """Open the server's log to append to; one that has grown large is put aside."""
+    """Open the log of the server for appending; rotate a large one."""
     path = data_dir / "postgres.log"
     if path.exists() and path.stat().st_size > _MAX_LOG_BYTES:
         path.replace(data_dir / "postgres.log.1")
@@ -194,14 +196,14 @@ def _open_log(data_dir: Path) -> int:
 
 
 def _size_of_log(data_dir: Path) -> int:
-    """Return how long the log is before a start; 0 if that start will put it aside."""
+    """Return the size of the log before a start; 0 if the start will rotate it."""
     path = data_dir / "postgres.log"
     size = path.stat().st_size if path.exists() else 0
     return size if size <= _MAX_LOG_BYTES else 0
 
 
 def _read_reason(data_dir: Path, written: int) -> str:
-    """Return the end of a sentence: what the log says of a start, and where it is."""
+    """Return the end of a sentence: the reason for a failed start, from the log, and the path of the log."""
     path = data_dir / "postgres.log"
     with suppress(OSError), path.open("rb") as log:
         log.seek(written)
@@ -211,7 +213,7 @@ def _read_reason(data_dir: Path, written: int) -> str:
 
 
 def _leave(data_dir: Path, users: int) -> None:
-    """Release the lock and wait for the server's end, unless somebody else uses it."""
+    """Release the lock and, unless others use the server, wait until it has stopped."""
     fcntl.flock(users, fcntl.LOCK_UN)
     deadline = time.monotonic() + _STOP_TIMEOUT
     while has_watchdog(data_dir) and not _has_users(users) and time.monotonic() < deadline:
@@ -219,9 +221,9 @@ def _leave(data_dir: Path, users: int) -> None:
 
 
 def _has_users(users: int) -> bool:
-    """Tell whether the lock is held shared; exclusively, it is the watchdog's, who stops the server.
+    """Return whether others hold the lock shared; the watchdog, which stops the server, holds it exclusively.
 
-    Two that look at the same instant can take each other for a user, and then leave without waiting.
+    Two processes that ask at the same instant can take each other for a user, and then leave without waiting.
     """
     if lock_within(users, fcntl.LOCK_EX, 0):
         fcntl.flock(users, fcntl.LOCK_UN)

@@ -1,4 +1,4 @@
-"""Starts the embedded Postgres again when it, or its watchdog, has died while it is used."""
+"""Restarts the embedded Postgres when it, or its watchdog, has died while in use."""
 
 import logging
 import math
@@ -19,16 +19,16 @@ from localidades_api.errors import EmbeddedPostgresError
 _log = logging.getLogger(__name__)
 
 _CHECK_INTERVAL = 0.5  # seconds
-_STABLE_AFTER = 60.0  # seconds of life after which a death is the first again
-_MAX_BACKOFF = 30.0  # seconds before a try that follows others
-_JOIN_TIMEOUT = 35.0  # seconds: longer than a watchdog takes to clear away what a killed one has left
+_STABLE_AFTER = 60.0  # seconds of uptime after which the next restart is immediate again
+_MAX_BACKOFF = 30.0  # seconds before a repeated restart
+_JOIN_TIMEOUT = 35.0  # seconds: longer than a watchdog takes to clean up after a killed one
 
 
 @contextmanager
 def restarted_when_dead(data_dir: Path, postgres_bin: Path | None, shutdown_timeout: float) -> Iterator[None]:
-    """Watch the running server of the folder, from a thread, and start it again on the same socket if it dies.
+    """Watch the running server of the folder from a thread, and restart it on the same socket if it dies.
 
-    Every process that watches may try; one of them starts it and the others find it running.
+    Several processes may watch: one of them starts the server, and the others find it running.
     """
     data_dir = data_dir.resolve()
     running = find_running(data_dir)
@@ -39,7 +39,7 @@ def restarted_when_dead(data_dir: Path, postgres_bin: Path | None, shutdown_time
     try:
         yield
     finally:
-        stopping.set()  # from here on an end is no death
+        stopping.set()  # from now on the server may stop
         thread.join(_JOIN_TIMEOUT)
 
 
@@ -66,5 +66,5 @@ def _watch(launch: Launch, stopping: threading.Event) -> None:
 def _lives(data_dir: Path) -> bool:
     try:
         return has_watchdog(data_dir)
-    except OSError:  # the folder was removed: to try again says so
+    except OSError:  # the folder was removed; the restart will report that
         return False

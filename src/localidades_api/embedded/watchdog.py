@@ -1,12 +1,12 @@
-"""The watchdog: a small process that runs one Postgres for as long as somebody uses it.
+"""The watchdog: a small process that runs one Postgres for as long as it is used.
 
-Who uses the server holds `users.lock` shared. The watchdog waits for the same lock exclusively: the kernel
-grants it when the last user has gone, even by kill -9, and then the watchdog stops the server and ends. It
-holds `watchdog.lock` all its life, so that anybody can see whether it lives: a pid may be another's by now.
-Told to stop, it gives users time to go first: a service manager tells all processes at once.
+Every user of the server holds `users.lock` shared. The watchdog waits for the same lock exclusively: the kernel grants
+it when the last user is gone, even by kill -9, and then the watchdog stops the server and exits. It holds
+`watchdog.lock` as long as it runs, because a pid could be reused. On SIGTERM it first leaves users time to finish: a
+service manager sends the signal to all processes at once.
 
-It is run by its path with `python -I -S`, and imports nothing but the standard library: it starts in 30 ms,
-and works wherever the package was imported from. Its output goes to `postgres.log`.
+It is run by its path with `python -I -S` and imports only the standard library, so it starts in 30 ms and works
+wherever the package is installed. Its output goes to `postgres.log`.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ from pathlib import Path
 if sys.platform != "win32":
     import fcntl
 
-POLL_INTERVAL = 0.01  # seconds between two looks at a lock or a file
+POLL_INTERVAL = 0.01  # seconds between two checks of a lock or a file
 SOCKET_NAME = ".s.PGSQL.5432"
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _STOP_STEPS = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
@@ -32,12 +32,12 @@ _WAKING = {signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1}
 
 
 def open_lock(path: Path) -> int:
-    """Open a lock file; Python marks the descriptor close-on-exec, so no child process keeps the lock."""
+    """Open a lock file; Python opens it close-on-exec, so no child process keeps the lock."""
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
 def lock_within(lock: int, operation: int, seconds: float, given_up: threading.Event | None = None) -> bool:
-    """Take a flock, or return False after `seconds` or once it is given up; polls, for flock has no deadline."""
+    """Take a flock; return False after `seconds` or once `given_up` is set. Polls, because flock has no timeout."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -51,10 +51,10 @@ def lock_within(lock: int, operation: int, seconds: float, given_up: threading.E
 
 
 def read_postmaster(cluster: Path) -> tuple[int, Path, bool] | None:
-    """Read `postmaster.pid`: the pid, the folder of the socket, and whether the server said that it is ready.
+    """Read `postmaster.pid`: the pid, the folder of the socket, and whether the server is ready.
 
-    The lines are those of PostgreSQL's pidfile.h: 1 is the pid, 5 the socket's folder, 8 the state. The file
-    outlives a killed server.
+    PostgreSQL's pidfile.h defines the lines: 1 is the pid, 5 the folder of the socket, 8 the state. A killed server
+    leaves the file behind.
     """
     try:
         lines = (cluster / "postmaster.pid").read_text(errors="surrogateescape").split("\n")
@@ -67,7 +67,7 @@ def read_postmaster(cluster: Path) -> tuple[int, Path, bool] | None:
 
 
 def answers(socket_dir: Path) -> bool:
-    """Tell whether a process listens on the socket; Postgres does not log a caller who says nothing."""
+    """Return whether a process listens on the socket; Postgres does not log a client that sends nothing."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)
         try:
@@ -78,10 +78,10 @@ def answers(socket_dir: Path) -> bool:
 
 
 def _find_living(cluster: Path) -> set[int]:
-    """Find the server processes of the folder, whatever `postmaster.pid` says.
+    """Find the server processes of the folder, without trusting `postmaster.pid`.
 
-    On Linux by their working directory, which Postgres sets to its data folder. Elsewhere the pid of the file
-    counts only while the server's private socket has a listener.
+    On Linux, by their working directory, which is the data folder. Elsewhere the pid in the file counts only while the
+    private socket of the server has a listener.
     """
     if sys.platform != "linux":
         postmaster = read_postmaster(cluster)
@@ -89,7 +89,7 @@ def _find_living(cluster: Path) -> set[int]:
     home = cluster.stat()
     living = set()
     for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended meanwhile, or belongs to somebody else
+        with suppress(OSError):  # it has exited, or belongs to another user
             runs_postgres = (process / "exe").readlink().name.startswith("postgres")
             if runs_postgres and os.path.samestat((process / "cwd").stat(), home):
                 living.add(int(process.name))
@@ -97,29 +97,29 @@ def _find_living(cluster: Path) -> set[int]:
 
 
 def _clear_remains(cluster: Path, socket_dir: Path) -> None:
-    """Stop the server that a killed watchdog may have left, and remove the files that name its pid."""
+    """Stop the server that a killed watchdog may have left, and remove its pid files."""
     postmaster = read_postmaster(cluster)
     for number, timeout in _STOP_STEPS:
         living = _find_living(cluster)
         if number == signal.SIGINT and not (postmaster and postmaster[0] in living):
-            continue  # only the postmaster shuts down in good order
+            continue  # only the postmaster can shut down cleanly
         deadline = time.monotonic() + timeout
         for pid in living:
-            # SIGINT means another thing to the postmaster's children, which follow it anyway.
+            # SIGINT means something else to the postmaster's children, which exit with it anyway.
             if number != signal.SIGINT or (postmaster and pid == postmaster[0]):
                 with suppress(ProcessLookupError):
                     os.kill(pid, number)
         while _find_living(cluster) and time.monotonic() < deadline:
             time.sleep(POLL_INTERVAL)
     if sys.platform == "linux":
-        # Nothing runs here: the files are stale. Postgres would not start if their pid were in use again, or
-        # a zombie's, as it is in a container whose first process does not reap.
+        # No server runs, so the files are stale. Postgres would refuse to start if their pid were in use again, or
+        # that of a zombie, as in a container whose init does not reap.
         (cluster / "postmaster.pid").unlink(missing_ok=True)
         (socket_dir / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
 
 
 def _die_with_parent() -> Callable[[], None]:
-    """Make the function that runs in the server's process, after the change of user and before exec."""
+    """Return the function to run in the server's process, after the change of user and before exec."""
     watchdog = os.getpid()
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
@@ -127,7 +127,7 @@ def _die_with_parent() -> Callable[[], None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAKING)
         if prctl is not None:
             prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
-            if os.getppid() != watchdog:  # it was killed before the line above
+            if os.getppid() != watchdog:  # the watchdog was killed before the line above
                 os._exit(1)
 
     return prepare
@@ -139,7 +139,7 @@ def _announce_last_user(users: int) -> None:
 
 
 def _stop(server: "subprocess.Popen[bytes]") -> None:
-    """End the server: a fast shutdown, an immediate one (the next start recovers), and at last by force."""
+    """Stop the server: by a fast shutdown, then an immediate one (the next start recovers), then SIGKILL."""
     for number, timeout in _STOP_STEPS:
         if server.poll() is None:
             server.send_signal(number)
@@ -148,9 +148,9 @@ def _stop(server: "subprocess.Popen[bytes]") -> None:
 
 
 def _run_until_unused(users: int, account: tuple[int, int] | None, stop_timeout: float, command: list[str]) -> None:
-    """Run the server until it ends or the last user has gone; after SIGTERM, for `stop_timeout` seconds at most."""
-    # Signals are blocked and waited for, so none is lost and none interrupts; one that is ignored by default
-    # needs a handler to be kept.
+    """Run the server until it exits or the last user is gone; after SIGTERM, for at most `stop_timeout` seconds."""
+    # Signals are blocked and waited for, so that none is lost and none interrupts; SIGCHLD, which is ignored by
+    # default, needs a handler to be queued.
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
     server = subprocess.Popen(  # noqa: S603 - the command is built by `embedded`
@@ -163,7 +163,7 @@ def _run_until_unused(users: int, account: tuple[int, int] | None, stop_timeout:
     )
     threading.Thread(target=_announce_last_user, args=(users,), daemon=True).start()
     timer: threading.Timer | None = None
-    while server.poll() is None:  # a child that is only stopped or continued sends SIGCHLD too
+    while server.poll() is None:  # a stopped or continued child sends SIGCHLD too
         number = signal.sigwait(_WAKING)
         if number == signal.SIGUSR1:
             break
@@ -175,17 +175,17 @@ def _run_until_unused(users: int, account: tuple[int, int] | None, stop_timeout:
 
 
 def main(arguments: list[str]) -> int:
-    """Become the watchdog; return (to the starter) when the lock is held, or 1 if another watchdog holds it."""
+    """Fork the watchdog; return 0 in the starter once the lock is held, or 1 if another watchdog holds it."""
     data_dir, cluster, socket_dir = (Path(argument) for argument in arguments[:3])
     uid, gid, stop_timeout = int(arguments[3]), int(arguments[4]), float(arguments[5])
     watchdog = open_lock(data_dir / "watchdog.lock")
-    # Those who look whether a watchdog lives hold its lock for an instant.
+    # Processes that check for a watchdog hold its lock for an instant.
     if not lock_within(watchdog, fcntl.LOCK_EX, 1):
         return 1
-    # The starter waits for what follows, lest it take the server that is being stopped for the new one.
+    # The starter waits for this, or it could take the server that is being stopped for the new one.
     _clear_remains(cluster, socket_dir)
     if os.fork():
-        return 0  # the other process shares the lock, and is nobody's child that has to be waited for
+        return 0  # the child shares the lock, and is adopted by init, so nobody needs to reap it
     users = open_lock(data_dir / "users.lock")
     _run_until_unused(users, None if uid < 0 else (uid, gid), stop_timeout, arguments[6:])
     with suppress(OSError):

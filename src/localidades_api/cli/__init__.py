@@ -1,6 +1,6 @@
 """The command line: serve, migrate, import, releases, roles, verify, openapi.
 
-What a command works with is loaded when it runs: help and a shell's completion answer without it.
+A command imports what it needs when it runs, so that help and completion are fast.
 """
 
 import os
@@ -28,7 +28,7 @@ app = typer.Typer(
     help="INEGI's catalogue of the localities of Mexico as a fast, read-only HTTP service.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    # Frames and colours on a terminal only, whatever GITHUB_ACTIONS makes of a pipe.
+    # Frames and colours on a terminal only; with GITHUB_ACTIONS rich would use them in a pipe too.
     rich_markup_mode="rich" if sys.stdout is not None and sys.stdout.isatty() else None,
     pretty_exceptions_enable=False,  # an error is a sentence
 )
@@ -80,7 +80,7 @@ def serve(
             listeners = stack.enter_context(listen(host, port, workers=workers))
             shared = [stack.enter_context(listen(host, one))[0] for one in filter(None, [settings.management_port])]
             url = stack.enter_context(ready_database(settings, watch=True))
-            # Worker processes read their settings from the environment, and so does this one where it is the only one.
+            # Worker processes read their settings from the environment, and so does this one without workers.
             os.environ["DATABASE_URL"] = url
             print_where_to_look(url, settings, listeners[0].getsockname())
             run_server([[listener, *shared] for listener in listeners], read_settings())
@@ -121,7 +121,7 @@ def import_(
     as_json: _Json = False,
 ) -> None:
     """Import a catalogue and publish it as the current release, while the service keeps answering."""
-    os.nice(19)  # on a machine that both share, requests come first
+    os.nice(19)  # requests come first on a machine that both share
     with errors_as_sentences():
         from localidades_api.cli.tasks import report_as_object, run_import  # noqa: PLC0415  # see above
 
@@ -169,7 +169,7 @@ def verify(
         with watch_import() as progress:
             verification = verify_service(source, url, progress, release=release)
         if as_json:
-            # On one line: for catalogues with little in common it is 100 MB, and indenting them takes half a minute.
+            # On one line: a report of two unrelated catalogues is 100 MB, and indenting it takes half a minute.
             print_json(as_object(verification))
         else:
             print_text("\n".join(describe(verification)))
@@ -187,5 +187,5 @@ def openapi() -> None:
 
 
 def _end(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001  # the signature of a handler
-    """Unwind on SIGTERM, so that what was opened is closed."""
+    """Unwind on SIGTERM, so that resources are closed."""
     raise SystemExit(0)

@@ -1,4 +1,4 @@
-"""What a command says: results to stdout, for programs too; progress, reports and errors to stderr, for people."""
+"""The output of commands: results on stdout; progress, reports and errors on stderr."""
 
 import errno
 import json
@@ -16,17 +16,17 @@ from rich.text import Text
 
 from localidades_api.errors import OutputError, ReaderGoneError
 
-if TYPE_CHECKING:  # loading the importer takes longer than most of what a command line is asked
+if TYPE_CHECKING:  # importing it takes longer than most commands do
     from localidades_api.importer import ImportReport
     from localidades_api.observability.progress import Step
 
 _MAX_SHOWN_REJECTIONS = 20
-_PIPE_WIDTH = 200  # what another program reads is not cut at the width of a terminal that is not there
+_PIPE_WIDTH = 200  # columns; without a terminal rich would cut tables at 80
 _MEGABYTE = 1e6
 
 
 class _Remarks(Console):
-    """The console of stderr: what can't be written there is lost, and the command goes on."""
+    """The console of stderr: output that can't be written is dropped, and the command goes on."""
 
     def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401  # rich's signature
         try:
@@ -43,7 +43,7 @@ console = _Remarks(stderr=True, highlight=False, soft_wrap=True)
 
 
 def _forsake(stream: IO[str] | None) -> None:
-    """Send what is left of a stream to nowhere, so that the interpreter's end does not stumble over it."""
+    """Redirect a broken stream to /dev/null, so that the interpreter can flush it at exit."""
     if stream is not None:
         with suppress(OSError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123  # a device
             os.dup2(nowhere.fileno(), stream.fileno())
@@ -51,10 +51,10 @@ def _forsake(stream: IO[str] | None) -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Turn what stdout refuses while something is written there into OutputError, or ReaderGoneError."""
+    """Turn errors of writing to stdout into OutputError, or ReaderGoneError for a closed pipe."""
     try:
         if sys.stdout is None:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))  # noqa: TRY301  # as if it had been tried
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))  # noqa: TRY301  # as a write would
         yield
         sys.stdout.flush()
     except BrokenPipeError as error:
@@ -66,7 +66,7 @@ def writing() -> Iterator[None]:
 
 
 def print_text(text: str) -> None:
-    """Write lines to stdout as they are."""
+    """Write text to stdout, unchanged."""
     with writing():
         sys.stdout.write(f"{text}\n")
 
@@ -86,27 +86,27 @@ def print_table(table: Table) -> None:
 
 
 def print_error(sentence: str) -> None:
-    """Write a sentence to stderr, on one line and with nothing that a terminal would obey."""
+    """Write a sentence to stderr, on one line and without control characters."""
     plain = "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(sentence.split()))
     console.print(Text.assemble(("error:", "red"), f" {plain}"))
 
 
 @contextmanager
 def watch_import() -> "Iterator[_Lines | _Bar]":
-    """Lend an observer that shows an import, or a check, as it goes: a moving bar on a terminal, else plain lines."""
-    # rich takes FORCE_COLOR for a terminal; colours may be wished for in a file, a bar that moves is never.
+    """Lend an observer that shows progress: a bar on a terminal, else plain lines."""
+    # With FORCE_COLOR rich acts as on a terminal; that is fine for colours in a file, but not for a bar.
     if not (console.is_interactive and console.file.isatty()):
         lines = _Lines()
         yield lines
         return
     counter = _Counter()
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None), _Figures(counter))
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None), _CounterColumn(counter))
     with Progress(*columns, console=console, transient=True, expand=True) as progress:
         yield _Bar(progress, counter)
 
 
 class _Counter:
-    """The amount, rate and remaining time of the present step."""
+    """The amount, rate and remaining time of the current step."""
 
     def __init__(self) -> None:
         self.step: Step | None = None
@@ -124,7 +124,7 @@ class _Counter:
         self.amount += amount
 
     def describe(self) -> str:
-        """Return the amount and rate; of the total, and with the time that is left, while it is known."""
+        """Return the amount and the rate, with the total and the remaining time if they are known."""
         unit = self.step.unit if self.step else ""
         scale, shown, form = (_MEGABYTE, "MB", ",.1f") if unit == "bytes" else (1, unit, ",.0f")
         rate = self.amount / max(time.perf_counter() - self._began, 1e-6)
@@ -136,7 +136,7 @@ class _Counter:
 
     @property
     def elapsed(self) -> str:
-        """The time that the step has taken so far."""
+        """The time since the step began."""
         return _clock(time.perf_counter() - self._began)
 
 
@@ -163,17 +163,17 @@ class _Lines:
             console.print(f"  {self._counter.describe()}", markup=False)
 
     def expect(self, amount: int) -> None:
-        """Ignore it: the line comes when all is there."""
+        """Ignore it: the line is printed when the step ends."""
 
     def advance(self, amount: int) -> None:
         self._counter.advance(amount)
 
 
-class _Figures(ProgressColumn):
-    """The counter, or of a step that nothing is counted of, its time; as they are when the line is drawn."""
+class _CounterColumn(ProgressColumn):
+    """A column with the counter, or with the time of a step that counts nothing."""
 
     def __init__(self, counter: _Counter) -> None:
-        super().__init__(Column(no_wrap=True))  # the bar gives way
+        super().__init__(Column(no_wrap=True))  # the bar shrinks instead
         self._counter = counter
 
     def render(self, task: Task) -> Text:  # noqa: ARG002  # rich's signature
@@ -181,7 +181,7 @@ class _Figures(ProgressColumn):
 
 
 class _Bar:
-    """A line of the terminal that moves."""
+    """A progress bar on a terminal."""
 
     def __init__(self, progress: Progress, counter: _Counter) -> None:
         self._progress = progress
@@ -202,7 +202,7 @@ class _Bar:
 
 
 def print_report(report: "ImportReport", *, dry_run: bool = False) -> None:
-    """Print what an import did, and the first rows that it rejected."""
+    """Print the result of an import, and the first rejected rows."""
     comparison = report.comparison
     verb = "would publish" if dry_run else "published"
     lines = [

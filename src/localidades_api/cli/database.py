@@ -1,4 +1,4 @@
-"""The database of a command: which one it is, and how it is brought to this version's schema."""
+"""The database of a command, and the migrations that bring it to the schema of this version."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,11 +13,9 @@ from localidades_api.settings import Settings, read_settings
 
 @contextmanager
 def ready_database(settings: Settings, *, seed: bool = True, watch: bool = False) -> Iterator[str]:
-    """Lend the address of the database; an embedded one is brought to today's schema, and seeded if need be.
+    """Lend the address of the database; an embedded one is migrated, and seeded if it is empty.
 
-    With `watch` an embedded one is started again whenever it dies.
-
-    A database of the user's is never migrated unasked.
+    With `watch` an embedded one is started again whenever it dies. A configured database is never migrated here.
     """
     with provide_database(settings, watch=watch) as url:
         if settings.database_url is None:
@@ -26,7 +24,7 @@ def ready_database(settings: Settings, *, seed: bool = True, watch: bool = False
 
 
 def run_migrations(report: Callable[[str], None], *, seed: bool) -> None:
-    """Bring the database of the settings to today's schema, report that, and load the seed if need be."""
+    """Migrate the database, report that, and seed an empty one."""
 
     def describe(before: tuple[str, ...], after: tuple[str, ...]) -> None:
         revision = ", ".join(after)
@@ -49,7 +47,7 @@ def _migrate(
     seed: bool,
     report: Callable[[tuple[str, ...], tuple[str, ...]], None] | None = None,
 ) -> None:
-    from alembic import command  # noqa: PLC0415  # a database of the user's needs none of it
+    from alembic import command  # noqa: PLC0415  # a configured database does not need it
     from alembic.config import Config  # noqa: PLC0415  # as above
     from alembic.util import CommandError  # noqa: PLC0415  # as above
 

@@ -1,4 +1,4 @@
-"""How a command ends: every error becomes a sentence on stderr and an exit code, none a traceback."""
+"""Turns every error of a command into a sentence on stderr and an exit code."""
 
 import errno
 import gc
@@ -22,16 +22,16 @@ from localidades_api.cli.console import console, print_error, writing
 from localidades_api.errors import InsufficientMemoryError, LocalidadesError, OutputError, ReaderGoneError
 
 FAILED = 1
-USAGE = 2  # and where `verify` can't compare, for its 1 is taken
+USAGE = 2  # also where `verify` can't compare, since its 1 means a difference
 UNWRITTEN = 74  # EX_IOERR of sysexits.h
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 READER_GONE = 141  # 128 + SIGPIPE
 TERMINATED = 143  # 128 + SIGTERM
 _UNKNOWN_COLUMN = "42703"
 
 
 class Commands(TyperGroup):
-    """The command line as a whole: what Typer itself refuses ends as what a command refuses."""
+    """The whole command line: usage errors of Typer end like errors of commands."""
 
     def main(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  # Typer's signature
         """Run a command and end the process with its exit code."""
@@ -40,9 +40,9 @@ class Commands(TyperGroup):
         if not alone:
             return super().main(*args, **options)
         for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):  # a name may have a letter that the locale lacks
+            if isinstance(stream, io.TextIOWrapper):  # the locale may lack a letter of a name
                 stream.reconfigure(errors="backslashreplace")
-        # What goes wrong below a command is its own to tell, not the event loop's nor the connection pool's.
+        # Commands report errors themselves; keep the event loop and the connection pool from logging them.
         for library in ("asyncio", "sqlalchemy.pool"):
             logging.getLogger(library).addHandler(logging.NullHandler())
         with _unwinding_at_sigterm() as terminated:
@@ -55,7 +55,10 @@ class Commands(TyperGroup):
 
     def _run(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ANN401  # as above
         try:
-            with errors_as_sentences(), writing() if sys.stdout else nullcontext():  # help and completion write too
+            with (
+                errors_as_sentences(),
+                writing() if sys.stdout else nullcontext(),
+            ):  # help and completion write too
                 sys.exit(super().main(*args, **options) or 0)
         except TyperException as error:
             _print_usage_error(error)
@@ -63,13 +66,13 @@ class Commands(TyperGroup):
         except typer.Exit as ended:
             sys.exit(ended.exit_code)
         except SystemExit as ended:
-            # Typer and rich end with 1 where nobody reads what they write.
+            # Typer and rich exit with 1 on a closed pipe.
             sys.exit(READER_GONE if isinstance(ended.__context__, BrokenPipeError) else ended.code)
 
 
 @contextmanager
 def _unwinding_at_sigterm() -> Iterator[Event]:
-    """Have SIGTERM do what Ctrl-C does, so that what was opened is closed; lend what tells that it came."""
+    """Handle SIGTERM like Ctrl-C, so that resources are closed; lend an event that is set when it came."""
     terminated = Event()
 
     def interrupt(signum: int, frame: FrameType | None) -> None:
@@ -91,7 +94,7 @@ def _unwinding_at_sigterm() -> Iterator[Event]:
 
 @contextmanager
 def errors_as_sentences(status: int = FAILED) -> Iterator[None]:
-    """Say what was wrong in a sentence, and end with `status` or, where that says more, another code."""
+    """Print an error as a sentence, and exit with `status` or a more specific code."""
     try:
         yield
     except (typer.Exit, TyperException):
@@ -108,7 +111,7 @@ def errors_as_sentences(status: int = FAILED) -> Iterator[None]:
 
 
 def _print_usage_error(error: TyperException) -> None:
-    """Say what is off with the words of a command, and where to look; no words at all are answered with the help."""
+    """Print a usage error and where to look; without arguments, the help."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         console.print(error.format_message(), markup=False)
@@ -122,7 +125,7 @@ def _explain(error: Exception) -> str:
     if isinstance(error, LocalidadesError):
         return str(error)
     root: BaseException = getattr(error, "orig", None) or error
-    root = root.__cause__ or root  # SQLAlchemy's error holds its dialect's, which comes from the driver's
+    root = root.__cause__ or root  # SQLAlchemy's error wraps that of its dialect, which was raised from the driver's
     if (sqlstate := getattr(root, "sqlstate", None)) == _UNKNOWN_COLUMN:
         return "The database's tables are from another version of localidades-api: run `localidades-api migrate`."
     if sqlstate:
@@ -134,7 +137,7 @@ def _explain(error: Exception) -> str:
 
 
 def _is_for_want_of_memory(error: BaseException) -> bool:
-    """Tell whether it, or what it came from, is a want of memory; if so let go of what was held then."""
+    """Return whether an error comes from a lack of memory; if so, free what its frames hold."""
     chain = [error]
     while (earlier := chain[-1].__cause__ or chain[-1].__context__) and earlier not in chain:
         chain.append(earlier)
@@ -147,7 +150,7 @@ def _is_for_want_of_memory(error: BaseException) -> bool:
 
 
 def _place(error: BaseException) -> str:
-    """Return the line where an error came up."""
+    """Return the file and line that raised an error."""
     trace, place = error.__traceback__, "an unknown place"
     while trace is not None:
         place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"

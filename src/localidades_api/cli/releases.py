@@ -1,4 +1,4 @@
-"""The commands about releases: list them, publish one again, and retire one."""
+"""The commands for releases: list, publish and retire."""
 
 from typing import Annotated
 
@@ -12,15 +12,15 @@ releases = typer.Typer()
 
 
 def _complete_name(incomplete: str) -> list[str]:
-    """Return the releases that are not the current one; a database that does not answer completes nothing."""
-    from localidades_api.cli.tasks import run_releases  # noqa: PLC0415  # completion of all else needs none of it
+    """Complete the names of releases except the current one; nothing if the database does not answer."""
+    from localidades_api.cli.tasks import run_releases  # noqa: PLC0415  # other completions don't need it
     from localidades_api.settings import read_settings  # noqa: PLC0415  # as above
 
     try:
         if read_settings().database_url is None:
-            return []  # a key that is pressed starts no private Postgres
+            return []  # the Tab key must not start a private Postgres
         every, current = run_releases()
-    except Exception:  # noqa: BLE001  # whatever it is, there is nobody to be told
+    except Exception:  # noqa: BLE001  # completion can't show an error
         return []
     return [release.name for release in every if release != current and release.name.startswith(incomplete)]
 

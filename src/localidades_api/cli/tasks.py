@@ -1,4 +1,4 @@
-"""What the commands do with a database."""
+"""What the commands do with the database, and how they show the results."""
 
 import asyncio
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from localidades_api.storage.pool import Database
 from localidades_api.storage.repository import ReleasesRepository
 from localidades_api.storage.roles import grant_roles
 
-_REQUEST_TIMEOUT = 10.0  # seconds, of several statements each in their time
+_REQUEST_TIMEOUT = 10.0  # seconds, for the several statements of one request
 
 
 def run_import(source: str, *, release: str | None, dry_run: bool, allow_shrink: bool, keep_demo: bool) -> ImportReport:
-    """Import a catalogue into the database of the settings, remove what is retired, and show how it goes."""
+    """Import a catalogue, remove withdrawn releases, and show progress."""
     settings = read_settings()
 
     async def run(url: str) -> ImportReport:
@@ -52,10 +52,10 @@ def run_import(source: str, *, release: str | None, dry_run: bool, allow_shrink:
 
 @contextmanager
 def _published_all_the_same() -> Iterator[None]:
-    """Let no fault of what comes after it pass for one of an import, nor an interruption."""
+    """Report errors and interruptions after a publication without failing the import."""
     try:
         yield
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the next import or retirement goes on
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the next import or retirement continues
         reason = str(error) if isinstance(error, LocalidadesError) else type(error).__name__
         if isinstance(error, asyncio.CancelledError):
             reason = "interrupted"
@@ -65,12 +65,12 @@ def _published_all_the_same() -> Iterator[None]:
 
 
 def _grace(settings: Settings) -> float:
-    """Return the seconds within which every process has looked at the releases, and ended what it had begun."""
+    """Return the seconds within which every process has noticed a withdrawal and finished earlier requests."""
     return 2 * settings.release_poll + _REQUEST_TIMEOUT
 
 
 def report_as_object(report: ImportReport, *, dry_run: bool) -> dict[str, object]:
-    """Return the whole report of an import, every rejected row in it, as what JSON can hold."""
+    """Return the whole report of an import, with every rejected row, as an object for JSON."""
     comparison = report.comparison
     changes = {name: getattr(comparison, name) for name in CHANGE_KINDS}
     return {
@@ -91,7 +91,7 @@ def report_as_object(report: ImportReport, *, dry_run: bool) -> dict[str, object
 
 
 def run_releases() -> tuple[list[Release], Release | None]:
-    """Return the releases of the database of the settings, oldest first, and the current one."""
+    """Return the releases, oldest first, and the current one."""
     settings = read_settings()
     with ready_database(settings, seed=False) as url:
         return asyncio.run(_read_releases(url, settings))
@@ -107,7 +107,7 @@ async def _read_releases(url: str, settings: Settings) -> tuple[list[Release], R
 
 
 def run_publication(name: str) -> str | None:
-    """Make a release of the database of the settings the current one; return the name of the one that was."""
+    """Make a release the current one; return the name of the previous one."""
 
     async def run(url: str) -> str | None:
         database = Database.for_writing(url)
@@ -121,7 +121,7 @@ def run_publication(name: str) -> str | None:
 
 
 def run_retirement(name: str) -> list[str]:
-    """Retire a release of the database of the settings, show how it goes, and return what is gone."""
+    """Retire a release, show progress, and return the names of the removed releases."""
     settings = read_settings()
 
     async def run(url: str) -> list[str]:
@@ -137,7 +137,7 @@ def run_retirement(name: str) -> list[str]:
 
 
 def run_roles(*, reader: str, importer: str) -> str:
-    """Make the two roles in the database of the settings, and return its name."""
+    """Create or update the two roles; return the name of the database."""
 
     async def run(url: str) -> str:
         database = Database.for_writing(url)
@@ -151,7 +151,7 @@ def run_roles(*, reader: str, importer: str) -> str:
 
 
 def describe_roles(database: str, reader: str, importer: str) -> str:
-    """Say what the roles are for, and how each gets its password."""
+    """Describe the roles, and how to set their passwords."""
     return (
         f"In database {database}\n"
         f"  {reader} can only read the catalogue: serve with it\n"
@@ -163,7 +163,7 @@ def describe_roles(database: str, reader: str, importer: str) -> str:
 
 
 def releases_as_object(releases: list[Release], current: Release | None) -> dict[str, object]:
-    """Return releases as what JSON can hold, each as the service's own list shows it."""
+    """Return releases as an object for JSON, each as in the list of the service."""
     return {"releases": [PublishedRelease.of(release, current).model_dump(mode="json") for release in releases]}
 
 
@@ -183,7 +183,7 @@ def tabulate(releases: list[Release], current: Release | None) -> Table:
 
 
 def print_where_to_look(url: str, settings: Settings, address: tuple[str, int]) -> None:
-    """Print the release that is served, and the addresses to begin with."""
+    """Print the served release and the first addresses to visit."""
     try:
         _, current = asyncio.run(_read_releases(url, settings))
         shown = current.name if current else "none: import a catalogue, or run `localidades-api migrate`"

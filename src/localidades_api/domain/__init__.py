@@ -1,1 +1,1 @@
-"""What things are: releases and localities on the wire, filters, pages, names."""
+"""The domain: columns of a locality, filters, pagination, folding of names, and the schemas of the wire."""

@@ -1,4 +1,4 @@
-"""The filters of localities: query parameters, their bounds and what they choose."""
+"""The filters of localities: query parameters and their bounds."""
 
 import re
 from typing import Annotated, Literal
@@ -12,7 +12,7 @@ from localidades_api.domain.pagination import whole_number
 MAX_KEYS = 500
 MAX_TEXT_LENGTH = 100  # characters that a person types; INEGI's longest name has 86
 STATE_KEYS = range(1, 33)
-KEYS_OF_A_STATE = 1000  # a municipio's key is its estado's, then three digits
+KEYS_OF_A_STATE = 1000  # the key of a municipio is that of its estado and three digits
 
 StateId = Annotated[
     int,
@@ -37,7 +37,7 @@ OfMunicipality = Annotated[
 
 
 def _split_keys(text: str) -> str:
-    """Take keys of nine digits, or eight without the zero, with commas between; return them as numbers, sorted."""
+    """Parse comma-separated keys of nine digits, or eight without the zero; return them as sorted numbers."""
     if not re.fullmatch(r"[0-9]{8,9}(,[0-9]{8,9})*", text):
         raise PydanticCustomError("cvegeo", "Use keys of nine digits, such as 010010001, separated by commas.")
     keys = text.split(",")
@@ -83,13 +83,13 @@ class LocalityFilters(BaseModel):
 
     @property
     def chosen(self) -> dict[str, str]:
-        """The filters that are set, as they stand in an address."""
+        """The filters that are set, as in a query string."""
         values = ((name, getattr(self, name)) for name in LocalityFilters.model_fields)
         return {name: str(value) for name, value in values if value is not None}
 
     @property
     def key(self) -> tuple[tuple[str, str], ...]:
-        """The same for filters that choose the same, however their words are written; empty where all is chosen."""
+        """A cache key: equal for searches that fold to the same words, and empty without filters."""
         folded = {"search": fold(self.search)} if self.search is not None else {}
         return tuple({**self.chosen, **folded}.items())
 

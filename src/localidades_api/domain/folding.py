@@ -1,23 +1,23 @@
 """Names as people type them: without case, accents or punctuation (decision 0008).
 
-What is folded is ASCII, so comparing and searching it gives the same answers whatever locale the database has.
+Folded names are ASCII, so comparisons and searches don't depend on the locale of the database.
 """
 
 import unicodedata
 
-# What INEGI writes for something else: `Concepci½n` is Concepción, `N°` and `Nº` are `No`. The last is I in capitals.
+# Characters that INEGI uses for others: `Concepci½n` is Concepción, `N°` and `Nº` are `No`. The last is I in capitals.
 _STANDS_FOR = {"½": "o", "°": "o", "\N{LATIN SMALL LETTER DOTLESS I}": "i"}
-# Within a word they are no boundary: `D'Artagnan` is one word, however its apostrophe is written. The last three are
-# the glottal stop of native languages.
+# Apostrophes do not separate words: `D'Artagnan` is one word, with any apostrophe. The last three are the glottal stop
+# of native languages.
 _APOSTROPHES = (
     "'`\N{ACUTE ACCENT}\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}\N{PRIME}"
     "\N{MODIFIER LETTER APOSTROPHE}\N{LATIN CAPITAL LETTER SALTILLO}\N{LATIN SMALL LETTER SALTILLO}"
 )
-_FIRST_RARE = 0x2200  # Latin and punctuation end here; what clients make up beyond must not fill the memory
+_FIRST_RARE = 0x2200  # end of Latin and punctuation; clients must not fill the memory with characters beyond
 
 
 class _Folding(dict[int, str]):
-    """What each character becomes, found out once."""
+    """Caches what each character becomes."""
 
     def __missing__(self, code: int) -> str:
         folded = self._fold(chr(code))
@@ -35,7 +35,7 @@ class _Folding(dict[int, str]):
 
 
 def _plain(part: str) -> str:
-    """Return a letter or digit itself, nothing for what only marks one, and a space for what ends a word."""
+    """Return letters and digits unchanged, nothing for marks, and a space for everything else."""
     if part.isascii() and part.isalnum():
         return part
     return "" if unicodedata.combining(part) or part in _APOSTROPHES else " "

@@ -1,4 +1,4 @@
-"""Pages: how numbers are written in a query, which positions a page holds, and the links between pages."""
+"""Pagination: numbers in a query, the positions of a page, and links between pages."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, NamedTuple, Self
@@ -15,7 +15,7 @@ MAX_DIGITS = len(str(_MAX_NUMBER))
 
 
 def whole_number(sentence: str) -> BeforeValidator:
-    """Refuse what Python's int() would take besides digits: signs, spaces, underscores, other scripts."""
+    """Refuse what int() accepts besides ASCII digits: signs, spaces, underscores, other scripts."""
 
     def check(value: object) -> object:
         if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
@@ -46,12 +46,12 @@ PageSize = Annotated[
 
 
 def positions(page: int, size: int = PAGE_SIZE) -> tuple[int, int]:
-    """Return the first and the last position of a page; positions count from 1."""
+    """Return the first and the last position of a page, from 1."""
     return (page - 1) * size + 1, page * size
 
 
 def count_pages(quantity: int, size: int = PAGE_SIZE) -> int:
-    """Return how many pages hold so many records."""
+    """Return the number of pages for a number of records."""
     return -(-quantity // size)
 
 
@@ -82,9 +82,9 @@ class Paging(NamedTuple):
 
 
 def link_header(path: str, parameters: Mapping[str, str], page: int, total_pages: int) -> str:
-    """Write the Link header of a page (RFC 8288): first, prev, next, last, where there are such.
+    """Write the Link header of a page (RFC 8288): first, prev, next and last, as far as they exist.
 
-    `parameters` are what the links pin besides the page.
+    `parameters` are the parameters of the links besides `page`.
     """
 
     def related() -> Iterator[tuple[str, int]]:
@@ -100,5 +100,5 @@ def link_header(path: str, parameters: Mapping[str, str], page: int, total_pages
 
 
 def neighbours(page: int, total_pages: int) -> list[int]:
-    """Return the pages that navigation offers: the first, the last, and those around this one."""
+    """Return the pages to link from a page: the first, the last, and those around it."""
     return sorted({1, max(total_pages, 1), *range(max(1, page - 2), min(total_pages, page + 2) + 1)})

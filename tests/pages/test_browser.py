@@ -281,7 +281,7 @@ async def test_language_is_switched_and_kept(anyone: Page) -> None:
         ("Siguiente", "Localidades"),
         ("Tepatitlán 1", "Tepatitlán 1"),
         ("Jalisco", "Jalisco"),
-        ("Sus municipios", "Municipios"),
+        ("Municipios de este estado", "Municipios"),
         ("Versiones", "Versiones"),
         ("localidades-api", "Localidades de México"),
     ):
@@ -377,7 +377,7 @@ async def test_list_is_seen_on_a_map_and_a_point_leads_to_its_place(page: Page) 
     canvas = page.locator("canvas")
     await expect(canvas).to_be_hidden()
     await page.get_by_role("button", name="Show these places on a map").click()
-    await expect(page.get_by_role("status")).to_contain_text("76 places drawn")
+    await expect(page.get_by_role("status")).to_contain_text("76 places on the map")
     await expect(canvas).to_be_focused()
     await canvas.scroll_into_view_if_needed()
     points = await drawn_on(page)
@@ -408,7 +408,7 @@ async def test_map_that_can_not_be_fetched_says_so_and_can_be_tried_again(browse
         await expect(page.get_by_role("status")).to_have_text("The places could not be loaded.")
         await page.unroute_all()
         await show.click()
-        await expect(page.get_by_role("status")).to_contain_text("228 places drawn")
+        await expect(page.get_by_role("status")).to_contain_text("228 places on the map")
 
 
 @pytest.mark.parametrize("system", ["light", "dark"])
@@ -543,7 +543,7 @@ async def test_page_in_use_has_no_fault_that_axe_finds(browser: Browser, base: s
     async with visit(browser, base, bypass_csp=True, color_scheme=theme) as page:
         await page.goto(f"{LIST}&estado_id=14")
         await page.get_by_role("button", name="Show these places on a map").click()
-        await expect(page.get_by_role("status")).to_contain_text("places drawn")
+        await expect(page.get_by_role("status")).to_contain_text("places on the map")
         await page.screenshot(path=SCREENSHOTS / f"map-{theme}.png", full_page=True)
         search = page.locator("#search")
         await search.press_sequentially("penon")

@@ -363,7 +363,7 @@ def test_role_that_could_do_more_is_refused_and_nothing_changes(
 def test_role_that_may_not_make_roles_is_told_so(roles: Roles) -> None:
     ended = run("roles", "--reader", "one", "--importer", "other", env=environment(roles.url(roles.importer)))
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert "The database refuses (42501): permission denied to create role" in ended.stderr
+    assert "The database reports an error (42501): permission denied to create role" in ended.stderr
 
 
 def test_password_of_the_address_is_in_no_output() -> None:

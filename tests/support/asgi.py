@@ -1,5 +1,7 @@
 """Middleware as an ASGI application, called as the server calls it."""
 
+import asyncio
+
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from localidades_api.middleware import Middleware
@@ -11,6 +13,7 @@ def as_asgi(middleware: Middleware) -> ASGIApp:
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         response = middleware.try_respond(scope) if scope["type"] == "http" else None
         if response is None:
+            await asyncio.sleep(0)  # the server makes a task, which begins in the event loop's next round
             await middleware(scope, receive, send)
         else:
             await response(scope, receive, send)

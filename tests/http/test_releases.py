@@ -288,7 +288,7 @@ def test_publish_by_command_says_what_was_current_and_what_is(two_releases: str)
         assert (ended.returncode, ended.stderr) == (0, "")
         return ended.stdout
 
-    assert said("publish", "2020-01") == "Release 2020-01 is the current one; before it was 2021-01.\n"
+    assert said("publish", "2020-01") == "Release 2020-01 is now the current one; before, it was 2021-01.\n"
     assert said("publish", "2020-01") == "Release 2020-01 is already the current one.\n"
     assert json.loads(said("publish", "2021-01", "--json")) == {"release": "2021-01", "previous": "2020-01"}
     assert json.loads(said("publish", "2021-01", "--json")) == {"release": "2021-01", "previous": "2021-01"}

@@ -69,6 +69,8 @@ async def list_municipalities(
     With `page_size=1000`, one page holds every municipio of any estado.
     """
     builder = await ResponseBuilder.begin(request, query, services)
+    if query.page == 1 and builder.is_not_modified:  # the first page is always there
+        return builder.not_modified()
     rows = await services.repository.list_municipalities(builder.release, query.estado_id)
     chosen = {} if query.estado_id is None else {"estado_id": str(query.estado_id)}
     paging = Paging(len(rows), query.page, query.page_size, builder.links(chosen)).check()

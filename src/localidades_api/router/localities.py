@@ -73,6 +73,8 @@ async def list_localities(
 
 async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, services: Services) -> Response:
     """Answer a page of what filters choose, or of another size than most."""
+    if query.page == 1 and builder.is_not_modified:  # the first page is always there
+        return builder.not_modified()
     positions = await services.positions.positions_for(builder.release, query)
     paging = Paging(len(positions), query.page, query.page_size, builder.links(query.chosen)).check()
     if builder.is_not_modified:

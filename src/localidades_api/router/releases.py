@@ -90,7 +90,7 @@ async def list_changes(
     builder = replace(builder, variant=f".since.{old.name}.{old.sha256[:12]}{kind}")
     if format_ == "ndjson":
         return await _as_ndjson(builder, services, old, query)
-    if query.page == 1 and builder.is_not_modified:  # the first page is always there: nothing has to be compared
+    if query.page == 1 and builder.is_not_modified:  # the first page is always there
         return builder.not_modified()
     found, paging = await _find(services, old, new, query)
     if builder.is_not_modified:

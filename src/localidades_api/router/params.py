@@ -17,7 +17,7 @@ from localidades_api.domain.filters import (
 )
 from localidades_api.domain.pagination import PageNumber, PageSize, whole_number
 from localidades_api.domain.schemas import PAGE_SIZE, RELEASE_NAME, ChangeKind
-from localidades_api.errors import InvalidParametersError
+from localidades_api.errors import InvalidParametersError, NotFoundError
 from localidades_api.http.html.i18n import Language
 from localidades_api.http.html.renderer import Format
 from localidades_api.http.problems import plain_name
@@ -180,6 +180,8 @@ async def refuse_ambiguous_query(request: Request) -> None:
 
     A parameter that is ignored or overruled in silence gives a client other data than it asked for.
     """
+    if request.scope["path"].endswith("\n"):  # a pattern's `$` also matches before it
+        raise NotFoundError("There is nothing at this address.")
     raw = unquote_to_bytes(request.scope["query_string"].replace(b"+", b" "))
     try:
         text = raw.decode()

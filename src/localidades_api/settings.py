@@ -192,8 +192,8 @@ def read_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        faults = [
-            f"{PREFIX}{str(fault['loc'][0]).upper()}: {fault['msg']}" if fault["loc"] else fault["msg"]
-            for fault in error.errors(include_input=False, include_url=False)
-        ]
-        raise ConfigurationError("; ".join(faults)) from None
+        sentences = []
+        for fault in error.errors(include_input=False, include_url=False):
+            name = f"{PREFIX}{str(fault['loc'][0]).upper()}: " if fault["loc"] else ""
+            sentences.append(name + fault["msg"].removeprefix("Value error, ") + ".")
+        raise ConfigurationError(" ".join(sentences)) from None

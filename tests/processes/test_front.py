@@ -190,7 +190,18 @@ def test_former_name_of_a_setting_is_refused_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch, name: str, advice: str
 ) -> None:
     monkeypatch.setenv(f"LOCALIDADES_{name}", "1")
-    with pytest.raises(ConfigurationError, match=re.escape(advice)):
+    with pytest.raises(ConfigurationError, match=f"^{re.escape(advice)}\\.$"):
+        read_settings()
+
+
+def test_value_that_is_wrong_is_named_with_what_is_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCALIDADES_TRUSTED_PROXIES", "everybody")
+    monkeypatch.setenv("LOCALIDADES_MANAGEMENT_PORT", "0")
+    expected = (
+        "LOCALIDADES_TRUSTED_PROXIES: addresses or networks separated by commas, such as `10.0.0.7,10.1.0.0/16`."
+        " LOCALIDADES_MANAGEMENT_PORT: Input should be greater than or equal to 1."
+    )
+    with pytest.raises(ConfigurationError, match=f"^{re.escape(expected)}$"):
         read_settings()
 
 

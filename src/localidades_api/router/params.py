@@ -180,8 +180,6 @@ async def refuse_ambiguous_query(request: Request) -> None:
 
     A parameter that is ignored or overruled in silence gives a client other data than it asked for.
     """
-    if request.scope["path"].endswith("\n"):  # a pattern's `$` also matches before it
-        raise NotFoundError("There is nothing at this address.")
     raw = unquote_to_bytes(request.scope["query_string"].replace(b"+", b" "))
     try:
         text = raw.decode()
@@ -195,4 +193,10 @@ async def refuse_ambiguous_query(request: Request) -> None:
         raise InvalidParametersError(repeated)
 
 
-STRICT = [Depends(refuse_ambiguous_query)]
+async def refuse_line_break(request: Request) -> None:
+    """Raise NotFoundError for a path that ends in one: the `$` of starlette's patterns matches before it, too."""
+    if request.scope["path"].endswith("\n"):
+        raise NotFoundError("There is nothing at this address.")
+
+
+STRICT = [Depends(refuse_line_break), Depends(refuse_ambiguous_query)]

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on a connection: uvicorn's protocol, with limits on what a client may send."""
+"""HTTP/1.1 on one connection: uvicorn's protocol with limits on what a client may send."""
 
 import logging
 from collections.abc import Callable
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 _MAX_TARGET = 8 * 1024
 _MAX_HEAD = 16 * 1024
-_MAX_UNREAD = 1024**2  # of what nobody reads, while an answer is made that may take minutes
+_MAX_UNREAD = 1024**2  # bytes discarded while a response is sent that may take minutes
 _OPERATIONAL = frozenset(path.encode() for path in OPERATIONAL)
 
 _log = logging.getLogger(__name__)
 
 
 class _LingeringTransport:
-    """What an answer is written to that is the last on its connection while the client may still be sending."""
+    """The transport of a connection's last response: closing it waits for a client that is still sending."""
 
     def __init__(self, transport: "asyncio.Transport", leave: Callable[[], None]) -> None:
         self.write = transport.write
@@ -52,10 +52,7 @@ class _LingeringTransport:
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """Refuses what is too large or ambiguous, and reads nothing behind the last request of a connection.
-
-    uvicorn takes heads of any size.
-    """
+    """Rejects requests that are too large or ambiguous, and ignores bytes that follow a connection's last request."""
 
     def __init__(
         self,
@@ -69,15 +66,15 @@ class HttpProtocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._limit = connection_limit
         self._has_room = True
-        self._since = 0.0  # when the client came to owe what it owes
-        self._running: RequestResponseCycle | None = None  # the last that was given to the application
+        self._since = 0.0  # since when the client has been silent or its request unfinished; timeouts count from here
+        self._running: RequestResponseCycle | None = None  # the one that the application was called with last
         self._received = 0
-        self._last: object = None  # the scope of a request behind which nothing is read, for it has a body
-        self._whole: object = None  # the scope of the last request that has come to its end
-        self._unfinished: object = None  # the scope of one that had not, when last it was read from
-        self._room = _MAX_HEAD  # bytes that may come before the limits have to be looked at
+        self._last: object = None  # the scope of a request with a body: the connection closes after its response
+        self._whole: object = None  # the scope of the last request that has been received completely
+        self._unfinished: object = None  # the scope of the request that the latest bytes left incomplete
+        self._room = _MAX_HEAD  # bytes that the parser may take before the limits are checked again
         self._refusal: bytes | None = None
-        self._leaving = False  # what still comes is passed over
+        self._leaving = False  # further bytes are discarded
         self._has_left = False
 
     def connection_made(self, transport: "asyncio.Transport") -> None:  # type: ignore[override]  # as in uvicorn
@@ -87,27 +84,24 @@ class HttpProtocol(HttpToolsProtocol):
         self._has_room = self._limit.open(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave nothing behind: uvicorn tells the last request that came, which may wait behind the one that runs."""
+        """Tell the running request; uvicorn tells only the newest one, which may still be queued behind it."""
         self._limit.close(self)
         if self._running:
             self._running.disconnected = True
             self._running.message_event.set()
         super().connection_lost(exc)
 
-    # -- What comes in
+    # -- Requests
 
     def data_received(self, data: bytes) -> None:
-        """Read what has come, in pieces that end where a head would become too large."""
+        """Parse the data in pieces that end where a head would exceed its limit."""
         if self._leaving:
             self._received += len(data)
             if self._received > _MAX_UNREAD and self._is_answering():
                 self.transport.abort()
-            return
-        start = 0
-        while start < len(data) and not self._leaving:
-            end = start + self._room
-            self._read(data[start:end])
-            start = end
+        while data and not self._leaving:
+            piece, data = data[: self._room], data[self._room :]
+            self._read(piece)
 
     def _read(self, data: bytes) -> None:
         whole, rest = self._whole, data
@@ -117,10 +111,10 @@ class HttpProtocol(HttpToolsProtocol):
                     self.parser.feed_data(rest)
                     break
                 except httptools.HttpParserUpgrade as stop:
-                    # There is nothing to upgrade to: it is answered as if it had not asked (RFC 9110 §7.8).
+                    # There is no protocol to upgrade to, so the field is ignored (RFC 9110 §7.8).
                     rest = rest[stop.args[0] :]
         except httptools.HttpParserError as error:
-            ours = error.__context__  # what a callback raised
+            ours = error.__context__  # raised by a callback
             if isinstance(ours, NothingFollowsError):
                 self._read_no_more()
             else:
@@ -132,7 +126,7 @@ class HttpProtocol(HttpToolsProtocol):
                 self._room = _MAX_HEAD
 
     def _read_no_more(self) -> None:
-        """Have the last request answered; what follows it is nobody's request."""
+        """Answer the connection's last request, and discard the bytes that follow it."""
         self.on_message_complete()
         self._received = 0
         self._leaving = True
@@ -140,9 +134,9 @@ class HttpProtocol(HttpToolsProtocol):
             self._leave()
 
     def _await_rest(self, size: int, *, alone: bool) -> None:
-        """Note when a request that is not whole began, and how long its head is.
+        """Note when an incomplete request began, and how long its head is so far.
 
-        Bytes that came together with the end of another request are not counted: where it began is not known.
+        Bytes received together with the end of another request don't count, because the boundary is not known.
         """
         if self._unfinished is not self.scope:
             self._unfinished = self.scope
@@ -155,13 +149,13 @@ class HttpProtocol(HttpToolsProtocol):
             self._refuse(HeaderFieldsTooLargeError())
 
     def on_url(self, url: bytes) -> None:
-        """Take a part of the target."""
+        """Add a part of the request target; raise UriTooLongError beyond 8 KiB."""
         self.url += url
         if len(self.url) > _MAX_TARGET:
             raise UriTooLongError
 
     def on_headers_complete(self) -> None:
-        """Check a head before it is answered, and read nothing behind that of a connection's last request."""
+        """Check the head before the application is called, and stop the parser if the connection ends with it."""
         if announces_body(self.parser, self.url, self.headers):
             self._last = self.scope
         if not self._has_room and self._limit.is_exceeded and not self._is_operational():
@@ -172,12 +166,12 @@ class HttpProtocol(HttpToolsProtocol):
             raise NothingFollowsError
 
     def on_message_complete(self) -> None:
-        """Note that the client owes no more of this request."""
+        """Note that the request has been received completely."""
         self._whole = self.scope
         if not self.cycle.response_complete:
             super().on_message_complete()
 
-    # -- Turns
+    # -- Responses
 
     def _start_asgi_task(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
         self._running = cycle
@@ -189,7 +183,7 @@ class HttpProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
-        """Go on to what waits, as uvicorn does, but without a timer of its own for the silence after each answer."""
+        """Start the next pipelined request as uvicorn does, but without a keep-alive timer for each response."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -203,7 +197,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._limit.mark_idle(self)
 
     def _has_asked(self) -> bool:
-        """Tell whether the head of a request has come: until then there is no cycle, whatever its annotation says."""
+        """Tell whether the head of a request has come: until then uvicorn has no cycle, despite its annotation."""
         return bool(self.cycle)
 
     def _is_answering(self) -> bool:
@@ -213,7 +207,7 @@ class HttpProtocol(HttpToolsProtocol):
         return self.url.partition(b"?")[0] in _OPERATIONAL
 
     def _refuse(self, error: LocalidadesError) -> None:
-        """Say, when it is its turn, why nothing more is read."""
+        """Discard further bytes, and send the problem once the responses before it are complete."""
         if isinstance(error, RequestError):
             _log.info("Refused a request: %s %s", error.status, error.slug)
         COUNTERS.refused[error.slug] += 1
@@ -229,7 +223,7 @@ class HttpProtocol(HttpToolsProtocol):
         return b"".join((STATUS_LINE[answer.status_code], on_wire(headers), b"\r\n", bytes(answer.body)))
 
     def _leave(self) -> None:
-        """Say the last there is to say; a client that is still sending would lose it if the connection were closed."""
+        """Send a refusal and half-close: a full close may reset the connection before it is read (RFC 9112 §9.6)."""
         self._leaving = True
         self._since = self.loop.time()
         if self.transport.is_closing() or self._has_left:
@@ -240,10 +234,10 @@ class HttpProtocol(HttpToolsProtocol):
             self.transport.write(self._refusal)
         self.transport.write_eof()
 
-    # -- Room for others
+    # -- The connection limit
 
     def make_room(self) -> bool:
-        """Close, unless there is more for the client to read."""
+        """Close the connection unless unsent data remain, and tell whether it was closed."""
         if self.transport.get_write_buffer_size():
             return False
         self.transport.close()

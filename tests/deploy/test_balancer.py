@@ -8,15 +8,15 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
 
+from tests.support.http_server import Request, Response, http_server
 from tests.support.machine import needed
 from tests.support.waiting import eventually, in_thread
 from tests.support.wire import LOCALIDADES, ROOT, Live, ask, serving
@@ -190,37 +190,11 @@ def test_balancer_without_any_process_answers_with_a_problem(services: tuple[Liv
         assert ask(balancer.operations, "/livez").status == 503
 
 
-@contextmanager
-def origin(respond: Callable[[BaseHTTPRequestHandler], bytes]) -> Iterator[str]:
-    """Run a server of the test's own, to see what arrives there."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = b"" if self.path in {"/livez", "/readyz"} else respond(self)
-            with suppress(ConnectionError):  # a check hangs up once it knows the status
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 def test_balancer_passes_on_what_it_knows_itself_and_nothing_that_a_client_made_up() -> None:
-    with (
-        origin(lambda request: json.dumps(request.headers.items()).encode()) as base,
-        balancing(base, base) as balancer,
-    ):
+    def respond(request: Request) -> Response:
+        return Response(json.dumps(request.headers.items()).encode())
+
+    with http_server(respond) as base, balancing(base, base) as balancer:
         made_up = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Prefix", "Forwarded")
         answer = ask(balancer.base, "/", *((name, "for=192.0.2.1") for name in made_up))
         assert not answer.all("server")

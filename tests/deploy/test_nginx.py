@@ -7,17 +7,16 @@ import shutil
 import socket
 import ssl
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.http_server import Request, Respond, Response, http_server
 from tests.support.machine import needed
 from tests.support.wire import LOCALIDADES, ROOT, Answer, ask, serving
 
@@ -165,61 +164,37 @@ def test_page_that_is_in_the_cache_outlives_the_service(seeded_database: str, pr
     assert fetch(port, f"{LOCALIDADES}?page=2").status == 502
 
 
-class Origin:
-    """A slow service of the test's own, which remembers what arrives."""
+def keeping(arrived: list[Request], seconds: float = 0) -> Respond:
+    """Return a service that takes so long, and keeps what arrives."""
 
-    def __init__(self, base: str) -> None:
-        self.base = base
-        self.arrived: list[tuple[int, dict[str, str]]] = []  # the port of the connection, and the headers
+    def respond(request: Request) -> Response:
+        arrived.append(request)
+        time.sleep(seconds)
+        return Response(b"ok", headers={"Cache-Control": "public, max-age=60"})
 
-
-@contextmanager
-def origin(seconds: float) -> Iterator[Origin]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            lent.arrived.append((self.client_address[1], {name.lower(): value for name, value in self.headers.items()}))
-            time.sleep(seconds)
-            self.send_response(200)
-            self.send_header("Content-Length", "2")
-            self.send_header("Cache-Control", "public, max-age=60")
-            self.end_headers()
-            self.wfile.write(b"ok")
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        lent = Origin(f"http://127.0.0.1:{server.server_port}")
-        server.daemon_threads = True
-        server.block_on_close = False  # nginx keeps its connections open
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield lent
-        finally:
-            server.shutdown()
-            thread.join()
+    return respond
 
 
 def test_of_many_requests_for_a_page_one_reaches_the_service(proxied: Callable[[str], int]) -> None:
-    with origin(0.5) as service:
-        port = proxied(service.base)
+    arrived: list[Request] = []
+    with http_server(keeping(arrived, 0.5)) as service:
+        port = proxied(service)
         with ThreadPoolExecutor(8) as pool:
             answers = list(pool.map(lambda _: fetch(port, LOCALIDADES), range(8)))
         assert {(answer.status, answer.body) for answer in answers} == {(200, b"ok")}
-        assert len(service.arrived) == 1
+        assert len(arrived) == 1
 
 
 def test_service_is_told_who_asks_and_nothing_that_a_client_made_up(proxied: Callable[[str], int]) -> None:
-    with origin(0) as service:
-        port = proxied(service.base)
+    arrived: list[Request] = []
+    with http_server(keeping(arrived)) as service:
+        port = proxied(service)
         for page in range(3):
             fetch(port, f"{LOCALIDADES}?page={page}", Upgrade="h2c", Connection="Upgrade, HTTP2-Settings",
                   HTTP2_Settings="AAMAAABkAAQAAP__", X_Forwarded_For="192.0.2.1")  # fmt: skip
-        assert len(service.arrived) == 3
-        for _, headers in service.arrived:
-            assert not {"upgrade", "connection"} & headers.keys()
-            assert headers["x-forwarded-for"] == "127.0.0.1"
-        assert len({connection for connection, _ in service.arrived}) == 1, "each request has a connection of its own"
+        assert len(arrived) == 3
+        for request in arrived:
+            assert "upgrade" not in request.headers
+            assert "connection" not in request.headers
+            assert request.headers["x-forwarded-for"] == "127.0.0.1"
+        assert len({request.port for request in arrived}) == 1, "each request has a connection of its own"

@@ -21,7 +21,8 @@ from localidades_api.importer import source as source_module
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import transform
 from tests.support.catalogue import TRAPS, write_catalogue
-from tests.support.fileserver import FileAnswer, refusal_of, serving_files
+from tests.support.http_server import Response, at_paths, http_server
+from tests.support.progress import refusal_of
 from tests.support.wire import ROOT
 
 pytestmark = pytest.mark.timeout(180)  # commands run to their end, one after the other
@@ -265,13 +266,13 @@ def test_address_that_unpacks_without_end_is_left_at_the_limit() -> None:
     """A gigabyte of zeros is a megabyte of gzip: no more of it is unpacked at once than a read brings."""
     packer = zlib.compressobj(9, wbits=31)
     packed = b"".join(packer.compress(bytes(MEGABYTE)) for _ in range(1024)) + packer.flush()
-    with serving_files({"/": FileAnswer(packed, headers={"Content-Encoding": "gzip"})}) as address:
+    with http_server(at_paths({"/": Response(packed, headers={"Content-Encoding": "gzip"})})) as address:
         assert refusal_of(address) == "The file at this address is larger than 512 MB: this is not a catalogue."
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "deflate", "gzip, gzip", "GZIP,br", "compress", "x"])
 def test_address_that_packs_as_it_was_not_asked_to_is_refused(encoding: str) -> None:
-    with serving_files({"/": FileAnswer(b"x", headers={"Content-Encoding": encoding})}) as address:
+    with http_server(at_paths({"/": Response(b"x", headers={"Content-Encoding": encoding})})) as address:
         assert refusal_of(address) == (
             "The server sends the file with a compression that was not requested: download it another way"
             " and give its path."
@@ -284,7 +285,7 @@ def test_address_that_packs_as_it_was_not_asked_to_is_refused(encoding: str) -> 
      "FILE:/etc/passwd", "unix:///run/x", "http://[", "http://"],
 )  # fmt: skip
 def test_address_that_leads_out_of_the_web_is_refused(location: str) -> None:
-    with serving_files({"/": FileAnswer(status=302, headers={"Location": location})}) as address:
+    with http_server(at_paths({"/": Response(status=302, headers={"Location": location})})) as address:
         assert refusal_of(address).startswith("The address ")
 
 
@@ -301,5 +302,5 @@ def test_address_that_leads_from_https_to_http_is_refused() -> None:
 
 def test_file_of_a_redirect_to_a_path_of_this_machine_is_never_read(tmp_path: Path) -> None:
     table = write_catalogue(tmp_path / "2020-01.csv", TRAPS)
-    with serving_files({"/": FileAnswer(status=302, headers={"Location": table.as_uri()})}) as address:
+    with http_server(at_paths({"/": Response(status=302, headers={"Location": table.as_uri()})})) as address:
         assert refusal_of(address).startswith("The address can't be fetched")

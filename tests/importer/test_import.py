@@ -29,7 +29,7 @@ from localidades_api.storage.pool import Database
 from tests.support.application import import_into
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import assert_nothing_left, connected, photograph, read_release, rows_of
-from tests.support.fileserver import FileAnswer, serving_files
+from tests.support.http_server import Response, at_paths, http_server
 from tests.support.postgres import new_database
 from tests.support.progress import Silent
 from tests.support.waiting import eventually_async, in_thread
@@ -99,7 +99,7 @@ async def import_watched(url: str, source: Path | str, observer: Observer) -> Im
 @contextmanager
 def served(path: Path) -> Iterator[str]:
     """Serve a file over HTTP, and yield its address."""
-    with serving_files({f"/{path.name}": FileAnswer(path.read_bytes())}) as root:
+    with http_server(at_paths({f"/{path.name}": Response(path.read_bytes())})) as root:
         yield f"{root}/{path.name}"
 
 

@@ -10,8 +10,8 @@ from localidades_api.errors import CatalogueError
 from localidades_api.importer import source as source_module
 from localidades_api.importer.source import Source, open_source, suggest_release_name
 from localidades_api.observability.progress import ImportStep
-from tests.support.fileserver import FileAnswer, refusal_of, serving_files
-from tests.support.progress import Silent
+from tests.support.http_server import Response, at_paths, http_server
+from tests.support.progress import Silent, refusal_of
 
 CONTENT = bytes(range(256)) * 1_000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -42,20 +42,20 @@ class Recorder:
 def root() -> Iterator[str]:
     """Lend the address of a server with a catalogue, detours to it, and what goes wrong on the way."""
     answers = {
-        "/app/catun_localidad.zip": FileAnswer(CONTENT),
-        "/caf%C3%A9.zip": FileAnswer(CONTENT),
-        "/": FileAnswer(CONTENT),
-        "/moved": FileAnswer(status=302, headers={"Location": "/app/catun_localidad.zip"}),
-        "/loop": FileAnswer(status=302, headers={"Location": "/loop"}),
-        "/to-file": FileAnswer(status=302, headers={"Location": "file:///etc/passwd"}),
-        "/broken": FileAnswer(status=500),
-        "/locked": FileAnswer(status=403, body=b"no"),
-        "/short": FileAnswer(CONTENT, headers={"Content-Length": str(len(CONTENT) + 1)}),
-        "/packed": FileAnswer(gzip.compress(CONTENT), headers={"Content-Encoding": "gzip"}),
-        "/badly-packed": FileAnswer(CONTENT, headers={"Content-Encoding": "gzip"}),
-        "/empty": FileAnswer(),
+        "/app/catun_localidad.zip": Response(CONTENT),
+        "/caf%C3%A9.zip": Response(CONTENT),
+        "/": Response(CONTENT),
+        "/moved": Response(status=302, headers={"Location": "/app/catun_localidad.zip"}),
+        "/loop": Response(status=302, headers={"Location": "/loop"}),
+        "/to-file": Response(status=302, headers={"Location": "file:///etc/passwd"}),
+        "/broken": Response(status=500),
+        "/locked": Response(status=403, body=b"no"),
+        "/short": Response(CONTENT, headers={"Content-Length": str(len(CONTENT) + 1), "Connection": "close"}),
+        "/packed": Response(gzip.compress(CONTENT), headers={"Content-Encoding": "gzip"}),
+        "/badly-packed": Response(CONTENT, headers={"Content-Encoding": "gzip"}),
+        "/empty": Response(),
     }
-    with serving_files(answers) as root:
+    with http_server(at_paths(answers)) as root:
         yield root
 
 
@@ -135,7 +135,7 @@ def test_address_that_does_not_give_a_whole_file_is_refused(root: str, path: str
 
 def test_address_that_gives_too_much_is_refused_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_module, "MAX_FILE_BYTES", 2 * 1024**2)
-    with serving_files({"/": FileAnswer(b"\0" * 2**22)}) as large:
+    with http_server(at_paths({"/": Response(b"\0" * 2**22)})) as large:
         assert refusal_of(large) == "The file at this address is larger than 2 MB: this is not a catalogue."
 
 

@@ -3,17 +3,17 @@
 import gzip
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.support.http_server import Request, Response, http_server
 from tests.support.metrics import await_metrics, value
+from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, ROOT, ask, environment, serving
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -23,46 +23,33 @@ TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 class Collector:
     """An OTLP/HTTP collector that keeps what it is sent."""
 
-    base: str
+    base: str = ""
     spans: list[Span] = field(default_factory=list)
     paths: set[str] = field(default_factory=set)
 
     def await_span(self, name: str) -> Span:
         """Return the first span of that name, once it is there."""
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            for span in self.spans:
-                if span.name == name:
-                    return span
-            time.sleep(0.05)
-        raise AssertionError(f"no span {name} in {[span.name for span in self.spans]}")
+        return eventually(
+            lambda: next((span for span in self.spans if span.name == name), None),
+            within=30,
+            otherwise=lambda: f"no span {name} in {[span.name for span in self.spans]}",
+        )
 
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            if self.headers["Content-Encoding"] == "gzip":
-                body = gzip.decompress(body)
-            for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-                for scope in resource.scope_spans:
-                    kept.spans.extend(scope.spans)
-            kept.paths.add(self.path)
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    kept = Collector()
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base's
-            """Say nothing."""
+    def respond(request: Request) -> Response:
+        body = gzip.decompress(request.body) if request.headers["Content-Encoding"] == "gzip" else request.body
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            for scope in resource.scope_spans:
+                kept.spans.extend(scope.spans)
+        kept.paths.add(request.target)
+        return Response()
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        kept = Collector(f"http://127.0.0.1:{server.server_port}")
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with http_server(respond) as kept.base:
         yield kept
-        server.shutdown()
-        thread.join()
 
 
 def attributes(span: Span) -> dict[str, str]:

@@ -5,13 +5,10 @@ import re
 import time
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
-from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -31,25 +28,15 @@ from localidades_api.verification.page_walk import PATH
 from localidades_api.verification.report import as_object, describe
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
-from tests.support.fileserver import FileAnswer
+from tests.support.http_server import Request, Respond, Response, http_server
 from tests.support.progress import Silent
 from tests.support.terminal import run_in_terminal
 from tests.support.wire import environment, run, serving
-
-Respond = Callable[[str], FileAnswer]
 
 RECORDS = sorted(
     (Record(int(place.cvegeo), int(place.cvegeo[:5]), place.cvegeo[5:], place.nombre) for place in many(132)),
     key=lambda record: (record.clave, record.id),
 )
-
-
-class Asked(NamedTuple):
-    """A request that came in."""
-
-    target: str
-    client: object
-    authorization: str | None
 
 
 NO_DIFFERENCE = dict.fromkeys(("missing", "doubled", "different", "unknown", "out_of_order"), 0)
@@ -63,7 +50,7 @@ def answer_page(
     total_pages: int | None = None,
     release: str = "2020-01",
     link: str = "",
-) -> FileAnswer:
+) -> Response:
     """Return a page as the contract has it, its totals what the records are unless they are given."""
     envelope = {
         "quantity": len(records) if quantity is None else quantity,
@@ -71,7 +58,7 @@ def answer_page(
         "results": [record._asdict() for record in records[50 * number - 50 : 50 * number]],
     }
     headers = {"Content-Type": "application/json", "Catalogue-Release": release, "Link": link}
-    return FileAnswer(json.dumps(envelope).encode(), headers={name: value for name, value in headers.items() if value})
+    return Response(json.dumps(envelope).encode(), headers={name: value for name, value in headers.items() if value})
 
 
 def number_of(target: str) -> int:
@@ -81,63 +68,31 @@ def number_of(target: str) -> int:
 def counted(records: Sequence[Record], quantity: int | None = None, total_pages: int | None = None) -> Respond:
     """Return a service without links or releases."""
 
-    def respond(target: str) -> FileAnswer:
-        number = number_of(target)
+    def respond(request: Request) -> Response:
+        number = number_of(request.target)
         if number > -(-len(records) // 50):
-            return FileAnswer(status=404)
+            return Response(status=404)
         return answer_page(records, number, quantity=quantity, total_pages=total_pages, release="")
 
     return respond
 
 
-def always(answer: FileAnswer) -> Respond:
-    return lambda target: answer  # noqa: ARG005  # whatever is asked
+def always(answer: Response) -> Respond:
+    return lambda request: answer  # noqa: ARG005  # whatever is asked
 
 
-@contextmanager
-def listening(respond: Respond, asked: list[Asked] | None = None, drip: float = 0) -> Iterator[str]:
-    """Serve what `respond` says of each target over kept connections; keep what was asked, and by whom.
+def keeping(asked: list[Request], respond: Respond) -> Respond:
+    """Return the same service, which keeps what it was asked."""
 
-    `drip` is the seconds before each byte of a body.
-    """
+    def respond_and_keep(request: Request) -> Response:
+        asked.append(request)
+        return respond(request)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        timeout = 10
-
-        def do_GET(self) -> None:
-            if asked is not None:
-                asked.append(Asked(self.path, self.client_address, self.headers["Authorization"]))
-            answer = respond(self.path)
-            self.send_response(answer.status)
-            for name, value in ({"Content-Length": str(len(answer.body))} | dict(answer.headers)).items():
-                self.send_header(name, value)
-            self.end_headers()
-            for piece in [bytes([byte]) for byte in answer.body] if drip else [answer.body]:
-                time.sleep(drip)
-                self.wfile.write(piece)
-
-        def log_message(self, *args: object) -> None:
-            """Keep silent."""
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, *args: object) -> None:
-            """Keep silent: a client may leave at any time."""
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    return respond_and_keep
 
 
 def check(source: Path, respond: Respond, release: str | None = None) -> Verification:
-    with listening(respond) as url:
+    with http_server(respond) as url:
         return verify_service(str(source), url, Silent(), release=release)
 
 
@@ -225,7 +180,7 @@ def test_verify_takes_the_current_release_or_the_one_that_is_named(
 
 
 def test_verify_that_finds_differences_ends_with_1_and_shows_them(small_catalogue: Path) -> None:
-    with listening(counted(RECORDS[1:])) as url:
+    with http_server(counted(RECORDS[1:])) as url:
         status, stdout, stderr = run_verify(str(small_catalogue), "--url", url)
     assert status == 1
     assert "error" not in stderr
@@ -269,11 +224,11 @@ def test_verify_with_a_release_of_an_impossible_name_ends_with_2(small_catalogue
 def test_progress_of_a_check_shows_pages_rate_and_remaining_time_on_a_terminal(small_catalogue: Path) -> None:
     respond = counted(RECORDS)
 
-    def slowly(target: str) -> FileAnswer:
+    def slowly(request: Request) -> Response:
         time.sleep(0.4)
-        return respond(target)
+        return respond(request)
 
-    with listening(slowly) as url:
+    with http_server(slowly) as url:
         shown = run_in_terminal("verify", str(small_catalogue), "--url", url)
     assert shown.returncode == 0
     figures = r"reading the service's pages ━+[╸╺]?━* 2 of 3 pages \([0-9]/s\), 0:0[0-9] left"
@@ -353,7 +308,9 @@ def test_wrong_totals_are_told(small_catalogue: Path, totals: dict[str, int], fa
 def test_list_that_changes_on_the_way_is_told_once(small_catalogue: Path, change: dict[str, Any]) -> None:
     verification = check(
         small_catalogue,
-        lambda target: answer_page(RECORDS, number_of(target), **(change if number_of(target) > 1 else {})),
+        lambda request: answer_page(
+            RECORDS, number_of(request.target), **(change if number_of(request.target) > 1 else {})
+        ),
     )
     assert verification.walk.faults == ["Page 2 has a different quantity, total_pages or release than the first page."]
     assert counts_of(verification) == {}
@@ -394,7 +351,7 @@ def test_ties_in_no_fixed_order_are_told_as_such(tmp_path: Path) -> None:
 
 
 def test_report_is_bounded_and_json_is_whole(small_catalogue: Path) -> None:
-    with listening(counted([record._replace(nombre="Otro") for record in RECORDS])) as url:
+    with http_server(counted([record._replace(nombre="Otro") for record in RECORDS])) as url:
         status, stdout, _ = run_verify(str(small_catalogue), "--url", url)
         report = json.loads(run_verify(str(small_catalogue), "--url", url, "--json")[1])
     municipios = len({record.municipio_id for record in RECORDS})
@@ -415,7 +372,7 @@ def test_report_is_bounded_and_json_is_whole(small_catalogue: Path) -> None:
 
 def test_name_that_a_terminal_would_obey_is_shown_as_code(small_catalogue: Path) -> None:
     hostile = "\x1b[2J\u202e:smile: [red]x[/] \N{NO-BREAK SPACE}Ñ"
-    with listening(counted([RECORDS[0]._replace(nombre=hostile), *RECORDS[1:]])) as url:
+    with http_server(counted([RECORDS[0]._replace(nombre=hostile), *RECORDS[1:]])) as url:
         stdout = run_verify(str(small_catalogue), "--url", url)[1]
     assert "nombre '\\x1b[2J\\u202e:smile: [red]x[/] \\xa0Ñ', in the file 'Aguascalientes'" in stdout
     assert "\x1b" not in stdout
@@ -467,35 +424,35 @@ def test_other_numbering_with_loose_ties_agrees_and_says_so(tmp_path: Path) -> N
     ("answer", "said"),
     [
         (
-            FileAnswer(b"<!doctype html><title>Hello</title>"),
+            Response(b"<!doctype html><title>Hello</title>"),
             "Page 1 is not JSON: set --url to the root address of a service.",
         ),
-        (FileAnswer(b""), "Page 1 is not JSON: set --url to the root address of a service."),
+        (Response(b""), "Page 1 is not JSON: set --url to the root address of a service."),
         (
-            FileAnswer(b'{"quantity":1', headers={"Content-Length": "20", "Connection": "close"}),
+            Response(b'{"quantity":1', headers={"Content-Length": "20", "Connection": "close"}),
             "Page 1 can't be read (",
         ),
-        (FileAnswer(b"[]"), "Page 1 does not match the API's schema: "),
-        (FileAnswer(b'{"quantity":1,"total_pages":1}'), "results: Field required."),
-        (FileAnswer(b'{"quantity":"1","total_pages":1,"results":[]}'), "quantity: Input should be a valid integer."),
+        (Response(b"[]"), "Page 1 does not match the API's schema: "),
+        (Response(b'{"quantity":1,"total_pages":1}'), "results: Field required."),
+        (Response(b'{"quantity":"1","total_pages":1,"results":[]}'), "quantity: Input should be a valid integer."),
         (
-            FileAnswer(b'{"quantity":1,"total_pages":1,"results":[{"id":1,"municipio_id":1,"clave":1,"nombre":"x"}]}'),
+            Response(b'{"quantity":1,"total_pages":1,"results":[{"id":1,"municipio_id":1,"clave":1,"nombre":"x"}]}'),
             "results.0.clave: Input should be a valid string.",
         ),
-        (FileAnswer(b'{"quantity":1,"total_pages":1000000000,"results":[]}'), "The service reports 1000000000 pages"),
-        (FileAnswer(status=500), "Page 1 answers 500: check the service's log."),
-        (FileAnswer(status=404), "Page 1 answers 404, so there is no such list or release: check --url and --release."),
-        (FileAnswer(status=301, headers={"Location": "/"}), "Page 1 answers 301: set --url to where it redirects."),
-        (FileAnswer(b" " * (1024**2 + 1)), "Page 1 is larger than 1 MB."),
+        (Response(b'{"quantity":1,"total_pages":1000000000,"results":[]}'), "The service reports 1000000000 pages"),
+        (Response(status=500), "Page 1 answers 500: check the service's log."),
+        (Response(status=404), "Page 1 answers 404, so there is no such list or release: check --url and --release."),
+        (Response(status=301, headers={"Location": "/"}), "Page 1 answers 301: set --url to where it redirects."),
+        (Response(b" " * (1024**2 + 1)), "Page 1 is larger than 1 MB."),
     ],
 )
-def test_answer_that_cannot_be_compared_is_refused(small_catalogue: Path, answer: FileAnswer, said: str) -> None:
+def test_answer_that_cannot_be_compared_is_refused(small_catalogue: Path, answer: Response, said: str) -> None:
     assert said in refusal_by(small_catalogue, always(answer))
 
 
 def test_later_page_that_fails_is_named(small_catalogue: Path) -> None:
-    def respond(target: str) -> FileAnswer:
-        return answer_page(RECORDS, 1) if number_of(target) == 1 else FileAnswer(status=503)
+    def respond(request: Request) -> Response:
+        return answer_page(RECORDS, 1) if number_of(request.target) == 1 else Response(status=503)
 
     assert refusal_by(small_catalogue, respond) == "Page 2 answers 503: check the service's log."
 
@@ -507,17 +464,17 @@ def test_other_release_than_the_one_asked_for_is_refused(small_catalogue: Path) 
 
 
 @pytest.mark.parametrize(
-    ("answer", "drip", "said"),
+    ("answer", "said"),
     [
-        (FileAnswer(b"{", headers={"Content-Length": "9"}), 0, "Page 1 can't be read "),
-        (FileAnswer(b" " * 600), 0.01, "Page 1 took more than "),
+        (Response(b"{", headers={"Content-Length": "9"}), "Page 1 can't be read "),
+        (Response(b" " * 600, drip=0.01), "Page 1 took more than "),
     ],
 )
 def test_answer_that_stops_or_drips_is_given_up(
-    small_catalogue: Path, monkeypatch: pytest.MonkeyPatch, answer: FileAnswer, drip: float, said: str
+    small_catalogue: Path, monkeypatch: pytest.MonkeyPatch, answer: Response, said: str
 ) -> None:
     monkeypatch.setattr(walk_module, "ANSWER_TIMEOUT", 0.3)
-    with listening(always(answer), drip=drip) as url:
+    with http_server(always(answer)) as url:
         began = time.monotonic()
         with pytest.raises(UncheckableError, match=said):
             verify_service(str(small_catalogue), url, Silent())
@@ -544,8 +501,8 @@ def test_file_that_is_no_catalogue_is_refused(tmp_path: Path) -> None:
 def linked(link: Callable[[int], str]) -> Respond:
     """Return a service whose pages have a link to the next, made of the page's number."""
 
-    def respond(target: str) -> FileAnswer:
-        number = number_of(target)
+    def respond(request: Request) -> Response:
+        number = number_of(request.target)
         if link(number):
             return answer_page(RECORDS, number, link=f'<{link(number)}>; rel="next"')
         return answer_page(RECORDS, number)
@@ -554,9 +511,9 @@ def linked(link: Callable[[int], str]) -> Respond:
 
 
 def test_links_are_followed_over_one_connection(small_catalogue: Path) -> None:
-    asked: list[Asked] = []
+    asked: list[Request] = []
     respond = linked(lambda number: f"?page={number + 1}&mark=x" if number < 3 else "")
-    with listening(respond, asked) as url:
+    with http_server(keeping(asked, respond)) as url:
         verification = verify_service(str(small_catalogue), url, Silent(), release="2020-01")
     assert verification.agrees
     assert verification.walk.followed
@@ -565,12 +522,12 @@ def test_links_are_followed_over_one_connection(small_catalogue: Path) -> None:
         f"{PATH}?page=2&mark=x",
         f"{PATH}?page=3&mark=x",
     ]
-    assert len({request.client for request in asked}) == 1
+    assert len({request.port for request in asked}) == 1
 
 
 def test_pages_are_counted_where_there_are_no_links(small_catalogue: Path) -> None:
-    asked: list[Asked] = []
-    with listening(counted(RECORDS), asked) as url:
+    asked: list[Request] = []
+    with http_server(keeping(asked, counted(RECORDS))) as url:
         verification = verify_service(str(small_catalogue), f"{url}/", Silent(), release="2020-01")
     assert verification.agrees
     assert not verification.walk.followed
@@ -578,8 +535,8 @@ def test_pages_are_counted_where_there_are_no_links(small_catalogue: Path) -> No
 
 
 def test_link_to_another_server_is_not_followed(small_catalogue: Path) -> None:
-    asked: list[Asked] = []
-    with listening(counted(RECORDS), asked) as other:
+    asked: list[Request] = []
+    with http_server(keeping(asked, counted(RECORDS))) as other:
         verification = check(small_catalogue, linked(lambda number: f"{other}{PATH}?page={number + 1}"))
     assert verification.agrees
     assert not verification.walk.followed
@@ -607,12 +564,12 @@ def test_links_that_skip_a_page_leave_its_records_missing(small_catalogue: Path)
 
 
 def test_password_in_the_address_is_sent_and_not_shown(small_catalogue: Path) -> None:
-    asked: list[Asked] = []
-    with listening(counted(RECORDS), asked) as url:
+    asked: list[Request] = []
+    with http_server(keeping(asked, counted(RECORDS))) as url:
         address = url.replace("http://", "http://user:s3cr3t@")
         status, stdout, stderr = run_verify(str(small_catalogue), "--url", address)
     assert status == 0
-    assert {request.authorization for request in asked} == {f"Basic {b64encode(b'user:s3cr3t').decode()}"}
+    assert {request.headers["Authorization"] for request in asked} == {f"Basic {b64encode(b'user:s3cr3t').decode()}"}
     assert stdout.startswith(f"{url} against ")
     assert "s3cr3t" not in stdout + stderr
 

@@ -1,0 +1,78 @@
+"""An HTTP server of the tests' own: what a command fetches from, a proxy passes on to, or a client talks to."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import NamedTuple
+
+
+class Request(NamedTuple):
+    """A request as the server received it."""
+
+    target: str
+    headers: Message
+    body: bytes
+    port: int  # of the client's end, so that connections can be told apart
+
+
+@dataclass(frozen=True)
+class Response:
+    """What the server sends; `drip` is the seconds before each byte of the body."""
+
+    body: bytes = b""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    drip: float = 0
+
+
+Respond = Callable[[Request], Response]
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True  # a client may keep its connection open
+
+    def handle_error(self, *args: object) -> None:
+        """Keep silent: a client may hang up at any time."""
+
+
+@contextmanager
+def http_server(respond: Respond) -> Iterator[str]:
+    """Serve `respond` on a free port, and yield the server's root; connections are kept alive."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 10
+
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            response = respond(Request(self.path, self.headers, body, self.client_address[1]))
+            self.send_response(response.status)
+            for name, value in ({"Content-Length": str(len(response.body))} | dict(response.headers)).items():
+                self.send_header(name, value)
+            self.end_headers()
+            for piece in [bytes([byte]) for byte in response.body] if response.drip else [response.body]:
+                time.sleep(response.drip)
+                self.wfile.write(piece)
+
+        do_POST = do_GET  # noqa: N815  # the base's name
+
+        def log_message(self, *args: object) -> None:
+            """Keep silent."""
+
+    with _Server(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def at_paths(responses: Mapping[str, Response]) -> Respond:
+    """Return a server of these paths, whatever the query; any other path is 404."""
+    return lambda request: responses.get(request.target.partition("?")[0], Response(status=404))

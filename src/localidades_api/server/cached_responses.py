@@ -1,4 +1,4 @@
-"""Responses that take no waiting: written where uvicorn would start a task for the application."""
+"""Responses that need no waiting, written where uvicorn would start a task for the application."""
 
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
 
-_SHUTDOWN_GRACE = 1.0  # seconds that a connection has for a request once the process is told to stop
+_SHUTDOWN_GRACE = 1.0  # seconds that a connection stays open for another request once shutdown begins
 
 
 class CachedResponseProtocol(TimeoutProtocol):
-    """Writes what middleware responds without waiting.
+    """Writes the responses that middleware has ready straight to the transport.
 
-    uvicorn checks and copies each header of each answer and starts a task for it; for a page that is held, that was
-    more than half of all work (decision 0007).
+    uvicorn checks and copies each header of a response, and starts a task for each request. For a cached page, that
+    was more than half of all work (decision 0007).
     """
 
     def __init__(self, *arguments: Any, middleware: Middleware, **options: Any) -> None:  # noqa: ANN401  # passed on
@@ -26,22 +26,22 @@ class CachedResponseProtocol(TimeoutProtocol):
         self._middleware = middleware
 
     def shutdown(self) -> None:
-        """Close after the next answer, which says so, or when none is asked for within a moment.
+        """Close after the next response, which says so, or after a second without a request.
 
-        A connection that looks idle may have a request on its way, which would be lost if it were closed at once.
+        A connection that looks idle may have a request on its way. Closing it at once would lose that request.
         """
         self._limit.is_draining = True
         self.loop.call_later(_SHUTDOWN_GRACE, super().shutdown)
 
     def _start_asgi_task(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
-        """Answer, or have the application do so."""
+        """Write the middleware's response, or have the application respond."""
         if self._limit.is_draining:
             cycle.keep_alive = False
         response = self._middleware.try_respond(cast("Scope", cycle.scope))
         if response is None:
             super()._start_asgi_task(cycle, app)
         elif self.pipeline or self.flow.write_paused or self.transport.is_closing() or self._last:
-            # With a pipeline waiting, responses would start each other, each a few frames deeper in the stack.
+            # Written here, pipelined responses would start one another, each a few frames deeper in the stack.
             super()._start_asgi_task(cycle, cast("ASGI3Application", response))
         else:
             self._write(cycle, response)

@@ -1,7 +1,7 @@
-"""How many connections a worker keeps open: fewer than its file descriptors allow, so that some are left for itself.
+"""The limit on a worker's open connections, which keeps some file descriptors free for the worker itself.
 
-Without a bound, clients that keep their connections take every descriptor: nobody else is accepted, not even a probe,
-and no connection to the database can be opened.
+Without a limit, clients that keep their connections open take every descriptor. The worker can then neither accept
+another client, not even a probe, nor connect to the database.
 """
 
 import asyncio
@@ -19,20 +19,20 @@ from localidades_api.observability.metrics import COUNTERS
 
 _log = logging.getLogger(__name__)
 
-_DEFAULT_LIMIT = 4096  # where the limit of open files allows as many
-_PROBE_RESERVE = 16  # connections beyond the limit, so that probes are answered and others are refused with a reason
-_OWN_FILES = 96  # listening sockets, log, metrics, static files that are being sent, connections to a tracer
+_DEFAULT_LIMIT = 4096  # or fewer, if the limit of open files is lower
+_PROBE_RESERVE = 16  # connections beyond the limit: probes are answered on them, other requests refused with a reason
+_OWN_FILES = 96  # listening sockets, log, metrics, static files being sent, connections to a tracer
 _FILES_PER_DATABASE_CONNECTION = 2  # asyncpg opens a second one to cancel a statement
-_SILENT_AFTER = 1.0  # seconds without a request after which a connection may be closed to make room
-_MAX_CANDIDATES = 8  # connections that are asked to make room
-_LOG_DELAY = 0.5  # seconds in which more may come to be said in one line
-_LOG_INTERVAL = 10.0  # seconds between two lines
+_SILENT_AFTER = 1.0  # seconds without a request after which a connection is closed before more active ones
+_MAX_CANDIDATES = 8  # connections tried in each pass to make room
+_LOG_DELAY = 0.5  # seconds for which events are collected into one log line
+_LOG_INTERVAL = 10.0  # seconds between two log lines
 
 
 def max_connections(wanted: int | None, *, pool_size: int) -> int:
-    """Return how many connections a worker may keep open, and raise the limit of open files as far as that takes.
+    """Return how many connections a worker may keep open, after raising the limit of open files as needed.
 
-    Raises ConfigurationError where the system allows too few open files.
+    Raises ConfigurationError if the system allows too few open files.
     """
     reserve = _OWN_FILES + _PROBE_RESERVE + pool_size * _FILES_PER_DATABASE_CONNECTION
     files = _raise_file_limit(reserve + (wanted or _DEFAULT_LIMIT))
@@ -46,48 +46,48 @@ def max_connections(wanted: int | None, *, pool_size: int) -> int:
 
 
 def _raise_file_limit(wanted: int) -> int:
-    """Raise the soft limit of open files to `wanted` or as near as the system lets, and return what it is then."""
+    """Raise the soft limit of open files to `wanted`, or as far as the system allows, and return the result."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if allowed > soft:
-        with suppress(OSError, ValueError):  # macOS has another limit below an infinite one
+        with suppress(OSError, ValueError):  # macOS has a lower limit of its own if this one is infinite
             resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
             return allowed
     return soft
 
 
 class Client(Protocol):
-    """A connection, as far as the limit knows it."""
+    """A client's connection, as the limit sees it."""
 
     def make_room(self) -> bool:
-        """Close if nothing is lost by it, and tell whether it was so."""
+        """Close if the client would lose nothing, and return whether the connection was closed."""
 
     def cut_off(self) -> None:
-        """Close, whatever is lost by it."""
+        """Close at once, even if the client loses data."""
 
 
 class ConnectionLimit:
-    """Closes the connection that has been idle longest when one more is opened than there may be.
+    """Closes the connection that has been idle longest when a new one exceeds the limit.
 
-    Where none is idle a few more are accepted: probes are answered there, other requests refused. Only the event
-    loop's thread may use it.
+    If none is idle, a few more are accepted: probes are answered on them, other requests refused. Not thread-safe:
+    only the event loop's thread may use it.
     """
 
     def __init__(self, maximum: int) -> None:
         self.maximum = maximum
-        self.is_draining = False  # the process stops: each response is the last of its connection
+        self.is_draining = False  # during shutdown, each response is the last on its connection
         self._open: set[Client] = set()
-        self._silent: dict[Client, float] = {}  # those that have asked for nothing yet, since when; longest first
-        self._idle: dict[Client, float] = {}  # those that were answered and have not asked again, since when
+        self._silent: dict[Client, float] = {}  # without any request yet: since when; oldest first
+        self._idle: dict[Client, float] = {}  # without a request since the last response: since when; oldest first
         self._closed = self._refused = 0
         self._next_line = 0.0
         self._line: asyncio.TimerHandle | None = None
         COUNTERS.connections_limit = maximum
 
     def open(self, client: Client) -> bool:
-        """Count a connection, and tell whether there is room for it."""
+        """Add a connection, and return whether there is room for it."""
         self._open.add(client)
         has_room = not self.is_exceeded or self._make_room()
         if len(self._open) > self.maximum + _PROBE_RESERVE:
@@ -101,23 +101,23 @@ class ConnectionLimit:
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether more connections are open than there may be."""
+        """Whether more connections are open than the limit allows."""
         return len(self._open) > self.maximum
 
     def mark_busy(self, client: Client) -> None:
-        """Keep a connection while its request is answered."""
+        """Keep a connection open while its request is in flight."""
         self._silent.pop(client, None)
         self._idle.pop(client, None)
 
     def mark_idle(self, client: Client) -> None:
-        """Have a connection be the last that is closed to make room."""
+        """Move a connection to the end of the idle queue, which is closed from the front."""
         if self._silent:
             self._silent.pop(client, None)
         self._idle.pop(client, None)
         self._idle[client] = time.monotonic()
 
     def close(self, client: Client) -> None:
-        """Count a connection no more."""
+        """Remove a connection."""
         self._forget(client)
         COUNTERS.connections = len(self._open)
 
@@ -126,16 +126,16 @@ class ConnectionLimit:
         self.mark_busy(client)
 
     def _make_room(self) -> bool:
-        """Close a connection that nobody misses, and tell whether there was one."""
+        """Close one connection whose client loses nothing, and return whether there was one."""
         for client in self._candidates():
             if client.make_room():
                 return self._count_closed(client)
         return False
 
     def _candidates(self) -> Iterator[Client]:
-        """Yield connections to close, those first that have asked for nothing for longest.
+        """Yield candidates: connections without a request for over a second, then the others; oldest first.
 
-        Of those that were busy a moment ago the silent come first: a flood must not cut off clients that ask.
+        In both groups, those that never sent a request come first: a flood of them must not cut off active clients.
         """
         quiet_since = time.monotonic() - _SILENT_AFTER
         for waiting, latest in (
@@ -156,13 +156,13 @@ class ConnectionLimit:
         return True
 
     def count_refusal(self) -> None:
-        """Count a connection that was closed without the answer that it asked for."""
+        """Count a connection that was closed without serving its request."""
         self._refused += 1
         COUNTERS.connections_closed["refused"] += 1
         self._say()
 
     def _say(self) -> None:
-        """Have the log say soon what has been closed, and then for a while no more."""
+        """Schedule the log line about closed connections, unless one is scheduled already."""
         if self._line is None:
             delay = max(_LOG_DELAY, self._next_line - time.monotonic())
             self._line = asyncio.get_running_loop().call_later(delay, self._write_line)

@@ -1,7 +1,7 @@
-"""Where a request ends and whom it is for: what its head has to say, and what ends the connection.
+"""Checks of a request's head: which host it names, and where the request ends.
 
-No request needs a body, so none is read, and nobody has to agree with a proxy on where one ends: a request that
-announces a body is the last of its connection. That leaves nothing to smuggle a second request in.
+No request needs a body, so the server reads none: a request that announces a body is the last on its connection. A
+proxy and the server then can't disagree on where a body ends, and no second request can be smuggled inside one.
 """
 
 import re
@@ -13,28 +13,28 @@ from localidades_api.errors import RequestError
 
 _VERSIONS = frozenset({"1.0", "1.1"})
 _FRAMING = frozenset({b"content-length", b"transfer-encoding"})
-# RFC 9110 §7.2: a name, an IPv4 address or an IPv6 address in brackets, and a port; without userinfo.
+# RFC 9110 §7.2: a name, an IPv4 address or an IPv6 address in brackets, then an optional port; no userinfo.
 _HOST = re.compile(rb"(?:\[[0-9A-Za-z:.~_%-]+\]|(?:[0-9A-Za-z._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?")
-_MAX_HOST = 300  # bytes: a name has up to 253 (RFC 1035 §2.3.4), and there is a port
+_MAX_HOST = 300  # bytes: up to 253 for the name (RFC 1035 §2.3.4), and the port
 _END_OF_AUTHORITY = re.compile(rb"[/?#]")
 
 
 class NothingFollowsError(Exception):
-    """Stops the parser behind the head of the last request that is read."""
+    """Stops the parser after the head of a connection's last request."""
 
 
 def malformed() -> RequestError:
-    """Return the error of what can't be read as a request."""
+    """Return the error for bytes that can't be parsed as a request."""
     return RequestError("This is not a valid HTTP/1.1 request.")
 
 
 def announces_body(parser: httptools.HttpRequestParser, target: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
-    """Check a head (RFC 9112 §3.2 and §6.1), and tell whether something may follow it that is no request.
+    """Check a head (RFC 9112 §3.2 and §6.1), and return whether it may be followed by anything but a request.
 
-    Raises RequestError. The host that is named counts for nothing here, but is to be one.
+    Raises RequestError. The host has to be valid, but is not used here.
     """
     hosts, framing = [], []
-    for name, value in headers:  # a plain loop: each request comes through here
+    for name, value in headers:  # a plain loop, for speed: every request runs it
         if name == b"host":
             hosts.append(value)
         elif name in _FRAMING:

@@ -1,4 +1,4 @@
-"""What a worker and the supervisor say to each other: a line of JSON at a time over a socket pair."""
+"""Messages between a worker and the supervisor: lines of JSON over a socket pair."""
 
 import asyncio
 import json
@@ -12,67 +12,67 @@ from typing import Protocol
 
 from localidades_api.observability.metrics import COUNTERS, Snapshot
 
-_MAX_MESSAGE = 4 * 1024**2  # bytes; a worker that has seen every kind of answer says some 100 KB
+_MAX_MESSAGE = 4 * 1024**2  # bytes; the metrics of a worker that has sent every kind of response take some 100 KB
 _HEARTBEAT_INTERVAL = 1.0  # seconds
 _ANSWER_TIMEOUT = 1.0  # seconds that a scrape waits for the supervisor
-_START_POLL_INTERVAL = 0.02  # seconds between two looks at whether the server has started
+_START_POLL_INTERVAL = 0.02  # seconds between checks whether the server has started
 
 
 @dataclass(frozen=True)
 class Message:
-    """A worker's metrics, or the supervisor's of all workers; or why a worker can't start."""
+    """A worker's metrics, all workers' metrics from the supervisor, or the reason why a worker can't start."""
 
     snapshot: Snapshot = field(default_factory=dict)
-    is_question: bool = False  # for the metrics of all workers
-    is_leaving: bool = False  # it stops, and takes no connections any more
+    is_question: bool = False  # asks for the metrics of all workers
+    is_leaving: bool = False  # the worker is stopping and accepts no more connections
     failure: str = ""
 
     def encode(self) -> bytes:
-        """Return a line."""
+        """Return the message as a line of JSON."""
         fields = [list(self.snapshot.items()), self.is_question, self.is_leaving, self.failure]
         return json.dumps(fields).encode() + b"\n"
 
     @classmethod
     def decode(cls, line: bytes) -> "Message":
-        """Return what a line says."""
+        """Return the message of a line."""
         items, *rest = json.loads(line)
         return cls({tuple(series): values for series, values in items}, *rest)
 
 
 async def connect(end: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Return the streams of one end."""
+    """Return the streams of one end of the socket pair."""
     return await asyncio.open_unix_connection(sock=end, limit=_MAX_MESSAGE)
 
 
 async def read(reader: asyncio.StreamReader) -> Message | None:
-    """Return the next message, or None when the other end is gone."""
+    """Return the next message, or None if the other end is gone."""
     with suppress(ConnectionError):
         line = await reader.readline()
-        if line.endswith(b"\n"):  # else it died in the middle of it
+        if line.endswith(b"\n"):  # else the sender died while writing it
             return Message.decode(line)
     return None
 
 
 class Server(Protocol):
-    """What is known here of uvicorn's."""
+    """The attributes of `uvicorn.Server` that are used here."""
 
     started: bool
     should_exit: bool
 
 
 class Link:
-    """A worker's end: gives signs of life, and asks for the metrics of all workers."""
+    """A worker's end: sends heartbeats, and asks for the metrics of all workers."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         self._answer: asyncio.Future[Snapshot] | None = None
-        self._known: Snapshot | None = None  # the last answer
+        self._known: Snapshot | None = None  # from the last answer
 
     @asynccontextmanager
     async def following(self, server: Server) -> AsyncIterator[None]:
-        """Give a sign of life every second once the server has started; stop it when the supervisor is gone.
+        """Send a heartbeat every second once the server has started; stop the process if the supervisor is gone.
 
-        The event loop gives it, so none comes from one that hangs.
+        Heartbeats come from the server's event loop, so a loop that hangs sends none.
         """
         reader, self._writer = await connect(self._end.dup())
         tasks = [asyncio.create_task(self._hear(reader)), asyncio.create_task(self._report(server))]
@@ -88,10 +88,10 @@ class Link:
                 await self._writer.wait_closed()
 
     async def _report(self, server: Server) -> None:
-        while not server.started:  # noqa: ASYNC110  # uvicorn has no event of it
+        while not server.started:  # noqa: ASYNC110  # uvicorn has no event for it
             await asyncio.sleep(_START_POLL_INTERVAL)
         while True:
-            if not self._writer.transport.get_write_buffer_size():  # else the supervisor stands still
+            if not self._writer.transport.get_write_buffer_size():  # else the supervisor has stopped reading
                 self._say(is_leaving=server.should_exit)
             await asyncio.sleep(_HEARTBEAT_INTERVAL)
 
@@ -100,13 +100,13 @@ class Link:
             self._known = message.snapshot
             if self._answer and not self._answer.done():
                 self._answer.set_result(message.snapshot)
-        os.kill(os.getpid(), signal.SIGTERM)  # a killed supervisor can't tell its workers
+        os.kill(os.getpid(), signal.SIGTERM)  # a killed supervisor can't stop its workers
 
     def _say(self, *, is_question: bool = False, is_leaving: bool = False) -> None:
         self._writer.write(Message(COUNTERS.snapshot(), is_question=is_question, is_leaving=is_leaving).encode())
 
     async def metrics(self) -> Snapshot:
-        """Return the metrics of all workers; where the supervisor is too slow, those of its last answer."""
+        """Return the metrics of all workers, or those of the last answer if the supervisor is too slow."""
         if self._answer is None or self._answer.done():
             self._answer = asyncio.get_running_loop().create_future()
             self._say(is_question=True)
@@ -116,6 +116,6 @@ class Link:
         return self._known or COUNTERS.snapshot()
 
     def fail(self, reason: str) -> None:
-        """Say why the worker can't start, once its event loop has ended."""
+        """Report why the worker can't start, after its event loop has ended."""
         with suppress(OSError):
             self._end.sendall(Message(failure=reason).encode())

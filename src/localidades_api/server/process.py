@@ -30,16 +30,16 @@ from localidades_api.server.supervisor import Supervisor
 from localidades_api.server.workers import Sockets
 from localidades_api.settings import Settings, read_settings
 
-_COLLECTION_THRESHOLD = 10_000  # objects more than there were; Python's own 700 is some twenty requests
+_COLLECTION_THRESHOLD = 10_000  # net new objects before a collection; Python's default, 700, is some twenty requests
 
 _log = logging.getLogger(__name__)
 
 
 def run_server(listeners: Sequence[Sockets], settings: Settings) -> None:
-    """Answer requests until SIGINT or SIGTERM, and for a while longer those that are under way.
+    """Serve requests until SIGINT or SIGTERM, then finish those in flight, up to the shutdown timeout.
 
-    Each of the listeners is what one worker listens on. Raises WorkerError where a worker can't start, and
-    ConfigurationError where uvicorn is of a version that was not tested.
+    `listeners` has the sockets of each worker. Raises WorkerError if a worker can't start, and ConfigurationError if
+    the installed version of uvicorn was not tested.
     """
     check_version()
     if len(listeners) == 1:
@@ -51,12 +51,12 @@ def run_server(listeners: Sequence[Sockets], settings: Settings) -> None:
 
 
 def work(sockets: Sockets, end: socket.socket) -> None:
-    """Be a worker: answer requests until SIGTERM. The settings come from the environment, as the supervisor's did."""
+    """Run a worker until SIGTERM. The settings come from the environment, as the supervisor's did."""
     signal.signal(signal.SIGTERM, _end)
     link = Link(end)
     try:
         _serve(sockets, read_settings(), link)
-    except Exception as error:  # noqa: BLE001  # whatever it is, the supervisor says so
+    except Exception as error:  # noqa: BLE001  # whatever it is, the supervisor reports it
         if isinstance(error, LocalidadesError):
             link.fail(str(error))
         else:
@@ -65,8 +65,8 @@ def work(sockets: Sockets, end: socket.socket) -> None:
         sys.exit(1)
 
 
-def _end(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001  # the signature of a handler
-    """Unwind on the SIGTERM that uvicorn raises again after it has stopped."""
+def _end(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001  # a signal handler's signature
+    """Exit on the SIGTERM that uvicorn raises again after it has stopped, so that the stack unwinds."""
     raise SystemExit(0)
 
 
@@ -75,8 +75,8 @@ def _serve(sockets: Sockets, settings: Settings, link: Link | None = None) -> No
     middleware = build_middleware_stack(app, settings)
     start = _Start(middleware)
     server = uvicorn.Server(_configure(start, middleware, settings))
-    # What has been loaded by now lives as long as the process: no collection needs to go through it again. Requests
-    # leave next to no cycles behind, and looking for some took a tenth of the time with a thousand connections open.
+    # Everything loaded by now lives as long as the process, so no collection needs to traverse it again. Requests
+    # create almost no reference cycles, and looking for them took a tenth of the time with 1,000 open connections.
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECTION_THRESHOLD)
@@ -105,21 +105,21 @@ def _configure(app: ASGIApp, middleware: Middleware, settings: Settings) -> uvic
     )
     return uvicorn.Config(
         app,
-        http=cast("type[asyncio.Protocol]", protocol),  # it is called to make one
-        ws="none",  # whatever is installed beside the service
+        http=cast("type[asyncio.Protocol]", protocol),  # uvicorn calls it to create a protocol
+        ws="none",  # even if a WebSocket library is installed
         lifespan="on",
-        workers=1,  # whatever WEB_CONCURRENCY says
+        workers=1,  # regardless of WEB_CONCURRENCY
         server_header=False,
-        access_log=False,  # a line a request costs more than the request; see `logs`
+        access_log=False,  # a line per request costs more than the request; see `observability.logging`
         log_config=log_config(settings.log_format, settings.log_level),
         backlog=BACKLOG,
-        proxy_headers=False,  # a middleware of ours does it, and believes nobody unless told to
+        proxy_headers=False,  # a middleware of ours does it, and trusts no proxy by default
         timeout_graceful_shutdown=settings.shutdown_timeout,
     )
 
 
 class _Start:
-    """Passes everything on, and keeps the error that a start ends with: uvicorn would only say that there was one."""
+    """Passes everything on, and keeps the error of a failed startup: uvicorn only says that there was one."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

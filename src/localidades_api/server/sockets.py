@@ -1,4 +1,4 @@
-"""The port: a listening socket for each worker (decision 0014)."""
+"""The listening sockets: one for each worker, on one port (decision 0014)."""
 
 import errno
 import socket
@@ -17,9 +17,9 @@ _REMEDIES = {
 
 @contextmanager
 def listen(host: str, port: int, *, workers: int = 1) -> Iterator[list[socket.socket]]:
-    """Hold the port from the start, so that a second server learns at once that it is taken: a socket for each worker.
+    """Open a socket for each worker before anything else starts, so that a second server on the port fails at once.
 
-    Raises ConfigurationError where the address can't be had.
+    Raises ConfigurationError if it can't listen on the address.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -35,14 +35,14 @@ def listen(host: str, port: int, *, workers: int = 1) -> Iterator[list[socket.so
 
 
 def open_another(listener: socket.socket) -> socket.socket:
-    """Return a further socket on the port of one of several; elsewhere than on Linux, the same one."""
+    """Return another socket on the port of `listener`; on systems other than Linux, `listener` itself."""
     if sys.platform != "linux":
         return listener
     return socket.create_server(listener.getsockname(), family=listener.family, backlog=BACKLOG, reuse_port=True)
 
 
 def _open(family: socket.AddressFamily, address: tuple[str, int], count: int) -> list[socket.socket]:
-    """Open sockets on one port, among which Linux deals new connections out."""
+    """Open sockets on one port, among which Linux distributes new connections."""
     if count == 1 or sys.platform != "linux":
         return [socket.create_server(address, family=family, backlog=BACKLOG)] * count
     with ExitStack() as opened:
@@ -50,7 +50,7 @@ def _open(family: socket.AddressFamily, address: tuple[str, int], count: int) ->
         first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             first.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        first.bind(address)  # not to share yet: it must fail where another server is
+        first.bind(address)  # without SO_REUSEPORT yet: it must fail if another server has the port
         first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         first.listen(BACKLOG)
         others = [opened.enter_context(open_another(first)) for _ in range(1, count)]

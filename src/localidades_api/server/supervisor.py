@@ -16,11 +16,11 @@ from localidades_api.observability.metrics import Snapshot, merge, without_gauge
 from localidades_api.server.sockets import open_another
 from localidades_api.server.workers import Sockets, Work, Worker
 
-HEARTBEAT_TIMEOUT = 30.0  # seconds without a sign of life; a worker of a busy machine may be late by many
-_EXIT_TIMEOUT = 15.0  # seconds, beyond the time that requests have, until a worker that was told to stop is killed
-_STABLE_AFTER = 10.0  # seconds; a worker that lives longer is replaced at once
-_BACKOFF = (0, 0.5, 1, 2, 4, 8)  # seconds before a replacement, by the number of quick deaths in a row before it
-_MAX_WORKERS = 64  # as of `serve --workers`
+HEARTBEAT_TIMEOUT = 30.0  # seconds without a heartbeat; on a busy machine, one may come many seconds late
+_EXIT_TIMEOUT = 15.0  # seconds beyond the shutdown timeout, after which a worker that was told to stop is killed
+_STABLE_AFTER = 10.0  # seconds; a worker that ran longer is replaced at once
+_BACKOFF = (0, 0.5, 1, 2, 4, 8)  # seconds before a replacement, by the number of quick deaths in a row
+_MAX_WORKERS = 64  # as in `serve --workers`
 
 _log = logging.getLogger(__name__)
 
@@ -35,9 +35,9 @@ class _Slot:
 
 
 class Supervisor:
-    """Runs `work(sockets, link)` in a process for each of the listeners until SIGINT or SIGTERM.
+    """Runs `work(sockets, link)` in one process per listener until SIGINT or SIGTERM.
 
-    SIGHUP replaces the workers one after the other; SIGTTIN adds one, and SIGTTOU removes one.
+    SIGHUP replaces the workers one by one; SIGTTIN adds one, and SIGTTOU removes one.
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class Supervisor:
         self._stop_timeout = shutdown_timeout + _EXIT_TIMEOUT
         self._heartbeat_timeout = heartbeat_timeout
         self._slots: list[_Slot] = []
-        self._workers: set[Worker] = set()  # all that live: those of the slots, and those that come or go
+        self._workers: set[Worker] = set()  # all that live: in a slot, starting or stopping
         self._tasks: set[asyncio.Task[None]] = set()
-        self._orphans: list[socket.socket] = []  # of removed slots; every worker listens on them besides
-        self._counted: Snapshot = {}  # by workers that have ended
+        self._orphans: list[socket.socket] = []  # of removed slots; every worker listens on them as well
+        self._counted: Snapshot = {}  # the counters of workers that have ended
 
     def run(self) -> None:
         """Run until told to stop.
 
-        Raises WorkerError if one of the first workers can't start; later ones are tried again and again.
+        Raises WorkerError if one of the first workers can't start. After that, failed workers are replaced for ever.
         """
         asyncio.run(self._run())
 
@@ -100,12 +100,12 @@ class Supervisor:
             self._signals.put_nowait(number)
         elif not self._stopped.done():
             self._stopped.set_result(None)
-        else:  # told again: nothing is waited for
+        else:  # told a second time: stop without waiting
             for worker in self._workers:
                 worker.kill()
 
     async def _obey(self) -> None:
-        """Do what signals ask for, one after the other."""
+        """Act on signals, one at a time."""
         while True:
             number = await self._signals.get()
             if number == signal.SIGHUP:
@@ -116,7 +116,7 @@ class Supervisor:
                 await self._remove_worker()
 
     async def _restart(self) -> bool:
-        """Replace each worker by a new one, once that is ready; tell whether all are."""
+        """Replace each worker once its successor is ready, and return whether all were replaced."""
         for slot in self._slots:
             try:
                 new = self._start_worker(slot.sockets)
@@ -147,7 +147,7 @@ class Supervisor:
     async def _remove_worker(self) -> None:
         """Stop the last worker, once the others have taken over its socket.
 
-        Linux goes on putting connections into the queue of a socket that listens, and resets them if it is closed.
+        Linux keeps adding connections to the backlog of a listening socket, and resets them when it is closed.
         """
         if len(self._slots) == 1:
             _log.warning("Only one worker is running; it keeps running")
@@ -170,7 +170,7 @@ class Supervisor:
         slot.keeping = self._start_task(self._keep(slot, is_first=is_first))
 
     async def _keep(self, slot: _Slot, *, is_first: bool) -> None:
-        """Replace the slot's worker whenever it ends."""
+        """Replace the slot's worker whenever it stops accepting connections or ends."""
         quick_deaths = 0
         while True:
             worker = slot.worker
@@ -210,7 +210,7 @@ class Supervisor:
         return merge([self._counted, *(worker.snapshot for worker in self._workers)])
 
     def _start_task(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        """Do something beside the rest; its error ends the whole."""
+        """Start a background task; an error in it ends the supervisor."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._end_task)

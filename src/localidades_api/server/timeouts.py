@@ -1,7 +1,7 @@
-"""How long a client may take: deadlines on a connection.
+"""Timeouts of a connection: how long a client may take.
 
-A client has its time for each thing that it does: to send a request, to finish one that it began, to read its response.
-One timer per connection checks every few seconds what the client owes and since when; a request costs a timestamp.
+A client has a time limit for each step: to send a request, to finish one that it began, to read its response. One timer
+per connection checks every few seconds which limit applies, and since when. A request costs only a timestamp.
 """
 
 import math
@@ -15,11 +15,11 @@ from localidades_api.server.protocol import HttpProtocol
 if TYPE_CHECKING:
     import asyncio
 
-_LINGERING_TIMEOUT = 5.0  # seconds in which a client that is still sending can read why it was refused (RFC 9112 §9.6)
+_LINGERING_TIMEOUT = 5.0  # seconds for a client that is still sending to read why it was refused (RFC 9112 §9.6)
 
 
 class TimeoutProtocol(HttpProtocol):
-    """Ends what a client begins and does not finish.
+    """Closes the connections of slow clients.
 
     uvicorn waits for ever for the rest of a request, and for a client that does not read.
     """
@@ -36,7 +36,7 @@ class TimeoutProtocol(HttpProtocol):
         self._header_timeout = header_timeout
         self._keep_alive_timeout = keep_alive_timeout
         self._send_timeout = send_timeout
-        # What comes to be owed after a check is not overdue before the next one.
+        # A limit that begins to apply after a check can't be exceeded before the next one.
         self._check_interval = min(header_timeout, send_timeout, keep_alive_timeout, _LINGERING_TIMEOUT)
         self._unsent, self._unsent_since = 0, 0.0
 
@@ -51,7 +51,7 @@ class TimeoutProtocol(HttpProtocol):
         super().connection_lost(exc)
 
     def _check(self) -> None:
-        """End what is overdue."""
+        """Close the connection if a time limit has passed."""
         now = self.loop.time()
         due, end = self._owed(now)
         if due <= now:
@@ -60,7 +60,7 @@ class TimeoutProtocol(HttpProtocol):
         self._next_check = self.loop.call_at(min(due, now + self._check_interval), self._check)
 
     def _owed(self, now: float) -> tuple[float, Callable[[], None]]:
-        """Return when the client's time is over, and what happens then."""
+        """Return when the client's time limit passes, by the event loop's clock, and what to call then."""
         if unsent := bytes_unread(self.transport):
             if unsent != self._unsent:
                 self._unsent, self._unsent_since = unsent, now
@@ -76,6 +76,6 @@ class TimeoutProtocol(HttpProtocol):
         return self._since + patience, self.transport.close
 
     def _time_out(self) -> None:
-        """Close at once: one who has sent so little is not kept from reading by what it still sends."""
+        """Refuse and close at once: a client that has sent so little can read the refusal even without lingering."""
         self._refuse(RequestTimeoutError())
         self.transport.close()

@@ -1,4 +1,4 @@
-"""One worker process, as the supervisor sees it: started, heard once a second, stopped or killed."""
+"""One worker process, as the supervisor sees it: started, monitored by heartbeats, stopped or killed."""
 
 import asyncio
 import logging
@@ -16,8 +16,8 @@ Sockets = Sequence[socket.socket]
 Work = Callable[[Sockets, socket.socket], None]
 
 START_TIMEOUT = 60.0  # seconds for a new worker to be ready
-_RECHECK_TIMEOUT = 1.0  # seconds; a supervisor that was stopped itself finds the signs of life there to be read
-_EXIT_TIMEOUT = 15.0  # seconds to be gone after the last word
+_RECHECK_TIMEOUT = 1.0  # seconds; if the supervisor itself was suspended, heartbeats are waiting to be read
+_EXIT_TIMEOUT = 15.0  # seconds for the process to exit after its last message
 
 _SUPERVISORS = {signal.SIGINT, signal.SIGHUP}
 
@@ -32,16 +32,16 @@ class Worker:
         self.started_at = time.monotonic()
         self.snapshot: Snapshot = {}
         self.ready = asyncio.Event()
-        self.leaving = asyncio.Event()  # it takes no connections any more, or has ended
+        self.leaving = asyncio.Event()  # it accepts no more connections, or has ended
         self.ended = asyncio.Event()
         self.attending: asyncio.Task[None] | None = None
-        self._failure = ""  # why it can't start, in its own words
+        self._failure = ""  # why it can't start, as it reported
         self._heartbeat_timeout = heartbeat_timeout
         self._end, theirs = socket.socketpair()
         with theirs:
             self._process = _spawn.Process(target=work, args=(sockets, theirs), daemon=True)
-            # A terminal sends these to all of its processes; the workers, which inherit the block, leave them to the
-            # supervisor.
+            # A terminal sends these to all of its processes. Workers inherit the signal mask, so only the supervisor
+            # acts on them.
             signal.pthread_sigmask(signal.SIG_BLOCK, _SUPERVISORS)
             try:
                 self._process.start()
@@ -56,11 +56,11 @@ class Worker:
 
     @property
     def was_told_to_stop(self) -> bool:
-        """Whether it ended by SIGTERM, whoever sent it."""
+        """Whether it ended because of SIGTERM, from any sender."""
         return self._process.exitcode in {0, -signal.SIGTERM}
 
     def describe_end(self) -> str:
-        """Return how it ended, to follow its name in a sentence."""
+        """Return how it ended, as the predicate of a sentence about it."""
         if self._failure:
             return f"can't start ({self._failure.rstrip('.')})"
         if (code := self._process.exitcode) is None:
@@ -68,13 +68,13 @@ class Worker:
         return f"was killed by {_name(-code)}" if code < 0 else f"ended with exit code {code}"
 
     async def attend(self, merged: Callable[[], Snapshot]) -> None:
-        """Take what it says, and answer it with the metrics of all workers, until it has ended; kill it if it hangs."""
+        """Read its messages, and answer its questions with `merged()`, until it has ended; kill it if it hangs."""
         try:
             await self._hear(merged)
         except TimeoutError:
             _log.error("%s does not respond: killing it", self)
             self._process.kill()
-        except Exception:  # noqa: BLE001  # whatever it is, another worker may do better
+        except Exception:  # noqa: BLE001  # whatever it is, a new worker may do better
             _log.exception("%s sent an invalid message: killing it", self)
             self._process.kill()
         await self._join()
@@ -113,7 +113,7 @@ class Worker:
         self._process.join()
 
     async def stop(self, seconds: float) -> None:
-        """Have it finish what is under way, and end."""
+        """Let it finish its requests in flight and exit; kill it after `seconds`."""
         self._process.terminate()
         try:
             async with asyncio.timeout(seconds):
@@ -124,7 +124,7 @@ class Worker:
             await self.ended.wait()
 
     def kill(self) -> None:
-        """End it without waiting."""
+        """Kill it without waiting."""
         self._process.kill()
 
 
@@ -139,5 +139,5 @@ async def _read(reader: asyncio.StreamReader, patience: float) -> link.Message |
 def _name(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # most of the real-time signals have none
+    except ValueError:  # most real-time signals have no name
         return f"signal {number}"

@@ -1,4 +1,4 @@
-"""What stands between the server and routing, innermost first: each may respond itself or pass on (`interface`)."""
+"""The middleware between the server and routing: each may respond to a request or pass it on (`interface`)."""
 
 from fastapi import FastAPI
 
@@ -14,7 +14,7 @@ from localidades_api.settings import Settings
 
 
 def build_middleware_stack(app: FastAPI, settings: Settings) -> Middleware:
-    """Return the outermost of the middleware that the settings ask for."""
+    """Build the middleware that the settings enable, from the inside out, and return the outermost."""
     stack: Middleware = CachedPages(app)
     stack = ConcurrencyLimit(stack, max_in_flight=settings.max_in_flight, max_queued=settings.max_queued)
     if settings.rate_limit:

@@ -1,4 +1,4 @@
-"""What every response under /api/census has, errors included: the allowed methods, Allow, Vary and CORS."""
+"""The methods allowed under /api/census, and the headers of every response there: Allow, Vary and CORS."""
 
 from http import HTTPStatus
 
@@ -19,17 +19,17 @@ _PREFLIGHT = {
 
 
 class ApiHeaders:
-    """Sets the API's headers once, outside what turns errors into responses.
+    """Sets the API's headers in one place, outside the handlers that turn errors into responses.
 
-    CORS headers are the same whoever asks, so that a shared cache may give one answer to all; Starlette's middleware
-    sends them only to requests with an Origin, and lets a cookie add to Vary.
+    CORS headers are the same for every client, so that a shared cache can reuse a response for all of them. Starlette's
+    middleware sends them only to requests with an Origin, and adds to Vary if there is a cookie.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what is no GET, and pass on what is; a HEAD has become one (`head_requests`)."""
+        """Pass GET on, and respond to any other method; HEAD has become GET already (`head_requests`)."""
         if scope["type"] != "http" or not is_api(scope):
             await self._app(scope, receive, send)
             return
@@ -48,18 +48,18 @@ class ApiHeaders:
 
 
 def complete_sender(scope: Scope, send: Send) -> Send:
-    """Return what sends an answer with what holds for its address."""
+    """Return `send`, or for a path of the API a `send` that adds the API's headers."""
     return ApiSender(send) if is_api(scope) else send
 
 
 class ApiSender:
-    """Sends the answer to one request, with the headers."""
+    """Sends the response to one request, with the API's headers."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
 
     async def __call__(self, message: Message) -> None:
-        """Send a message of the answer."""
+        """Send a message of the response."""
         if message["type"] == "http.response.start":
             complete(MutableHeaders(scope=message))
         await self._send(message)

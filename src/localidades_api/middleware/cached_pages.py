@@ -1,4 +1,4 @@
-"""Plain requests for a page of the served release, answered in front of routing."""
+"""Plain requests for a page of the served release, answered before routing."""
 
 from functools import cached_property, lru_cache
 
@@ -21,16 +21,16 @@ from localidades_api.middleware.api_headers import ApiSender
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.router import Services
 
-_MAX_MEMOIZED = 256  # bytes: what a client makes up must not fill the memory of what was read before
-_MAX_HTML_CACHE = 8 * 1024**2  # bytes of HTML that are kept, some 250 pages; what was asked for least goes
+_MAX_MEMOIZED = 256  # bytes: longer input is not memoized, so that clients can't fill the memory
+_MAX_HTML_CACHE = 8 * 1024**2  # bytes of cached HTML, some 250 pages; the least recently used are evicted
 _OK = 200
 
 
 class CachedPages:
-    """Answers a GET of a page of the served release; whatever else is asked is routing's.
+    """Answers GET requests for a page of the served release, and passes all others on to routing.
 
-    What it sends is what routing would: a test holds the two against each other. HTML pages are what routing has
-    answered before.
+    It sends what routing would send, which a test checks by comparing both. HTML pages are cached from routing's own
+    responses.
     """
 
     def __init__(self, app: FastAPI) -> None:
@@ -38,7 +38,7 @@ class CachedPages:
         self._html: LRUCache[tuple[object, ...], RawResponse] = LRUCache(_MAX_HTML_CACHE, getsizeof=_size)
 
     def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Return a page that is held, or a 304."""
+        """Return a cached page, or a 304."""
         plain = self._read(scope)
         if plain is None:
             return None
@@ -55,7 +55,7 @@ class CachedPages:
         return None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with a page that has to be fetched, or pass on."""
+        """Fetch the JSON page and send it, or pass on to routing."""
         if plain := self._read(scope):
             held, query, format_ = plain
             if format_ == "json":
@@ -67,7 +67,7 @@ class CachedPages:
         await self._app(scope, receive, send)
 
     def _read(self, scope: Scope) -> tuple[ReleasePages, PlainQuery, Format] | None:
-        """Return where the pages have their place, what is asked for, and as what; None where routing has to look."""
+        """Return the release's pages, the parsed query and the format, or None if the request needs routing."""
         if scope["type"] == "http" and scope["path"] == LOCALIDADES and scope["method"] == "GET":
             served, query = self._services.releases.served, scope["query_string"]
             held = self._services.pages.of(served) if served else None
@@ -79,16 +79,16 @@ class CachedPages:
         return None
 
     async def _send_page(self, held: ReleasePages, number: int, scope: Scope, receive: Receive, send: Send) -> None:
-        """Fetch a page that there is, and send it as JSON."""
+        """Fetch an existing page, and send it as JSON."""
         try:
             page = await self._services.pages.page(held.release, number)
-        except Exception as error:  # noqa: BLE001  # nothing has been sent yet: whatever it is becomes an answer
+        except Exception as error:  # noqa: BLE001  # nothing has been sent yet, so any error becomes a response
             await problem_response(scope, error)(scope, receive, ApiSender(send))
             return
         await held.encoder.response(page)(scope, receive, send)
 
     def _remembering(self, key: tuple[object, ...], send: Send) -> Send:
-        """Send what routing answers, and keep it."""
+        """Return a `send` that also caches routing's response."""
         head: Message = {}
 
         async def send_and_keep(message: Message) -> None:
@@ -103,7 +103,7 @@ class CachedPages:
 
     @cached_property
     def _services(self) -> Services:
-        """Look them up once: Starlette's state is asked through a method of Python, for each request."""
+        """Look them up once: each access to Starlette's `State` calls a method written in Python."""
         services: Services = self._app.state.services
         return services
 
@@ -113,7 +113,7 @@ def _size(response: RawResponse) -> int:
 
 
 def _is_not_modified(scope: Scope, held: ReleasePages) -> bool:
-    """Tell whether the client has the pages of this release as JSON already."""
+    """Return whether the client already has this release's pages as JSON."""
     if_none_match = _values(scope, b"if-none-match")
     etag = held.encoder.etag
     if not if_none_match or if_none_match == [etag]:
@@ -122,7 +122,7 @@ def _is_not_modified(scope: Scope, held: ReleasePages) -> bool:
 
 
 def _accepted(scope: Scope) -> Format | None:
-    """Return the format that the Accept header chooses; None where routing has to look."""
+    """Return the format that the Accept header selects, or None if the request needs routing."""
     accept = b", ".join(_values(scope, b"accept"))
     if not accept:
         return "json"
@@ -130,7 +130,7 @@ def _accepted(scope: Scope) -> Format | None:
 
 
 def _html_key(held: ReleasePages, query: PlainQuery, scope: Scope) -> tuple[object, ...] | None:
-    """Return all that an HTML page depends on; None where routing has to look."""
+    """Return the cache key of an HTML page, all that it depends on, or None if the request needs routing."""
     if query.names_release or query.page_text is None or _values(scope, b"if-none-match"):
         return None
     accept_language = b", ".join(_values(scope, b"accept-language"))
@@ -145,7 +145,7 @@ def _values(scope: Scope, wanted: bytes) -> list[bytes]:
 
 @lru_cache(maxsize=256)
 def _preferred(accept: bytes) -> Format | None:
-    """Return the format that an Accept header chooses; clients send a handful of different ones."""
+    """Return the format that an Accept header selects; clients send only a handful of different headers."""
     try:
         return FORMATS[choose_media_type(accept.decode("latin-1").strip() or None, list(FORMATS))]
     except NotAcceptableError:

@@ -1,7 +1,7 @@
-"""A limit on concurrent requests: so many at a time, so many queued, and a cheap refusal for the rest.
+"""A limit on concurrent requests: some in flight, some queued, and a cheap refusal for the rest.
 
-A process without a limit accepts more than it can do, answers all of it late, and goes on after the load has gone,
-working on requests that nobody waits for any more.
+A process without a limit accepts more requests than it can handle, and answers all of them late. After the load has
+gone, it still works on requests whose clients have given up.
 """
 
 import asyncio
@@ -20,30 +20,30 @@ from localidades_api.storage.pool import already_waited
 
 _log = logging.getLogger("uvicorn.error")
 
-_QUEUE_TIMEOUT = 0.5  # seconds that a request queues: another process would serve it sooner
-_LOG_INTERVAL = 10.0  # seconds between two lines of log about what is refused
+_QUEUE_TIMEOUT = 0.5  # seconds that a request may queue; beyond that, another process would serve it sooner
+_LOG_INTERVAL = 10.0  # seconds between two log lines about refusals
 _OVERLOADED = OverloadedError()
 
 
 class _Slot:
-    """A queued request's slot; its turn ends when the slot comes free, the client hangs up, or it times out."""
+    """A queued request; its wait, `turn`, ends when a slot comes free, the client disconnects, or it times out."""
 
     def __init__(self, turn: asyncio.Timeout) -> None:
         self.turn = turn
         self.is_given = False
 
     def give(self) -> None:
-        """End the waiting: no task besides the request's own is needed for that."""
+        """End the wait; expiring its timeout needs no task besides the request's own."""
         self.is_given = True
         if not self.turn.expired():
             self.turn.reschedule(0)
 
 
 class ConcurrencyLimit:
-    """Admits so many requests at a time and queues so many more; probes and static files are always admitted.
+    """Limits the requests in flight and the requests in the queue; probes and static files are always admitted.
 
-    A request holds its slot until its response begins: a client that reads slowly, or a file sent for minutes, keeps
-    nobody out. (Files have a bound of their own, `downloads.Transfers`.)
+    A request holds its slot until its response begins, so slow readers and long downloads hold none. (Downloads have a
+    limit of their own, `downloads.transfer.Transfers`.)
     """
 
     def __init__(self, inner: Middleware, *, max_in_flight: int, max_queued: int) -> None:
@@ -58,11 +58,11 @@ class ConcurrencyLimit:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for a slot."""
+        """Number of requests that wait for a slot."""
         return len(self._waiting)
 
     def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Ask the middleware behind it; where it has no response and there is no room, refuse."""
+        """Ask the inner middleware; if it has no response and there is no room, refuse."""
         answer = self._inner.try_respond(scope)
         if answer is None and _needs_slot(scope):
             if self._is_full:
@@ -71,7 +71,7 @@ class ConcurrencyLimit:
         return answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on once there is a slot, or refuse."""
+        """Wait for a slot and pass on, or refuse."""
         if scope["type"] != "http" or not _needs_slot(scope):
             await self._inner(scope, receive, send)
         elif self.in_flight < self._max_in_flight:
@@ -87,7 +87,7 @@ class ConcurrencyLimit:
         return self.in_flight + len(self._waiting) + self._coming >= self._max_in_flight + self._max_queued
 
     def _expect_one(self) -> None:
-        """Count a request whose task has been made and will run once all have been read that have come by now."""
+        """Count a request whose task has not started yet, so that requests read meanwhile can't exceed the limit."""
         if not self._coming:
             asyncio.get_running_loop().call_soon(self._expect_none)
         self._coming += 1
@@ -96,7 +96,7 @@ class ConcurrencyLimit:
         self._coming = 0
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hold the slot until the response begins."""
+        """Pass on, and release the slot when the response begins."""
         has_slot = True
 
         async def send_and_leave(message: Message) -> None:
@@ -113,11 +113,11 @@ class ConcurrencyLimit:
                 self._leave()
 
     async def _wait(self, receive: Receive) -> bool:
-        """Tell whether a slot came free in time, before the client hung up."""
+        """Return whether a slot came free in time, before the client disconnected."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         slot = _Slot(asyncio.timeout(_QUEUE_TIMEOUT))
-        with contextlib.suppress(TimeoutError):  # it is ended early when a slot is given
+        with contextlib.suppress(TimeoutError):  # `give` makes it expire early
             try:
                 async with slot.turn:
                     self._waiting.append(slot)
@@ -133,14 +133,14 @@ class ConcurrencyLimit:
         return slot.is_given
 
     def _leave(self) -> None:
-        """Pass the slot to the request that has waited longest."""
+        """Pass the slot to the request that has waited longest, or free it."""
         if self._waiting:
             self._waiting.popleft().give()
         else:
             self.in_flight -= 1
 
     def _refuse(self, scope: Scope) -> RawResponse:
-        """Refuse, and say so in the log now and then."""
+        """Refuse, and log a count of refusals now and then."""
         self._refused += 1
         if (now := time.monotonic()) >= self._next_line:
             _log.warning("Overloaded: refused %d requests since the last message.", self._refused)
@@ -149,7 +149,7 @@ class ConcurrencyLimit:
 
 
 async def _hang_up(receive: Receive) -> None:
-    """Return when the client has gone; what else it sends is passed over, for no request here has a body."""
+    """Return when the client has disconnected; other messages are ignored, as no request here has a body."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

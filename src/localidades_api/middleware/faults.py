@@ -1,4 +1,4 @@
-"""The last resort: a fault of a middleware's own is a problem too, as one of routing is."""
+"""The last resort: an exception in middleware becomes a problem response, as one in routing does."""
 
 from starlette.types import Receive, Scope, Send
 
@@ -9,19 +9,19 @@ from localidades_api.middleware.interface import Middleware
 
 
 class MiddlewareFaults:
-    """Answers what escapes the middleware behind it."""
+    """Turns exceptions of the inner middleware into responses."""
 
     def __init__(self, inner: Middleware) -> None:
         self._inner = inner
         self._answering = FaultsAsProblems(inner, complete_sender)
 
     def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Ask the middleware behind it; after a fault it is called, and that fault is answered."""
+        """Ask the inner middleware; if it raises, leave the request to the call, which answers exceptions."""
         try:
             return self._inner.try_respond(scope)
         except Exception:  # noqa: BLE001  # see above
             return None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and answer what went wrong."""
+        """Pass on, and turn an exception into a response."""
         await self._answering(scope, receive, send)

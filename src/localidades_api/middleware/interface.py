@@ -1,4 +1,4 @@
-"""What a middleware is: an ASGI application that may also respond before a task is made for the request."""
+"""The interface of middleware: an ASGI application that may also respond before a request gets a task."""
 
 from typing import Protocol
 
@@ -11,17 +11,17 @@ from localidades_api.router.probes import OPERATIONAL
 class Middleware(Protocol):
     """An ASGI application between the server and routing.
 
-    The server calls `try_respond` once for each request, and the application only where that returned None: whatever a
-    middleware counts or refuses, it counts or refuses there.
+    The server calls `try_respond` once for each request, and the application only if that returned None. A middleware
+    therefore counts and refuses requests in `try_respond` alone.
     """
 
     def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Return the response if it takes no waiting; None leaves the request to the call."""
+        """Return the response if it needs no waiting, or None to have the application called."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond, or pass on."""
 
 
 def is_operational(scope: Scope) -> bool:
-    """Tell whether a request is a probe's or a collector's: whoever runs the service is never refused."""
+    """Return whether a request is a probe or a scrape of metrics, which no limit refuses."""
     return scope["path"] in OPERATIONAL

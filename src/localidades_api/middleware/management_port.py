@@ -1,4 +1,4 @@
-"""A port of its own for probes and metrics."""
+"""A separate port for probes and metrics."""
 
 from starlette.types import Receive, Scope, Send
 
@@ -11,14 +11,14 @@ _NOT_FOUND = NotFoundError("There is nothing at this address.")
 
 
 class ManagementPort:
-    """Serves probes and metrics on this port alone, and nothing else on it."""
+    """Serves probes and metrics on the management port only, and nothing else there."""
 
     def __init__(self, inner: Middleware, port: int) -> None:
         self._inner = inner
         self._port = port
 
     def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Ask the middleware behind it, or refuse what came to the wrong port."""
+        """Ask the inner middleware, or respond with 404 on the wrong port."""
         if (scope["server"][1] == self._port) != is_operational(scope):
             return raw_problem(scope, _NOT_FOUND)
         return self._inner.try_respond(scope)

@@ -1,4 +1,4 @@
-"""What proxies say of the client, believed from those proxies only that the settings name."""
+"""The client's address and scheme as proxies forward them; only proxies in the settings are trusted."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,10 @@ _SCHEMES = frozenset({b"http", b"https"})
 
 
 class ProxyHeaders:
-    """Puts the client's own address and scheme into the scope where a trusted proxy tells them.
+    """Sets the client's own address and scheme in the scope, from the headers of a trusted proxy.
 
-    uvicorn's middleware does so in a coroutine, which would be too late for `try_respond`; whom to trust is left to it
-    (decision 0020).
+    uvicorn's middleware does so in a coroutine, which would be too late for `try_respond`. Its
+    `_TrustedHosts` still decides which proxies to trust (decision 0020).
     """
 
     def __init__(self, inner: Middleware, proxies: Sequence[str]) -> None:
@@ -23,7 +23,7 @@ class ProxyHeaders:
         self._trusted = TrustedHosts(list(proxies))
 
     def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Correct the scope, and ask the middleware behind it."""
+        """Correct the scope, and ask the inner middleware."""
         client = scope.get("client")
         if client and client[0] in self._trusted:
             self._believe(scope)

@@ -1,7 +1,7 @@
-"""A limit on each client's requests per window of time, with headers (draft-ietf-httpapi-ratelimit-headers-11).
+"""A limit on each client's requests per time window, with headers (draft-ietf-httpapi-ratelimit-headers-11).
 
-The library `limits` was tried: what it holds in memory has no bound, and a thread of it goes through all of that every
-hundredth of a second, which with 100,000 addresses stops the event loop for tens of milliseconds.
+The library `limits` was tried. Its memory is unbounded, and one of its threads scans all of it every hundredth of a
+second. With 100,000 addresses, this stops the event loop for tens of milliseconds.
 """
 
 import time
@@ -18,14 +18,14 @@ from localidades_api.middleware.refusals import refuse
 
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 _NANOSECONDS = 1_000_000_000  # in a second
-_TAKEN = "localidades.rate_limit"  # in the scope: that the request has been counted, and what it found
+_TAKEN = "localidades.rate_limit"  # in the scope once the request has been counted: a `_Taken`
 _EXCEEDED = TooManyRequestsError()
 
-_Taken = tuple[int, int]  # how many requests are left, negative for one too many; seconds to the window's end
+_Taken = tuple[int, int]  # requests left, negative if over the limit; seconds until the window ends
 
 
 class _Window:
-    """A client's requests until a moment."""
+    """A client's requests in one time window, which ends at `ends` (monotonic nanoseconds)."""
 
     __slots__ = ("ends", "used")
 
@@ -37,7 +37,7 @@ class _Window:
 class RateLimit:
     """Counts each client's requests in windows that begin with its first, and refuses those beyond `limit`.
 
-    A limit is written as `600/minute`. Each process counts for itself. Probes and collectors are not counted.
+    A limit is written as `600/minute`. Each process counts separately. Probes and scrapes of metrics are not counted.
     """
 
     def __init__(self, inner: Middleware, limit: str) -> None:
@@ -48,7 +48,7 @@ class RateLimit:
         self._policy = (b"ratelimit-policy", b'"default";q=%d;w=%d' % (self._quota, self._seconds))
 
     def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Count the request, and refuse it or ask the middleware behind; say how much is left."""
+        """Count the request, then refuse it or ask the inner middleware; add the headers to the response."""
         if is_operational(scope):
             return self._inner.try_respond(scope)
         taken = scope[_TAKEN] = self._take(scope)
@@ -58,7 +58,7 @@ class RateLimit:
         return answer and answer._replace(headers=answer.headers + on_wire(self._headers(taken)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and say how much is left."""
+        """Pass on, and add the headers to the response."""
         taken: _Taken | None = scope.get(_TAKEN)
         if taken is None:
             await self._inner(scope, receive, send)
@@ -89,5 +89,5 @@ class RateLimit:
         return answer._replace(headers=answer.headers + on_wire(headers))
 
 
-# A script of another origin may read them too; the header adds to the census's own.
+# Lets scripts of other origins read the headers; sent in addition to the API's own.
 _EXPOSED = (b"access-control-expose-headers", b"RateLimit, RateLimit-Policy")

@@ -1,4 +1,4 @@
-"""Responses to requests that a middleware refuses: cheap, for there may be very many of them."""
+"""Responses to requests that a middleware refuses: cheap, as there may be very many of them."""
 
 from functools import lru_cache
 
@@ -17,13 +17,13 @@ _NEGOTIATED = (b"accept", b"accept-language")
 
 
 def refuse(scope: Scope, error: LocalidadesError) -> RawResponse:
-    """Count a refusal, and return its problem."""
+    """Count a refusal, and return its problem response."""
     COUNTERS.refused[error.slug] += 1
     return raw_problem(scope, error)
 
 
 def raw_problem(scope: Scope, error: LocalidadesError) -> RawResponse:
-    """Return an error as the problem that routing would make of it; `error` is one that is raised again and again."""
+    """Return the problem response that routing would make; it is cached, so pass the same `error` every time."""
     query = [part for part in scope["query_string"].split(b"&") if part.startswith((b"format=", b"lang="))]
     headers = [header for header in scope["headers"] if header[0] in _NEGOTIATED]
     made = _make(error, b"&".join(query), tuple(headers), root_of(scope), is_api(scope))
@@ -31,12 +31,12 @@ def raw_problem(scope: Scope, error: LocalidadesError) -> RawResponse:
 
 
 @lru_cache(maxsize=64)
-def _make(  # all that it depends on; clients ask in a handful of different ways
+def _make(  # takes all that the response depends on; clients send a handful of variants
     error: LocalidadesError,
     query: bytes,
     headers: tuple[tuple[bytes, bytes], ...],
     root: str,
-    of_api: bool,  # noqa: FBT001  # a key of the cache
+    of_api: bool,  # noqa: FBT001  # part of the cache key
 ) -> RawResponse:
     response = problem_of(error, Wanted(Headers(raw=list(headers)), QueryParams(query), root))
     if of_api:

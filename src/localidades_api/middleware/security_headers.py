@@ -1,4 +1,4 @@
-"""Headers that keep a browser from guessing a type or running a foreign script, outside the API.
+"""Headers that stop browsers from guessing content types and running foreign scripts, outside the API.
 
 The API's own responses have them already (`http.html.renderer`).
 """
@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from localidades_api.http.paths import PREFIX
 
 _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
-# Swagger UI and ReDoc write styles as they go, and ReDoc searches in a worker that it makes itself.
+# Swagger UI and ReDoc insert inline styles, and ReDoc runs its search in a worker made from a blob.
 _OF_DOCUMENTATION = (
     "default-src 'none'; script-src 'self'{scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data:;"
     " connect-src 'self'; worker-src blob:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -21,13 +21,13 @@ _OF_DOCUMENTATION = (
 
 
 class SecurityHeaders:
-    """Adds what is missing of `X-Content-Type-Options`, and to HTML `Content-Security-Policy` and `Referrer-Policy`."""
+    """Adds `X-Content-Type-Options`, and to HTML `Content-Security-Policy` and `Referrer-Policy`, if missing."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and complete the answer."""
+        """Pass on, and add the missing headers."""
         if scope["type"] != "http" or f"{scope['path']}/".startswith(f"{PREFIX}/"):
             await self._app(scope, receive, send)
         else:
@@ -35,14 +35,14 @@ class SecurityHeaders:
 
 
 class _Protected:
-    """The sending side of one request; the head waits for the body, whose own scripts it names by their digest."""
+    """The `send` of one request. An HTML head waits for the body: its policy has the hashes of the inline scripts."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._head: Message | None = None
 
     async def __call__(self, message: Message) -> None:
-        """Send a message of the answer."""
+        """Send a message of the response."""
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             headers.setdefault("X-Content-Type-Options", "nosniff")

@@ -1,4 +1,4 @@
-"""The outermost middleware: each request gets an id, is counted, and is a line of log where that is wanted."""
+"""The outermost middleware: gives each request an id, counts it, and writes the request log."""
 
 import os
 from collections.abc import MutableMapping
@@ -17,11 +17,11 @@ from localidades_api.observability.logging import Line, RequestLog, request_id
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.settings import Settings
 
-_FAULT = 500  # the first status that is always logged, and whose answer has the request's id
+_FAULT = 500  # from this status on, a call always logs the request and adds its id to the response
 
 
 class Telemetry:
-    """Counts what passes through, and writes it down."""
+    """Counts and logs requests."""
 
     def __init__(self, inner: Middleware, app: FastAPI, settings: Settings) -> None:
         self._inner = inner
@@ -32,15 +32,15 @@ class Telemetry:
         self._numbers = count(1)
 
     def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Ask the middleware behind it, and count its response."""
+        """Ask the inner middleware, and count its response."""
         began = perf_counter()
         answer = self._inner.try_respond(scope)
         if answer is not None:
             seconds = perf_counter() - began
-            # Pages of the list and their 304s are held; whatever else responds here is a refusal.
+            # A successful response here is a cached page of the list or its 304; any other is a refusal.
             operation = "list_localities" if answer.status < 400 else "none"  # noqa: PLR2004  # HTTP's
             COUNTERS.count(operation, answer.status, seconds)
-            if self._logs_all:  # a refusal is no fault, and there may be thousands of them
+            if self._logs_all:  # refusals are not logged as faults: there may be thousands of them
                 self._write_down(scope, operation, answer, seconds)
         return answer
 
@@ -59,13 +59,13 @@ class Telemetry:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and count and write down what comes of it."""
+        """Pass on, then count and log the response."""
         if scope["type"] != "http":
             await self._live(scope, receive, send)
             return
         id_ = self._next_id()
         request_id.set(id_)
-        cause.set(None)  # with a pipeline, one request is begun by the task of another
+        cause.set(None)  # with pipelining, the task of one request starts the next
         watch = _Watch(id_, send)
         COUNTERS.in_flight += 1
         try:
@@ -86,23 +86,23 @@ class Telemetry:
             self._log.flush()
 
     def _next_id(self) -> str:
-        """Return an id that no other request of any worker has."""
+        """Return an id that is unique among the requests of all workers."""
         return f"{self._process}-{next(self._numbers):x}"
 
 
 class _Watch:
-    """The sending side of a request: sees what is answered, and adds the id to a fault of ours."""
+    """The `send` of one request: records the response, and adds the request's id to a server error."""
 
     def __init__(self, id_: str, send: Send) -> None:
         self._id = id_
         self._send = send
         self.began = perf_counter()
-        self.status = _FAULT  # what the server makes of an exception before the answer
+        self.status = _FAULT  # what the server sends after an exception without a response
         self.bytes = 0
         self._headers: list[tuple[bytes, bytes]] = []
 
     async def __call__(self, message: Message) -> None:
-        """Send a message of the answer."""
+        """Send a message of the response."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self._headers = list(message.get("headers", ()))
@@ -114,12 +114,12 @@ class _Watch:
 
     @property
     def release(self) -> str | None:
-        """The release that answered."""
+        """The release that the response comes from, by its header."""
         return next((value.decode("latin-1") for name, value in self._headers if name == b"catalogue-release"), None)
 
 
 def _operation(scope: MutableMapping[str, Any]) -> str:
-    """Return the name of the function that answered, or `static`; what leads nowhere is not told apart."""
+    """Return the name of the function that responded, `static`, or `none` for any unknown path."""
     if name := scope.get(OPERATION):
         return str(name)
     if "route" in scope:

@@ -1,1 +1,1 @@
-"""What is held in memory of the release that is served."""
+"""In-memory caches of the served release: its pages, and the positions that filters select."""

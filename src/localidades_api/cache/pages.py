@@ -1,7 +1,7 @@
 """The JSON pages of a release, as bytes.
 
-A release never changes, so neither do its pages: none is ever stale, and none is pushed out by another. A page that is
-not held is fetched once, however many ask for it.
+A release never changes, so a cached page is never stale. No page is evicted to make room for another. Concurrent
+requests for a page that is not cached share one fetch.
 """
 
 import asyncio
@@ -14,12 +14,12 @@ from localidades_api.http.pages import EncodedPage, PageEncoder
 from localidades_api.observability.metrics import COUNTERS, Series
 from localidades_api.storage.repository import CatalogueRepository
 
-_BATCH_PAGES = 48  # pages a statement, some 200 kB: in smaller ones a release is not all there when requests see it
-_OVERHEAD = 600  # bytes that a page takes besides its body: the Link header, objects
+_BATCH_PAGES = 48  # pages per statement, some 200 kB; with fewer, a release is served before it is all cached
+_OVERHEAD = 600  # bytes per page besides its body: the Link header, objects
 
 
 class ReleasePages:
-    """The pages of one release that are held, by number; there is no page 0."""
+    """The cached pages of one release, by number; there is no page 0."""
 
     def __init__(self, release: Release, limit: int) -> None:
         self.release = release
@@ -32,7 +32,7 @@ class ReleasePages:
         self._limit = limit
 
     def put(self, number: int, page: EncodedPage) -> bool:
-        """Keep a page if there is room; nothing is thrown out for it, so nobody can push good pages out."""
+        """Cache a page if there is room, and return whether it is cached; nothing is evicted to make room."""
         if self.pages[number] is None:
             cost = len(page.body) + _OVERHEAD
             if self.bytes + cost > self._limit:
@@ -44,7 +44,7 @@ class ReleasePages:
 
 
 class PageCache:
-    """Holds up to `limit` bytes of pages of each release that it is told to hold; with 0, none."""
+    """Caches up to `limit` bytes of pages of each release that it holds; 0 turns it off."""
 
     def __init__(self, repository: CatalogueRepository, limit: int) -> None:
         self.limit = limit
@@ -53,32 +53,32 @@ class PageCache:
         self._fetching: SingleFlight[tuple[Release, int], EncodedPage] = SingleFlight()
 
     def of(self, release: Release) -> ReleasePages | None:
-        """Return the pages of a release, if they are held."""
+        """Return the cached pages of a release, or None if the release is not held."""
         held = self._held.get(release.id)
         if held is None or held.release is release or held.release == release:
             return held
-        return None  # a database that was made anew counts from 1 again
+        return None  # a recreated database numbers its releases from 1 again
 
     def hold(self, release: Release) -> ReleasePages:
-        """Make room for the pages of a release, and return what is there already."""
+        """Hold a release from now on, and return its cached pages."""
         held = self.of(release)
         if held is None:
             held = self._held[release.id] = ReleasePages(release, self.limit)
         return held
 
     def drop_all_but(self, release: Release | None) -> None:
-        """Let go of every other release's pages."""
+        """Drop the pages of every other release."""
         self._held = {id_: held for id_, held in self._held.items() if release and id_ == release.id}
 
     def gauges(self) -> dict[Series, float]:
-        """Return how much is held."""
+        """Return the size of the cache, in bytes and in pages."""
         return {
             ("page_cache_bytes",): sum(held.bytes for held in self._held.values()),
             ("page_cache_pages",): sum(held.held for held in self._held.values()),
         }
 
     async def page(self, release: Release, number: int) -> EncodedPage:
-        """Return a page, held or fetched."""
+        """Return a page from the cache, or fetch it."""
         held = self.of(release)
         if held and (page := held.pages[number]):
             COUNTERS.page_hits += 1
@@ -95,14 +95,14 @@ class PageCache:
         return page
 
     async def _list_pages(self, release: Release, first: int, last: int) -> list[str]:
-        """Return the results of a range of pages, all of them: what is missing must not pass for an empty page."""
+        """Return the results of a range of pages; raise if one is missing, which must not pass for an empty page."""
         texts = await self._repository.list_pages(release, first, last)
         if len(texts) != last - first + 1:
             raise DatabaseUnavailableError(f"The database no longer has every page of release {release.name}.")
         return texts
 
     async def fill(self, held: ReleasePages) -> None:
-        """Fetch in bulk what is missing of a release's pages, as far as there is room."""
+        """Fetch a release's missing pages in bulk, as far as there is room."""
         total = held.release.total_pages
         for first in range(1, total + 1, _BATCH_PAGES):
             last = min(first + _BATCH_PAGES - 1, total)
@@ -113,4 +113,4 @@ class PageCache:
             pages = [held.encoder.encode(number, text) for number, text in enumerate(texts, first)]
             if not all(held.put(number, page) for number, page in enumerate(pages, first)):
                 return
-            await asyncio.sleep((time.monotonic() - began) / 2)  # a third of the time is for requests alone
+            await asyncio.sleep((time.monotonic() - began) / 2)  # a third of the time is left to requests

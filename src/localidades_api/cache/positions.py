@@ -1,8 +1,8 @@
-"""The positions that a filter selects, and what changed between two releases: found once, kept as arrays of numbers.
+"""Caches of the positions that a filter selects, and of the changes between two releases, as arrays of numbers.
 
-A release never changes, so neither does what a filter selects of it. With the positions cached, every page of a
-filtered list costs what its first does, and its totals are known (decision 0008). A comparison of two whole releases
-may take longer than a request: it goes on and serves the next client that asks (decision 0018).
+A release never changes, so neither does what a filter selects from it. With the positions cached, every page of a
+filtered list costs as much as its first, and its totals are known (decision 0008). A comparison of two whole releases
+may outlast the request that started it; it goes on, and a later request gets its result (decision 0018).
 """
 
 import asyncio
@@ -22,16 +22,16 @@ from localidades_api.storage.repository import CatalogueRepository, ChangesRepos
 
 _log = logging.getLogger(__name__)
 
-MAX_COMPARISONS = 2  # that a worker makes at one time: each keeps a processor of the database busy
-COMPARISON_TIMEOUT = 60.0  # seconds: two whole catalogues take one or two, on a busy machine a few times that
-_MAX_BYTES = 16 * 1024**2  # bytes: a dozen of the largest there can be, thousands of usual ones
-_OVERHEAD = 400  # bytes that one takes besides its numbers: key, objects
+MAX_COMPARISONS = 2  # at a time per worker: each keeps a processor of the database busy
+COMPARISON_TIMEOUT = 60.0  # seconds; two whole catalogues take one or two, on a busy machine a few times that
+_MAX_BYTES = 16 * 1024**2  # bytes: a dozen arrays of the largest size possible, or thousands of usual ones
+_OVERHEAD = 400  # bytes per array besides its numbers: key, objects
 
 
 class PositionCache:
-    """Caches the arrays that were used last, up to a limit of bytes; concurrent requests share one search.
+    """Caches the most recently used arrays, up to `limit` bytes; concurrent requests for one share one search.
 
-    `timeout` is the number of seconds for which a request waits for a comparison.
+    `timeout` is how many seconds a request waits for a comparison.
     """
 
     def __init__(
@@ -45,16 +45,16 @@ class PositionCache:
         self._finding: SingleFlight[Hashable, array[int]] = SingleFlight()
 
     async def positions_for(self, release: Release, filters: LocalityFilters) -> Sequence[int]:
-        """Return the positions of the localities that filters select, in order."""
+        """Return the positions of the localities that the filters select, in order."""
         if not filters.key:
             return range(1, release.localities + 1)
         key = (release, filters.key)
         return await self._find(key, lambda: self._fetch(key, self._repository.find_positions(release, filters)))
 
     async def compare(self, old: Release, new: Release) -> "array[int]":
-        """Return what changed between two releases: pairs of a kind's number and a key, in this order.
+        """Return what changed between two releases, as a kind's number and a key in turn, by kind, then key.
 
-        Raises ComparisonRunningError where it is not there in time: it goes on, or others had every slot.
+        Raises ComparisonRunningError if the result is not ready in time: it is still running, or all slots are taken.
         """
         key = (new, old)
 
@@ -76,14 +76,14 @@ class PositionCache:
     def _end_comparison(self, finding: "asyncio.Task[array[int]]") -> None:
         self._slots.release()
         if not finding.cancelled() and (error := finding.exception()):
-            _log.warning("Comparing two releases failed: %s", error)  # there may be nobody left to be told
+            _log.warning("Comparing two releases failed: %s", error)  # there may be no request left to receive it
 
     async def close(self) -> None:
-        """Cancel the searches that are under way."""
+        """Cancel the searches that are running."""
         await self._finding.close()
 
     async def prewarm(self, release: Release) -> None:
-        """Find what the filter form offers first, so that nobody waits for it: 2.4 MB for a whole country."""
+        """Cache what the filter form offers first, so that no request waits for it: 2.4 MB for all of Mexico."""
         for filters in _PREWARMED:
             await self.positions_for(release, filters)
 
@@ -95,7 +95,7 @@ class PositionCache:
         return key in self._kept or key in self._finding
 
     async def _fetch(self, key: Hashable, packed: Awaitable[bytes]) -> "array[int]":
-        """Keep the numbers of a key, which come as four bytes each, the highest first."""
+        """Cache the numbers of a key, and return them; `packed` has big-endian integers of four bytes."""
         numbers = array("i", await packed)
         if sys.byteorder == "little":
             numbers.byteswap()

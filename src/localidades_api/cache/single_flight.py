@@ -1,4 +1,4 @@
-"""One fetch for all who ask for the same thing at the same time."""
+"""Single flight: concurrent requests for the same key share one fetch."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,7 +9,7 @@ V = TypeVar("V")
 
 
 class SingleFlight(Generic[K, V]):
-    """Runs a fetch once per key at a time; a client that hangs up does not end it for the others."""
+    """Runs one fetch per key at a time; a client that disconnects does not cancel it for the others."""
 
     def __init__(self) -> None:
         self._running: dict[K, asyncio.Task[V]] = {}
@@ -18,17 +18,17 @@ class SingleFlight(Generic[K, V]):
         return key in self._running
 
     def start(self, key: K, fetch: Callable[[], Awaitable[V]]) -> asyncio.Task[V]:
-        """Start a fetch that no other is under way for."""
+        """Start a fetch for a key that has none running."""
         task = self._running[key] = asyncio.create_task(_run(fetch))
         task.add_done_callback(lambda _: self._running.pop(key))
         return task
 
     async def run(self, key: K, fetch: Callable[[], Awaitable[V]]) -> V:
-        """Return what the fetch returns that is under way for the key, or that is started now."""
+        """Return the result of the key's running fetch, or of a new one."""
         return await asyncio.shield(self._running.get(key) or self.start(key, fetch))
 
     async def close(self) -> None:
-        """Cancel what is under way."""
+        """Cancel all running fetches, and wait for them to end."""
         for task in (running := list(self._running.values())):
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)

@@ -1,1 +1,1 @@
-"""HTTP without routes: negotiation, caching, errors as problems, headers, HTML."""
+"""HTTP apart from routes: content negotiation, caching, problem documents, headers and HTML pages."""

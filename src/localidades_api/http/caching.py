@@ -1,4 +1,4 @@
-"""How long an answer holds: ETag, Last-Modified, Cache-Control, and when 304 says all (RFC 9110 §13, RFC 9111)."""
+"""Validators, conditional requests and Cache-Control (RFC 9110 §13, RFC 9111)."""
 
 import hashlib
 import re
@@ -16,10 +16,10 @@ _ENTITY_TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
 
 @lru_cache(maxsize=32)
 def entity_tag(release: Release, format_: str) -> str:
-    """Return the strong validator of every answer that shows this release in this representation.
+    """Return the strong validator of every response that shows this release in this representation.
 
-    The digest of the source tells apart two releases of one name in two databases; the version of this software is in
-    it because the same rows may be written otherwise by the next one.
+    The digest covers the source, to distinguish releases of the same name in different databases, and the version of
+    this software, since another version may serialize the same rows differently.
     """
     digest = hashlib.blake2b(f"{release.sha256} {__version__}".encode(), digest_size=6).hexdigest()
     return f'"{release.name}.{format_}.{digest}"'
@@ -27,7 +27,7 @@ def entity_tag(release: Release, format_: str) -> str:
 
 @lru_cache(maxsize=32)
 def freshness_headers(release: Release, format_: str) -> Mapping[str, str]:
-    """Return the headers that a 200 and its 304 share; they are the same on every page of a release."""
+    """Return the headers that a 200 and its 304 share, the same for every page of a release."""
     return {
         "Cache-Control": CACHE_CONTROL,
         "Catalogue-Release": release.name,
@@ -37,10 +37,10 @@ def freshness_headers(release: Release, format_: str) -> Mapping[str, str]:
 
 
 def is_fresh(if_none_match: Sequence[str], etag: str) -> bool:
-    """Tell whether the client holds this answer already (RFC 9110 §13.1.2; the comparison is the weak one).
+    """Return whether If-None-Match lists this ETag or is `*`, by weak comparison (RFC 9110 §13.1.2).
 
-    `if_none_match` are the lines of that header: a list may be spread over several (RFC 9110 §5.3).
-    If-Modified-Since is not looked at: going back to an older release makes the dates run backwards.
+    `if_none_match` has the lines of that header, since a list may be split over several (RFC 9110 §5.3).
+    If-Modified-Since is ignored: going back to an older release makes the dates run backwards.
     """
     listed = ", ".join(if_none_match)
     return listed.strip() == "*" or etag in _ENTITY_TAG.findall(listed)

@@ -1,4 +1,4 @@
-"""Who reads an answer, and how much of what was sent is still to be read."""
+"""Identifies clients, and measures how much of a response they have yet to receive."""
 
 import fcntl
 import sys
@@ -9,12 +9,12 @@ from ipaddress import IPv6Address, ip_address
 
 from starlette.types import Scope
 
-MAX_CLIENTS = 65_536  # that are remembered at one time
-TRANSPORT = "localidades.transport"  # in the scope: what the server writes the answer to
+MAX_CLIENTS = 65_536  # clients remembered at one time
+TRANSPORT = "localidades.transport"  # key in the ASGI scope of the transport that the response is written to
 
 
 def client_of(scope: Scope) -> bytes | str:
-    """Return what a client is known by: its address, or of IPv6 the /64, which is one household's or server's own."""
+    """Return a client's identity: its IPv4 address or IPv6 /64, which is one household or server; "" if unknown."""
     return _client_at(scope["client"][0]) if scope.get("client") else ""
 
 
@@ -23,17 +23,17 @@ def _client_at(host: str) -> bytes | str:
     try:
         address = ip_address(host)
     except ValueError:
-        return ""  # what a proxy tells may be a word; all of them are one
+        return ""  # a proxy may report a word instead of an address; these clients count as one
     if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
         return address.packed[:8]
     return str(getattr(address, "ipv4_mapped", None) or address)
 
 
 def bytes_unread(transport: Transport) -> int:
-    """Return how much the client has not taken yet; 0 where the kernel holds all of it.
+    """Return how many bytes the client has not acknowledged; 0 if the kernel's send buffer holds all the rest.
 
-    The kernel holds up to some megabytes and asks for more only when a third of them has gone: a slow reader's
-    progress is seen there first.
+    That buffer holds up to a few megabytes and accepts more only when a third of it is free: a slow reader's
+    progress shows there first.
     """
     waiting = transport.get_write_buffer_size()
     if not waiting:

@@ -1,4 +1,4 @@
-"""The headers of every answer under /api/census, and headers as bytes."""
+"""The headers of every response under /api/census, and headers as bytes."""
 
 from starlette.datastructures import MutableHeaders
 
@@ -9,19 +9,19 @@ _CORS = {
     "Access-Control-Expose-Headers": "Allow, Catalogue-Records, Catalogue-Release, Content-Disposition, ETag,"
     " Last-Modified, Link, Retry-After",
 }
-# Of an answer that varies by nothing but Accept.
+# For responses that vary only by Accept.
 API_HEADERS: RawHeaders = [
     (name.lower().encode(), value.encode()) for name, value in {"Allow": "GET", "Vary": "Accept", **_CORS}.items()
 ]
 
 
 def complete(headers: MutableHeaders) -> None:
-    """Add to an answer's headers what holds for all of the census."""
+    """Add the headers that every response of the API has, and Accept to its Vary."""
     headers["Allow"] = "GET"
     headers["Vary"] = ", ".join(["Accept", *headers.getlist("Vary")])
     headers.update(_CORS)
 
 
 def on_wire(headers: RawHeaders) -> bytes:
-    """Return headers as they go over the wire."""
+    """Encode headers as HTTP/1.1 header lines, each with its CRLF."""
     return b"".join(b"%b: %b\r\n" % header for header in headers)

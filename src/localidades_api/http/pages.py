@@ -1,6 +1,6 @@
-"""A page of a list on the wire: its envelope, its headers and its 304.
+"""A page of a list as bytes: its envelope, its headers and its 304.
 
-Routing writes them from the same parts (`router.responses`); a test holds both against each other.
+`router.responses` makes the same responses from the same parts; a test compares the two.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from localidades_api.http.raw_response import RawResponse
 
 
 class EncodedPage(NamedTuple):
-    """What is a page's own: plain bytes, so that thousands of them are no work for the garbage collector."""
+    """What differs from page to page, as plain bytes: thousands of pages are no work for the garbage collector."""
 
     link: bytes
     length: bytes
@@ -24,12 +24,12 @@ class EncodedPage(NamedTuple):
 
 
 def encode_envelope(quantity: int, total_pages: int, results: str) -> bytes:
-    """Return the JSON of one page of a list; `results` is JSON text without its brackets."""
+    """Return the JSON of one page of a list; `results` is a JSON array without its brackets."""
     return f'{{"quantity":{quantity},"total_pages":{total_pages},"results":[{results}]}}'.encode()
 
 
 class PageEncoder:
-    """Writes the pages of one release's list of localities as JSON, and their 304s."""
+    """Encodes the pages of a release's list of localities as JSON, and their 304s."""
 
     def __init__(self, release: Release) -> None:
         headers = freshness_headers(release, JSON.format)
@@ -39,16 +39,16 @@ class PageEncoder:
         self._head = _on_wire(headers) + b"link: "
 
     def encode(self, number: int, results: str) -> EncodedPage:
-        """Make a page of the JSON text of its results."""
+        """Encode a page; `results` is a JSON array without its brackets."""
         body = encode_envelope(self._release.localities, self._release.total_pages, results)
         return EncodedPage(self._link(number), b"%d" % len(body), body)
 
     def response(self, page: EncodedPage) -> RawResponse:
-        """Return the 200 that a page is."""
+        """Return the 200 response with a page."""
         return RawResponse(200, b"".join((self._head, page.link, _MIDDLE, page.length, _END)), page.body)
 
     def not_modified(self, number: int, page: EncodedPage | None) -> RawResponse:
-        """Return the 304 of a page, which need not be held."""
+        """Return the 304 response for a page; `page` is None if it is not in the cache."""
         link = page.link if page else self._link(number)
         return RawResponse(304, b"".join((self._head, link, _END)), b"")
 

@@ -1,4 +1,4 @@
-"""Where the API lives, and the keys under which a request's scope says more than ASGI does."""
+"""The paths of the API, and the keys that this service adds to the ASGI scope."""
 
 from starlette.types import Scope
 
@@ -6,11 +6,11 @@ PREFIX = "/api/census"
 LOCALIDADES = f"{PREFIX}/localidades/"
 _BELOW = f"{PREFIX}/"
 
-OPERATION = "localidades.operation"  # once it is known: the name of the function that answers
-WITH_BODY = "localidades.with_body"  # False for a HEAD, which need not make what is not sent
+OPERATION = "localidades.operation"  # name of the path operation, set once it is known
+WITH_BODY = "localidades.with_body"  # False for HEAD, so that a body that is not sent need not be made
 
 
 def is_api(scope: Scope) -> bool:
-    """Tell whether a request is for something of the census."""
+    """Return whether a request is for a path of the API."""
     path: str = scope["path"]
     return path.startswith(_BELOW) or path == PREFIX

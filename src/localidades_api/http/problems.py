@@ -1,4 +1,4 @@
-"""Errors as answers: application/problem+json (RFC 9457), or a page where HTML was asked for."""
+"""Errors as responses: application/problem+json (RFC 9457), or an HTML page if the client prefers HTML."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ _UNKNOWN = "This resource has no such parameter."
 
 
 def install_handlers(app: FastAPI) -> None:
-    """Answer every error as a problem; other middleware is to be added later, so that it completes these answers."""
+    """Answer every error as a problem; add other middleware afterwards, so that it completes these responses too."""
     app.add_exception_handler(LocalidadesError, _handle)
     app.add_exception_handler(RequestValidationError, _handle)
     app.add_exception_handler(HTTPException, _handle)
@@ -52,9 +52,9 @@ def install_handlers(app: FastAPI) -> None:
 
 
 class FaultsAsProblems:
-    """Answers whatever escapes the application behind it as a problem, as long as no answer has begun.
+    """Turns exceptions that the application does not handle into problems, unless a response has begun.
 
-    `sender` returns what completes such an answer, where nothing else does.
+    `sender` wraps `send` to complete the headers of such a response, where no middleware around this one does.
     """
 
     def __init__(self, app: ASGIApp, sender: Callable[[Scope, Send], Send] = lambda _, send: send) -> None:
@@ -62,7 +62,7 @@ class FaultsAsProblems:
         self._sender = sender
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and answer what went wrong."""
+        """Call the application, and answer an exception as a problem."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -88,7 +88,7 @@ async def _handle(request: Request, error: Exception) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a request says of the form of its answer, whether or not that can be used; without a request, JSON."""
+    """The headers and query that choose a problem's representation, valid or not; the defaults choose JSON."""
 
     headers: Headers = field(default_factory=Headers)
     query: QueryParams = field(default_factory=QueryParams)
@@ -96,12 +96,12 @@ class Wanted:
 
     @classmethod
     def of(cls, scope: Scope) -> Self:
-        """Read it from a request's scope."""
+        """Take the headers, query and root from the scope of a request."""
         return cls(Headers(scope=scope), QueryParams(scope["query_string"]), root_of(scope))
 
     @property
     def renderer(self) -> Renderer:
-        """The one of an answer; where `format` is the fault, Accept decides, and where Accept is, JSON."""
+        """The renderer of the problem; Accept decides if `format` is invalid, and JSON is the last resort."""
         known: dict[str, Format] = {"json": "json", "api": "api"}
         formats = self.query.getlist("format")
         try:
@@ -111,15 +111,15 @@ class Wanted:
 
     @property
     def language(self) -> Language:
-        """The language that is asked for, else the one that is preferred."""
+        """The language that `lang` names, else the one that Accept-Language prefers."""
         asked = self.query.get("lang")
         return next((known for known in LANGUAGES if known == asked), None) or preferred_language(self.headers)
 
 
 def problem_response(scope: Scope, error: Exception) -> Response:
-    """Answer an error; of one that was not foreseen the log has the cause and the client only that it happened."""
+    """Log or count an error, and return its response; an unexpected error's cause is only in the log."""
     known = _translate(error)
-    if isinstance(known, OverloadedError):  # no fault, and there may be very much of it
+    if isinstance(known, OverloadedError):  # not a fault, and too frequent to log
         COUNTERS.refused[known.slug] += 1
     elif known.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _log_fault(known, error)
@@ -127,15 +127,15 @@ def problem_response(scope: Scope, error: Exception) -> Response:
 
 
 def problem_of(known: LocalidadesError, wanted: Wanted) -> Response:
-    """Answer an error of ours, without a word in the log."""
+    """Return the response to an error of ours, without logging it."""
     content = problem_document(known, wanted.root)
     renderer, language = wanted.renderer, wanted.language
     headers = {"Cache-Control": "no-store", **known.headers}
     if known.status == HTTPStatus.METHOD_NOT_ALLOWED:
-        headers["Allow"] = "GET"  # RFC 9110 §15.5.6 wants it of every 405, under the census or not
+        headers["Allow"] = "GET"  # RFC 9110 §15.5.6 requires it in every 405, inside the API or not
     if renderer.format == "api":
         headers["Vary"] = "Accept-Language"
-    # What is known to be sound; links of the page keep to it.
+    # Links of the HTML page keep only parameters that are known to be valid.
     sound = {name: value for name, value in sorted(wanted.query.items()) if name != "format"}
     if not isinstance(known, InvalidPageError | GoneError):
         sound = {"lang": language} if sound.get("lang") == language else {}
@@ -157,7 +157,7 @@ def problem_of(known: LocalidadesError, wanted: Wanted) -> Response:
 
 
 def _log_fault(known: LocalidadesError, error: Exception) -> None:
-    """Write down what went wrong; what was not foreseen with its traceback."""
+    """Log an error; an unexpected one with its traceback."""
     if known is error and not (isinstance(known, DatabaseUnavailableError) and known.is_unforeseen):
         values = ("%s: %s (%r)", known.status, known, error.__cause__)
         cause.set(FAULTS.report(error, *values, traceback=False))
@@ -166,7 +166,7 @@ def _log_fault(known: LocalidadesError, error: Exception) -> None:
 
 
 def _translate(error: Exception) -> LocalidadesError:
-    """Turn what others raise into an error of ours."""
+    """Turn any exception into an error of ours."""
     if isinstance(error, LocalidadesError) and not isinstance(error, CommandError):
         return error
     if isinstance(error, RequestValidationError):
@@ -179,7 +179,7 @@ def _translate(error: Exception) -> LocalidadesError:
 
 
 def _translate_routing(status: int) -> RequestError:
-    """Turn what the router and the static files refuse into an error of ours."""
+    """Turn the status of an HTTPException, which the router and the static files raise, into an error of ours."""
     if status == HTTPStatus.NOT_FOUND:
         return NotFoundError("There is nothing at this address.")
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -188,23 +188,23 @@ def _translate_routing(status: int) -> RequestError:
 
 
 def _fault(fault: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the parameter and the sentence of one of pydantic's errors, whose messages hold no input."""
+    """Return the parameter and the sentence of a pydantic error; these messages don't contain the input."""
     name = str(fault["loc"][-1])
     return plain_name(name), _UNKNOWN if fault["type"] == "extra_forbidden" else f"{fault['msg'].rstrip('.')}."
 
 
 def plain_name(name: str) -> str:
-    """Return a parameter's name if it can be shown as it is, else a word for it."""
+    """Return a parameter's name if it is safe to show, else a placeholder."""
     return name if _PLAIN_NAME.fullmatch(name) else "(a name that is not plain ASCII)"
 
 
 def problem_type(error: type[LocalidadesError], root: str = "") -> str:
-    """Return the address of a type of problem, which leads to what is said of it (`problem_types`)."""
+    """Return the relative address of a problem type, which leads to its explanation (`router.problem_types`)."""
     return f"{root}{PROBLEMS}#{error.slug}"
 
 
 def problem_document(error: LocalidadesError, root: str = "") -> dict[str, object]:
-    """Return an error as an answer shows it."""
+    """Return the problem document of an error (RFC 9457 §3)."""
     return {
         "type": problem_type(type(error), root),
         "title": error.title,

@@ -1,6 +1,6 @@
-"""The plain query of a list: the four parameters that every resource of a release has, each once at most, in any order.
+"""Parses plain queries of a list: `page`, `format`, `lang` and `release`, each at most once, in any order.
 
-Routing reads queries with Pydantic (`router.params`); what this one accepts means the same there.
+The router parses queries with Pydantic (`router.params`); a query that is accepted here means the same there.
 """
 
 import re
@@ -18,10 +18,10 @@ _LANGUAGES: Mapping[bytes | None, Language | None] = {None: None, **{one.encode(
 
 
 class PlainQuery(NamedTuple):
-    """What a plain query asks for.
+    """The parameters of a plain query.
 
-    `page_text` is empty where there is no page and None where it is not written in its one way; `format` and
-    `language` are None where they are left to headers.
+    `page_text` is the page as written: empty if the query has none, None if it begins with a zero. `format` and
+    `language` are None if the query leaves them to the headers.
     """
 
     page: int
@@ -33,7 +33,7 @@ class PlainQuery(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def parse_plain_query(query: bytes, release: bytes) -> PlainQuery | None:
-    """Read `page`, `format`, `lang` and the served release's name; None where there is anything else."""
+    """Parse a query; return None unless it is plain and names no release other than `release`, the served one."""
     parts = query.split(b"&") if query else []
     given = dict(part.partition(b"=")[::2] for part in parts)
     if len(given) < len(parts) or not given.keys() <= {b"page", b"format", b"lang", b"release"}:

@@ -1,4 +1,4 @@
-"""A response that is complete: bytes for a server that writes them as they are, an ASGI application for any other."""
+"""A complete response: this project's server writes its bytes, any other calls it as an ASGI application."""
 
 from typing import NamedTuple, Self
 
@@ -9,7 +9,7 @@ from localidades_api.http.headers import on_wire
 
 
 class RawResponse(NamedTuple):
-    """Status, header lines as they go over the wire, and body."""
+    """Status, header lines as sent over the wire, and body."""
 
     status: int
     headers: bytes
@@ -17,11 +17,11 @@ class RawResponse(NamedTuple):
 
     @classmethod
     def of(cls, response: Response) -> Self:
-        """Take over a response of Starlette's that is not streamed."""
+        """Convert a response of Starlette that is not streamed."""
         return cls(response.status_code, on_wire(response.raw_headers), bytes(response.body))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # ASGI's signature
-        """Send it."""
+        """Send the response."""
         headers = [tuple(line.split(b": ", 1)) for line in self.headers.split(b"\r\n")[:-1]]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})

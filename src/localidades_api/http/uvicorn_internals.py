@@ -1,4 +1,4 @@
-"""All that is used of uvicorn besides what it documents, and the versions that it was tested with (decision 0020)."""
+"""Everything undocumented that this project uses of uvicorn, and the version it was tested with (decision 0020)."""
 
 import uvicorn
 from uvicorn._types import ASGI3Application
@@ -8,11 +8,11 @@ from uvicorn.server import ServerState
 
 from localidades_api.errors import ConfigurationError
 
-TESTED = "0.54"  # as pyproject.toml has it
+TESTED = "0.54"  # the bound in pyproject.toml
 
 
 def check_version(installed: str = uvicorn.__version__) -> None:
-    """Raise ConfigurationError where a version of uvicorn is installed whose inside may be another."""
+    """Raise ConfigurationError for another minor version of uvicorn, whose internals may differ."""
     if not installed.startswith(f"{TESTED}."):
         raise ConfigurationError(
             f"uvicorn {installed} is installed, but localidades-api is tested only with {TESTED}:"

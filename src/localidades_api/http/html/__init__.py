@@ -1,1 +1,1 @@
-"""Pages for browsers: templates, translations, drawings, static files."""
+"""HTML pages: templates, translations, SVG drawings and static files."""

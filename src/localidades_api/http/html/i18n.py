@@ -1,4 +1,4 @@
-"""The language of pages: what the browser prefers of what there is (RFC 9110 §12.5.4), and the texts in it."""
+"""The language of HTML pages: negotiation by Accept-Language (RFC 9110 §12.5.4), and translations."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ _RANGE = re.compile(r"\s*([A-Za-z]{1,8})(?:-[A-Za-z0-9-]{1,32})?\s*(?:;\s*q=([01
 
 
 def choose_language(accept_language: str | None) -> Language:
-    """Return the language that an Accept-Language header prefers, English where it names none of ours."""
+    """Return the supported language that an Accept-Language header prefers, English if it names none."""
     best, preferred = 0.0, LANGUAGES[0]
     for element in (accept_language or "")[:_MAX_HEADER].split(","):
         if matched := _RANGE.fullmatch(element):
@@ -28,19 +28,19 @@ def choose_language(accept_language: str | None) -> Language:
 
 
 def preferred_language(headers: Headers) -> Language:
-    """Return the language that the Accept-Language header prefers, several lines joined."""
+    """Return the language that the Accept-Language header prefers, its lines joined by commas."""
     return choose_language(", ".join(headers.getlist("accept-language")))
 
 
 def translator(language: Language) -> Callable[[str], str]:
-    """Return what turns a text of ours, which is English, into a language."""
+    """Return a function that translates this project's English texts; a missing translation raises KeyError."""
     return str if language == LANGUAGES[0] else _messages(language).__getitem__
 
 
 def lenient_translator(language: Language) -> Callable[[str], str]:
-    """Return the same for texts that are not all ours, such as a validation's: what is not known stays English.
+    """Return a function that translates the texts it knows and leaves others, such as some of pydantic's, in English.
 
-    A message with names in braces, as pydantic has them, is known with anything in their places.
+    A message with names in braces, such as those of pydantic, matches any text in place of the names.
     """
     if language == LANGUAGES[0]:
         return str
@@ -60,7 +60,7 @@ def lenient_translator(language: Language) -> Callable[[str], str]:
 
 @lru_cache
 def _patterns(language: Language) -> list[tuple[re.Pattern[str], str]]:
-    """Return the messages with names in braces: what matches them, and what they become."""
+    """Return a pattern and a translation for each message with names in braces."""
     found = [(re.split(r"\{(\w+)\}", text), message) for text, message in _messages(language).items() if "{" in text]
     return [
         (re.compile("".join(f"(?P<{part}>.+)" if i % 2 else re.escape(part) for i, part in enumerate(parts))), message)
@@ -70,6 +70,6 @@ def _patterns(language: Language) -> list[tuple[re.Pattern[str], str]]:
 
 @lru_cache
 def _messages(language: Language) -> Mapping[str, str]:
-    """Read a catalogue of messages; a text that it lacks would be an error, and a test sees that it lacks none."""
+    """Read the translations of a language; a test checks that none is missing."""
     with (files("localidades_api.http.html") / "translations" / f"{language}.po").open("rb") as file:
         return {str(message.id): str(message.string) for message in read_po(file) if message.id}

@@ -1,4 +1,4 @@
-"""The representations of a resource: JSON, and the browsable HTML."""
+"""The representations of a resource: JSON and the browsable HTML page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ from localidades_api.http.negotiation import accept_header, choose_media_type
 
 Format = Literal["json", "api"]
 
-MAX_HTML_BYTES = 100_000  # bytes: an HTML page stays below
-_MIN_JSON_BYTES = 2_000  # bytes that the exchange has at least, where it is shown
-_BODY = "\0"  # stands where the JSON goes; nothing that is shown can hold it
+MAX_HTML_BYTES = 100_000  # an HTML page stays below this (decision 0013)
+_MIN_JSON_BYTES = 2_000  # with less room than this, a page is rendered without JSON
+_BODY = "\0"  # placeholder for the JSON; no content can contain a NUL
 _CUT = "\n…".encode()
 
 _templates = Environment(
@@ -32,7 +32,7 @@ _templates = Environment(
 
 
 def root_of(scope: Scope) -> str:
-    """Return the path below which the service stands; within a mount, `root_path` has the mount's as well."""
+    """Return the path prefix of the service; within a mount, `root_path` includes the path of the mount."""
     root: str = scope.get("app_root_path", scope.get("root_path", ""))
     return root
 
@@ -41,9 +41,9 @@ def root_of(scope: Scope) -> str:
 class View:
     """A response's content, and what its HTML page shows around it.
 
-    `target` and `headers` are those of the exchange that gives the content as JSON; `root` is the path below which the
-    service stands; `query` what was asked besides the format; `pinned` the release that was asked for by name;
-    `context` what the template needs besides.
+    `target` and `headers` are the request target and the response headers of the same content as JSON. `root` is the
+    path prefix of the service, `query` the request's parameters except `format`, `pinned` the release that the request
+    names, and `context` what else the template needs.
     """
 
     template: str
@@ -69,11 +69,11 @@ class Renderer(Protocol):
     headers: Mapping[str, str]
 
     def render(self, view: View) -> bytes:
-        """Return the body of the answer."""
+        """Return the body of the response."""
 
 
 class JsonRenderer:
-    """The content alone, as compact UTF-8."""
+    """Renders the content alone, as compact JSON in UTF-8."""
 
     format: Format = "json"
     media_type = "application/json"
@@ -82,12 +82,12 @@ class JsonRenderer:
     headers: Mapping[str, str] = {"Content-Type": "application/json", "X-Content-Type-Options": "nosniff"}
 
     def render(self, view: View) -> bytes:
-        """Return the content."""
+        """Return the content as JSON."""
         return to_json(view.content)
 
 
 class BrowsableRenderer:
-    """The HTML page: the content as a table, and the exchange as a program sees it."""
+    """Renders an HTML page: the content as a table, and the API request with its JSON response."""
 
     format: Format = "api"
     media_type = "text/html"
@@ -101,10 +101,10 @@ class BrowsableRenderer:
     }
 
     def render(self, view: View) -> bytes:
-        """Return the page, with as much of the JSON as it has room for.
+        """Return the page, with as much of the JSON as there is room for.
 
-        One that leaves hardly any, as that of 500 keys, which every link has to keep, is drawn again as a lean one:
-        the records, and few links.
+        A page that leaves hardly any room is rendered again without JSON and most links. One for 500 keys is such a
+        page, because each link repeats them.
         """
         page = self._draw(view, lean=False)
         if len(page) > MAX_HTML_BYTES - _MIN_JSON_BYTES:
@@ -128,7 +128,7 @@ class BrowsableRenderer:
 
 
 def _beginning(content: Mapping[str, Any], room: int) -> bytes:
-    """Return the JSON of a content as it stands in HTML, or as many lines of it as there is room for."""
+    """Return the content as JSON escaped for HTML, or as many of its lines as fit in `room` bytes."""
     text = escape(to_json(content, indent=2).decode()).encode()
     return text if len(text) <= room else text[: room - len(_CUT)].rpartition(b"\n")[0] + _CUT
 
@@ -139,5 +139,5 @@ FORMATS: Mapping[str, Format] = {renderer.media_type: renderer.format for render
 
 
 def select_renderer(format_: Format | None, headers: Headers) -> Renderer:
-    """Choose by `format`, else by the Accept header; raise NotAcceptableError where neither leaves one."""
+    """Choose by `format`, else by the Accept header; raise NotAcceptableError if that allows neither."""
     return _RENDERERS[format_ or FORMATS[choose_media_type(accept_header(headers), list(FORMATS))]]

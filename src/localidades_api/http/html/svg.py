@@ -1,4 +1,4 @@
-"""Drawings as numbers that a template writes as SVG: a map of the places nearby, a chart of releases."""
+"""The geometry of SVG drawings, which templates write: a map of the places nearby and a chart of releases."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ from localidades_api.storage.repository import ChangeCounts
 _MAP = (480.0, 360.0)
 _MARGIN = 48.0
 _CHART_HEIGHT = 260.0
-_CHART_STEP = 120.0  # a release's room
+_CHART_STEP = 120.0  # width of a release
 _METRES_A_DEGREE = 111_195.0
-_MIN_DISTANCE = 1e-9  # degrees: what is nearer is at the same point
+_MIN_DISTANCE = 1e-9  # degrees; anything nearer is at the same point
 CHARTED = CHANGE_KINDS[:3]  # added, removed, renamed
 
 
 class Dot(NamedTuple):
-    """A neighbour on the map, by its number in the list."""
+    """A neighbour on the map, labelled with its number in the list."""
 
     x: float
     y: float
@@ -25,7 +25,7 @@ class Dot(NamedTuple):
 
 
 class Map(NamedTuple):
-    """A place in the middle, its neighbours, and how long the line of the scale is."""
+    """A map with a place at its centre, the neighbours as dots, and a scale bar; sizes are in SVG units."""
 
     width: float
     height: float
@@ -35,14 +35,14 @@ class Map(NamedTuple):
 
 
 def draw_map(here: Mapping[str, Any], nearby: Sequence[Mapping[str, Any]]) -> Map:
-    """Draw a place in the middle of its neighbours, north up; each has `latitud` and `longitud`."""
+    """Draw a place in the middle of its neighbours, north up; each has `latitud` and `longitud` in degrees."""
     width, height = _MAP
     narrowing = math.cos(math.radians(here["latitud"]))
     offsets = [
         ((place["longitud"] - here["longitud"]) * narrowing, place["latitud"] - here["latitud"]) for place in nearby
     ]
     farthest = (max(abs(east) / (width - 2 * _MARGIN), abs(north) / (height - 2 * _MARGIN)) for east, north in offsets)
-    reach = 2 * max(farthest, default=0.0)  # degrees a unit of the drawing
+    reach = 2 * max(farthest, default=0.0)  # degrees per SVG unit
     if reach < _MIN_DISTANCE:
         reach = 0.01 / width
     dots = [
@@ -50,18 +50,18 @@ def draw_map(here: Mapping[str, Any], nearby: Sequence[Mapping[str, Any]]) -> Ma
         for place, (east, north) in enumerate(offsets, 1)
     ]
     length = _round_length(reach * _METRES_A_DEGREE * width / 4)
-    label = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"  # noqa: PLR2004  # metres of a kilometre
+    label = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"  # noqa: PLR2004  # metres in a kilometre
     return Map(width, height, dots, round(length / _METRES_A_DEGREE / reach, 1), label)
 
 
 def _round_length(metres: float) -> float:
-    """Return the largest 1, 2 or 5 times a power of ten that is no longer."""
+    """Return the largest length up to this one that is 1, 2 or 5 times a power of ten."""
     power = 10 ** math.floor(math.log10(metres))
     return float(max(step * power for step in (1, 2, 5) if step * power <= metres))
 
 
 class Part(NamedTuple):
-    """A rectangle of the chart, and what it stands for."""
+    """A rectangle for the changes of one kind in a release."""
 
     kind: str
     x: float
@@ -71,7 +71,7 @@ class Part(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A release on the chart."""
+    """The bar of a release, and the rectangles of its changes."""
 
     name: str
     localities: int
@@ -84,7 +84,7 @@ class Bar(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """The releases beside each other."""
+    """A bar chart of releases, side by side."""
 
     width: float
     height: float
@@ -92,7 +92,7 @@ class Chart(NamedTuple):
 
 
 def draw_releases(releases: Sequence[Mapping[str, Any]], changes: Mapping[str, ChangeCounts | None]) -> Chart:
-    """Draw each release's localities, and to the right of its bar what changed since the one before, to one scale."""
+    """Draw a bar for each release's localities and, to its right, the changes since the one before, to one scale."""
     height, step = _CHART_HEIGHT, _CHART_STEP
     room = height - 56
     most = max((release["totals"]["localidades"] for release in releases), default=0) or 1

@@ -1,4 +1,4 @@
-"""THE router: every route under /api/census."""
+"""The one router, with every route under /api/census."""
 
 from fastapi import APIRouter
 
@@ -22,6 +22,6 @@ __all__ = ["PageTooLargeError", "Services", "router", "show_smaller_page"]
 
 router = APIRouter(prefix=PREFIX, tags=["census"], responses=ERRORS)
 router.add_api_route("", add_trailing_slash, include_in_schema=False)
-for part in (index, areas, downloads, localities, releases):  # `localidades/download/` before `localidades/{id}/`
+for part in (index, areas, downloads, localities, releases):  # `localidades/download/` must precede `localidades/{id}/`
     add_slashless_twins(part.router)
     router.include_router(part.router)

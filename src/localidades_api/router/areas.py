@@ -1,4 +1,4 @@
-"""Estados and municipios: the lists, whole when asked for, and single ones."""
+"""Estados and municipios: the lists and single records."""
 
 from typing import Annotated, Any
 
@@ -69,7 +69,7 @@ async def list_municipalities(
     With `page_size=1000`, one page holds every municipio of any estado.
     """
     builder = await ResponseBuilder.begin(request, query, services)
-    if query.page == 1 and builder.is_not_modified:  # the first page is always there
+    if query.page == 1 and builder.is_not_modified:  # page 1 always exists, so its 304 needs no query
         return builder.not_modified()
     rows = await services.repository.list_municipalities(builder.release, query.estado_id)
     chosen = {} if query.estado_id is None else {"estado_id": str(query.estado_id)}
@@ -103,5 +103,5 @@ def _describe(row: Row[Any]) -> dict[str, Any]:
 
 
 def describe_state(row: Row[Any]) -> dict[str, Any]:
-    """Return the estado of a record's row."""
+    """Return the estado in the `estado_` columns of a row."""
     return {name: getattr(row, f"estado_{name}") for name in ("id", "clave", "nombre", "abreviatura")}

@@ -1,4 +1,4 @@
-"""Addresses by key: one spelling, and what is said of a key that a release does not have."""
+"""Records by key: canonical addresses, and 404 or 410 for a key that a release does not have."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -39,11 +39,11 @@ async def answer_by_key(
     template: str,
     context: Callable[[Release, Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None,
 ) -> Response:
-    """Answer with the record of a key; a client that wrote leading zeros is sent to the address without them."""
+    """Answer with the record of a key, or redirect an address with leading zeros to the one without them."""
     if request.scope["path"].rstrip("/").rpartition("/")[2] != str(id_):
         return redirect(request, f"../{id_}/")
     builder = await ResponseBuilder.begin(request, query, services)
-    if context:  # it may show what other releases have
+    if context:  # the HTML page may show other releases
         builder = replace(builder, page_variant=f".{services.releases.fingerprint}")
     if builder.is_not_modified:
         return builder.not_modified()
@@ -56,12 +56,12 @@ async def answer_by_key(
 
 
 async def add_trailing_slash(request: Request) -> Response:
-    """Send a client to the path with its trailing slash."""
+    """Redirect to the path with its trailing slash."""
     return redirect(request, quote(request.scope["path"].rpartition("/")[2]) + "/")
 
 
 def add_slashless_twins(router: APIRouter) -> None:
-    """Answer every path of a router without its trailing slash too."""
+    """Add a redirect from the slashless form of every path of a router."""
     for path in [route.path for route in router.routes if isinstance(route, APIRoute)]:
         if path != "/":
             slashless = path.removeprefix(router.prefix).rstrip("/")
@@ -69,13 +69,13 @@ def add_slashless_twins(router: APIRouter) -> None:
 
 
 async def leave_out_blanks(request: Request) -> Response:
-    """Send a form of a page on to the list above, without its blank fields: a browser sends every field there is."""
+    """Redirect a form to the list above, without its blank fields: a browser submits every field."""
     kept = [(name, value) for name, value in request.query_params.multi_items() if value]
     return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": f"../?{urlencode(kept)}"})
 
 
 def redirect(request: Request, location: str) -> Response:
-    """Send a client on for good, with its query; by a relative address, since the Host header is not trusted."""
+    """Redirect permanently, with the query, to a relative address, since the Host header is not trusted."""
     if query := request.scope["query_string"]:
         location += "?" + quote(query, safe="!$%&'()*+,;=:@/?-._~")
     return Response(status_code=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": location})

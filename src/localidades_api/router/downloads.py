@@ -1,4 +1,4 @@
-"""Downloads: a release, or a part of it, as one file."""
+"""Downloads: the localities of a release, or a part of them, as one file."""
 
 from typing import Annotated
 
@@ -64,7 +64,7 @@ async def download_localities(
 
 
 def _choose_format(wanted: DownloadFormat | None, request: Request) -> DownloadFormat:
-    """Choose by `format`, else by the Accept header, else CSV; raise NotAcceptableError where neither can be had."""
+    """Choose by `format`, else by the Accept header, else CSV; raise NotAcceptableError if none can be offered."""
     offered = [media_type for media_type, name in _MEDIA_TYPES.items() if name != "parquet" or has_parquet()]
     if wanted == "parquet" and not has_parquet():
         raise NotAcceptableError(

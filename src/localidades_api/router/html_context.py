@@ -1,4 +1,4 @@
-"""What pages for people show besides the content: names of parents, choices of a form, neighbours, history."""
+"""What HTML pages show besides the content: names of parents, choices of forms, neighbours, history, charts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ _NEIGHBOURS = 8
 async def of_localities(
     services: Services, release: Release, filters: LocalityFilters, content: bytes
 ) -> dict[str, Any]:
-    """Return the names of the parents that a page of the list shows, and the choices of its form."""
+    """Return the names of the parents on a page of the list, and the choices of its filter form."""
     ids = {locality["municipio_id"] for locality in from_json(content)["results"]}
     estado_id = filters.estado_id or (state_of(filters.municipio_id) if filters.municipio_id else None)
     return {
@@ -33,7 +33,7 @@ async def of_localities(
 
 
 async def of_municipalities(services: Services, release: Release, estado_id: int | None) -> dict[str, Any]:
-    """Return the estados: their names, and the choices of the form."""
+    """Return the estados: their names, and the choices of the filter form."""
     states = await services.repository.list_states(release)
     return {"states": states, "names": {state.id: state.nombre for state in states}, "estado_id": estado_id}
 
@@ -44,7 +44,7 @@ async def of_locality(
     locality: Mapping[str, Any],
     describe: Any,  # noqa: ANN401
 ) -> dict[str, Any]:
-    """Return a locality's neighbours, the map of them, and what the newest releases have under its key."""
+    """Return a locality's neighbours, a map of them, and its records in the newest releases."""
     history = (await services.repository.list_history(release, locality["id"]))[-MAX_HTML_PAGE_SIZE:]
     if locality["latitud"] is None or locality["longitud"] is None:
         return {"history": history, "nearby": [], "drawing": None}
@@ -54,6 +54,6 @@ async def of_locality(
 
 
 def of_releases(services: Services, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return how many localities each release shown has gained, lost and renamed since the one before, and a chart."""
+    """Return how many localities each shown release added, removed and renamed since the one before, and a chart."""
     changes = {release["release"]: services.releases.changes.get(release["release"]) for release in shown}
     return {"changes": changes, "chart": draw_releases(shown, changes)}

@@ -1,4 +1,4 @@
-"""The index: which release is served, how much it holds, where the lists are, and whom to credit."""
+"""The index of a release: its totals, the addresses of the lists, and the attribution."""
 
 from typing import Annotated
 
@@ -27,7 +27,7 @@ async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], s
 
 
 def describe_release(release: Release) -> Index:
-    """Return the index of a release, with the credit that INEGI's terms of free use ask for."""
+    """Return the index of a release, with the attribution that INEGI's terms of free use require."""
     if release.is_demo:
         attribution = "Demo: the municipios and localities are invented; they are not INEGI data."
     else:

@@ -1,4 +1,4 @@
-"""Localities: the list, filtered or whole; a single one; suggestions; what is near."""
+"""Localities: the list, single records, suggestions and the nearest places."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -72,8 +72,8 @@ async def list_localities(
 
 
 async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, services: Services) -> Response:
-    """Answer a page of what filters choose, or of another size than most."""
-    if query.page == 1 and builder.is_not_modified:  # the first page is always there
+    """Answer with a page of a filtered list, or one of another size than the default."""
+    if query.page == 1 and builder.is_not_modified:  # page 1 always exists, so its 304 needs no query
         return builder.not_modified()
     positions = await services.positions.positions_for(builder.release, query)
     paging = Paging(len(positions), query.page, query.page_size, builder.links(query.chosen)).check()
@@ -158,7 +158,7 @@ def _near(row: Row[Any]) -> dict[str, Any]:
 
 
 def _place(row: Row[Any]) -> dict[str, Any]:
-    """Return a place with a label that tells it from others of its name."""
+    """Return a place with a label that distinguishes it from others of the same name."""
     name = f"{row.nombre} ({row.clave})" if row.has_homonym else row.nombre
     municipio = f"{row.municipio} ({row.municipio_clave})" if row.municipio_has_homonym else row.municipio
     return {

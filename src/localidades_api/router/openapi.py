@@ -1,4 +1,4 @@
-"""What FastAPI does not say of itself in the OpenAPI document: headers, problems, browsable pages, and examples."""
+"""Adds to FastAPI's OpenAPI document: headers, problems, browsable pages and examples."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -63,7 +63,7 @@ _LINK = (
 
 
 def describe(app: FastAPI) -> None:
-    """Make `app.openapi()` tell all of it; the document is made once, and once more for the releases that there are."""
+    """Extend `app.openapi()`; the document is generated once, and copied when the releases in its examples change."""
     app.description = _DESCRIPTION
     generate = app.openapi
 
@@ -84,7 +84,7 @@ def describe(app: FastAPI) -> None:
         return document
 
     def openapi() -> dict[str, Any]:
-        services: Services | None = getattr(app.state, "services", None)  # there while the service runs
+        services: Services | None = getattr(app.state, "services", None)  # set while the service runs
         held = _newest(services.releases) if services else None
         return describe_with(*held) if held else describe_all()
 
@@ -92,7 +92,7 @@ def describe(app: FastAPI) -> None:
 
 
 def _newest(releases: ReleaseTracker) -> tuple[str, str] | None:
-    """Return the names of the release that is served and of the one before it, which is itself if it is the first."""
+    """Return the names of the served release and the one before it; the first release counts as its own predecessor."""
     if releases.served not in releases.every:
         return None
     place = releases.every.index(releases.served)
@@ -106,7 +106,7 @@ def _parameters(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _name_release(parameter: dict[str, Any], current: str, previous: str) -> None:
-    """Give a parameter that names a release one that there is, so that what /docs fills in is answered."""
+    """Use an existing release as the example of a parameter, so that the values /docs fills in work."""
     if name := {"release": current, "name": current, "since": previous}.get(parameter["name"]):
         parameter["schema"]["examples"] = [name]
         if "example" in parameter:
@@ -124,7 +124,7 @@ def _describe_operation(operation: dict[str, Any], *, is_api: bool) -> None:
             continue
         if status >= "400" or "application/json" in content:
             content["text/html"] = {}
-        # Not `format: binary`, which CSV has from its route: a client would look for bytes in what it decoded.
+        # Not `format: binary`, which the route gives CSV: generated clients would expect bytes in decoded text.
         content |= {name: {"schema": {"type": "string"}} for name in content if name.startswith("text/")}
         answer["headers"] = _headers(status, operation)
 
@@ -135,14 +135,14 @@ def _with_example(status: str, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe_parameter(parameter: dict[str, Any]) -> None:
-    """Say what may be given: a URL holds no null, and a client would name its types after the choice."""
+    """Drop null from the schema: a URL has no null, and generated clients would name a type after the union."""
     match parameter["schema"]:
         case {"anyOf": [given, {"type": "null"}], **rest}:
             parameter["schema"] = {**given, **rest}
     if description := parameter["schema"].get("description"):
         parameter.setdefault("description", description)
     if parameter["required"]:
-        # What /docs fills in, so that trying it out takes one click; given one, it fills in what is optional too.
+        # /docs fills this in, so trying it out takes one click. It would fill in optional parameters with one too.
         parameter["example"] = parameter["schema"]["examples"][0]
 
 

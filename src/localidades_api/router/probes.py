@@ -1,4 +1,4 @@
-"""Probes and figures: whether the process runs, whether it can serve, and how it does."""
+"""Probes and metrics: whether the process runs, whether it is ready, and its metrics for Prometheus."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from localidades_api.router import Services
 from localidades_api.storage.pool import Database
 from localidades_api.storage.sqlstate import sqlstate_of
 
-OPERATIONAL = frozenset({"/livez", "/readyz", "/metrics"})  # for operators: no limit refuses them
+OPERATIONAL = frozenset({"/livez", "/readyz", "/metrics"})  # for operators; exempt from rate and concurrency limits
 
 router = APIRouter(tags=["health"])
 
@@ -76,7 +76,7 @@ async def get_readiness(request: Request, services: Annotated[Services, Depends(
 
 @router.get("/metrics", include_in_schema=False)
 async def get_metrics(request: Request) -> Response:
-    """Return the metrics of all workers, in Prometheus's text format."""
+    """Return the metrics of all workers in Prometheus's text format."""
     snapshot = await request.app.state.collect_metrics()
     return Response(await asyncio.to_thread(exposition, snapshot), headers={"Content-Type": CONTENT_TYPE_LATEST})
 

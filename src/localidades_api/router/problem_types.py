@@ -1,4 +1,4 @@
-"""The page that the `type` of every problem leads to: what it means, and what to do."""
+"""The page that the `type` of every problem leads to: what each type means, and what to do."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -16,7 +16,7 @@ router = APIRouter()
 
 
 def answerable() -> list[type[LocalidadesError]]:
-    """Return the types of errors that a request can meet, by status."""
+    """Return the types of errors that a response can carry, sorted by status."""
     return sorted(_descendants(LocalidadesError), key=lambda error: error.status)
 
 
@@ -29,7 +29,7 @@ def _descendants(error: type[LocalidadesError]) -> Iterator[type[LocalidadesErro
 
 @router.get(PROBLEMS, include_in_schema=False, dependencies=[Depends(refuse_ambiguous_query)])
 async def list_problem_types(request: Request, query: Annotated[RepresentationQuery, Query()]) -> Response:
-    """List the types of problems: to a browser as a page, to a program as JSON."""
+    """List the types of problems, as an HTML page or JSON."""
     renderer = select_renderer(query.format, request.headers)
     root = root_of(request.scope)
     described = [

@@ -1,4 +1,4 @@
-"""Releases: which there are, and what changed between two of them."""
+"""Releases: the list, and the changes from one to another."""
 
 from array import array
 from bisect import bisect_left
@@ -44,7 +44,7 @@ from localidades_api.router.responses import (
 router = APIRouter(prefix="/releases")
 router.add_api_route("/{name}/changes/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
 
-_CHUNK = 2000  # changes that are read at once
+_CHUNK = 2000  # changes read per statement
 
 
 @router.get("/", response_model=Page[PublishedRelease], dependencies=STRICT, responses=LISTED)
@@ -90,7 +90,7 @@ async def list_changes(
     builder = replace(builder, variant=f".since.{old.name}.{old.sha256[:12]}{kind}")
     if format_ == "ndjson":
         return await _as_ndjson(builder, services, old, query)
-    if query.page == 1 and builder.is_not_modified:  # the first page is always there
+    if query.page == 1 and builder.is_not_modified:  # page 1 always exists, so its 304 needs no query
         return builder.not_modified()
     found, paging = await _find(services, old, new, query)
     if builder.is_not_modified:
@@ -106,14 +106,14 @@ def _choose_format(query: ChangesQuery, request: Request) -> str:
 
 
 async def _find(services: Services, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
-    """Return all changes of the kind asked for, and the page of them; raise InvalidPageError where there is none."""
+    """Return all changes of the requested kind, and their paging; raise InvalidPageError for a page past the last."""
     found = _of_kind(await services.positions.compare(old, new), query.change)
     chosen = {"since": old.name, **({"change": query.change} if query.change else {})}
     return found, Paging(len(found) // 2, query.page, query.page_size, chosen).check()
 
 
 def _of_kind(changes: "array[int]", kind: str | None) -> "array[int]":
-    """Return the changes of one kind; `changes` are pairs of a kind's number and a key, in that order."""
+    """Return the changes of one kind; `changes` is a flat array of sorted (kind number, key) pairs."""
     if kind is None:
         return changes
     kinds, number = changes[0::2], CHANGE_KINDS.index(kind)
@@ -125,7 +125,7 @@ def _on_page(changes: "array[int]", paging: Paging) -> "array[int]":
 
 
 async def _as_ndjson(builder: ResponseBuilder, services: Services, old: Release, query: ChangesQuery) -> Response:
-    """Answer with all changes, or those of the page that is asked for."""
+    """Answer with all changes, or those of the page that the query names."""
     headers = builder.headers("ndjson")
     etag = headers["ETag"]
     headers["ETag"] = f"W/{etag}"
@@ -153,7 +153,7 @@ async def _as_ndjson(builder: ResponseBuilder, services: Services, old: Release,
 
 
 async def _describe(services: Services, old: Release, new: Release, changes: "array[int]") -> list[dict[str, Any]]:
-    """Return changes with the locality as either release has it."""
+    """Return changes with the locality's record in each of the two releases."""
     if not changes:
         return []
     records = await services.changes.list_records(old, new, sorted(set(changes[1::2])))

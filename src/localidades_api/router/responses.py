@@ -1,4 +1,4 @@
-"""How a request for a resource of a release is answered: representation, freshness, page, page for people."""
+"""Builds the responses for resources of a release: representation, conditional requests, pagination, HTML."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ from localidades_api.storage.repository import (
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the routes read from; the application's lifespan owns it."""
+    """The services that routes use; the application's lifespan owns them."""
 
     releases: ReleaseTracker
     pages: PageCache
@@ -64,11 +64,11 @@ class Services:
 
     @classmethod
     async def of(cls, request: Request) -> Self:
-        """Return the one of the application that serves this request."""
+        """Return the services of the application that handles this request."""
         return cast("Self", request.app.state.services)
 
     async def release(self, name: str | None) -> Release:
-        """Return the release of that name, or the current one."""
+        """Return the release of that name, or the current one for None."""
         return await (self.releases.current() if name is None else self.releases.named(name))
 
 
@@ -77,10 +77,10 @@ ServicesDep = Annotated[Services, Depends(Services.of)]
 
 @dataclass(frozen=True, slots=True)
 class ResponseBuilder:
-    """One request: of which release, in which representation, and what that makes of an answer.
+    """Builds the response to one request, from a release and in one representation.
 
-    `pinned` is the release that was asked for by name; `variant` tells answers apart that depend on more than it,
-    `page_variant` pages for people that do.
+    `pinned` is the release that the request names. `variant` is added to the ETag of a response that depends on more
+    than its release, `page_variant` to that of an HTML page that does.
     """
 
     request: Request
@@ -94,13 +94,13 @@ class ResponseBuilder:
 
     @classmethod
     async def begin(cls, request: Request, query: ReleaseQuery, services: Services) -> Self:
-        """Choose representation and release; raise NotAcceptableError or NotFoundError where there is none.
+        """Choose the representation and the release; raise NotAcceptableError or NotFoundError if there is none.
 
-        A page for people that would be too large ends here, whichever the list, with PageTooLargeError.
+        Raises PageTooLargeError for an HTML page with too many records, whichever list it is of.
         """
         renderer = select_renderer(query.format, request.headers)
         language = query.lang or preferred_language(request.headers)
-        asked = dict(request.query_params)  # no parameter is there twice
+        asked = dict(request.query_params)  # no parameter is repeated: STRICT refuses that
         builder = cls(request, asked, renderer, await services.release(query.release), query.release, language)
         if builder.wants_html:
             _refuse_too_large(asked)
@@ -108,25 +108,25 @@ class ResponseBuilder:
 
     @property
     def wants_html(self) -> bool:
-        """Whether a page is wanted rather than data."""
+        """Whether the response is an HTML page."""
         return self.renderer is not JSON
 
     @property
     def is_not_modified(self) -> bool:
-        """Whether the client holds this answer already."""
+        """Whether the client already has this representation (If-None-Match)."""
         etag = entity_tag(self.release, self._representation(self.renderer.format))
         return is_fresh(self.request.headers.getlist("if-none-match"), etag)
 
     def _representation(self, format_: str) -> str:
-        """Name what an answer depends on besides the release."""
+        """Name the representation for its ETag: all that a response depends on besides the release."""
         return f"{format_}{self.variant}" + (f"{self.page_variant}.{self.language}" if format_ == "api" else "")
 
     def links(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return what the links of a list keep to: the release that answers, and the filters."""
+        """Return the parameters that links of a list keep: the release of the response, and the filters."""
         return {"release": self.release.name, **(chosen or {})}
 
     def headers(self, format_: str, paging: Paging | None = None) -> dict[str, str]:
-        """Return what an answer and its 304 share."""
+        """Return the headers that a 200 and its 304 share."""
         headers = dict(freshness_headers(self.release, self._representation(format_)))
         if format_ == "api":
             headers["Vary"] = "Accept-Language"
@@ -140,7 +140,7 @@ class ResponseBuilder:
         return headers
 
     def not_modified(self, paging: Paging | None = None) -> Response:
-        """Answer 304."""
+        """Return the 304 response."""
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=self.headers(self.renderer.format, paging))
 
     def answer(
@@ -151,7 +151,7 @@ class ResponseBuilder:
         paging: Paging | None = None,
         **context: object,
     ) -> Response:
-        """Answer with a resource; `content` is it, or its JSON."""
+        """Return the response with a resource; `content` is the resource or its JSON."""
         headers = {**self.headers(self.renderer.format, paging), **self.renderer.headers}
         if self.renderer is JSON and isinstance(content, bytes):
             return Response(content, headers=headers)
@@ -176,7 +176,7 @@ class ResponseBuilder:
 
 
 class PageTooLargeError(Exception):
-    """A page for people of more records than one shows; `smaller` is the query of one that holds the first of them."""
+    """An HTML page of too many records; `smaller` is the query of a page that has the first of them."""
 
     def __init__(self, smaller: Mapping[str, str]) -> None:
         super().__init__()
@@ -184,7 +184,7 @@ class PageTooLargeError(Exception):
 
 
 def _refuse_too_large(asked: Mapping[str, str]) -> None:
-    """Raise PageTooLargeError where more records are asked for than a page for people shows."""
+    """Raise PageTooLargeError if the query asks for more records than an HTML page shows."""
     page, size = int(asked.get("page", 1)), int(asked.get("page_size", PAGE_SIZE))
     if size > MAX_HTML_PAGE_SIZE:
         first, _ = positions(page, size)
@@ -193,13 +193,13 @@ def _refuse_too_large(asked: Mapping[str, str]) -> None:
 
 
 async def show_smaller_page(_: Request, error: Exception) -> Response:
-    """Send a browser on, by a relative address; not for good: as JSON the same address is answered."""
+    """Redirect to the smaller page, by a relative address; temporarily, since this address still returns JSON."""
     query = urlencode(cast("PageTooLargeError", error).smaller)
     return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": f"?{query}"})
 
 
 def envelope(paging: Paging, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return one page of a list."""
+    """Return the envelope of one page of a list."""
     return {"quantity": paging.quantity, "total_pages": paging.total_pages, "results": list(results)}
 
 

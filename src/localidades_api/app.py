@@ -1,4 +1,4 @@
-"""The application: what it is made of, and what lives as long as it does."""
+"""The composition root: builds the application, and owns what lives as long as it does."""
 
 import asyncio
 import contextlib
@@ -45,12 +45,12 @@ from localidades_api.storage.repository import (
 
 @contextlib.asynccontextmanager
 async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
-    """Own the connections and the pages for as long as the application runs."""
+    """Create the services, run the background tasks, and close the connections at shutdown."""
     if settings.database_url is None:
         raise ConfigurationError("DATABASE_URL is not set: set it, or start the service with `localidades-api serve`.")
     url = settings.database_url.get_secret_value()
     database = Database.for_reading(url, pool_size=settings.pool_size, timeout=settings.database_timeout)
-    # Comparisons take no connection from requests; these are made when they are needed.
+    # Comparisons take no connection from requests: they have a pool of their own, which connects on first use.
     comparing = Database.for_reading(url, pool_size=MAX_COMPARISONS, timeout=COMPARISON_TIMEOUT)
     repository = CatalogueRepository(database)
     releases = ReleaseTracker(ReleasesRepository(database))
@@ -83,7 +83,7 @@ async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def _running(*endless: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run what goes on by itself; its statements belong to no request, so to no trace."""
+    """Run background tasks untraced: their statements belong to no request."""
     with traced_statements() as untraced:
         with untraced():
             tasks = [asyncio.create_task(one) for one in endless]
@@ -96,18 +96,18 @@ async def _running(*endless: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 def create_app(settings: Settings, *, collect_metrics: Callable[[], Awaitable[Snapshot]] = own_snapshot) -> FastAPI:
-    """Build the service; the database is reached when it starts, not here.
+    """Build the application; it connects to the database when it starts, not here.
 
-    `collect_metrics` returns the metrics of all processes that answer on the port.
+    `collect_metrics` returns the metrics of all processes that serve the port.
     """
     app = FastAPIOffline(
         title="localidades-api",
         version=__version__,
         summary="INEGI's catalogue of the localities of Mexico.",
         lifespan=partial(_live, settings=settings),
-        redirect_slashes=False,  # Starlette's redirect takes the Host header at its word
+        redirect_slashes=False,  # Starlette's redirect trusts the Host header
         generate_unique_id_function=_operation_id,
-        # Traces where OpenTelemetry's variables ask for them; figures are Prometheus's, and the log is on stderr.
+        # Traces if OpenTelemetry's variables configure them; Prometheus scrapes the metrics, and logs go to stderr.
         telemetry={"auto_configure": True, "metrics": False, "logs": False},
     )
     app.state.collect_metrics = collect_metrics
@@ -126,7 +126,7 @@ def create_app(settings: Settings, *, collect_metrics: Callable[[], Awaitable[Sn
 
 
 def _operation_id(route: APIRoute) -> str:
-    """Name an operation as its function is named: it becomes a method of generated clients."""
+    """Return the name of the function as the operation id: it becomes a method of generated clients."""
     return route.name
 
 

@@ -127,6 +127,9 @@ def test_document_answers_are_those_of_the_contract(document: Document) -> None:
             assert {"ETag", "Last-Modified", "Cache-Control", "Catalogue-Release"} <= set(responses[status]["headers"])
         assert "Retry-After" in responses["503"]["headers"]
     assert "Link" in document["paths"][LOCALIDADES]["get"]["responses"]["200"]["headers"]
+    download = document["paths"][f"{LOCALIDADES}download/"]["get"]["responses"]
+    assert "Catalogue-Records" in download["200"]["headers"]
+    assert "Catalogue-Records" not in download["304"]["headers"]
 
 
 def test_document_examples_keep_to_their_schemas(document: Document) -> None:

@@ -198,6 +198,8 @@ def test_english_says_the_texts_themselves() -> None:
         ("es ; q=1.000", "es"),
         ("es;q=1.0000", "en"),
         ("es;q=2", "en"),
+        ("es;q=1.9, en", "en"),
+        ("es;Q=0.2, en;q=0.1", "es"),
         ("es;q=nan", "en"),
         ("es;q=-1", "en"),
         ("esperanto, spanish", "en"),

@@ -149,7 +149,7 @@ def _describe_parameter(parameter: dict[str, Any]) -> None:
 def _headers(status: str, operation: Mapping[str, Any]) -> dict[str, Any]:
     parameters = {parameter["name"] for parameter in operation.get("parameters", ())}
     described = dict(_HEADERS)
-    if operation["operationId"] == "download_localities":
+    if operation["operationId"] == "download_localities" and status == "200":
         described |= _OF_DOWNLOADS
     if status >= "400":
         described = {name: described[name] for name in ("Allow", "Vary")}

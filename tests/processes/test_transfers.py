@@ -29,7 +29,6 @@ from tests.support.application import running_app
 from tests.support.downloads import DOWNLOAD
 from tests.support.machine import memory_of
 from tests.support.postgres import new_database, run_sql
-from tests.support.waiting import eventually
 from tests.support.wire import ROOT, Answer, Live, ask, parse, serving
 
 TEXTS = ["csv", "excel", "ndjson", "geojson"]

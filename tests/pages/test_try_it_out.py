@@ -21,8 +21,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 @pytest.fixture(scope="module", params=["of two releases", "of the demo"])
 def service(
     request: pytest.FixtureRequest, server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    """Lend a service on two small releases, and one on what `make run` loads."""
+) -> Iterator[httpx.Client]:
+    """Lend a client of a service on two small releases, and of one on what `make run` loads."""
     folder = tmp_path_factory.mktemp("examples")
     sources: list[Path | str] = ["demo"]
     if request.param != "of the demo":
@@ -33,37 +33,37 @@ def service(
     with new_database(server, migrated) as url:
         for source in sources:
             import_file(url, source)
-        with serving(url) as live:
-            yield live.base
+        with serving(url) as live, httpx.Client(base_url=live.base, timeout=30) as client:
+            yield client
 
 
-def operations(service: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    for path, item in httpx.get(f"{service}/openapi.json", timeout=30).json()["paths"].items():
+def operations(service: httpx.Client) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for path, item in service.get("/openapi.json").json()["paths"].items():
         yield path, item["get"].get("parameters", [])
 
 
-def test_example_of_each_parameter_is_answered(service: str) -> None:
+def test_example_of_each_parameter_is_answered(service: httpx.Client) -> None:
     for path, parameters in operations(service):
         examples = {one["name"]: one["schema"]["examples"][0] for one in parameters}
-        address = service + path.format(**examples)
+        address = path.format(**examples)
         needed = {one["name"]: one["example"] for one in parameters if one["in"] == "query" and one["required"]}
-        assert httpx.get(address, params=needed, timeout=30).is_success, path
+        assert service.get(address, params=needed).is_success, path
         for one in parameters:
             # Only what is needed is filled in: with all filters at once nothing would be found.
             assert ("example" in one) == one["required"], (path, one)
             if one["in"] == "query":
-                answer = httpx.get(address, params={**needed, one["name"]: examples[one["name"]]}, timeout=30)
+                answer = service.get(address, params={**needed, one["name"]: examples[one["name"]]})
                 assert answer.is_success, (path, one["name"], answer.text)
                 if "page_size" in examples and "changes" not in path:
                     assert answer.json()["quantity"], (path, one["name"])
 
 
-def test_docs_page_tries_out_every_operation_as_it_is_filled_in(service: str) -> None:
+def test_docs_page_tries_out_every_operation_as_it_is_filled_in(service: httpx.Client) -> None:
     if "CI" not in os.environ:
         pytest.importorskip("playwright.sync_api")
         if CHROMIUM is None:
             pytest.skip("there is no Chromium on this machine")
-    statuses, elsewhere, faults = in_thread(lambda: _try_everything(service))
+    statuses, elsewhere, faults = in_thread(lambda: _try_everything(str(service.base_url).rstrip("/")))
     expected = {path: "204" if path == "/livez" else "200" for path, _ in operations(service)}
     assert statuses == expected
     assert elsewhere == []

@@ -44,7 +44,7 @@ from localidades_api.storage.repository import (
 
 
 @contextlib.asynccontextmanager
-async def _live(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     """Create the services, run the background tasks, and close the connections at shutdown."""
     if settings.database_url is None:
         raise ConfigurationError("DATABASE_URL is not set: set it, or start the service with `localidades-api serve`.")
@@ -104,7 +104,7 @@ def create_app(settings: Settings, *, collect_metrics: Callable[[], Awaitable[Sn
         title="localidades-api",
         version=__version__,
         summary="INEGI's catalogue of the localities of Mexico.",
-        lifespan=partial(_live, settings=settings),
+        lifespan=partial(_lifespan, settings=settings),
         redirect_slashes=False,  # Starlette's redirect trusts the Host header
         generate_unique_id_function=_operation_id,
         # Traces if OpenTelemetry's variables configure them; Prometheus scrapes the metrics, and logs go to stderr.

@@ -92,7 +92,7 @@ def print_error(sentence: str) -> None:
 
 
 @contextmanager
-def watch_import() -> "Iterator[_Lines | _Bar]":
+def watch_import() -> "Iterator[_Lines | _ProgressBar]":
     """Lend an observer that shows progress: a bar on a terminal, else plain lines."""
     # With FORCE_COLOR rich acts as on a terminal; that is fine for colours in a file, but not for a bar.
     if not (console.is_interactive and console.file.isatty()):
@@ -102,7 +102,7 @@ def watch_import() -> "Iterator[_Lines | _Bar]":
     counter = _Counter()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None), _CounterColumn(counter))
     with Progress(*columns, console=console, transient=True, expand=True) as progress:
-        yield _Bar(progress, counter)
+        yield _ProgressBar(progress, counter)
 
 
 class _Counter:
@@ -180,7 +180,7 @@ class _CounterColumn(ProgressColumn):
         return Text(self._counter.describe() if self._counter.amount else self._counter.elapsed)
 
 
-class _Bar:
+class _ProgressBar:
     """A progress bar on a terminal."""
 
     def __init__(self, progress: Progress, counter: _Counter) -> None:

@@ -51,7 +51,7 @@ class ConcurrencyLimit:
         self._max_in_flight = max_in_flight
         self._max_queued = max_queued
         self._waiting: deque[_Slot] = deque()
-        self._coming = 0
+        self._arriving = 0
         self._refused = 0
         self._next_line = 0.0
         self.in_flight = 0
@@ -84,16 +84,16 @@ class ConcurrencyLimit:
 
     @property
     def _is_full(self) -> bool:
-        return self.in_flight + len(self._waiting) + self._coming >= self._max_in_flight + self._max_queued
+        return self.in_flight + len(self._waiting) + self._arriving >= self._max_in_flight + self._max_queued
 
     def _expect_one(self) -> None:
         """Count a request whose task has not started yet, so that requests read meanwhile can't exceed the limit."""
-        if not self._coming:
-            asyncio.get_running_loop().call_soon(self._expect_none)
-        self._coming += 1
+        if not self._arriving:
+            asyncio.get_running_loop().call_soon(self._forget_arriving)
+        self._arriving += 1
 
-    def _expect_none(self) -> None:
-        self._coming = 0
+    def _forget_arriving(self) -> None:
+        self._arriving = 0
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, and release the slot when the response begins."""

@@ -31,10 +31,10 @@ class SecurityHeaders:
         if scope["type"] != "http" or f"{scope['path']}/".startswith(f"{PREFIX}/"):
             await self._app(scope, receive, send)
         else:
-            await self._app(scope, receive, _Protected(send))
+            await self._app(scope, receive, _SecuredSend(send))
 
 
-class _Protected:
+class _SecuredSend:
     """The `send` of one request. An HTML head waits for the body: its policy has the hashes of the inline scripts."""
 
     def __init__(self, send: Send) -> None:

@@ -41,10 +41,10 @@ class Telemetry:
             operation = "list_localities" if answer.status < 400 else "none"  # noqa: PLR2004  # HTTP's
             COUNTERS.count(operation, answer.status, seconds)
             if self._logs_all:  # refusals are not logged as faults: there may be thousands of them
-                self._write_down(scope, operation, answer, seconds)
+                self._log_request(scope, operation, answer, seconds)
         return answer
 
-    def _write_down(self, scope: Scope, operation: str, answer: RawResponse, seconds: float) -> None:
+    def _log_request(self, scope: Scope, operation: str, answer: RawResponse, seconds: float) -> None:
         served = self._app.state.services.releases.served if operation != "none" else None
         self._log.add(
             Line(
@@ -61,7 +61,7 @@ class Telemetry:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, then count and log the response."""
         if scope["type"] != "http":
-            await self._live(scope, receive, send)
+            await self._observe(scope, receive, send)
             return
         id_ = self._next_id()
         request_id.set(id_)
@@ -79,7 +79,7 @@ class Telemetry:
                 told = (watch.status, seconds * 1000, watch.release, watch.bytes, cause.get())
                 self._log.add(Line(id_, scope["method"], operation, *told))
 
-    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _observe(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await self._inner(scope, receive, send)
         finally:

@@ -82,8 +82,8 @@ class ConnectionLimit:
         self._silent: dict[Client, float] = {}  # without any request yet: since when; oldest first
         self._idle: dict[Client, float] = {}  # without a request since the last response: since when; oldest first
         self._closed = self._refused = 0
-        self._next_line = 0.0
-        self._line: asyncio.TimerHandle | None = None
+        self._next_log = 0.0
+        self._scheduled: asyncio.TimerHandle | None = None
         COUNTERS.connections_limit = maximum
 
     def open(self, client: Client) -> bool:
@@ -152,22 +152,22 @@ class ConnectionLimit:
         self._forget(client)
         self._closed += 1
         COUNTERS.connections_closed["idle"] += 1
-        self._say()
+        self._schedule_log()
         return True
 
     def count_refusal(self) -> None:
         """Count a connection that was closed without serving its request."""
         self._refused += 1
         COUNTERS.connections_closed["refused"] += 1
-        self._say()
+        self._schedule_log()
 
-    def _say(self) -> None:
+    def _schedule_log(self) -> None:
         """Schedule the log line about closed connections, unless one is scheduled already."""
-        if self._line is None:
-            delay = max(_LOG_DELAY, self._next_line - time.monotonic())
-            self._line = asyncio.get_running_loop().call_later(delay, self._write_line)
+        if self._scheduled is None:
+            delay = max(_LOG_DELAY, self._next_log - time.monotonic())
+            self._scheduled = asyncio.get_running_loop().call_later(delay, self._log_closed)
 
-    def _write_line(self) -> None:
+    def _log_closed(self) -> None:
         _log.warning(
             "Reached the limit of %d connections: closed %d idle ones to make room, refused %d."
             " See LOCALIDADES_MAX_CONNECTIONS.",
@@ -175,6 +175,6 @@ class ConnectionLimit:
             self._closed,
             self._refused,
         )
-        self._line = None
+        self._scheduled = None
         self._closed = self._refused = 0
-        self._next_line = time.monotonic() + _LOG_INTERVAL
+        self._next_log = time.monotonic() + _LOG_INTERVAL

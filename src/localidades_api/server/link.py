@@ -75,14 +75,14 @@ class Link:
         Heartbeats come from the server's event loop, so a loop that hangs sends none.
         """
         reader, self._writer = await connect(self._end.dup())
-        tasks = [asyncio.create_task(self._hear(reader)), asyncio.create_task(self._report(server))]
+        tasks = [asyncio.create_task(self._listen(reader)), asyncio.create_task(self._report(server))]
         try:
             yield
         finally:
             for task in tasks:
                 task.cancel()
             if server.started:
-                self._say(is_leaving=True)
+                self._send(is_leaving=True)
             self._writer.close()
             with suppress(ConnectionError):
                 await self._writer.wait_closed()
@@ -92,24 +92,24 @@ class Link:
             await asyncio.sleep(_START_POLL_INTERVAL)
         while True:
             if not self._writer.transport.get_write_buffer_size():  # else the supervisor has stopped reading
-                self._say(is_leaving=server.should_exit)
+                self._send(is_leaving=server.should_exit)
             await asyncio.sleep(_HEARTBEAT_INTERVAL)
 
-    async def _hear(self, reader: asyncio.StreamReader) -> None:
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
         while message := await read(reader):
             self._known = message.snapshot
             if self._answer and not self._answer.done():
                 self._answer.set_result(message.snapshot)
         os.kill(os.getpid(), signal.SIGTERM)  # a killed supervisor can't stop its workers
 
-    def _say(self, *, is_question: bool = False, is_leaving: bool = False) -> None:
+    def _send(self, *, is_question: bool = False, is_leaving: bool = False) -> None:
         self._writer.write(Message(COUNTERS.snapshot(), is_question=is_question, is_leaving=is_leaving).encode())
 
     async def metrics(self) -> Snapshot:
         """Return the metrics of all workers, or those of the last answer if the supervisor is too slow."""
         if self._answer is None or self._answer.done():
             self._answer = asyncio.get_running_loop().create_future()
-            self._say(is_question=True)
+            self._send(is_question=True)
         with suppress(TimeoutError):
             async with asyncio.timeout(_ANSWER_TIMEOUT):
                 return await asyncio.shield(self._answer)

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
-class _Slot:
+class _WorkerSlot:
     """Sockets, and the worker that listens on them."""
 
     sockets: Sockets
@@ -52,7 +52,7 @@ class Supervisor:
         self._listeners = listeners
         self._stop_timeout = shutdown_timeout + _EXIT_TIMEOUT
         self._heartbeat_timeout = heartbeat_timeout
-        self._slots: list[_Slot] = []
+        self._slots: list[_WorkerSlot] = []
         self._workers: set[Worker] = set()  # all that live: in a slot, starting or stopping
         self._tasks: set[asyncio.Task[None]] = set()
         self._orphans: list[socket.socket] = []  # of removed slots; every worker listens on them as well
@@ -165,11 +165,11 @@ class Supervisor:
         await removed.worker.stop(self._stop_timeout)
 
     def _add_slot(self, sockets: Sockets, *, is_first: bool = False) -> None:
-        slot = _Slot(sockets, self._start_worker(sockets))
+        slot = _WorkerSlot(sockets, self._start_worker(sockets))
         self._slots.append(slot)
         slot.keeping = self._start_task(self._keep(slot, is_first=is_first))
 
-    async def _keep(self, slot: _Slot, *, is_first: bool) -> None:
+    async def _keep(self, slot: _WorkerSlot, *, is_first: bool) -> None:
         """Replace the slot's worker whenever it stops accepting connections or ends."""
         quick_deaths = 0
         while True:
@@ -185,7 +185,7 @@ class Supervisor:
             _log.error("%s %s; starting another in %g s", worker, worker.describe_end(), pause)
             await self._replace(slot, pause)
 
-    async def _replace(self, slot: _Slot, pause: float) -> None:
+    async def _replace(self, slot: _WorkerSlot, pause: float) -> None:
         gone = slot.worker
         await asyncio.sleep(pause)
         while slot.worker is gone:  # else a restart came first

@@ -53,13 +53,13 @@ class TimeoutProtocol(HttpProtocol):
     def _check(self) -> None:
         """Close the connection if a time limit has passed."""
         now = self.loop.time()
-        due, end = self._owed(now)
+        due, end = self._deadline(now)
         if due <= now:
             end()
             due = math.inf
         self._next_check = self.loop.call_at(min(due, now + self._check_interval), self._check)
 
-    def _owed(self, now: float) -> tuple[float, Callable[[], None]]:
+    def _deadline(self, now: float) -> tuple[float, Callable[[], None]]:
         """Return when the client's time limit passes, by the event loop's clock, and what to call then."""
         if unsent := bytes_unread(self.transport):
             if unsent != self._unsent:
@@ -72,8 +72,8 @@ class TimeoutProtocol(HttpProtocol):
             return self._since + _LINGERING_TIMEOUT, self.transport.abort
         if self.scope is not self._whole:
             return self._since + self._header_timeout, self._time_out
-        patience = self._keep_alive_timeout if self._has_asked() else self._header_timeout
-        return self._since + patience, self.transport.close
+        timeout = self._keep_alive_timeout if self._has_asked() else self._header_timeout
+        return self._since + timeout, self.transport.close
 
     def _time_out(self) -> None:
         """Refuse and close at once: a client that has sent so little can read the refusal even without lingering."""

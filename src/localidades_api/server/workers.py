@@ -70,7 +70,7 @@ class Worker:
     async def attend(self, merged: Callable[[], Snapshot]) -> None:
         """Read its messages, and answer its questions with `merged()`, until it has ended; kill it if it hangs."""
         try:
-            await self._hear(merged)
+            await self._listen(merged)
         except TimeoutError:
             _log.error("%s does not respond: killing it", self)
             self._process.kill()
@@ -81,7 +81,7 @@ class Worker:
         self.leaving.set()
         self.ended.set()
 
-    async def _hear(self, merged: Callable[[], Snapshot]) -> None:
+    async def _listen(self, merged: Callable[[], Snapshot]) -> None:
         reader, writer = await link.connect(self._end)
         timeout = START_TIMEOUT
         try:
@@ -128,8 +128,8 @@ class Worker:
         self._process.kill()
 
 
-async def _read(reader: asyncio.StreamReader, patience: float) -> link.Message | None:
-    for seconds in (patience, _RECHECK_TIMEOUT):
+async def _read(reader: asyncio.StreamReader, limit: float) -> link.Message | None:
+    for seconds in (limit, _RECHECK_TIMEOUT):
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 return await link.read(reader)

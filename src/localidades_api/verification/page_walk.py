@@ -107,7 +107,7 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class _ListPage:
     quantity: int
     total_pages: int
     release: str | None
@@ -146,7 +146,7 @@ def walk_list(service: Service, counting: Counting) -> Walk:
     return walk
 
 
-def _pages(client: httpx.Client, service: Service, first: _Page, walk: Walk) -> Iterator[_Page]:
+def _pages(client: httpx.Client, service: Service, first: _ListPage, walk: Walk) -> Iterator[_ListPage]:
     """Yield the pages of a list; if they end early or change on the way, add that to the faults of the walk."""
     page, number, steady, visited = first, 1, True, {service.page(1)}
     yield page
@@ -167,7 +167,7 @@ def _pages(client: httpx.Client, service: Service, first: _Page, walk: Walk) -> 
         yield page
 
 
-def _following(service: Service, page: _Page, number: int, walk: Walk) -> httpx.URL | None:
+def _following(service: Service, page: _ListPage, number: int, walk: Walk) -> httpx.URL | None:
     if walk.followed:
         return page.following
     return service.page(number + 1) if number < walk.total_pages else None
@@ -181,7 +181,7 @@ def _check_totals(walk: Walk) -> Iterator[str]:
         yield f"total_pages is {walk.total_pages}, but there are {walk.pages} pages."
 
 
-def _fetch(client: httpx.Client, address: httpx.URL, number: int) -> _Page | None:
+def _fetch(client: httpx.Client, address: httpx.URL, number: int) -> _ListPage | None:
     """Fetch a page; return None for a 404."""
     with _refusing_faults(number), client.stream("GET", address) as response:
         if response.status_code == HTTPStatus.NOT_FOUND:
@@ -190,7 +190,7 @@ def _fetch(client: httpx.Client, address: httpx.URL, number: int) -> _Page | Non
             hint = "set --url to where it redirects" if response.is_redirect else "check the service's log"
             raise UncheckableError(f"Page {number} answers {response.status_code}: {hint}.")
         envelope = _Envelope.model_validate_json(_read_body(response, number))
-        return _Page(
+        return _ListPage(
             envelope.quantity,
             envelope.total_pages,
             response.headers.get("catalogue-release"),

@@ -13,7 +13,8 @@ Language = Literal["en", "es"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 _MAX_HEADER = 1000
-_RANGE = re.compile(r"\s*([A-Za-z]{1,8})(?:-[A-Za-z0-9-]{1,32})?\s*(?:;\s*[Qq]=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?\s*")
+_QVALUE = r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?"
+_RANGE = re.compile(rf"\s*([A-Za-z]{{1,8}})(?:-[A-Za-z0-9-]{{1,32}})?\s*(?:;\s*[Qq]=({_QVALUE}))?\s*")
 
 
 def choose_language(accept_language: str | None) -> Language:

@@ -13,7 +13,7 @@ MANIFESTS := $(filter-out %kustomization.yaml,$(wildcard deploy/kubernetes/*.yam
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test tail faults lint format docs bench sbom audit requirements clean
+.PHONY: help run quick test coverage tail faults lint format docs bench sbom audit requirements clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -26,6 +26,10 @@ PYTEST = "$(BIN)/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run the tests against a real Postgres of their own
 	$(PYTEST) -m "not tail" $(ARGS)
 
+coverage: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run them measured, commands and workers included
+	$(PYTEST) -m "not tail" --cov --cov-report= $(ARGS)
+	"$(BIN)/coverage" report
+
 quick: $(VENV)/dev.stamp ## Run the tests that need no Postgres, in half a minute
 	LOCALIDADES_POSTGRES_BIN=none $(PYTEST) --hypothesis-profile=quick tests/unit tests/importer/test_source.py $(ARGS)
 
@@ -33,7 +37,7 @@ tail: $(VENV)/dev.stamp $(BROWSER) ## Run what is left out of `make test`: input
 	$(PYTEST) -m tail --hypothesis-profile=tail $(ARGS)
 
 faults: $(VENV)/dev.stamp ## Stop, kill, pause and part real servers under load; ARGS="--fault-seconds 60"
-	"$(BIN)/python" -m pytest tests/faults --timeout 600 $(ARGS)
+	"$(BIN)/python" -m pytest -n 2 tests/faults --timeout 600 $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style, types, layers and manifests
 	"$(BIN)/ruff" check .

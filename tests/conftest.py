@@ -1,5 +1,6 @@
 """A real Postgres for every test of data: one embedded server a run, one database a test that writes."""
 
+import gc
 import os
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -56,6 +57,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "real_catalogues" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(600))
+
+
+def pytest_collection_finish() -> None:
+    """Spare every collection of garbage the thousands of tests and modules that are loaded by now."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import subprocess
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -19,22 +19,18 @@ from tests.support.machine import reachable_folder
 from tests.support.postgres import alembic_config
 from tests.support.servers import Installation, Server, running
 
-_TABLE = pytest.StashKey[list[tuple[str, ...]]]()
+_ROW = "row of the table"  # a property of the test's report, which xdist brings from its processes
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let whoever has the time keep the database away for longer."""
+    """Let the database stay away for longer."""
     parser.addoption("--fault-seconds", type=float, default=8.0, help="how long the database stays away")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Begin the table of figures."""
-    config.stash[_TABLE] = []
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the figures of every fault, as Markdown."""
-    rows = config.stash[_TABLE]
+    reports = [one for kind in ("passed", "failed") for one in terminalreporter.getreports(kind)]
+    rows = [row for one in reports if one.when == "call" for name, row in one.user_properties if name == _ROW]
     if rows:
         terminalreporter.section("faults")
         for row in (HEAD, tuple("---" for _ in HEAD), *rows):
@@ -42,9 +38,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @pytest.fixture
-def report(request: pytest.FixtureRequest) -> Report:
+def report(record_property: Callable[[str, object], None]) -> Report:
     """Return what writes a line into the table."""
-    return request.config.stash[_TABLE].append
+    return lambda row: record_property(_ROW, row)
 
 
 @pytest.fixture

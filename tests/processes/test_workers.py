@@ -221,7 +221,8 @@ def test_last_worker_is_not_removed(two_workers: Live) -> None:
 
 
 FAULTS = {
-    "import": ("sys.modules['localidades_api.middleware'] = None", "A worker ended with exit code 1"),
+    "import": ("sys.modules['localidades_api.server.link'] = None", "A worker ended with exit code 1"),
+    "application": ("sys.modules['localidades_api.middleware'] = None", "A worker can't start (ModuleNotFoundError)"),
     "start": (
         "import localidades_api.app as a; a.Database = None",
         "A worker can't start (AttributeError)",

@@ -30,10 +30,10 @@ class Collector:
     def await_span(self, name: str) -> Span:
         """Return the first span of that name, once it is there."""
         return eventually(
-            lambda: next((span for span in self.spans if span.name == name), None),
+            lambda: [span for span in self.spans if span.name == name],
             within=30,
             otherwise=lambda: f"no span {name} in {[span.name for span in self.spans]}",
-        )
+        )[0]
 
 
 @pytest.fixture

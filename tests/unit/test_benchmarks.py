@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.contenders import BARE, COLD, DRF, EMPTY, FASTAPI, FASTIFY, FIRST, LAST, NGINX, RANDOM, WARM
+from benchmarks.contenders import BARE, COLD, DEPLOYED, DRF, EMPTY, FASTAPI, FASTIFY, FIRST, LAST, NGINX, RANDOM, WARM
 from benchmarks.goals import Goal, judge
 from benchmarks.results import Results
 from benchmarks.series import Series
@@ -19,6 +19,7 @@ ROWS = {
     "**localidades-api**, page cache off": COLD,
     "**localidades-api**, from an empty cache": EMPTY,
     "**localidades-api**, warm": WARM,
+    "**localidades-api**, as deployed: two workers": DEPLOYED,
     "a bare ASGI app on uvicorn: constant bytes, two headers": BARE,
     "nginx, a static file": NGINX,
 }

@@ -20,6 +20,8 @@ class Proxy:
         self._passing.set()
         self._refusing = False
         self._writers: set[asyncio.StreamWriter] = set()
+        self._to_server: set[asyncio.StreamWriter] = set()  # those of them that lead to the server
+        self._forgotten: set[asyncio.StreamWriter] = set()
 
     def swallow(self) -> None:
         """Let nothing through from now on, and close nothing: new connections are silent too."""
@@ -35,6 +37,12 @@ class Proxy:
         """Pass on what comes over new connections; those that there are stay silent until their ends close them."""
         self._passing = asyncio.Event()
         self._passing.set()
+        self._forgotten = set(self._to_server)
+
+    def expire(self) -> None:
+        """End at the server what was forgotten, as its TCP keepalive does in the end; the client can't."""
+        for writer in self._forgotten & self._to_server:
+            _reset(writer)
 
     def lead_to(self, port: int) -> None:
         """Pass new connections on to another server, and end those that there are."""
@@ -58,12 +66,14 @@ class Proxy:
             _reset(writer)
             return
         self._writers |= {writer, others[1]}
+        self._to_server.add(others[1])
         try:
             async with asyncio.TaskGroup() as pumps:
                 pumps.create_task(self._pump(reader, others[1]))
                 pumps.create_task(self._pump(others[0], writer))
         finally:
             self._writers -= {writer, others[1]}
+            self._to_server.discard(others[1])
             for end in (writer, others[1]):
                 end.close()
 

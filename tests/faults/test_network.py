@@ -53,6 +53,7 @@ async def test_network_that_swallows_packets_leaves_no_older_connection_in_use(
         await asyncio.sleep(away)
         network.forget()
         await tried.recovered()
+        network.expire()
 
 
 async def test_connections_that_are_reset_are_replaced_within_the_request(

@@ -17,7 +17,7 @@ RECOVERED_WITHIN = 5.0  # seconds: what the service promises
 HEAD = ("fault", "sent", "answered", "refused (503)", "wrong", "slowest 503 (s)", "seconds to recover")
 _ORDINARY = 1.0  # seconds of traffic before anything happens
 _SETTLED = 1.5  # seconds without a refusal, after which none is expected
-_PATIENCE = 60.0  # seconds; it is waited for no longer than it takes
+_PATIENCE = 10.0
 
 Report = Callable[[tuple[str, ...]], None]
 

@@ -26,7 +26,7 @@ PYTEST = "$(BIN)/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run the tests against a real Postgres of their own
 	$(PYTEST) -m "not tail" $(ARGS)
 
-coverage: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run them measured, commands and workers included
+coverage: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run the tests and report their coverage, commands and workers included
 	$(PYTEST) -m "not tail" --cov --cov-report= $(ARGS)
 	"$(BIN)/coverage" report
 

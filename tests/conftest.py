@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Spare every collection of garbage the thousands of tests and modules that are loaded by now."""
+    """Keep garbage collections from traversing the tests and modules that are loaded by now."""
     gc.collect()
     gc.freeze()
 

@@ -19,7 +19,7 @@ from tests.support.machine import reachable_folder
 from tests.support.postgres import alembic_config
 from tests.support.servers import Installation, Server, running
 
-_ROW = "row of the table"  # a property of the test's report, which xdist brings from its processes
+_ROW = "row of the table"  # a user property of the test: xdist sends these to the process that reports
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -20,9 +20,8 @@ from localidades_api.importer import extract
 from localidades_api.importer import source as source_module
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import transform
-from tests.support.catalogue import TRAPS, write_catalogue
+from tests.support.catalogue import TRAPS, refusal_of, write_catalogue
 from tests.support.http_server import Response, at_paths, http_server
-from tests.support.progress import refusal_of
 from tests.support.wire import ROOT
 
 pytestmark = pytest.mark.timeout(180)  # commands run to their end, one after the other

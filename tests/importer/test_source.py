@@ -10,8 +10,9 @@ from localidades_api.errors import CatalogueError
 from localidades_api.importer import source as source_module
 from localidades_api.importer.source import Source, open_source, suggest_release_name
 from localidades_api.observability.progress import ImportStep
+from tests.support.catalogue import refusal_of
 from tests.support.http_server import Response, at_paths, http_server
-from tests.support.progress import Silent, refusal_of
+from tests.support.progress import Silent
 
 CONTENT = bytes(range(256)) * 1_000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

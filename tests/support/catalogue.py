@@ -1,11 +1,16 @@
-"""Small catalogues in INEGI's layout, written for the tests."""
+"""Small catalogues in INEGI's layout, written for the tests, and what the importer says of files."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
+
+from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import open_table
+from localidades_api.importer.source import open_source
 from localidades_api.importer.transform import Catalogue, transform
+from tests.support.progress import Silent
 
 HEADER = (
     "CVEGEO", "Estatus", "CVE_ENT", "NOM_ENT", "NOM_ABR", "CVE_MUN", "NOM_MUN", "CVE_LOC", "NOM_LOC", "AMBITO",
@@ -94,3 +99,10 @@ def read_catalogue(path: Path) -> Catalogue:
     """Read a file as the importer does."""
     with open_table(path) as table:
         return transform(table, unwatched)
+
+
+def refusal_of(source: str) -> str:
+    """Open a file or an address of a catalogue, and return the sentence that refuses it."""
+    with pytest.raises(CatalogueError) as caught, open_source(source, Silent()):
+        pass
+    return str(caught.value)

@@ -42,7 +42,7 @@ def run_server(listeners: Sequence[Sockets], settings: Settings) -> None:
 def work(sockets: Sockets, end: socket.socket) -> None:
     """Run a worker until SIGTERM. The settings come from the environment, as the supervisor's did."""
     signal.signal(signal.SIGTERM, _end)
-    gc.set_threshold(50_000)  # while code is loaded, as in the supervisor
+    gc.set_threshold(50_000)  # while the application is imported, as in every command (`cli`)
     link = Link(end)
     try:
         from localidades_api.server.uvicorn_server import serve  # noqa: PLC0415  # see above

@@ -10,7 +10,8 @@ import time
 from localidades_api.cache.single_flight import SingleFlight
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.http.pages import EncodedPage, PageEncoder
+from localidades_api.http.pages import PageEncoder
+from localidades_api.http.raw_response import RawResponse
 from localidades_api.observability.metrics import COUNTERS, Series
 from localidades_api.storage.repository import CatalogueRepository
 
@@ -25,13 +26,13 @@ class ReleasePages:
         self.release = release
         self.name = release.name.encode()
         self.encoder = PageEncoder(release)
-        self.pages: list[EncodedPage | None] = [None] * (max(release.total_pages, 1) + 1)
+        self.pages: list[RawResponse | None] = [None] * (max(release.total_pages, 1) + 1)
         self.is_warm = False
         self.bytes = 0
         self.held = 0
         self._limit = limit
 
-    def put(self, number: int, page: EncodedPage) -> bool:
+    def put(self, number: int, page: RawResponse) -> bool:
         """Cache a page if there is room, and return whether it is cached; nothing is evicted to make room."""
         if self.pages[number] is None:
             cost = len(page.body) + _OVERHEAD
@@ -50,7 +51,7 @@ class PageCache:
         self.limit = limit
         self._repository = repository
         self._held: dict[int, ReleasePages] = {}
-        self._fetching: SingleFlight[tuple[Release, int], EncodedPage] = SingleFlight()
+        self._fetching: SingleFlight[tuple[Release, int], RawResponse] = SingleFlight()
 
     def of(self, release: Release) -> ReleasePages | None:
         """Return the cached pages of a release, or None if the release is not held."""
@@ -77,7 +78,7 @@ class PageCache:
             ("page_cache_pages",): sum(held.held for held in self._held.values()),
         }
 
-    async def page(self, release: Release, number: int) -> EncodedPage:
+    async def page(self, release: Release, number: int) -> RawResponse:
         """Return a page from the cache, or fetch it."""
         held = self.of(release)
         if held and (page := held.pages[number]):
@@ -86,7 +87,7 @@ class PageCache:
         COUNTERS.page_misses += 1
         return await self._fetching.run((release, number), lambda: self._fetch(release, number))
 
-    async def _fetch(self, release: Release, number: int) -> EncodedPage:
+    async def _fetch(self, release: Release, number: int) -> RawResponse:
         (results,) = await self._list_pages(release, number, number) if release.total_pages else [""]
         held = self.of(release)
         page = (held.encoder if held else PageEncoder(release)).encode(number, results)

@@ -1,5 +1,7 @@
 """The headers of every response under /api/census, and headers as bytes."""
 
+from collections.abc import Iterable
+
 from starlette.datastructures import MutableHeaders
 
 RawHeaders = list[tuple[bytes, bytes]]
@@ -22,6 +24,6 @@ def complete(headers: MutableHeaders) -> None:
     headers.update(_CORS)
 
 
-def on_wire(headers: RawHeaders) -> bytes:
+def on_wire(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """Encode headers as HTTP/1.1 header lines, each with its CRLF."""
     return b"".join(b"%b: %b\r\n" % header for header in headers)

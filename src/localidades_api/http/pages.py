@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from localidades_api.domain.pagination import link_header
 from localidades_api.domain.schemas import Release
@@ -15,21 +14,16 @@ from localidades_api.http.paths import LOCALIDADES
 from localidades_api.http.raw_response import RawResponse
 
 
-class EncodedPage(NamedTuple):
-    """What differs from page to page, as plain bytes: thousands of pages are no work for the garbage collector."""
-
-    link: bytes
-    length: bytes
-    body: bytes
-
-
 def encode_envelope(quantity: int, total_pages: int, results: str) -> bytes:
     """Return the JSON of one page of a list; `results` is a JSON array without its brackets."""
     return f'{{"quantity":{quantity},"total_pages":{total_pages},"results":[{results}]}}'.encode()
 
 
 class PageEncoder:
-    """Encodes the pages of a release's list of localities as JSON, and their 304s."""
+    """Encodes the pages of a release's list of localities as JSON, and their 304s.
+
+    The headers that all pages have in common are in memory once.
+    """
 
     def __init__(self, release: Release) -> None:
         headers = freshness_headers(release, JSON.format)
@@ -38,19 +32,15 @@ class PageEncoder:
         self._pinned = {"format": JSON.format, "release": release.name}
         self._head = _on_wire(headers) + b"link: "
 
-    def encode(self, number: int, results: str) -> EncodedPage:
-        """Encode a page; `results` is a JSON array without its brackets."""
+    def encode(self, number: int, results: str) -> RawResponse:
+        """Return the 200 response with a page; `results` is a JSON array without its brackets."""
         body = encode_envelope(self._release.localities, self._release.total_pages, results)
-        return EncodedPage(self._link(number), b"%d" % len(body), body)
+        return RawResponse(200, (self._head, self._link(number), _MIDDLE, b"%d" % len(body), _END), body)
 
-    def response(self, page: EncodedPage) -> RawResponse:
-        """Return the 200 response with a page."""
-        return RawResponse(200, b"".join((self._head, page.link, _MIDDLE, page.length, _END)), page.body)
-
-    def not_modified(self, number: int, page: EncodedPage | None) -> RawResponse:
+    def not_modified(self, number: int, page: RawResponse | None) -> RawResponse:
         """Return the 304 response for a page; `page` is None if it is not in the cache."""
-        link = page.link if page else self._link(number)
-        return RawResponse(304, b"".join((self._head, link, _END)), b"")
+        link = page.headers[1] if page else self._link(number)
+        return RawResponse(304, (self._head, link, _END), b"")
 
     def _link(self, number: int) -> bytes:
         return link_header(LOCALIDADES, self._pinned, number, self._release.total_pages).encode()

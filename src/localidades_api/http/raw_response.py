@@ -9,19 +9,19 @@ from localidades_api.http.headers import on_wire
 
 
 class RawResponse(NamedTuple):
-    """Status, header lines as sent over the wire, and body."""
+    """Status, header lines as sent over the wire (in pieces that may end anywhere), and body."""
 
     status: int
-    headers: bytes
+    headers: tuple[bytes, ...]
     body: bytes
 
     @classmethod
     def of(cls, response: Response) -> Self:
         """Convert a response of Starlette that is not streamed."""
-        return cls(response.status_code, on_wire(response.raw_headers), bytes(response.body))
+        return cls(response.status_code, (on_wire(response.raw_headers),), bytes(response.body))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # ASGI's signature
         """Send the response."""
-        headers = [tuple(line.split(b": ", 1)) for line in self.headers.split(b"\r\n")[:-1]]
+        headers = [tuple(line.split(b": ", 1)) for line in b"".join(self.headers).split(b"\r\n")[:-1]]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})

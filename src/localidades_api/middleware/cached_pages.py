@@ -42,40 +42,45 @@ class CachedPages:
         plain = self._read(scope)
         if plain is None:
             return None
-        held, query, format_ = plain
+        held, query, format_, if_none_match = plain
         if format_ == "api":
-            key = _html_key(held, query, scope)
+            key = None if if_none_match else _html_key(held, query, scope)
             return self._html.get(key) if key else None
         page = held.pages[query.page]
-        if _is_not_modified(scope, held):
+        if if_none_match and _is_fresh(if_none_match, held):
             return held.encoder.not_modified(query.page, page)
         if page:
             COUNTERS.page_hits += 1
-            return held.encoder.response(page)
-        return None
+        return page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Fetch the JSON page and send it, or pass on to routing."""
         if plain := self._read(scope):
-            held, query, format_ = plain
+            held, query, format_, if_none_match = plain
             if format_ == "json":
                 scope[OPERATION] = "list_localities"
                 await self._send_page(held, query.page, scope, receive, send)
                 return
-            if key := _html_key(held, query, scope):
+            if not if_none_match and (key := _html_key(held, query, scope)):
                 send = self._remembering(key, send)
         await self._app(scope, receive, send)
 
-    def _read(self, scope: Scope) -> tuple[ReleasePages, PlainQuery, Format] | None:
-        """Return the release's pages, the parsed query and the format, or None if the request needs routing."""
+    def _read(self, scope: Scope) -> tuple[ReleasePages, PlainQuery, Format, list[bytes]] | None:
+        """Return the release's pages, what the request asks for and If-None-Match, or None if it needs routing."""
         if scope["type"] == "http" and scope["path"] == LOCALIDADES and scope["method"] == "GET":
             served, query = self._services.releases.served, scope["query_string"]
             held = self._services.pages.of(served) if served else None
             if held is not None and len(query) <= _MAX_MEMOIZED:
                 asked = parse_plain_query(query, held.name)
                 if asked is not None and 0 < asked.page < len(held.pages):
-                    format_ = asked.format or _accepted(scope)
-                    return (held, asked, format_) if format_ else None
+                    accept, if_none_match = [], []
+                    for name, value in scope["headers"]:  # one plain loop, for speed
+                        if name == b"accept":
+                            accept.append(value)
+                        elif name == b"if-none-match":
+                            if_none_match.append(value)
+                    format_ = asked.format or (_accepted(accept) if accept else "json")
+                    return (held, asked, format_, if_none_match) if format_ else None
         return None
 
     async def _send_page(self, held: ReleasePages, number: int, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,7 +90,7 @@ class CachedPages:
         except Exception as error:  # noqa: BLE001  # nothing has been sent yet, so any error becomes a response
             await problem_response(scope, error)(scope, receive, ApiSender(send))
             return
-        await held.encoder.response(page)(scope, receive, send)
+        await page(scope, receive, send)
 
     def _remembering(self, key: tuple[object, ...], send: Send) -> Send:
         """Return a `send` that also caches routing's response."""
@@ -96,7 +101,7 @@ class CachedPages:
             if message["type"] == "http.response.start":
                 head = message
             elif head["status"] == _OK and not message.get("more_body"):
-                self._html[key] = RawResponse(_OK, on_wire(head["headers"]), message["body"])
+                self._html[key] = RawResponse(_OK, (on_wire(head["headers"]),), message["body"])
             await send(message)
 
         return send_and_keep
@@ -109,38 +114,29 @@ class CachedPages:
 
 
 def _size(response: RawResponse) -> int:
-    return len(response.headers) + len(response.body)
+    return sum(map(len, response.headers)) + len(response.body)
 
 
-def _is_not_modified(scope: Scope, held: ReleasePages) -> bool:
+def _is_fresh(if_none_match: list[bytes], held: ReleasePages) -> bool:
     """Return whether the client already has this release's pages as JSON."""
-    if_none_match = _values(scope, b"if-none-match")
     etag = held.encoder.etag
-    if not if_none_match or if_none_match == [etag]:
-        return bool(if_none_match)
-    return is_fresh([value.decode("latin-1") for value in if_none_match], etag.decode())
+    return if_none_match == [etag] or is_fresh([value.decode("latin-1") for value in if_none_match], etag.decode())
 
 
-def _accepted(scope: Scope) -> Format | None:
-    """Return the format that the Accept header selects, or None if the request needs routing."""
-    accept = b", ".join(_values(scope, b"accept"))
-    if not accept:
-        return "json"
+def _accepted(lines: list[bytes]) -> Format | None:
+    """Return the format that the lines of Accept select, or None if the request needs routing."""
+    accept = b", ".join(lines)
     return _preferred(accept) if len(accept) <= _MAX_MEMOIZED else None
 
 
 def _html_key(held: ReleasePages, query: PlainQuery, scope: Scope) -> tuple[object, ...] | None:
     """Return the cache key of an HTML page, all that it depends on, or None if the request needs routing."""
-    if query.names_release or query.page_text is None or _values(scope, b"if-none-match"):
+    if query.names_release or query.page_text is None:
         return None
-    accept_language = b", ".join(_values(scope, b"accept-language"))
+    accept_language = b", ".join([value for name, value in scope["headers"] if name == b"accept-language"])
     if len(accept_language) > _MAX_MEMOIZED:
         return None
     return (held.encoder.etag, query.page_text, query.language, query.language or _language(accept_language))
-
-
-def _values(scope: Scope, wanted: bytes) -> list[bytes]:
-    return [value for name, value in scope["headers"] if name == wanted]
 
 
 @lru_cache(maxsize=256)

@@ -55,7 +55,7 @@ class RateLimit:
         if taken[0] < 0:
             return self._refuse(scope, taken)
         answer = self._inner.try_respond(scope)
-        return answer and answer._replace(headers=answer.headers + on_wire(self._headers(taken)))
+        return answer and answer._replace(headers=(*answer.headers, on_wire(self._headers(taken))))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, and add the headers to the response."""
@@ -86,7 +86,7 @@ class RateLimit:
     def _refuse(self, scope: Scope, taken: _Taken) -> RawResponse:
         answer = refuse(scope, _EXCEEDED)
         headers = [*self._headers(taken), (b"retry-after", b"%d" % taken[1])]
-        return answer._replace(headers=answer.headers + on_wire(headers))
+        return answer._replace(headers=(*answer.headers, on_wire(headers)))
 
 
 # Lets scripts of other origins read the headers; sent in addition to the API's own.

@@ -1,7 +1,9 @@
 """Responses that need no waiting, written where uvicorn would start a task for the application."""
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
+from localidades_api.http.headers import on_wire
 from localidades_api.http.raw_response import RawResponse
 from localidades_api.http.uvicorn_internals import STATUS_LINE, ASGI3Application, RequestResponseCycle
 from localidades_api.middleware import Middleware
@@ -47,11 +49,16 @@ class CachedResponseProtocol(TimeoutProtocol):
             self._write(cycle, response)
 
     def _write(self, cycle: "RequestResponseCycle", response: RawResponse) -> None:
-        defaults = [b"%b: %b\r\n" % header for header in self.server_state.default_headers]
+        defaults = _default_lines(tuple(self.server_state.default_headers))
         end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
-        self.transport.write(b"".join((STATUS_LINE[response.status], *defaults, response.headers, end, response.body)))
+        self.transport.write(b"".join((STATUS_LINE[response.status], defaults, *response.headers, end, response.body)))
         cycle.response_started = cycle.response_complete = True
-        cycle.message_event.set()
         if not cycle.keep_alive:
             self.transport.close()
         self.on_response_complete()
+
+
+@lru_cache(maxsize=1)
+def _default_lines(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """Encode the headers that uvicorn sets once a second, such as Date."""
+    return on_wire(headers)

@@ -39,18 +39,14 @@ def announces_body(parser: httptools.HttpRequestParser, target: bytes, headers: 
             hosts.append(value)
         elif name in _FRAMING:
             framing.append((name, value.lower()))
-    _check_host(parser.get_http_version(), hosts)
-    if not target.startswith(b"/") and b"://" in target:
-        _check_authority(target)
-    return (bool(framing) and _frames_body(framing)) or parser.get_method() == b"CONNECT"
-
-
-def _check_host(version: str, hosts: list[bytes]) -> None:
+    version = parser.get_http_version()
     if version not in _VERSIONS:
         raise malformed()
-    is_named = len(hosts) == 1 and _is_host(hosts[0])
-    if not is_named and (hosts or version == "1.1"):
+    if (hosts or version == "1.1") and (len(hosts) != 1 or not _is_host(hosts[0])):
         raise RequestError("An HTTP/1.1 request needs exactly one Host header, with a name or an address.")
+    if target[:1] != b"/" and b"://" in target:
+        _check_authority(target)
+    return (bool(framing) and _frames_body(framing)) or parser.get_method() == b"CONNECT"
 
 
 def _frames_body(framing: list[tuple[bytes, bytes]]) -> bool:
@@ -60,9 +56,13 @@ def _frames_body(framing: list[tuple[bytes, bytes]]) -> bool:
     return framing != [(b"content-length", b"0")]
 
 
-@lru_cache(maxsize=1024)
 def _is_host(value: bytes) -> bool:
-    return len(value) <= _MAX_HOST and _HOST.fullmatch(value) is not None
+    return len(value) <= _MAX_HOST and _matches_host(value)
+
+
+@lru_cache(maxsize=1024)
+def _matches_host(value: bytes) -> bool:
+    return _HOST.fullmatch(value) is not None
 
 
 def _check_authority(target: bytes) -> None:

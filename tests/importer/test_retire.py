@@ -137,6 +137,13 @@ async def counts_of(url: str) -> dict[str, tuple[Any, ...]]:
 # -- By hand
 
 
+async def test_lock_is_free_as_soon_as_a_release_is_retired(releases: str) -> None:
+    async with connected(releases) as connection:
+        for name in ("2019-01", "2020-01"):
+            await retire(releases, name)
+            assert await connection.fetchval(LOCK_IS_FREE)
+
+
 async def test_release_after_a_retired_one_is_compared_with_the_one_before(releases: str) -> None:
     assert await counts_of(releases) == {"2020-01": ("2019-01", 0, 1, 1), "2021-01": ("2020-01", 0, 1, 1)}
     await retire(releases, "2020-01")

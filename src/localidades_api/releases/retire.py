@@ -110,8 +110,10 @@ async def _session(database: Database) -> AsyncIterator[AsyncConnection]:
         try:
             await _begin(connection)
             yield connection
+            # The server ends a session a moment after the client has closed it, and the next command may come sooner.
+            await connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": IMPORT_LOCK})
         finally:
-            await connection.invalidate()  # ends the session, and with it the lock and the limits
+            await connection.invalidate()  # ends the session, its limits, and its lock if something failed
 
 
 async def _remove_marked(connection: AsyncConnection, progress: RetirementProgress, grace: float) -> list[str]:

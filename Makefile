@@ -33,7 +33,7 @@ coverage: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(TYPESCRIPT_CLIENT) $(B
 quick: $(VENV)/dev.stamp ## Run the tests that need no Postgres, in half a minute
 	LOCALIDADES_POSTGRES_BIN=none $(PYTEST) --hypothesis-profile=quick tests/unit tests/importer/test_source.py $(ARGS)
 
-tail: $(VENV)/dev.stamp $(BROWSER) ## Run what `make test` leaves out: inputs by the thousand, random examples, every kind of page
+tail: $(VENV)/dev.stamp $(BROWSER) ## Run what `make test` leaves out: processes that die or hang, large files, inputs by the thousand
 	$(PYTEST) -m "tail or hypothesis" --hypothesis-profile=tail $(ARGS)
 
 faults: $(VENV)/dev.stamp ## Stop, kill, pause and part real servers under load; ARGS="--fault-seconds 60"

@@ -21,6 +21,8 @@ from tests.support.machine import needed
 from tests.support.waiting import eventually, in_thread
 from tests.support.wire import LOCALIDADES, ROOT, Live, ask, serving
 
+pytestmark = pytest.mark.tail
+
 CONFIGURATION = ROOT / "deploy" / "haproxy.cfg"
 PATIENCE = 30.0
 

@@ -28,8 +28,6 @@ from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.wire import COMMAND, ROOT, environment, serving
 
-pytestmark = pytest.mark.timeout(180)  # commands run to their end, one after the other
-
 DOCS = ROOT / "docs"
 SERVICE = "127.0.0.1:8000"  # as the guides write it
 DATABASE = "postgresql://localidades:localidades@127.0.0.1:5432/localidades"
@@ -110,6 +108,7 @@ def shell(script: str, folder: Path) -> str:
     return ended.stdout.replace("\r\n", "\n").strip()
 
 
+@pytest.mark.tail
 @pytest.mark.parametrize("page", TRIED)
 def test_steps_of_a_guide_do_what_it_shows(page: str, demo_service: str, empty_database: str, clone: Path) -> None:
     for block in blocks_of(page):

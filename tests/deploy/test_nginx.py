@@ -20,6 +20,8 @@ from tests.support.http_server import Request, Respond, Response, http_server
 from tests.support.machine import needed
 from tests.support.wire import LOCALIDADES, ROOT, Answer, ask, serving
 
+pytestmark = pytest.mark.tail
+
 GUIDE = ROOT / "docs" / "guides" / "production.md"
 HTML = {"Accept": "text/html"}
 

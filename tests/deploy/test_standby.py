@@ -21,6 +21,8 @@ from tests.support.machine import free_port, needed, reachable_folder
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, ROOT, ask, environment, run, serving
 
+pytestmark = pytest.mark.tail
+
 SCRIPTS = ROOT / "deploy" / "postgres"
 PATIENCE = 30.0
 READER, IMPORTER = "localidades_reader", "localidades_importer"

@@ -14,8 +14,6 @@ import pytest
 from tests.support.machine import needed
 from tests.support.wire import ROOT
 
-pytestmark = pytest.mark.timeout(180)  # commands run to their end, one after the other
-
 SUPPLY = ROOT / "build" / "supply" / ".venv"
 PINNED = ROOT / "requirements" / "serve.txt"
 
@@ -46,6 +44,7 @@ def pins() -> dict[str, tuple[str, set[str]]]:
     return found
 
 
+@pytest.mark.tail
 def test_list_of_components_is_what_is_pinned_and_the_same_each_time() -> None:
     path = ROOT / "build" / "sbom.cdx.json"
     made = make("sbom")

@@ -498,6 +498,7 @@ EDITS = st.fixed_dictionaries(
 )  # fmt: skip
 
 
+@pytest.mark.tail
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     edits=st.dictionaries(st.integers(0, 131), EDITS, max_size=40),

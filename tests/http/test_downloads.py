@@ -490,6 +490,7 @@ def assert_answers(live: Live) -> None:
     assert ask(live.base, "/api/census/localidades/?page=3").status == 200
 
 
+@pytest.mark.tail
 @pytest.mark.parametrize("format_", FORMATS)
 def test_large_download_is_whole(busy: tuple[Live, str], large_rows: list[Place], format_: str) -> None:
     answer = httpx.get(f"{busy[0].base}{DOWNLOAD}?format={format_}", timeout=30)
@@ -584,6 +585,7 @@ def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> N
         assert "garbage collector" not in log, log
 
 
+@pytest.mark.tail
 @pytest.mark.parametrize(
     ("format_", "coding", "megabytes"),  # a quarter more than was measured
     [("csv", "identity", 10), ("ndjson", "zstd", 25), ("geojson", "br", 34), ("parquet", "identity", 48)],

@@ -124,6 +124,7 @@ def test_figures_of_two_workers_are_one_sum_whichever_is_asked(two_workers: Live
     assert len(workers["list_localities"]) == 2, "and requests"
 
 
+@pytest.mark.tail
 def test_figures_of_a_worker_that_was_killed_are_cleaned_but_for_what_it_counted(two_workers: Live) -> None:
     for _ in range(20):
         ask(two_workers.base, LOCALIDADES)
@@ -182,6 +183,7 @@ def test_metrics_are_shared_without_a_file(two_workers: Live, tmp_path: Path) ->
         assert {path for path in opened if path.is_file()} == {two_workers.output}
 
 
+@pytest.mark.tail
 def test_scrape_does_not_wait_for_a_supervisor_that_stands_still(two_workers: Live) -> None:
     before = answered(scrape(two_workers.base), "list_localities", 200)
     os.kill(two_workers.process.pid, signal.SIGSTOP)
@@ -196,6 +198,7 @@ def test_scrape_does_not_wait_for_a_supervisor_that_stands_still(two_workers: Li
     await_metrics(two_workers.base, lambda figures: answered(figures, "list_localities", 200) > before)
 
 
+@pytest.mark.tail
 def test_counters_of_workers_that_were_asked_in_turn_never_fall(two_workers: Live) -> None:
     last = 0.0
     for _ in range(60):

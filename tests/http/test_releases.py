@@ -360,6 +360,7 @@ async def test_release_that_comes_back_is_answered_as_before(two_releases: str) 
                     assert again.headers["catalogue-release"] == name
 
 
+@pytest.mark.tail
 async def test_answers_on_the_wire_while_releases_are_published_to_and_fro_are_each_of_one(two_releases: str) -> None:
     pages = {
         name: [records[start : start + 50] for start in range(0, len(records), 50)]

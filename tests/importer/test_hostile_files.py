@@ -24,7 +24,7 @@ from tests.support.catalogue import TRAPS, refusal_of, write_catalogue
 from tests.support.http_server import Response, at_paths, http_server
 from tests.support.wire import ROOT
 
-pytestmark = pytest.mark.timeout(180)  # commands run to their end, one after the other
+pytestmark = pytest.mark.tail
 
 HEADER = b'"CVE_ENT","NOM_ENT","CVE_MUN","NOM_MUN","CVE_LOC","NOM_LOC"\r\n'
 MEGABYTE = 1024**2

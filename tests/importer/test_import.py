@@ -261,6 +261,7 @@ def model(old: dict[int, tuple[str, str]], new: dict[int, tuple[str, str]]) -> t
     )
 
 
+@pytest.mark.tail
 @settings(max_examples=15, deadline=None)
 @given(_CATALOGUES)
 def test_report_of_any_series_of_imports_is_what_plain_python_counts(
@@ -533,6 +534,7 @@ async def test_reader_in_a_transaction_keeps_its_release_and_holds_nobody_up(
 # Killed
 
 
+@pytest.mark.tail
 @pytest.mark.parametrize("moment", [*(step.name for step in ImportStep if step is not ImportStep.DONE), "amid COPY"])
 async def test_import_killed_leaves_the_old_release_and_the_next_import_working(
     seeded_database: str, large_catalogue: Path, places: list[Place], plenty: list[Place], moment: str
@@ -594,6 +596,7 @@ def kill_import(url: str, source: str, moment: str) -> None:
     assert importer.returncode == -signal.SIGKILL, output
 
 
+@pytest.mark.tail
 @pytest.mark.parametrize("moment", [*UNPUBLISHED, "amid COPY"])
 async def test_connection_ended_by_the_server_at_each_step_changes_nothing(
     seeded_database: str, large_catalogue: Path, moment: ImportStep | str

@@ -23,8 +23,6 @@ from tests.support.postgres import alembic_config
 from tests.support.waiting import eventually, in_thread
 from tests.support.wire import COMMAND, ROOT, environment, run
 
-pytestmark = pytest.mark.timeout(180)  # commands run to their end, one after the other
-
 TABLES = {
     "alembic_version", "comparisons", "current_release", "localities", "municipalities", "pending_seed", "releases",
     "states", "words",
@@ -106,6 +104,7 @@ def test_upgrade_of_an_empty_database_makes_the_schema_and_loads_the_catalogue(
     assert not is_pending(empty_database)
 
 
+@pytest.mark.tail
 def test_upgrade_with_nothing_configured_loads_the_whole_demo(empty_database: str) -> None:
     alembic(command.upgrade, alembic_config(empty_database), "head")
     assert releases_of(empty_database) == [("demo", 304_400, 304_400, True)]
@@ -451,6 +450,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return venv / "bin" / "localidades-api"
 
 
+@pytest.mark.tail
 def test_installed_package_migrates_a_database_without_the_clone(
     installed: Path, empty_database: str, small_catalogue: Path, tmp_path: Path, config: Config
 ) -> None:

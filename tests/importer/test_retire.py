@@ -254,6 +254,7 @@ async def kill_amid_detachment(url: str, name: str) -> None:
         assert await other.fetchval(pending)
 
 
+@pytest.mark.tail
 @pytest.mark.parametrize("moment", [*(step.name for step in RetirementStep), "amid DETACH"])
 async def test_retirement_killed_at_each_step_is_finished_by_the_next(releases: str, moment: str) -> None:
     await kill(releases, "2020-01", moment)
@@ -267,6 +268,7 @@ async def test_retirement_killed_at_each_step_is_finished_by_the_next(releases: 
     await assert_only(releases, "2019-01", "2021-01")
 
 
+@pytest.mark.tail
 @pytest.mark.parametrize("moment", ["WAIT", "DETACH", "DROP", "CLEAR", "amid DETACH"])
 async def test_retirement_of_another_release_finishes_what_a_killed_one_left(releases: str, moment: str) -> None:
     await kill(releases, "2020-01", moment)
@@ -274,6 +276,7 @@ async def test_retirement_of_another_release_finishes_what_a_killed_one_left(rel
     await assert_only(releases, "2021-01")
 
 
+@pytest.mark.tail
 @pytest.mark.parametrize("moment", ["WAIT", "DROP", "CLEAR", "amid DETACH"])
 async def test_import_after_a_killed_retirement_publishes(releases: str, tmp_path: Path, moment: str) -> None:
     await kill(releases, "2020-01", moment)

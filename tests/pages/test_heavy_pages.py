@@ -117,6 +117,7 @@ FILTERS = st.fixed_dictionaries(
 WORST = {"format": "api", "lang": "es", "release": NEW, "estado_id": "20", "page_size": "100"}
 
 
+@pytest.mark.tail
 @example(path=LOCALIDADES, query=WORST, release={}, filters={"page": "5"})
 @example(path=LOCALIDADES, query=WORST, release={}, filters={"cvegeo": ",".join(KEYS[:100])})
 @example(path=LOCALIDADES, query=WORST, release={}, filters={"cvegeo": ",".join(KEYS[:500]), "page": "2"})

@@ -15,6 +15,8 @@ from tests.support.postgres import new_database
 from tests.support.waiting import in_thread
 from tests.support.wire import serving
 
+pytestmark = pytest.mark.tail
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 

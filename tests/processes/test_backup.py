@@ -6,10 +6,14 @@ import subprocess
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
+
 from localidades_api.embedded import find_binaries
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.wire import Answer, ask, environment, run, serving
+
+pytestmark = pytest.mark.tail
 
 LIST = "/api/census/localidades/"
 TARGETS = (

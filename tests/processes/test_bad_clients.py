@@ -23,6 +23,8 @@ from tests.support.postgres import await_idle_connections, new_database
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Answer, Live, ask, connect, parse, read_answer, send, serving, statuses
 
+pytestmark = pytest.mark.tail
+
 HEADER_TIMEOUT, SEND_TIMEOUT, KEEP_ALIVE_TIMEOUT = 1.0, 1.5, 3.0
 SLACK = 4.0  # seconds that a busy machine may be late
 DOWNLOAD = f"{LOCALIDADES}download/?format=ndjson"

@@ -19,6 +19,8 @@ from localidades_api.storage.pool import Database
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live, ask, connect, environment, parse, read_answer, run, serving
 
+pytestmark = pytest.mark.tail
+
 FILES = 256  # descriptors of the process, and a pool of 10 connections to the database
 LIMIT = 256 - 96 - 16 - 2 * 10
 REQUEST = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()

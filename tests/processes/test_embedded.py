@@ -24,6 +24,8 @@ from localidades_api.storage.hosts import Dsn
 from tests.support.embedded import IS_ROOT, find_processes, lend_folder, only_linux
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.tail
+
 # A user of the server in a process of its own: it says the address, and stays until its input ends.
 USER = """
 import signal, sys

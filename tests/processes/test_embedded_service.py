@@ -17,7 +17,7 @@ from tests.support.embedded import find_processes, lend_folder, only_linux
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live, ask, serving
 
-pytestmark = pytest.mark.timeout(180)  # commands run to their end, one after the other
+pytestmark = pytest.mark.tail
 
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
 _words = count()

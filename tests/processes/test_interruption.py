@@ -23,7 +23,7 @@ from tests.support.postgres import execute
 from tests.support.waiting import eventually
 from tests.support.wire import COMMAND, ROOT, environment, run
 
-pytestmark = pytest.mark.timeout(180)  # commands run to their end, one after the other
+pytestmark = pytest.mark.tail
 
 ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 

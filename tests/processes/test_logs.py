@@ -144,6 +144,7 @@ def test_fault_that_nobody_foresaw_is_in_the_log_with_its_traceback_and_only_the
         assert SECRET not in end(live)
 
 
+@pytest.mark.tail
 @pytest.mark.parametrize(
     ("break_it", "status", "sentence"),
     [

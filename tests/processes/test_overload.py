@@ -20,6 +20,8 @@ from tests.support.postgres import locked, new_database
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Asking, Live, ask, connect, serving
 
+pytestmark = pytest.mark.tail
+
 SLOW = f"{LOCALIDADES}?page_size=7"  # not held, so it needs the database
 HELD = f"{LOCALIDADES}?page=2"
 DOWNLOAD = f"{LOCALIDADES}download/?format=csv"

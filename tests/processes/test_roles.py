@@ -17,6 +17,8 @@ from tests.support.postgres import alembic_config, new_database
 from tests.support.waiting import in_thread
 from tests.support.wire import ask, environment, run, serving
 
+pytestmark = pytest.mark.tail
+
 _numbers = count(1)
 
 # What a reader of its own accord tries; each fails after it has taken the read-only mode off too.

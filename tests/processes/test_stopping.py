@@ -17,6 +17,8 @@ from tests.support.postgres import locked, new_database
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Asking, Live, ask, connect, serving, workers_of
 
+pytestmark = pytest.mark.tail
+
 SLOW = f"{LOCALIDADES}?page_size=7"  # not held, so it needs the database
 HELD = f"{LOCALIDADES}?page=2"
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])

@@ -16,6 +16,8 @@ from tests.support.metrics import await_metrics, value
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, ROOT, ask, environment, serving
 
+pytestmark = pytest.mark.tail
+
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 

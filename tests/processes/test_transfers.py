@@ -32,6 +32,8 @@ from tests.support.postgres import new_database, run_sql
 from tests.support.waiting import eventually
 from tests.support.wire import ROOT, Answer, Live, ask, parse, serving
 
+pytestmark = pytest.mark.tail
+
 TEXTS = ["csv", "excel", "ndjson", "geojson"]
 CODINGS = ["identity", "gzip", "br", "zstd"]
 KINDS = [*product(TEXTS, CODINGS), ("parquet", "identity")]

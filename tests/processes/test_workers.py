@@ -22,6 +22,8 @@ import pytest
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live, ask, environment, parse, run, serving, workers_of
 
+pytestmark = pytest.mark.tail
+
 REQUEST = f"GET {LOCALIDADES} HTTP/1.1\r\nHost: test\r\n\r\n".encode()
 CONNECTIONS = 200
 

@@ -200,10 +200,14 @@ def stalling() -> Iterator[tuple[str, Event]]:
             thread.join()
 
 
-def await_file(folder: Path, process: "subprocess.Popen[str]") -> None:
-    """Wait until a process has a file open in a folder, with a name or without."""
-    opened = Path(f"/proc/{process.pid}/fd")
+def await_fetch(folder: Path, process: "subprocess.Popen[str]") -> None:
+    """Wait until a process has a file open in a folder, with a name or without, and waits for more bytes.
+
+    A signal that comes a few microseconds before the wait begins is only seen when it ends.
+    """
+    opened, status = Path(f"/proc/{process.pid}/fd"), Path(f"/proc/{process.pid}/stat")
     eventually(lambda: any(folder in link.readlink().parents for link in opened.iterdir()), within=30)
+    eventually(lambda: status.read_text().rpartition(")")[2].split()[0] == "S", within=30)
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="/proc says which files are open")
@@ -220,7 +224,7 @@ async def test_command_that_ends_while_it_fetches_leaves_no_file(
         env = environment(seeded, TMPDIR=str(folder))
         with started(command, f"{address}/catun_localidad_2020-02.zip", env=env) as process:
             assert await asyncio.to_thread(asked.wait, 60)
-            await_file(folder, process)
+            await_fetch(folder, process)
             process.send_signal(number)
             returncode, out, err = await ended(process)
     assert (returncode, out) == (code, "")

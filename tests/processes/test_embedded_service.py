@@ -111,6 +111,7 @@ def test_embedded_server_whose_data_are_gone_is_not_made_anew(data_dir: Path) ->
             found = (data_dir / path.relative_to(copy)).lstat()
             os.chown(path, found.st_uid, found.st_gid, follow_symlinks=False)
         with serving("", LOCALIDADES_DATA_DIR=str(copy)) as live:
+            assert ask(live.base, LOCALIDADES).status == 200
             (cluster,) = copy.glob("cluster-*")
             cluster.rename(copy / "aside")
             kill(copy, "watchdog", "postmaster")

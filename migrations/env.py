@@ -14,10 +14,10 @@ from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.cli.console import print_report, watch_import
-from localidades_api.embedded import provide_database
 from localidades_api.errors import LocalidadesError
 from localidades_api.importer.seed import load_pending_seed
 from localidades_api.settings import read_settings
+from localidades_api.storage.embedded import provide_database
 from localidades_api.storage.models import metadata
 from localidades_api.storage.pool import Database
 

@@ -12,7 +12,7 @@ from alembic import command
 from fastapi import FastAPI
 from hypothesis import settings as hypothesis_settings
 
-from localidades_api.embedded import run_embedded
+from localidades_api.storage.embedded import run_embedded
 from tests.support.application import client_of, import_file, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.downloads import large_places

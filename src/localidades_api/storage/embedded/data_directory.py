@@ -8,9 +8,9 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from localidades_api.embedded.binaries import Account, read_version, run_as
-from localidades_api.embedded.watchdog import SOCKET_NAME
 from localidades_api.errors import EmbeddedPostgresError
+from localidades_api.storage.embedded.binaries import Account, read_version, run_as
+from localidades_api.storage.embedded.watchdog import SOCKET_NAME
 
 if sys.platform != "win32":
     import pwd

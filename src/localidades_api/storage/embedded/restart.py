@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from localidades_api.embedded.postgres_process import (
+from localidades_api.errors import EmbeddedPostgresError
+from localidades_api.storage.embedded.postgres_process import (
     Launch,
     find_running,
     has_watchdog,
     start_or_attach,
 )
-from localidades_api.errors import EmbeddedPostgresError
 
 _log = logging.getLogger(__name__)
 

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from localidades_api.embedded import watchdog
-from localidades_api.embedded.binaries import clean_environment, find_binaries, find_reason, make_reachable
-from localidades_api.embedded.data_directory import (
+from localidades_api.errors import EmbeddedPostgresError
+from localidades_api.storage.embedded import watchdog
+from localidades_api.storage.embedded.binaries import clean_environment, find_binaries, find_reason, make_reachable
+from localidades_api.storage.embedded.data_directory import (
     choose_account,
     make_cluster,
     make_data_dir,
     make_socket_dir,
     name_cluster,
 )
-from localidades_api.embedded.watchdog import POLL_INTERVAL, lock_within, open_lock
-from localidades_api.errors import EmbeddedPostgresError
+from localidades_api.storage.embedded.watchdog import POLL_INTERVAL, lock_within, open_lock
 
 if sys.platform != "win32":
     import fcntl

@@ -16,10 +16,10 @@ starts it again when it dies (`restart`).
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from localidades_api.embedded.binaries import find_binaries
-from localidades_api.embedded.postgres_process import run_embedded
-from localidades_api.embedded.restart import restarted_when_dead
 from localidades_api.settings import Settings
+from localidades_api.storage.embedded.binaries import find_binaries
+from localidades_api.storage.embedded.postgres_process import run_embedded
+from localidades_api.storage.embedded.restart import restarted_when_dead
 
 __all__ = ["find_binaries", "provide_database", "run_embedded"]
 

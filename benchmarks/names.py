@@ -1,0 +1,384 @@
+"""Accuracy and speed of the index of names, on INEGI's own files (decision 0022).
+
+    python -m benchmarks.names 2018.zip --earlier 2012.zip --dirty dirty_names.tsv
+
+prints one table; `--show N` lists the first N failures of each line besides. Without the dirty names, which are no part
+of this project, their lines are left out. Speeds are of processor time, one core.
+"""
+
+import argparse
+import csv
+import multiprocessing
+import random
+import string
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from localidades_api.domain.folding import fold
+from localidades_api.importer.extract import open_table
+from localidades_api.importer.transform import Catalogue, transform
+from localidades_api.search.build import build_index
+from localidades_api.search.index import NameIndex
+from localidades_api.search.places import Former, Kind, Place, Withdrawn
+from localidades_api.search.rows import MatchResult, MatchRow
+
+_QUERIES = Path(__file__).parent.parent / "tests" / "search" / "queries.tsv"
+_SEED = 13
+_LARGEST = 2000
+_LOCALITY_DIGITS = 9
+_WARM = 300  # cases that are run before a measurement
+_MISTYPED_LETTERS = 4  # a word so long has its letters wrong
+
+
+class Case(NamedTuple):
+    """A text, and the key that it means."""
+
+    text: str
+    key: int
+    kinds: tuple[Kind, ...] = ("localidad",)
+
+
+class Outcome:
+    """Counts how often what is meant comes first and among five, and keeps failures to show."""
+
+    def __init__(self, name: str, goal: str) -> None:
+        self.name, self.goal = name, goal
+        self.first = self.five = self.count = 0
+        self.failures: list[str] = []
+
+    def add(self, text: str, key: int, found: Sequence[int]) -> None:
+        """Count what was found, the likeliest first."""
+        self.count += 1
+        self.first += found[:1] == [key]
+        self.five += key in found[:5]
+        if found[:1] != [key]:
+            self.failures.append(f"{text} -> {key:09d}, not {list(found[:3])}")
+
+    def __str__(self) -> str:
+        shares = f"first {self.first / self.count:.2%}, in five {self.five / self.count:.2%}"
+        return line(self.name, self.count, self.goal, shares)
+
+
+class Certain:
+    """Counts how many rows have an outcome that is certain, and how many of those are right."""
+
+    def __init__(self, name: str, goal: str) -> None:
+        self.name, self.goal = name, goal
+        self.count = self.certain = self.right = 0
+        self.failures: list[str] = []
+
+    def add(self, row: MatchRow, result: MatchResult, key: int | None) -> None:
+        """Count a result; `key` is the right one, None for a place that is no more."""
+        self.count += 1
+        self.certain += result.id is not None
+        self.right += result.id is not None and result.id == key
+        if result.id not in {None, key}:
+            self.failures.append(f"{row.nombre}, {row.municipio} -> {key}, not {result.id}")
+
+    def __str__(self) -> str:
+        certain = max(self.certain, 1)
+        return line(self.name, self.count, self.goal, f"{self.right / certain:.3%} of {self.certain / self.count:.1%}")
+
+
+def line(name: str, count: int, goal: str, found: str) -> str:
+    """Return a line of the table."""
+    return f"| {name} | {count:,} | {goal} | {found} |"
+
+
+# -- Places
+
+
+def read_catalogue(path: Path) -> Catalogue:
+    """Read a file of INEGI's."""
+    with open_table(path) as table:
+        return transform(table, lambda _rows: None)
+
+
+def places_of(catalogue: Catalogue, earlier: Catalogue | None) -> Iterator[Place]:
+    """Yield the places of a release, with the names and keys of an earlier one."""
+    former = former_of(catalogue, earlier) if earlier else {}
+    for row in catalogue.localities:
+        municipio = catalogue.municipalities[row.municipio_id]
+        estado = catalogue.states[municipio.estado_id]
+        yield Place(
+            row.id, row.nombre, municipio.id, municipio.nombre, estado.id, estado.nombre, row.ambito, row.poblacion,
+            row.latitud, row.longitud, row.clave == "0001", tuple(former.get(row.id, ())),
+        )  # fmt: skip
+
+
+def former_of(catalogue: Catalogue, earlier: Catalogue) -> dict[int, list[Former]]:
+    """Return the earlier names of places by today's key; one under a new key has the same name and point."""
+    today = {row.id: row for row in catalogue.localities}
+    old = {row.id for row in earlier.localities}
+    new = defaultdict(list)
+    for row in catalogue.localities:
+        if row.id not in old:
+            new[row.nombre, row.latitud, row.longitud].append(row.id)
+    former = defaultdict(list)
+    for row in earlier.localities:
+        municipio = earlier.municipalities[row.municipio_id].nombre
+        same = today.get(row.id)
+        if same is None:
+            successors = new[row.nombre, row.latitud, row.longitud]
+            if len(successors) == 1:
+                former[successors[0]].append(Former(row.nombre, municipio, row.id))
+        elif (same.nombre, catalogue.municipalities[same.municipio_id].nombre) != (row.nombre, municipio):
+            former[row.id].append(Former(row.nombre, municipio, row.id))
+    return former
+
+
+def withdrawn_of(catalogue: Catalogue, earlier: Catalogue) -> Iterator[Withdrawn]:
+    """Yield the places of an earlier release that have neither their key nor a successor."""
+    followed = {former.id for found in former_of(catalogue, earlier).values() for former in found}
+    today = {row.id for row in catalogue.localities}
+    for row in earlier.localities:
+        if row.id not in today and row.id not in followed:
+            yield Withdrawn(row.id, row.nombre, earlier.municipalities[row.municipio_id].nombre)
+
+
+# -- Cases of suggestions
+
+
+def typed_queries(path: Path) -> Iterator[Case]:
+    """Yield the table of queries as people type them."""
+    with path.open(encoding="utf-8") as file:
+        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            kinds: tuple[Kind, ...] = (
+                ("localidad",) if len(row["cvegeo"]) == _LOCALITY_DIGITS else ("localidad", "municipio", "estado")
+            )
+            yield Case(row["query"], int(row["cvegeo"]), kinds)
+
+
+def labels(index: NameIndex) -> Iterator[Case]:
+    """Yield every label that only one place has."""
+    found = defaultdict(list)
+    for row in range(index.layout.rows):
+        place = index.place(row)
+        found[index.label(place)].append(place.id)
+    yield from (Case(label, ids[0]) for label, ids in found.items() if len(ids) == 1)
+
+
+def largest(catalogue: Catalogue) -> Iterator[Case]:
+    """Yield the largest places with their estado: official or abbreviated, before or behind."""
+    rows = sorted(catalogue.localities, key=lambda row: (-(row.poblacion or 0), row.id))[:_LARGEST]
+    for number, row in enumerate(rows):
+        state = catalogue.states[catalogue.municipalities[row.municipio_id].estado_id]
+        abbreviated = state.abreviatura or state.nombre
+        name = row.nombre
+        yield Case(
+            (f"{name}, {state.nombre}", f"{name} {abbreviated}", f"{state.nombre} {name}", f"{abbreviated}, {name}")[
+                number % 4
+            ],
+            row.id,
+        )
+
+
+def mistyped(cases: Iterable[Case], chance: random.Random) -> Iterator[Case]:
+    """Yield the same cases with one letter wrong, missing, too many or swapped, in a word of four letters or more."""
+    for case in cases:
+        words = case.text.split(" ")
+        long = [place for place, word in enumerate(words) if sum(map(str.isalpha, word)) >= _MISTYPED_LETTERS] or [0]
+        place = chance.choice(long)
+        words[place] = _mistype(words[place], chance)
+        yield case._replace(text=" ".join(words))
+
+
+def _mistype(word: str, chance: random.Random) -> str:
+    at = chance.randrange(max(len(word) - 1, 1))
+    letter = chance.choice(string.ascii_lowercase)
+    return chance.choice(
+        (
+            word[:at] + letter + word[at + 1 :],
+            word[:at] + word[at + 1 :],
+            word[:at] + letter + word[at:],
+            word[:at] + word[at + 1 : at + 2] + word[at : at + 1] + word[at + 2 :],
+        )
+    )
+
+
+def renamed(catalogue: Catalogue, earlier: Catalogue) -> Iterator[Case]:
+    """Yield the earlier names that have changed, with municipio and estado; `Ninguno` names nothing."""
+    today = {row.id: row for row in catalogue.localities}
+    for row in earlier.localities:
+        same = today.get(row.id)
+        if same is not None and fold(same.nombre) != fold(row.nombre) and "Ninguno" not in {row.nombre, same.nombre}:
+            municipio = catalogue.municipalities[row.municipio_id]
+            yield Case(f"{row.nombre}, {municipio.nombre}, {catalogue.states[municipio.estado_id].nombre}", row.id)
+
+
+def unfinished(cases: Iterable[Case]) -> Iterator[Case]:
+    """Yield every beginning of the cases' texts, as a typeahead asks for it."""
+    for case in cases:
+        yield from (case._replace(text=case.text[:length]) for length in range(1, len(case.text)))
+
+
+# -- Rows to match
+
+
+def rows_of(catalogue: Catalogue) -> Iterator[tuple[MatchRow, int]]:
+    """Yield the localities of a catalogue as rows, with their keys."""
+    for row in catalogue.localities:
+        municipio = catalogue.municipalities[row.municipio_id]
+        yield MatchRow(row.nombre, municipio.nombre, catalogue.states[municipio.estado_id].nombre), row.id
+
+
+def dirty_rows(path: Path) -> Iterator[tuple[str, MatchRow, int]]:
+    """Yield names as people typed them: same, diff or official (another official copy), the row, and its key."""
+    with path.open(encoding="utf-8") as file:
+        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            kind = "official" if row["source"] == "sedesol_catalogo" else row["stratum"]
+            yield kind, MatchRow(row["nombre"], row["municipio"], row["estado"]), int(row["cvegeo"])
+
+
+# -- Measurements
+
+
+class Bench:
+    """Runs the measurements on one index, and prints a line for each."""
+
+    def __init__(self, index: NameIndex, show: int) -> None:
+        self._index = index
+        self._show = show
+
+    def tell(self, outcome: Outcome | Certain) -> None:
+        """Print a line, and failures if wanted."""
+        print(outcome, flush=True)
+        for failure in outcome.failures[: self._show]:
+            print(f"    {failure}")
+
+    def suggest(self, name: str, goal: str, cases: Iterable[Case]) -> None:
+        """Measure the accuracy of suggestions."""
+        outcome = Outcome(name, goal)
+        for case in cases:
+            outcome.add(case.text, case.key, [one.id for one in self._index.suggest(case.text, kinds=case.kinds)])
+        self.tell(outcome)
+
+    def match_dirty(self, path: Path) -> None:
+        """Measure the accuracy of matching on names from registers."""
+        outcomes = {
+            "diff": Outcome("dirty names that differ", "95 %, 99.5 %"),
+            "same": Outcome("dirty names that are the same", "99.5 %"),
+            "official": Outcome("names of another official copy", ""),
+        }
+        certain = Certain("dirty names: right where certain", "99.5 % of 75 %")
+        for kind, row, key in dirty_rows(path):
+            result = self._index.match(row)
+            outcomes[kind].add(f"{row.nombre}, {row.municipio}", key, [one.id for one in result.candidates])
+            certain.add(row, result, key)
+        for outcome in outcomes.values():
+            self.tell(outcome)
+        self.tell(certain)
+
+    def match_earlier(self, catalogue: Catalogue, earlier: Catalogue) -> None:
+        """Measure the accuracy of matching on the rows of an earlier release, those of withdrawn places included."""
+        today = {row.id for row in catalogue.localities}
+        successors = {former.id: id_ for id_, found in former_of(catalogue, earlier).items() for former in found}
+        certain = Certain("names of the earlier release: right where certain", "99.95 %")
+        for row, key in rows_of(earlier):
+            certain.add(row, self._index.match(row), key if key in today else successors.get(key))
+        self.tell(certain)
+
+    def speed(self, name: str, goal: str, run: Callable[[Any], object], cases: Sequence[Any]) -> None:
+        """Measure how many cases a second of processor time are answered; the files are in memory by then."""
+        for case in cases[:_WARM]:
+            run(case)
+        started = time.process_time()
+        for case in cases:
+            run(case)
+        each = (time.process_time() - started) / len(cases)
+        print(line(name, len(cases), goal, f"{1 / each:,.0f}/s, {each * 1000:.3f} ms"), flush=True)
+
+
+def build(folder: Path, catalogue: Catalogue, earlier: Catalogue | None) -> NameIndex:
+    """Build the index and open it, telling what that took."""
+    places = list(places_of(catalogue, earlier))
+    withdrawn = list(withdrawn_of(catalogue, earlier)) if earlier else []
+    started = time.perf_counter(), time.process_time()
+    build_index(folder, places, withdrawn)
+    seconds = f"{time.perf_counter() - started[0]:.1f} s, {time.process_time() - started[1]:.1f} s of processors"
+    print(line("build", len(places), "15 s", seconds))
+    before, opening = private_memory(), time.perf_counter()
+    index = NameIndex(folder)
+    seconds = f"{time.perf_counter() - opening:.3f} s, {private_memory() - before:.1f} MB"
+    size = sum(path.stat().st_size for path in folder.rglob("*")) / 1e6
+    print(line("open", index.layout.rows, "0.5 s", f"{seconds}; {size:.0f} MB on disk"))
+    return index
+
+
+def private_memory() -> float:
+    """Return the memory that this process wrote to and shares with no other, in MB; 0 where the system does not tell.
+
+    Maps of files count as nothing: the system shares their pages, and takes them back when it needs memory.
+    """
+    rollup = Path("/proc/self/smaps_rollup")
+    if not rollup.exists():
+        return 0.0
+    lines = [text.split() for text in rollup.read_text().splitlines()[1:]]
+    return sum(int(words[1]) for words in lines if words[0] == "Private_Dirty:") / 1024
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("catalogue", type=Path, help="INEGI's file of the release to search")
+    parser.add_argument("--earlier", type=Path, help="its file of an earlier release")
+    parser.add_argument("--dirty", type=Path, help="a table of names as people typed them, with their keys")
+    parser.add_argument("--queries", type=Path, default=_QUERIES, help="a table of queries and their keys")
+    parser.add_argument("--show", type=int, default=0, help="how many failures of each line to list")
+    options = parser.parse_args()
+    catalogue = read_catalogue(options.catalogue)
+    earlier = read_catalogue(options.earlier) if options.earlier else None
+    print("| what | cases | goal | found |\n| --- | --- | --- | --- |")
+    with tempfile.TemporaryDirectory() as folder:
+        index = build(Path(folder) / "names", catalogue, earlier)
+        measure(Bench(index, options.show), index, catalogue, earlier, options)
+        index.close()
+
+
+def measure(
+    bench: Bench, index: NameIndex, catalogue: Catalogue, earlier: Catalogue | None, options: argparse.Namespace
+) -> None:
+    """Print all lines of accuracy and speed."""
+    queries, large = list(typed_queries(options.queries)), list(largest(catalogue))
+    wrong = list(mistyped(large, random.Random(_SEED)))  # noqa: S311  # a measurement that can be repeated
+    bench.suggest("queries as people type them", "97 %, 99.5 %", queries)
+    bench.suggest("labels typed back", "100 %", labels(index))
+    bench.suggest("largest places with their estado", "99 %", large)
+    bench.suggest("the same with one typo", "92 %, 98 %", wrong)
+    if earlier:
+        bench.suggest("names that have changed", "91 %, 98 %", renamed(catalogue, earlier))
+        bench.match_earlier(catalogue, earlier)
+    if options.dirty:
+        bench.match_dirty(options.dirty)
+    texts = [case.text for case in unfinished(queries)]
+    bench.speed("suggest: beginnings", "0.4 ms", index.suggest, texts[:: len(texts) // 2000 or 1])
+    bench.speed("suggest: places with their estado", "0.4 ms", index.suggest, [case.text for case in large])
+    bench.speed("suggest: with one typo", "", index.suggest, [case.text for case in wrong])
+    rows = [row for row, _ in rows_of(catalogue)]
+    bench.speed("match: clean rows", "12,000/s", index.match, rows[::10])
+    if options.dirty:
+        dirty = [row for _, row, _ in dirty_rows(options.dirty)]
+        bench.speed("match: dirty rows with their municipio", "2,500/s", index.match, dirty)
+        bench.speed("match: the name alone", "400/s", index.match, [MatchRow(row.nombre) for row in dirty])
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        growth = pool.apply(grow, (index.layout.folder, texts, rows[::50]))
+    print(line("memory of one more process, its own", len(texts), "60 MB, better 25", f"{growth:.0f} MB"))
+
+
+def grow(folder: Path, texts: Sequence[str], rows: Sequence[MatchRow]) -> float:
+    """Return by how many MB a process grows that opens the index, suggests and matches; what is shared is left out."""
+    before = private_memory()
+    index = NameIndex(folder)
+    for text in texts:
+        index.suggest(text)
+    for row in rows:
+        index.match(row)
+    return private_memory() - before
+
+
+if __name__ == "__main__":
+    main()

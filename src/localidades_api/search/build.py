@@ -1,0 +1,166 @@
+"""Builds an index: sorts the places by prominence, writes the files, and indexes words with tantivy."""
+
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import tantivy
+
+from localidades_api.domain.folding import fold
+from localidades_api.search.areas import forms_of_state
+from localidades_api.search.layout import (
+    EVERYWHERE,
+    HOMONYM,
+    JOINED,
+    KEY,
+    LABEL,
+    MAX_JOINED,
+    MAX_ROWS,
+    META,
+    MUNICIPIO_HOMONYM,
+    SEAT,
+    URBAN,
+    VERSION,
+    WITHDRAWN,
+    WORDS,
+)
+from localidades_api.search.naming import Named, Naming
+from localidades_api.search.normalize import canonical
+from localidades_api.search.places import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, Place, Withdrawn
+from localidades_api.search.tables import Blocks, Records, Table
+from localidades_api.search.wording import MAX_BEGINNING, label_of, schema, starts
+
+_UNKNOWN_POPULATION = {"U": 2500}  # INEGI calls a locality urban from 2,500 inhabitants on
+_SEAT_POPULATION = 1000  # at least so prominent is a cabecera
+_HEAP = 64_000_000  # bytes that tantivy may hold before it writes a segment
+
+
+def build_index(folder: Path, places: Iterable[Place], withdrawn: Iterable[Withdrawn] = ()) -> None:
+    """Write the index of a release's places into a folder that does not exist yet; other processes see all or nothing.
+
+    `withdrawn` are the places of earlier releases that have no successor: rows that name them must not be taken for
+    others. If another process has written the index meanwhile, that one stays.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    working = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        _Builder(working, sorted(places, key=_rank)).build(withdrawn)
+        try:
+            working.rename(folder)
+        except OSError:
+            if not (folder / META).exists():
+                raise
+    finally:
+        shutil.rmtree(working, ignore_errors=True)
+
+
+def _rank(place: Place) -> tuple[int, int]:
+    """Return what places are sorted by: a cabecera and an urban place are more than a hamlet, whatever is known."""
+    known = place.poblacion if place.poblacion is not None else _UNKNOWN_POPULATION.get(place.ambito or "", 0)
+    return -max(known, _SEAT_POPULATION if place.is_seat else 0), place.id
+
+
+class _Builder:
+    def __init__(self, folder: Path, places: Sequence[Place]) -> None:
+        self._folder = folder
+        self._places = places
+        self._naming = Naming(places)
+        self._table = Table()
+        self._blocks = Blocks()
+        self._homonyms = Counter((place.municipio_id, fold(place.nombre)) for place in places)
+        self._municipios = {place.municipio_id: place.municipio for place in places}
+        self._namesakes = Counter((id_ // KEYS_OF_A_STATE, nombre) for id_, nombre in self._municipios.items())
+        self._former_areas: dict[int, str] = {}
+        self._area_words: dict[int, set[str]] = {}
+
+    def build(self, withdrawn: Iterable[Withdrawn]) -> None:
+        (self._folder / WORDS).mkdir()
+        index = tantivy.Index(schema(), str(self._folder / WORDS))
+        writer = index.writer(heap_size=_HEAP, num_threads=1)  # one segment, so that ranks are compared once
+        records = Records(self._folder)
+        for row, place in enumerate(self._places):
+            names, folded = self._naming.names(place), fold(place.nombre)
+            flags = self._flags(place, folded)
+            records.add(place, names, flags)
+            self._add_names(_checked(row), place, names, folded, flags)
+            writer.add_document(self._document(row, place, names, folded))
+        for row, gone in enumerate(withdrawn, len(self._places)):
+            records.add_key(gone.id)
+            self._add_withdrawn(_checked(row), gone)
+        records.close()
+        writer.commit()
+        writer.wait_merging_threads()
+        self._table.write(self._folder)
+        self._write_meta(self._blocks.write(self._folder))
+
+    def _flags(self, place: Place, folded: str) -> int:
+        return (
+            (SEAT if place.is_seat else 0)
+            | (URBAN if place.ambito == "U" else 0)
+            | (HOMONYM if self._homonyms[place.municipio_id, folded] > 1 else 0)
+            | (MUNICIPIO_HOMONYM if self._namesakes[place.estado_id, place.municipio] > 1 else 0)
+        )
+
+    def _add_names(self, row: int, place: Place, names: Sequence[Named], folded: str, flags: int) -> None:
+        """Let a place be found by its names, here and where it was before, by its keys, and by its label."""
+        found = {" ".join(words) for _, words, _ in names}
+        municipios = {place.municipio_id}
+        for former in place.former:
+            municipio_id = former.id // KEYS_OF_A_MUNICIPIO
+            if former.municipio != place.municipio or municipio_id != place.municipio_id:
+                self._former_areas.setdefault(municipio_id, former.municipio)
+                municipios.add(municipio_id)
+        scopes = {EVERYWHERE, *municipios, *(id_ // KEYS_OF_A_STATE for id_ in municipios)}
+        self._table.add(row, scopes, {*found, folded, *(fold(former.nombre) for former in place.former)})
+        self._table.add(row, [KEY], {str(place.id), *(str(former.id) for former in place.former)})
+        label = label_of(place.id, place.nombre, place.municipio, place.estado, flags)
+        self._table.add(row, [LABEL], [fold(label)])
+        if row < MAX_JOINED and " " in folded:
+            self._table.add(row, [JOINED], [folded.replace(" ", "")])
+        for municipio_id in municipios:
+            self._blocks.add(row, municipio_id, found)
+
+    def _add_withdrawn(self, row: int, gone: Withdrawn) -> None:
+        municipio_id = gone.id // KEYS_OF_A_MUNICIPIO
+        self._former_areas.setdefault(municipio_id, gone.municipio)
+        self._table.add(row, [WITHDRAWN], [str(gone.id), f"{municipio_id}/{fold(gone.nombre)}"])
+
+    def _document(self, row: int, place: Place, names: Sequence[Named], folded: str) -> tantivy.Document:
+        own = {word for _, words, _ in names for word in words}
+        text = own.union(self._words_of_area(place), *(canonical(former.municipio) for former in place.former))
+        document = tantivy.Document()
+        document.add_text("name", " ".join(own))
+        document.add_text("text", " ".join(text))
+        document.add_text("begin", " ".join({word[:length] for word in text for length in range(1, MAX_BEGINNING + 1)}))
+        document.add_text("start", " ".join(starts(folded, names)))
+        document.add_text("scope", f"e{place.estado_id} m{place.municipio_id}")
+        document.add_unsigned("rank", row)
+        return document
+
+    def _words_of_area(self, place: Place) -> set[str]:
+        """Return the words of a place's municipio and estado."""
+        if place.municipio_id not in self._area_words:
+            forms = forms_of_state(place.estado_id, place.estado)
+            self._area_words[place.municipio_id] = set(canonical(place.municipio)).union(*forms)
+        return self._area_words[place.municipio_id]
+
+    def _write_meta(self, blocks: dict[str, tuple[int, int, int]]) -> None:
+        former = {id_: name for id_, name in self._former_areas.items() if self._municipios.get(id_) != name}
+        meta = {
+            "version": VERSION,
+            "rows": len(self._places),
+            "blocks": blocks,
+            "estados": dict(sorted({place.estado_id: place.estado for place in self._places}.items())),
+            "municipios": dict(sorted(self._municipios.items())),
+            "former": dict(sorted(former.items())),
+        }
+        (self._folder / META).write_text(json.dumps(meta, ensure_ascii=False), encoding="utf-8")
+
+
+def _checked(row: int) -> int:
+    if row >= MAX_ROWS:
+        raise ValueError(f"An index holds at most {MAX_ROWS:,} places.")
+    return row

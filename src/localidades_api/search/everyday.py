@@ -1,0 +1,15 @@
+"""Names that everybody uses and no rule makes, from `everyday.tsv`: the key, the name, and why."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+
+
+def read_everyday() -> Mapping[int, Sequence[str]]:
+    """Return the everyday names of places by their key."""
+    names: dict[int, list[str]] = defaultdict(list)
+    text = (files("localidades_api.search") / "everyday.tsv").read_text(encoding="utf-8")
+    for line in text.splitlines()[1:]:
+        cvegeo, name, _ = line.split("\t")
+        names[int(cvegeo)].append(name)
+    return names

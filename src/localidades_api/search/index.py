@@ -1,0 +1,101 @@
+"""An index of names, opened: suggestions and matches without a database."""
+
+import math
+from collections.abc import Collection
+from functools import lru_cache
+from pathlib import Path
+
+from localidades_api.search.areas import AreaBook
+from localidades_api.search.layout import FIELD, ITEM, PART, SEAT, URBAN, WORDS, Layout
+from localidades_api.search.match import Matcher
+from localidades_api.search.places import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, Kind, Suggested
+from localidades_api.search.query import Words
+from localidades_api.search.ranking import PROMINENCE, Known
+from localidades_api.search.rows import MatchResult, MatchRow
+from localidades_api.search.suggest import Suggester
+from localidades_api.search.wording import label_of
+
+_LOCALITIES: frozenset[Kind] = frozenset({"localidad"})
+_CACHED_PLACES = 4096
+
+
+class NameIndex:
+    """The index in a folder; any number of threads and processes may read it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open it; raise IndexUnreadableError if the folder holds no index of this version."""
+        self.layout = Layout(folder)
+        meta = self.layout.meta
+        self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), _by_key(meta["former"]))
+        self.words = Words(str(folder / WORDS))
+        self.place = lru_cache(_CACHED_PLACES)(self._read_place)
+        self._suggester = Suggester(self)
+        self._matcher = Matcher(self)
+
+    def close(self) -> None:
+        """Give the files back."""
+        self.layout.close()
+
+    def suggest(
+        self,
+        text: str,
+        *,
+        kinds: Collection[Kind] = _LOCALITIES,
+        estado_id: int | None = None,
+        municipio_id: int | None = None,
+        limit: int = 10,
+    ) -> list[Suggested]:
+        """Return what a text may mean, the likeliest first; its last word may be unfinished."""
+        return self._suggester.suggest(text, kinds, estado_id, municipio_id, limit)
+
+    def match(self, row: MatchRow) -> MatchResult:
+        """Return the place that a row means, what differs, and how certain it is."""
+        return self._matcher.match(row)
+
+    def label(self, place: Known) -> str:
+        """Return the label of a place, as the service writes it."""
+        return self.label_of(place.id, place.nombre, place.flags)
+
+    def label_of(self, id_: int, nombre: str, flags: int) -> str:
+        """Return the label of a place of that key, name and flags."""
+        municipio_id = id_ // KEYS_OF_A_MUNICIPIO
+        municipio, estado = self.areas.municipios[municipio_id], self.areas.estados[municipio_id // KEYS_OF_A_STATE]
+        return label_of(id_, nombre, municipio, estado, flags)
+
+    def _read_place(self, row: int) -> Known:
+        id_, population, latitude, longitude, offset, flags = self.layout.record(row)
+        nombre, told, former = self.layout.text(offset).split(PART)
+        municipio_id = id_ // KEYS_OF_A_MUNICIPIO
+        return Known(
+            row,
+            id_,
+            nombre,
+            None if population < 0 else population,
+            None if math.isnan(latitude) else latitude,
+            None if math.isnan(longitude) else longitude,
+            flags,
+            _prominence(population, flags),
+            tuple(_read_name(item) for item in told.split(ITEM)),
+            tuple(_read_former(item) for item in former.split(ITEM)) if former else (),
+            self.areas.words[municipio_id],
+            self.areas.state_words[municipio_id // KEYS_OF_A_STATE],
+        )
+
+
+def _by_key(names: dict[str, str]) -> dict[int, str]:
+    return {int(key): name for key, name in names.items()}
+
+
+def _read_name(item: str) -> tuple[str, tuple[str, ...], str]:
+    words, _, written = item.partition(FIELD)
+    return words[0], tuple(words[1:].split(" ")), written
+
+
+def _read_former(item: str) -> tuple[str, str, int]:
+    nombre, municipio, id_ = item.split(FIELD)
+    return nombre, municipio, int(id_)
+
+
+def _prominence(population: int, flags: int) -> float:
+    people = max(population, 1000 if flags & SEAT else 0, 2500 if flags & URBAN and population < 0 else 0)
+    return PROMINENCE * math.log10(1 + people)

@@ -1,0 +1,116 @@
+"""The files of an index: fixed records, texts, and a table of hashes; read through memory maps that processes share.
+
+A row is a place's position by prominence: the most prominent place of the release is row 0.
+"""
+
+import json
+import mmap
+import struct
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from localidades_api.errors import IndexUnreadableError
+
+VERSION = 1  # of the files; an index of another version is built anew
+RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS = "records", "texts", "lookup", "blocks", "block_rows"
+WORDS, META = "words", "meta.json"
+
+# id, population (-1: unknown), latitude, longitude (NaN: unknown), offset of the text, flags
+RECORD = struct.Struct("<IiddIB3x")
+SEAT, URBAN, HOMONYM, MUNICIPIO_HOMONYM = 1, 2, 4, 8
+
+# An entry of the table is one integer: 42 bits of hash, 22 of row. Entries of one name stand together, the most
+# prominent row first. Two names share a hash once in some thousands of indexes, so whoever reads a row compares names.
+_ROW_BITS = 22
+MAX_ROWS = 1 << _ROW_BITS
+_ROW_MASK = MAX_ROWS - 1
+
+EVERYWHERE = 0  # the scope of a name that is sought in the whole country; others are keys of estados and municipios
+# Scopes of keys, of labels, of names without their spaces, and of what earlier releases had: beyond all keys.
+KEY, LABEL, JOINED, WITHDRAWN = range(100_000, 100_004)
+_BITS = (1 << 64) - 1
+_SPREAD, _MIX = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9  # odd constants that spread bits (SplitMix64)
+MAX_JOINED = 20_000  # rows, the most prominent, whose names are found without their spaces
+
+# What separates the parts of a text: name, variants, former names; items of a list; the parts of an item.
+PART, ITEM, FIELD = "\x1f", "\x1e", "\x1d"
+_PART = PART.encode()
+
+
+def digest(name: str) -> int:
+    """Return 64 bits of a name."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
+def place_in_table(scope: int, name_digest: int) -> int:
+    """Return the upper bits of the entries of a name within a scope."""
+    return (name_digest ^ scope * _SPREAD & _BITS) * _MIX & _BITS & ~_ROW_MASK
+
+
+class Layout:
+    """An index's files, mapped."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raise IndexUnreadableError if the folder holds no index of this version."""
+        self.folder = folder
+        with ExitStack() as stack:
+            try:
+                self.meta: Mapping[str, Any] = json.loads((folder / META).read_bytes())
+                maps = [self._map(folder / name, stack) for name in (RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS)]
+            except (OSError, ValueError) as error:
+                raise IndexUnreadableError(f"{folder} holds no index of names: build it again.") from error
+            if self.meta.get("version") != VERSION:
+                raise IndexUnreadableError(f"{folder} holds an index of another version: build it again.")
+            self._stack = stack.pop_all()
+        self._records, self._texts, lookup, self._blocks, block_rows = maps
+        self._lookup = self._stack.enter_context(memoryview(lookup).cast("Q"))
+        self._block_rows = self._stack.enter_context(memoryview(block_rows).cast("I"))
+        self.rows: int = self.meta["rows"]
+
+    @staticmethod
+    def _map(path: Path, stack: ExitStack) -> mmap.mmap | bytes:
+        with path.open("rb") as file:
+            if not path.stat().st_size:  # which can't be mapped
+                return b""
+            return stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+    def close(self) -> None:
+        """Give the maps back."""
+        self._stack.close()
+
+    def find(self, scope: int, name: str, limit: int = 1 << 30) -> list[int]:
+        """Return the rows of a name within a scope, the most prominent first."""
+        wanted = place_in_table(scope, digest(name))
+        lookup = self._lookup
+        at, end = bisect_left(lookup, wanted), len(lookup)
+        rows: list[int] = []
+        while at < end and len(rows) < limit and (entry := lookup[at]) - wanted < MAX_ROWS:
+            rows.append(entry & _ROW_MASK)
+            at += 1
+        return rows
+
+    def record(self, row: int) -> tuple[int, int, float, float, int, int]:
+        """Return the fixed part of a row, as `RECORD` has it."""
+        return RECORD.unpack_from(self._records, row * RECORD.size)
+
+    def text(self, offset: int) -> str:
+        """Return the text that begins at an offset."""
+        return self._texts[offset : self._texts.find(b"\n", offset)].decode()
+
+    def name(self, row: int) -> tuple[int, str, int]:
+        """Return the key, the name and the flags of a row, without the rest."""
+        id_, _, _, _, offset, flags = self.record(row)
+        return id_, self._texts[offset : self._texts.find(_PART, offset)].decode(), flags
+
+    def block(self, municipio_id: int) -> tuple[list[str], Sequence[int]]:
+        """Return every name of a municipio's places, normalised, and the row of the place of each."""
+        span = self.meta["blocks"].get(str(municipio_id))
+        if span is None:
+            return [], []
+        begin, end, first = span
+        names = self._blocks[begin:end].decode().split("\n")
+        return names, self._block_rows[first : first + len(names)].tolist()

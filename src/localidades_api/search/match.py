@@ -1,0 +1,239 @@
+"""Matching: from a row that a person has to the key of its place, with what differs."""
+
+from bisect import insort
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from localidades_api.domain.folding import fold
+from localidades_api.search.areas import Area
+from localidades_api.search.blocks import Block
+from localidades_api.search.evidence import area_fault, distance_fault, has_homonym, read_key
+from localidades_api.search.faults import Difference, GivenName, compare, read_name
+from localidades_api.search.layout import EVERYWHERE, KEY, WITHDRAWN
+from localidades_api.search.normalize import core
+from localidades_api.search.places import KEYS_OF_A_MUNICIPIO, MAX_TEXT
+from localidades_api.search.query import read
+from localidades_api.search.ranking import Known
+from localidades_api.search.rows import Candidate, Fault, MatchResult, MatchRow, Outcome
+
+if TYPE_CHECKING:
+    from localidades_api.search.index import NameIndex
+
+MAX_CANDIDATES = 5
+SURE_SCORE, SURE_MARGIN = 83.0, 6.0
+EXACT_MARGIN = 1.0
+NONE_BELOW = 55.0
+_BLOCKS = 256  # municipios whose names are kept taken apart
+_PROPOSED = 8  # names of a municipio that are compared word by word, for each way to compare
+_WITHIN_REACH = 80.0  # score below which the place is sought outside the municipio that was given
+_HOMONYMS = 24  # places of one name that are compared
+_OTHER_MUNICIPIO = 22.0
+_UNKNOWN_MUNICIPIO = 12.0
+_UNKNOWN_ESTADO = 18.0
+_OTHER_ESTADO = 25.0
+_FORMER_KEY, _UNKNOWN_KEY, _OTHER_KEY, _OTHER_NAME = 2.0, 6.0, 30.0, 50.0
+
+
+class Matcher:
+    """Finds the places that rows mean, in the files of an index."""
+
+    def __init__(self, index: "NameIndex") -> None:
+        self._index = index
+        self._block = lru_cache(_BLOCKS)(self._read_block)
+
+    def match(self, row: MatchRow) -> MatchResult:
+        """Return what a row means; of longer texts than any name, the beginning counts."""
+        if max(len(row.nombre or ""), len(row.municipio or ""), len(row.estado or "")) > MAX_TEXT:
+            row = row._replace(nombre=_clip(row.nombre), municipio=_clip(row.municipio), estado=_clip(row.estado))
+        key = read_key(row.cvegeo)
+        estado_id = self._index.areas.find_state(row.estado) if row.estado else None
+        areas = self._index.areas.find_municipios(row.municipio, estado_id) if row.municipio else ()
+        if key is None and not row.nombre and (clave := read_key(row.clave)) is not None:
+            key = areas[0].id * KEYS_OF_A_MUNICIPIO + clave if len(areas) == 1 else None
+        if key is not None:
+            return self._by_key(row, key, estado_id, areas)
+        if not row.nombre:
+            return MatchResult("none", None, 0.0, ())
+        if row.latitud is None and len(areas) == 1 and areas[0].likeness == 100 and (estado_id or not row.estado):  # noqa: PLR2004  # the same name
+            literal = self._literally(fold(row.nombre), areas[0].id)
+            if literal is not None:
+                return literal
+        found = self._by_name(row, read_name(row.nombre), estado_id, areas)
+        gone = self._gone(row.nombre, areas)
+        return self._decide(found, gone, homonyms_told_apart=row.latitud is not None and row.longitud is not None)
+
+    def _literally(self, folded: str, municipio_id: int) -> MatchResult | None:
+        """Return the result where every place that anything calls so has this very name; None where none has it."""
+        layout = self._index.layout
+        rows = layout.find(municipio_id, folded, _HOMONYMS)
+        found = []
+        for row in rows:
+            id_, nombre, flags = layout.name(row)
+            if fold(nombre) != folded or id_ // KEYS_OF_A_MUNICIPIO != municipio_id:
+                return None
+            found.append(Candidate(id_, self._index.label_of(id_, nombre, flags), 100.0, ()))
+        if not found:
+            return None
+        gone = self._gone_from(folded, municipio_id)
+        if len(found) == 1 and gone is None:
+            return MatchResult("exact", found[0], 100.0, tuple(found))
+        margin = 100.0 if len(found) == 1 else 0.0
+        return MatchResult("ambiguous", found[0], margin, tuple(found[:MAX_CANDIDATES]), gone)
+
+    def _gone(self, nombre: str, areas: Sequence[Area]) -> int | None:
+        """Return the key of a withdrawn place that had this very name, where the municipio is known."""
+        folded = fold(nombre)
+        return next((gone for area in areas if (gone := self._gone_from(folded, area.id)) is not None), None)
+
+    def _gone_from(self, folded: str, municipio_id: int) -> int | None:
+        layout = self._index.layout
+        rows = layout.find(WITHDRAWN, f"{municipio_id}/{folded}", 1)
+        return layout.record(rows[0])[0] if rows else None
+
+    # -- By name
+
+    def _by_name(
+        self, row: MatchRow, given: GivenName, estado_id: int | None, areas: Sequence[Area]
+    ) -> list[tuple[Known, Difference]]:
+        found: dict[int, Difference] = {}
+        if not given.folded:
+            return []
+        for area in areas:
+            self._compare_all(
+                self._within(given, area.id), row, given, found, area_fault(row, area, self._index.areas.municipios)
+            )
+        if not found or 100 - min(one.cost for one in found.values()) < _WITHIN_REACH:
+            fault = self._outside_fault(row, areas)
+            self._compare_all(self._anywhere(given, estado_id), row, given, found, fault)
+        if row.estado and estado_id is None:
+            unknown = Fault("estado", row.estado, "", _UNKNOWN_ESTADO)
+            found = {at: Difference(one.cost + unknown.penalty, (*one.faults, unknown)) for at, one in found.items()}
+        ranked = sorted(found.items(), key=lambda item: (item[1].cost, item[0]))
+        return [(self._index.place(at), difference) for at, difference in ranked[: MAX_CANDIDATES + 1]]
+
+    def _compare_all(
+        self,
+        rows: Iterable[int],
+        row: MatchRow,
+        given: GivenName,
+        found: dict[int, Difference],
+        area: Fault | None,
+    ) -> None:
+        costs: list[float] = []
+        for at in rows:
+            if at in found:
+                continue
+            place = self._index.place(at)
+            difference = compare(given, place, costs[MAX_CANDIDATES] if len(costs) > MAX_CANDIDATES else 100.0)
+            insort(costs, difference.cost)
+            extra = [fault for fault in (area, distance_fault(row, place)) if fault]
+            if extra:
+                cost = difference.cost + sum(fault.penalty for fault in extra)
+                difference = Difference(cost, (*difference.faults, *extra))
+            if difference.cost < 100 - NONE_BELOW / 2:
+                found[at] = difference
+
+    def _within(self, given: GivenName, municipio_id: int) -> list[int]:
+        """Return the places of a municipio whose names are most like the one given."""
+        homonyms = self._index.layout.find(municipio_id, given.folded, _HOMONYMS)
+        if any(fold(self._index.layout.name(row)[1]) == given.folded for row in homonyms):
+            return homonyms
+        block = self._block(municipio_id)
+        found = dict.fromkeys(homonyms)
+        for number, (words, _) in enumerate(given.readings[:3]):
+            found |= block.likest(words, core(words), _PROPOSED if number == 0 else _PROPOSED // 2)
+        return list(found)
+
+    def _read_block(self, municipio_id: int) -> Block:
+        return Block(*self._index.layout.block(municipio_id))
+
+    def _anywhere(self, given: GivenName, estado_id: int | None) -> list[int]:
+        """Return places of an estado, or of the country, that have the name given or its words."""
+        find, words = self._index.layout.find, self._index.words
+        scope = estado_id or EVERYWHERE
+        found = dict.fromkeys(find(scope, given.folded, _HOMONYMS))
+        for reading, _ in given.readings[:3]:
+            found |= dict.fromkeys(find(scope, " ".join(reading), _HOMONYMS))
+        if not found:
+            terms = [f"e{estado_id}"] if estado_id else []
+            typed = read(" ".join(given.readings[0][0]) + " ")
+            for propose in (words.nearly, words.without_kinds, words.most_words):
+                query = None if found else propose(typed, terms)
+                if query is not None:
+                    found = dict.fromkeys(words.propose(query, _HOMONYMS))
+        return list(found)
+
+    def _outside_fault(self, row: MatchRow, areas: Sequence[Area]) -> Fault | None:
+        if not row.municipio:
+            return None
+        found = self._index.areas.municipios.get(areas[0].id, "") if areas else ""
+        return Fault("municipio", row.municipio, found, _OTHER_MUNICIPIO if areas else _UNKNOWN_MUNICIPIO)
+
+    # -- By key
+
+    def _by_key(self, row: MatchRow, key: int, estado_id: int | None, areas: Sequence[Area]) -> MatchResult:
+        rows = self._index.layout.find(KEY, str(key), 4)
+        places = sorted((self._index.place(at) for at in rows), key=lambda place: (place.id != key, place.row))
+        given = read_name(row.nombre) if row.nombre else None
+        found = [(place, self._difference_of_key(row, key, given, place)) for place in places]
+        if found and (given is None or found[0][1].cost <= 100 - NONE_BELOW):
+            return self._decide(found)
+        gone = key if not found and self._index.layout.find(WITHDRAWN, str(key), 1) else None
+        if given is None:
+            return MatchResult("none", None, 0.0, (), gone)
+        code, penalty = ("key", _OTHER_KEY) if found else ("withdrawn_key" if gone else "unknown_key", _UNKNOWN_KEY)
+        fault = Fault(code, f"{key:09d}", "", penalty)  # type: ignore[arg-type]
+        named = [
+            (place, Difference(one.cost + fault.penalty, (*one.faults, fault)))
+            for place, one in self._by_name(row, given, estado_id, areas)
+            if place.id != key
+        ]
+        return self._decide(sorted([*found, *named], key=lambda item: item[1].cost), gone)
+
+    @staticmethod
+    def _difference_of_key(row: MatchRow, key: int, given: GivenName | None, place: Known) -> Difference:
+        """Return the faults of a place that has the key given, or had it."""
+        difference = compare(given, place) if given else Difference(0.0, ())
+        faults = list(difference.faults)
+        if given and difference.cost > 100:  # noqa: PLR2004  # beyond all penalties
+            faults.append(Fault("name", given.text, place.nombre, _OTHER_NAME))
+        if place.id != key:
+            faults.append(Fault("former_key", f"{key:09d}", f"{place.id:09d}", _FORMER_KEY))
+        if distance := distance_fault(row, place):
+            faults.append(distance)
+        return Difference(sum(fault.penalty for fault in faults), tuple(faults))
+
+    # -- The outcome
+
+    def _decide(
+        self,
+        found: Sequence[tuple[Known, Difference]],
+        gone: int | None = None,
+        *,
+        homonyms_told_apart: bool = True,
+    ) -> MatchResult:
+        candidates = tuple(
+            self._candidate(place, difference.faults) for place, difference in found[: MAX_CANDIDATES + 1]
+        )
+        if not candidates or candidates[0].score < NONE_BELOW:
+            return MatchResult("none", None, 0.0, candidates[:MAX_CANDIDATES], gone)
+        best = candidates[0]
+        margin = round(best.score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
+        doubtful = gone is not None or (not homonyms_told_apart and has_homonym(found[0][0], best.faults))
+        outcome = "ambiguous" if doubtful else _outcome(best, margin)
+        return MatchResult(outcome, best, margin, candidates[:MAX_CANDIDATES], gone)
+
+    def _candidate(self, place: Known, faults: tuple[Fault, ...]) -> Candidate:
+        score = round(max(0.0, 100 - sum(fault.penalty for fault in faults)), 2)
+        return Candidate(place.id, self._index.label(place), score, faults)
+
+
+def _clip(text: str | None) -> str | None:
+    return text[:MAX_TEXT] if text else text
+
+
+def _outcome(best: Candidate, margin: float) -> Outcome:
+    if not best.faults:
+        return "exact" if margin >= EXACT_MARGIN else "ambiguous"
+    return "sure" if best.score >= SURE_SCORE and margin >= SURE_MARGIN else "ambiguous"

@@ -1,0 +1,61 @@
+"""Which names a place answers to: its own, its municipio's if it is the seat, everyday and earlier ones."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from localidades_api.search.everyday import read_everyday
+from localidades_api.search.normalize import canonical, core, variants
+from localidades_api.search.places import Place
+
+
+class Named(NamedTuple):
+    """A name of a place: its kind, its canonical words, and how it is written (empty: as the catalogue does).
+
+    Kinds are `n` for the name itself, `b` for what stands in its brackets or with them, `s` for a seat under its
+    municipio's name, `t` where another place has that name too, `e` for everyday names, `f` for former ones.
+    """
+
+    kind: str
+    words: tuple[str, ...]
+    written: str
+
+
+class Naming:
+    """Names the places of one release."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._everyday = read_everyday()
+        self._namesakes = {
+            (place.municipio_id, core(canonical(place.nombre))) for place in places if _may_be_namesake(place)
+        }
+
+    def names(self, place: Place) -> list[Named]:
+        """Return the names of a place, its own first; of those with the same words the first."""
+        found: dict[tuple[str, ...], Named] = {}
+        for kind, text in self._written(place):
+            for position, words in enumerate(variants(text)):
+                if words and words not in found:
+                    own = kind == "n"
+                    found[words] = Named("b" if own and position else kind, words, "" if own else text)
+        return list(found.values())
+
+    def _written(self, place: Place) -> Iterator[tuple[str, str]]:
+        yield "n", place.nombre
+        if place.is_seat:
+            yield ("s" if self._is_called_by_municipio(place) else "t"), place.municipio
+        for name in self._everyday.get(place.id, ()):
+            yield "e", name
+        for former in place.former:
+            yield "f", former.nombre
+
+    def _is_called_by_municipio(self, seat: Place) -> bool:
+        """Tell whether the name of a municipio means its seat first: not where another place has it, as Mulegé does."""
+        municipio = canonical(seat.municipio)
+        if not set(municipio).isdisjoint(canonical(seat.nombre)):
+            return True
+        return (seat.municipio_id, core(municipio)) not in self._namesakes
+
+
+def _may_be_namesake(place: Place) -> bool:
+    """Tell cheaply whether a place may have the name of its municipio."""
+    return not place.is_seat and place.nombre[-3:].lower() == place.municipio[-3:].lower()

@@ -1,0 +1,122 @@
+"""What was typed, taken apart; and the tantivy queries that propose places for it."""
+
+from collections.abc import Iterable, Sequence
+
+from tantivy import Index, Occur, Order, Query
+
+from localidades_api.domain.folding import fold
+from localidades_api.search.normalize import canonical_words, repair
+from localidades_api.search.ranking import Typed
+from localidades_api.search.vocabulary import GENERICS, STOP_WORDS
+from localidades_api.search.wording import MAX_BEGINNING, schema
+
+_MAX_WORDS = 10  # that are looked up; labels are looked up whole
+_SHORT = 3  # letters: a word so short is not looked up with letters wrong
+_LONG = 8  # letters: in a word so long, two may be wrong
+
+
+def read(text: str) -> Typed:
+    """Take a text apart; its last word may be unfinished unless something stands behind it."""
+    text = repair(text)
+    folded = fold(text)
+    spoken = folded.split()
+    unfinished = spoken[-1] if spoken and text[-1:].isalnum() else None
+    if unfinished in STOP_WORDS and len(spoken) > 1:
+        unfinished = None
+    words = canonical_words(folded) or tuple(spoken)  # `de` alone is the beginning of a name
+    return Typed(text, folded, words[:_MAX_WORDS], unfinished)
+
+
+class Words:
+    """The words of an index, opened."""
+
+    def __init__(self, path: str) -> None:
+        self._schema = schema()
+        index = Index(self._schema, path)
+        self._searcher = index.searcher()
+
+    def propose(self, query: Query, limit: int) -> list[int]:
+        """Return the rows that a query finds, the most prominent first."""
+        found = self._searcher.search(query, limit, count=False, order_by_field="rank", order=Order.Asc)
+        return [rank for rank, _ in found.hits]
+
+    def beginning(self, folded: str, scopes: Iterable[str]) -> Query:
+        """Names that begin with a few letters."""
+        return self._within(Query.term_query(self._schema, "start", folded.replace(" ", "_")), scopes)
+
+    def area(self, scope: str) -> Query:
+        """Every place of an area."""
+        return self._word("scope", scope)
+
+    def all_words(self, typed: Typed, field: str, scopes: Iterable[str]) -> Query:
+        """Every word stands in the field; the last as it is or begun."""
+        last = len(typed.words) - 1
+        parts = [
+            self._begun(field, word, typed.unfinished)
+            if index == last and typed.unfinished
+            else self._word(field, word)
+            for index, word in enumerate(typed.words)
+        ]
+        return self._within(_all(parts), scopes)
+
+    def nearly(self, typed: Typed, scopes: Iterable[str], field: str = "text") -> Query | None:
+        """Every word stands in the field, but some with a letter wrong: those that it has nowhere, if any."""
+        words = typed.words
+        unknown = {word for word in words if not self._searcher.doc_freq(field, word)}
+        exact = {word: self._word(field, word) for word in words}
+        loose = {word: self._loose(word, typed, field) for word in words}
+        if unknown:
+            return self._within(_all([loose[word] if word in unknown else exact[word] for word in words]), scopes)
+        variants = [
+            _all([loose[word] if word == wrong else exact[word] for word in words])
+            for wrong in dict.fromkeys(words)
+            if len(wrong) >= _SHORT
+        ]
+        return self._within(_any(variants), scopes) if variants else None
+
+    def without_kinds(self, typed: Typed, scopes: Iterable[str]) -> Query | None:
+        """Every word but those for the kind of a place; letters may be wrong."""
+        words = [word for word in typed.words if word not in GENERICS]
+        if not words or len(words) == len(typed.words):
+            return None
+        return self._within(_all([self._loose(word, typed) for word in words]), scopes)
+
+    def most_words(self, typed: Typed, scopes: Iterable[str]) -> Query | None:
+        """Every word but one, which may be any, and those for the kind of a place; letters may be wrong."""
+        words = [word for word in typed.words if word not in GENERICS] or list(typed.words)
+        if len(words) < 2:  # noqa: PLR2004  # of one word none can be left out
+            return None
+        loose = [(Occur.Should, self._loose(word, typed)) for word in words]
+        return self._within(Query.boolean_query(loose, len(words) - 1), scopes)
+
+    def _word(self, field: str, word: str) -> Query:
+        return Query.term_query(self._schema, field, word)
+
+    def _begun(self, field: str, word: str, unfinished: str) -> Query:
+        begun = self._prefix(field, unfinished)
+        return begun if unfinished == word else _any([self._word(field, word), begun])
+
+    def _prefix(self, field: str, beginning: str) -> Query:
+        if len(beginning) <= MAX_BEGINNING:
+            return self._word("begin", beginning)
+        return Query.fuzzy_term_query(self._schema, field, beginning, 0, prefix=True)
+
+    def _loose(self, word: str, typed: Typed, field: str = "text") -> Query:
+        unfinished = typed.unfinished if word == typed.words[-1] else None
+        if len(word) < _SHORT:
+            return self._begun(field, word, unfinished) if unfinished else self._word(field, word)
+        distance = 2 if len(word) >= _LONG else 1
+        fuzzy = Query.fuzzy_term_query(self._schema, field, unfinished or word, distance, prefix=bool(unfinished))
+        return _any([self._word(field, word), fuzzy])
+
+    def _within(self, query: Query, scopes: Iterable[str]) -> Query:
+        filters = [self._word("scope", scope) for scope in scopes]
+        return _all([query, *filters]) if filters else query
+
+
+def _all(parts: Sequence[Query]) -> Query:
+    return parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Must, part) for part in parts])
+
+
+def _any(parts: Sequence[Query]) -> Query:
+    return parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Should, part) for part in parts])

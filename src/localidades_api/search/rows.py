@@ -1,0 +1,89 @@
+"""What a row to be matched says, and what is found for it."""
+
+from typing import Literal, NamedTuple
+
+Outcome = Literal["exact", "sure", "ambiguous", "none"]
+FaultCode = Literal[
+    "wording",  # an abbreviation, a number or the order of words: the same name, written otherwise
+    "article",  # an article added, missing or another
+    "order",  # the same words in another order
+    "spacing",  # the same letters, spaced otherwise
+    "spelling",  # a word spelt otherwise
+    "kind",  # a word for the kind of a place (Ejido, Rancho) added or missing
+    "number",  # a number added, missing or another
+    "contrast",  # a word that tells two places apart (Alto, Norte, Nuevo) added, missing or another
+    "added",  # a word that the name does not have
+    "missing",  # a word of the name that was not given
+    "name",  # the name is another altogether
+    "bracket",  # what brackets hold was given alone, or was left out
+    "seat",  # a cabecera, given under the name of its municipio
+    "everyday",  # a name that people use and INEGI does not
+    "former_name",  # the name that an earlier release had
+    "former_key",  # the key that an earlier release had
+    "withdrawn_key",  # the key of a place that has been withdrawn
+    "unknown_key",  # a key that no release has
+    "key",  # the key given is another place's
+    "municipio",  # the municipio is another, or written otherwise
+    "estado",  # the estado is another, or none of that name
+    "distance",  # kilometres from the point that was given
+]
+
+
+class MatchRow(NamedTuple):
+    """A row as a person has it; `nombre`, `cvegeo`, or `clave` and `municipio` are needed.
+
+    `cvegeo` has nine digits, or eight without the zero; `clave` has the last four. `municipio` and `estado` are names
+    or keys. Degrees are decimal, west is negative.
+    """
+
+    nombre: str | None = None
+    municipio: str | None = None
+    estado: str | None = None
+    latitud: float | None = None
+    longitud: float | None = None
+    cvegeo: str | None = None
+    clave: str | None = None
+
+
+class Fault(NamedTuple):
+    """What differs between a row and a place, and what it costs."""
+
+    code: FaultCode
+    given: str
+    found: str
+    penalty: float
+
+
+class Candidate(NamedTuple):
+    """A place that a row may mean: 100 minus the penalties of its faults is its score, 0 at least."""
+
+    id: int
+    label: str
+    score: float
+    faults: tuple[Fault, ...]
+
+    @property
+    def cvegeo(self) -> str:
+        """The key with its leading zero."""
+        return f"{self.id:09d}"
+
+
+class MatchResult(NamedTuple):
+    """What was found for a row.
+
+    `exact`: the name as the catalogue writes it, and no other place of that name. `sure`: the same place beyond
+    reasonable doubt. `ambiguous`: one of the candidates, which a person has to choose. `none`: no place is like it.
+    `margin` is the lead over the next candidate, or the score where there is no other. `withdrawn` is the key of a
+    place of an earlier release that had this very name and has no successor: nothing is certain then.
+    """
+
+    outcome: Outcome
+    best: Candidate | None
+    margin: float
+    candidates: tuple[Candidate, ...]
+    withdrawn: int | None = None
+
+    @property
+    def id(self) -> int | None:
+        """The key, where it is certain."""
+        return self.best.id if self.best is not None and self.outcome in {"exact", "sure"} else None

@@ -1,0 +1,64 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from localidades_api.errors import IndexUnreadableError
+from localidades_api.search.build import build_index
+from localidades_api.search.everyday import read_everyday
+from localidades_api.search.index import NameIndex
+from localidades_api.search.layout import META
+from localidades_api.search.places import Place
+from tests.support.names import PLACES
+
+
+def test_index_that_another_process_wrote_meanwhile_stays(tmp_path: Path) -> None:
+    build_index(tmp_path / "names", PLACES)
+    before = (tmp_path / "names" / META).stat().st_ino
+    build_index(tmp_path / "names", PLACES)
+    assert (tmp_path / "names" / META).stat().st_ino == before
+    assert [path.name for path in tmp_path.iterdir()] == ["names"]
+
+
+def test_failed_build_leaves_nothing(tmp_path: Path) -> None:
+    def places() -> list[Place]:
+        raise OSError("the database went away")
+
+    with pytest.raises(OSError, match="went away"):
+        build_index(tmp_path / "names", (place for place in places()))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_without_index_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IndexUnreadableError):
+        NameIndex(tmp_path)
+
+
+def test_index_of_another_version_is_refused(tmp_path: Path) -> None:
+    build_index(tmp_path / "names", PLACES)
+    meta = tmp_path / "names" / META
+    meta.write_text(meta.read_text(encoding="utf-8").replace('"version": 1', '"version": 0'), encoding="utf-8")
+    with pytest.raises(IndexUnreadableError):
+        NameIndex(tmp_path / "names")
+
+
+def test_opened_index_answers_when_its_folder_is_gone(tmp_path: Path) -> None:
+    build_index(tmp_path / "names", PLACES)
+    index = NameIndex(tmp_path / "names")
+    shutil.rmtree(tmp_path / "names")
+    assert index.suggest("Guadalajara, Jalisco")[0].id == 140390001
+    index.close()
+
+
+def test_order_of_places_does_not_matter(tmp_path: Path, index: NameIndex) -> None:
+    build_index(tmp_path / "names", reversed(PLACES))
+    other = NameIndex(tmp_path / "names")
+    for text in ("colorado", "san juan mixtepec", "ninguno", "villa"):
+        assert other.suggest(text) == index.suggest(text)
+    other.close()
+
+
+def test_everyday_names_have_keys_of_nine_digits() -> None:
+    names = read_everyday()
+    assert names
+    assert all(1_000_0000 < key <= 329_999_999 and all(names[key]) for key in names)

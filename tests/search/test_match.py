@@ -1,0 +1,141 @@
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localidades_api.search.index import NameIndex
+from localidades_api.search.places import Place
+from localidades_api.search.rows import MatchRow
+from tests.support.names import PLACES
+
+CENTLA = {"municipio": "CENTLA", "estado": "TAB"}
+VALLARTA = {"municipio": "Puerto Vallarta", "estado": "Jal."}
+DEGREES = st.none() | st.floats(-90, 90)
+CELLS = st.none() | st.text(max_size=30) | st.sampled_from([place.nombre for place in PLACES])
+
+
+@pytest.mark.parametrize(
+    ("nombre", "where", "key", "outcome", "codes"),
+    [
+        ("Frontera", CENTLA, 270030001, "exact", []),
+        ("ESTACION, LA", CENTLA, 270030012, "exact", []),
+        ("ESTACION", CENTLA, 270030012, "sure", ["article"]),
+        ("SEYBA PLAYA", CENTLA, 270030015, "sure", ["spacing"]),
+        ("FCO. I MADERO", CENTLA, 270030014, "sure", ["wording"]),
+        ("FRONTERRA", CENTLA, 270030001, "sure", ["spelling"]),
+        ("RA. RIBERA ALTA", CENTLA, 270030016, "sure", ["order"]),
+        ("EJ. FRANCISCO I. MADERO", CENTLA, 270030014, "sure", ["kind"]),
+        ("CHILAPA 1A. SECC.", CENTLA, 270030010, "sure", ["bracket", "wording"]),
+        ("MARGEN IZQUIERDA", CENTLA, 270030010, "sure", ["bracket"]),
+        ("CONCEPCI?N", CENTLA, 270030017, "sure", ["spelling"]),
+        ("CENTRO", {"municipio": "Centro", "estado": "Tabasco"}, 270040001, "sure", ["seat"]),
+        ("GDL", {"municipio": "Guadalajara", "estado": "Jalisco"}, 140390001, "sure", ["everyday"]),
+        ("San José", VALLARTA, 140670030, "sure", ["former_name"]),
+        (
+            "LA MOJONERA",
+            {"municipio": "Compostela", "estado": "Nayarit"},
+            140670031,
+            "ambiguous",
+            ["municipio", "estado"],
+        ),
+        ("El Colorado", VALLARTA, 140670020, "ambiguous", []),
+        ("Guadalajara", {}, 140390001, "ambiguous", []),
+        ("Iztapalapa", {}, 90070001, "exact", []),
+        ("Parrilla", {"municipio": "Centro", "estado": "Tabasco"}, 270040051, "ambiguous", []),
+    ],
+)
+def test_row_is_matched_with_its_faults(
+    index: NameIndex, nombre: str, where: dict[str, str], key: int, outcome: str, codes: list[str]
+) -> None:
+    result = index.match(MatchRow(nombre, where.get("municipio"), where.get("estado")))
+    assert result.best is not None
+    assert (result.best.id, result.outcome) == (key, outcome)
+    assert [fault.code for fault in result.best.faults] == codes
+    assert result.id == (key if outcome in {"exact", "sure"} else None)
+
+
+@pytest.mark.parametrize("nombre", ["Xochitepec", "El Zapote", "Qwrtz"])
+def test_row_that_no_place_is_like_has_no_key(index: NameIndex, nombre: str) -> None:
+    result = index.match(MatchRow(nombre, CENTLA["municipio"], CENTLA["estado"]))
+    assert result.id is None
+
+
+def test_withdrawn_place_of_the_name_leaves_doubt_and_is_named(index: NameIndex) -> None:
+    assert index.match(MatchRow("Parrilla", "Centro", "Tabasco")).withdrawn == 270040098
+    assert index.match(MatchRow("El Zapote", "Centla", "Tabasco")).withdrawn == 270030099
+    assert index.match(MatchRow(cvegeo="270040098")).withdrawn == 270040098
+
+
+def test_homonyms_are_candidates_and_never_certain(index: NameIndex) -> None:
+    result = index.match(MatchRow("El Colorado", "Puerto Vallarta", "Jalisco"))
+    assert [candidate.id for candidate in result.candidates][:2] == [140670020, 140670021]
+    assert (result.outcome, result.margin) == ("ambiguous", 0)
+
+
+def test_point_tells_homonyms_apart(index: NameIndex) -> None:
+    place = next(place for place in PLACES if place.id == 140670021)
+    result = index.match(MatchRow("El Colorado", "Puerto Vallarta", "Jalisco", place.latitud, place.longitud))
+    assert (result.id, result.outcome) == (140670021, "exact")
+    assert [fault.code for fault in result.candidates[1].faults] == ["distance"]
+
+
+@pytest.mark.parametrize(
+    ("row", "key", "codes"),
+    [
+        (MatchRow(cvegeo="140390001"), 140390001, []),
+        (MatchRow(cvegeo="90070001"), 90070001, []),
+        (MatchRow(cvegeo="140390001", nombre="GUADALAJARA"), 140390001, []),
+        (MatchRow(cvegeo="180040112"), 140670031, ["former_key"]),
+        (MatchRow(clave="0001", municipio="Centla", estado="Tabasco"), 270030001, []),
+        (MatchRow(clave="1", municipio="003", estado="27"), 270030001, []),
+    ],
+)
+def test_keys_lead_to_their_places(index: NameIndex, row: MatchRow, key: int, codes: list[str]) -> None:
+    result = index.match(row)
+    assert result.id == key
+    assert result.best is not None
+    assert [fault.code for fault in result.best.faults] == codes
+
+
+def test_key_and_name_of_two_places_are_never_certain(index: NameIndex) -> None:
+    result = index.match(MatchRow("Villahermosa", "Centro", "Tabasco", cvegeo="140390001"))
+    assert result.outcome == "ambiguous"
+    assert {candidate.id for candidate in result.candidates} >= {270040001, 140390001}
+
+
+def test_unknown_key_is_a_fault_of_what_the_name_finds(index: NameIndex) -> None:
+    result = index.match(MatchRow("Villahermosa", "Centro", "Tabasco", cvegeo="279999999"))
+    assert result.best is not None
+    assert (result.best.id, [fault.code for fault in result.best.faults]) == (270040001, ["unknown_key"])
+
+
+@pytest.mark.parametrize("cell", ["(" * 100_000, "a" + " " * 100_000 + "b", "é, " * 50_000, "Frontera " * 20_000])
+def test_cell_longer_than_any_name_takes_no_longer(index: NameIndex, cell: str) -> None:
+    started = time.perf_counter()
+    index.match(MatchRow(cell, cell, cell))
+    assert time.perf_counter() - started < 1
+
+
+def test_row_without_name_or_key_has_none(index: NameIndex) -> None:
+    assert index.match(MatchRow(municipio="Centla")).outcome == "none"
+
+
+@given(st.sampled_from(PLACES))
+def test_name_municipio_and_estado_lead_to_the_place_or_to_its_homonyms(index: NameIndex, place: Place) -> None:
+    result = index.match(MatchRow(place.nombre, place.municipio, place.estado))
+    assert place.id in {candidate.id for candidate in result.candidates}
+    assert result.outcome in {"exact", "ambiguous"}
+
+
+@given(st.builds(MatchRow, CELLS, CELLS, CELLS, DEGREES, DEGREES, CELLS, CELLS))
+def test_any_row_has_a_result_whose_score_is_100_less_its_penalties(index: NameIndex, row: MatchRow) -> None:
+    result = index.match(row)
+    assert result == index.match(row)
+    assert len(result.candidates) <= 5
+    assert 0 <= result.margin <= 100
+    assert [one.score for one in result.candidates] == sorted((one.score for one in result.candidates), reverse=True)
+    for candidate in result.candidates:
+        penalties = sum(fault.penalty for fault in candidate.faults)
+        assert candidate.score == pytest.approx(max(0.0, 100 - penalties), abs=0.011)
+        assert all(fault.penalty > 0 for fault in candidate.faults)

@@ -1,0 +1,46 @@
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from benchmarks import names
+from localidades_api.search.build import build_index
+from localidades_api.search.index import NameIndex
+from localidades_api.search.rows import MatchRow
+
+pytestmark = pytest.mark.tail
+
+
+@pytest.fixture(scope="module")
+def real_index(real_catalogues: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
+    """Lend the index of the release 2018-09 with the names of 2012-06."""
+    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+    earlier = names.read_catalogue(real_catalogues / "catun_localidad_2012-06.zip")
+    folder = tmp_path_factory.mktemp("real") / "names"
+    build_index(folder, names.places_of(catalogue, earlier), names.withdrawn_of(catalogue, earlier))
+    index = NameIndex(folder)
+    yield index
+    index.close()
+
+
+def test_queries_as_people_type_them_lead_to_what_they_mean(real_index: NameIndex, real_catalogues: Path) -> None:
+    assert real_catalogues.is_dir()
+    outcome = names.Outcome("queries", "97 %")
+    for case in names.typed_queries(Path(__file__).parent / "queries.tsv"):
+        outcome.add(case.text, case.key, [found.id for found in real_index.suggest(case.text, kinds=case.kinds)])
+    assert outcome.first >= 0.97 * outcome.count, outcome.failures
+    assert outcome.five >= 0.995 * outcome.count, outcome.failures
+
+
+def test_labels_lead_to_their_places(real_index: NameIndex, real_catalogues: Path) -> None:
+    assert real_catalogues.is_dir()
+    for case in islice(names.labels(real_index), 0, None, 50):
+        assert real_index.suggest(case.text, limit=1)[0].id == case.key, case.text
+
+
+def test_rows_of_the_release_itself_are_never_another_places(real_index: NameIndex, real_catalogues: Path) -> None:
+    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+    row: MatchRow
+    for row, key in islice(names.rows_of(catalogue), 0, None, 20):
+        assert real_index.match(row).id in {key, None}, row

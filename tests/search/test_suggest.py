@@ -1,0 +1,143 @@
+import csv
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localidades_api.search.index import NameIndex
+from localidades_api.search.places import Kind, Place
+from tests.support.names import PLACES
+
+QUERIES = Path(__file__).parent / "queries.tsv"
+
+
+def first(index: NameIndex, text: str) -> int | None:
+    found = index.suggest(text)
+    return found[0].id if found else None
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("guadalajara", 140390001),
+        ("Guadalajara, Jalisco", 140390001),
+        ("jal guadalajara", 140390001),
+        ("guadalajara tabasco", 270040052),
+        ("gdl", 140390001),
+        ("guadalajra", 140390001),
+        ("guadal", 140390001),
+        ("pto vallarta", 140670001),
+        ("puertovallarta", 140670001),
+        ("vallarta jal", 140670001),
+        ("oaxaca", 200670001),
+        ("centro", 270040001),
+        ("huatulco", 204130078),
+        ("sta maria huatulco", 204130001),
+        ("tlaquepaque", 140980001),
+        ("san pedro tlaquepaque jal", 140980001),
+        ("zaragoza coah", 50380001),
+        ("ixtapa", 140670010),
+        ("chilapa 2a secc", 270030011),
+        ("margen izquierda", 270030010),
+        ("san jose puerto vallarta", 140670030),
+        ("fco i madero tab", 270030014),
+        ("V", 270040001),
+    ],
+)
+def test_what_people_type_leads_to_what_they_mean(index: NameIndex, text: str, key: int) -> None:
+    assert first(index, text) == key
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "match"),
+    [
+        ("140390001", 140390001, "key"),
+        ("90070001", 90070001, "key"),
+        ("180040112", 140670031, "former"),
+        ("14039", 140390001, "key"),
+        ("09", 90070001, "key"),
+        ("oaxaca", 200670001, "everyday"),
+        ("centro", 270040001, "seat"),
+        ("san jose", 140670030, "former"),
+        ("guadalajara", 140390001, "exact"),
+        ("guada", 140390001, "prefix"),
+        ("guadalajra", 140390001, "near"),
+        ("juntas las", 140390044, "exact"),
+        ("valle jose san", 140670030, "words"),
+    ],
+)
+def test_suggestion_says_why(index: NameIndex, text: str, key: int, match: str) -> None:
+    found = index.suggest(text)[0]
+    assert (found.id, found.match) == (key, match)
+
+
+def test_every_label_leads_to_its_place(index: NameIndex) -> None:
+    for row in range(index.layout.rows):
+        place = index.place(row)
+        found = index.suggest(index.label(place))[0]
+        assert (found.id, found.match, found.label) == (place.id, "label", index.label(place))
+
+
+def test_labels_tell_homonyms_apart(index: NameIndex) -> None:
+    labels = {index.label(index.place(row)) for row in range(index.layout.rows)}
+    assert len(labels) == len(PLACES)
+    assert "El Colorado (0020), Puerto Vallarta, Jalisco" in labels
+    assert "El Rosario, San Juan Mixtepec (208), Oaxaca" in labels
+
+
+@given(st.sampled_from(PLACES), st.randoms(use_true_random=False))
+def test_order_of_words_does_not_matter(index: NameIndex, place: Place, chance: random.Random) -> None:
+    words = f"{place.nombre} {place.municipio} {place.estado}".split()
+    chance.shuffle(words)
+    assert place.id in {found.id for found in index.suggest(" ".join(words), limit=50)}
+
+
+@given(st.text(max_size=60), st.sampled_from([None, 14, 27]), st.sampled_from([None, 14039, 99999]))
+def test_any_text_is_answered_within_bounds(
+    index: NameIndex, text: str, estado_id: int | None, municipio_id: int | None
+) -> None:
+    found = index.suggest(text, estado_id=estado_id, municipio_id=municipio_id, limit=3)
+    assert len(found) <= 3
+    assert all(estado_id in {None, one.estado_id} and municipio_id in {None, one.municipio_id} for one in found)
+    assert len({one.id for one in found}) == len(found)
+
+
+def test_area_restricts_suggestions(index: NameIndex) -> None:
+    assert [one.id for one in index.suggest("guadalajara", estado_id=27)] == [270040052]
+    assert [one.id for one in index.suggest("guadalajara", municipio_id=270040052 // 10_000)] == [270040052]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "key"),
+    [
+        ("cdmx", "estado", 9),
+        ("distrito federal", "estado", 9),
+        ("estado de jalisco", "estado", 14),
+        ("centla", "municipio", 27003),
+        ("tlaquepaque jal", "municipio", 14098),
+        ("27004", "municipio", 27004),
+    ],
+)
+def test_municipios_and_estados_are_suggested_where_asked_for(
+    index: NameIndex, text: str, kind: Kind, key: int
+) -> None:
+    found = index.suggest(text, kinds=[kind])[0]
+    assert (found.kind, found.id, len(found.cvegeo)) == (kind, key, 2 if kind == "estado" else 5)
+
+
+def test_ciudad_de_mexico_leads_to_its_demarcations(index: NameIndex) -> None:
+    assert first(index, "ciudad de mexico") == 90070001
+
+
+def test_other_name_that_matched_is_told(index: NameIndex) -> None:
+    assert index.suggest("gdl")[0].name == "GDL"
+    assert index.suggest("guadalajara")[0].name is None
+
+
+def test_everyday_queries_name_a_key_each() -> None:
+    with QUERIES.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    assert len(rows) >= 200
+    assert all(row["cvegeo"].isdigit() and len(row["cvegeo"]) in {2, 5, 9} for row in rows)

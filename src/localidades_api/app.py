@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from localidades_api import __version__, router
+from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.pages import PageCache
 from localidades_api.cache.positions import COMPARISON_TIMEOUT, MAX_COMPARISONS, PositionCache
 from localidades_api.cache.prewarm import ReleasePoller
@@ -39,7 +40,6 @@ from localidades_api.storage.repository import (
     NearestRepository,
     RecordsRepository,
     ReleasesRepository,
-    SearchRepository,
 )
 
 
@@ -57,7 +57,8 @@ async def _lifespan(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     changes = ChangesRepository(database, comparing)
     positions = PositionCache(repository, changes, settings.database_timeout)
     pages = PageCache(repository, settings.page_cache_bytes)
-    poller = ReleasePoller(releases, pages, positions)
+    names = NameIndexes(url, releases, settings.database_timeout)
+    poller = ReleasePoller(releases, pages, positions, names)
     app.state.database = database
     app.state.comparing = comparing
     app.state.services = Services(
@@ -65,7 +66,7 @@ async def _lifespan(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         pages,
         positions,
         repository,
-        SearchRepository(database),
+        names,
         NearestRepository(database),
         changes,
         RecordsRepository(database),
@@ -76,6 +77,7 @@ async def _lifespan(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         async with _running(poller.run(settings.release_poll), sampler.run()):
             yield
     finally:
+        await names.close()
         await positions.close()
         await comparing.dispose()
         await database.dispose()

@@ -34,6 +34,7 @@ LocalidadesError                 500
     ├── OverloadedError          the process is at capacity
     │   └── DownloadsFullError   every download slot is in use
     ├── ComparisonRunningError   a comparison outlasts its request, and continues
+    ├── SearchUnavailableError   the index of names is not ready
     ├── NoReleaseError           nothing has been published yet
     └── DatabaseUnavailableError the database does not answer
 """
@@ -351,6 +352,19 @@ class ComparisonRunningError(UnavailableError):
 
     def __init__(self) -> None:
         super().__init__("The releases are still being compared; try again shortly.")
+
+
+class SearchUnavailableError(UnavailableError):
+    """The index of a release's names is being built, or can't be; the log has the reason."""
+
+    slug = "search-unavailable"
+    meaning = (
+        "The index of names that answers searches is not ready; it is built when a release is first served or searched."
+    )
+    remedy = "Try again after `Retry-After` seconds."
+
+    def __init__(self) -> None:
+        super().__init__("The index of names is not ready yet; try again later.")
 
 
 class NoReleaseError(UnavailableError):

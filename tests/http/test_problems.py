@@ -18,7 +18,7 @@ SLUGS = {
     "bad-request", "comparison-running", "database-unavailable", "downloads-full", "gone", "header-fields-too-large",
     "internal-error",
     "invalid-page", "invalid-parameters", "method-not-allowed", "no-release", "not-acceptable", "not-found",
-    "overloaded", "request-timeout", "too-many-requests", "unavailable", "uri-too-long",
+    "overloaded", "request-timeout", "search-unavailable", "too-many-requests", "unavailable", "uri-too-long",
 }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,11 @@ from pydantic import SecretStr
 from sqlalchemy import event
 
 from localidades_api.app import create_app
+from localidades_api.domain.schemas import Release
+from localidades_api.errors import LocalidadesError
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.middleware import build_middleware_stack
+from localidades_api.router import Services
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
 from tests.support.asgi import as_asgi
@@ -43,7 +46,20 @@ async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # no
         Settings(**{"database_url": SecretStr(url), "release_poll": 0.1, "page_cache_bytes": 0, **options})
     )
     async with app.router.lifespan_context(app):
+        await await_names(app)
         yield app
+
+
+async def await_names(app: FastAPI) -> None:
+    """Wait until the names of the served release are indexed; not at all where no release can be read."""
+    services: Services = app.state.services
+    with suppress(LocalidadesError):
+        release = await services.releases.current()
+        await eventually_async(lambda: is_indexed(services, release), within=120)
+
+
+async def is_indexed(services: Services, release: Release) -> bool:
+    return services.names.is_ready(release)
 
 
 def client_of(app: FastAPI) -> httpx.AsyncClient:

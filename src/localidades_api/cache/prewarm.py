@@ -1,8 +1,12 @@
-"""Which release is served: the pointer is polled, and a new release's pages are fetched before requests see it."""
+"""Which release is served: the pointer is polled, and a new release is made ready before requests see it.
+
+Ready means that its pages are in the cache and its names are indexed.
+"""
 
 import asyncio
 import logging
 
+from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.pages import PageCache, ReleasePages
 from localidades_api.cache.positions import PositionCache
 from localidades_api.domain.schemas import Release
@@ -14,15 +18,20 @@ _log = logging.getLogger("uvicorn.error")
 
 _REPLICATION_LAG = 0.1  # seconds: standbys that are no further behind have a new release before it is asked of them
 _ACTIVATION_TIMEOUT = 1.2  # seconds that requests wait for a new release's pages before they see it without
+_INDEXING_TIMEOUT = 60.0  # seconds for which the release before is served until the names of a new one are indexed
 
 
 class ReleasePoller:
     """Keeps a process in step with what is published."""
 
-    def __init__(self, releases: ReleaseTracker, pages: PageCache, positions: PositionCache) -> None:
+    def __init__(
+        self, releases: ReleaseTracker, pages: PageCache, positions: PositionCache, names: NameIndexes
+    ) -> None:
         self._releases = releases
         self._pages = pages
         self._positions = positions
+        self._names = names
+        self._indexing: asyncio.Task[None] | None = None
         self._is_away = False
         self._warming: tuple[ReleasePages, asyncio.Task[None]] | None = None
 
@@ -41,6 +50,8 @@ class ReleasePoller:
                 await asyncio.sleep(interval)
         finally:
             self._cancel_warming()
+            if self._indexing:
+                self._indexing.cancel()
 
     async def _poll(self) -> None:
         """Read which release is the newest; the log tells when the database goes away and when it is back."""
@@ -59,7 +70,7 @@ class ReleasePoller:
         await self._activate(self._releases.newest)
 
     async def _activate(self, release: Release | None) -> None:
-        """Fetch a release's pages, and let requests see it once they are held or it has taken too long."""
+        """Make a release ready, and let requests see it once it is, or it has taken too long."""
         is_new = release != self._releases.served
         if release:
             if is_new:
@@ -67,6 +78,11 @@ class ReleasePoller:
             warming = self._warm_up(self._pages.hold(release))
             if warming and is_new:
                 await asyncio.wait({warming}, timeout=_ACTIVATION_TIMEOUT)
+            indexing = self._index_names(release)
+            if indexing and is_new and self._releases.served:
+                await asyncio.wait({indexing}, timeout=_ACTIVATION_TIMEOUT)
+                if not indexing.done():
+                    return  # the next poll looks again
         self._releases.serve(release)
         self._pages.drop_all_but(release)
 
@@ -80,6 +96,23 @@ class ReleasePoller:
         task = asyncio.create_task(self._fill(pages))
         self._warming = (pages, task)
         return task
+
+    def _index_names(self, release: Release) -> "asyncio.Task[None] | None":
+        """Have a release's names indexed, unless they are; what has failed is tried again."""
+        if self._names.is_ready(release):
+            return None
+        if self._indexing is None or self._indexing.done():
+            self._indexing = asyncio.create_task(self._prepare_names(release))
+        return self._indexing
+
+    async def _prepare_names(self, release: Release) -> None:
+        try:
+            async with asyncio.timeout(_INDEXING_TIMEOUT):
+                await self._names.prepare(release)
+        except Exception as error:  # noqa: BLE001  # as above
+            is_foreseen = isinstance(error, DatabaseUnavailableError)
+            message = "Can't index the names of release %s: %s"
+            FAULTS.report(error, message, release.name, error, traceback=not is_foreseen)
 
     def _cancel_warming(self) -> None:
         if self._warming:

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Path, Query, Request
 from sqlalchemy import Row
 from starlette.responses import Response
 
-from localidades_api.domain.folding import fold
 from localidades_api.domain.pagination import Paging, whole_number
 from localidades_api.domain.schemas import (
     PAGE_SIZE,
@@ -36,8 +35,8 @@ from localidades_api.router.responses import (
     Services,
     ServicesDep,
 )
+from localidades_api.search.places import Suggested
 from localidades_api.storage.models import localities
-from localidades_api.storage.repository.search import SearchArea
 
 router = APIRouter(prefix="/localidades")
 router.add_api_route("/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
@@ -47,7 +46,7 @@ _LOCALITY_ID = Annotated[
     Path(ge=1, le=999_999_999, description="Official key, with or without its leading zero.", examples=[10010001]),
     whole_number("The key of a locality has nine digits, such as 010010001."),
 ]
-_MATCHES = ("exact", "prefix", "contains", "near")
+_CLAVE_DIGITS = {"localidad": 4, "municipio": 3, "estado": 2}
 
 
 @router.get("/", response_model=Page[Locality], dependencies=STRICT, responses=LISTED)
@@ -90,17 +89,24 @@ async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, service
 async def suggest_localities(
     request: Request, query: Annotated[SuggestQuery, Query()], services: ServicesDep
 ) -> Response:
-    """Suggest localities for a partly typed name, best match first.
+    """Suggest localities for a partly typed name, the likeliest first.
 
-    Exact names come first, then names that begin with the text, then names that contain its words, then names with
-    similar words. Among equal matches, the larger locality comes first.
+    The words may name the place, its municipio and its estado, in any order, abbreviated or with typos; the last may
+    be unfinished. Keys lead to their places, and names and keys of other releases to those of this one. How well a
+    place matches and how large it is are weighed together.
     """
     builder = await ResponseBuilder.begin(request, query, services)
     if builder.is_not_modified:
         return builder.not_modified()
-    scope = SearchArea(query.estado_id, query.municipio_id)
-    found = await services.search.suggest(builder.release, fold(query.q), scope, query.limit)
-    results = [{**_place(row), "match": _MATCHES[row.rank]} for row in found]
+    names = await services.names.of(builder.release)
+    found = names.suggest(
+        query.q,
+        kinds=query.kinds,
+        estado_id=query.estado_id,
+        municipio_id=query.municipio_id,
+        limit=query.limit,
+    )
+    results = [_suggestion(one) for one in found]
     return builder.answer("places.html", "Suggestions", {"results": results})
 
 
@@ -151,6 +157,23 @@ def _detail(row: Row[Any]) -> dict[str, Any]:
     record = {name: value for name, value in row._asdict().items() if not name.startswith(("municipio_", "estado_"))}
     head = {"id": row.id, "municipio_id": row.municipio_id}
     return {**head, **record, "municipio": municipio, "estado": describe_state(row)}
+
+
+def _suggestion(one: Suggested) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "id": one.id,
+        "cvegeo": one.cvegeo,
+        "municipio_id": one.municipio_id,
+        "clave": one.cvegeo[-_CLAVE_DIGITS[one.kind] :],
+        "nombre": one.nombre,
+        "label": one.label,
+        "match": one.match,
+        "otro_nombre": one.name,
+        "poblacion": one.poblacion,
+        "latitud": one.latitud,
+        "longitud": one.longitud,
+    }
 
 
 def _near(row: Row[Any]) -> dict[str, Any]:

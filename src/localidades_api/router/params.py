@@ -2,11 +2,11 @@
 
 import re
 from collections import Counter
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast, get_args
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Path, Request
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from localidades_api.domain.filters import (
@@ -21,6 +21,7 @@ from localidades_api.errors import InvalidParametersError, NotFoundError
 from localidades_api.http.html.i18n import Language
 from localidades_api.http.html.renderer import Format
 from localidades_api.http.problems import plain_name
+from localidades_api.search.places import Kind
 
 _DECIMAL = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,25})?")  # no language writes more of a double
 
@@ -80,12 +81,35 @@ class LocalitiesQuery(LocalityFilters, _Paged, ReleaseQuery):
     """The parameters of the list of localities."""
 
 
+def _check_kinds(text: str) -> str:
+    if not set(text.split(",")) <= set(get_args(Kind)):
+        raise PydanticCustomError("kind", "Use localidad, municipio or estado, or several, separated by commas.")
+    return text
+
+
+_KIND = "|".join(get_args(Kind))
+
+
 class SuggestQuery(ReleaseQuery):
     """The parameters of a suggestion."""
 
     q: Annotated[
-        str, Field(max_length=MAX_TEXT_LENGTH, description="The part of a name typed so far.", examples=["guadal"])
+        str,
+        Field(
+            max_length=MAX_TEXT_LENGTH,
+            description="What has been typed so far: a name, with its municipio or estado or without, or a key.",
+            examples=["guadal"],
+        ),
     ]
+    kind: Annotated[
+        str,
+        Field(
+            description="What to suggest: `localidad`, `municipio`, `estado`, or several, separated by commas.",
+            examples=["localidad,municipio"],
+            json_schema_extra={"pattern": f"^({_KIND})(,({_KIND}))*$"},
+        ),
+        AfterValidator(_check_kinds),
+    ] = "localidad"
     limit: Annotated[
         int,
         Field(ge=1, le=20, description="Maximum number of suggestions.", examples=[10]),
@@ -93,6 +117,11 @@ class SuggestQuery(ReleaseQuery):
     ] = 10
     estado_id: OfState = None
     municipio_id: OfMunicipality = None
+
+    @property
+    def kinds(self) -> "tuple[Kind, ...]":
+        """What to suggest."""
+        return cast("tuple[Kind, ...]", tuple(self.kind.split(",")))
 
 
 def plain_decimal(sentence: str) -> BeforeValidator:

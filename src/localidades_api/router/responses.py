@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 from pydantic_core import from_json
 from starlette.responses import Response
 
+from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.pages import PageCache
 from localidades_api.cache.positions import PositionCache
 from localidades_api.domain.pagination import (
@@ -44,7 +45,6 @@ from localidades_api.storage.repository import (
     ChangesRepository,
     NearestRepository,
     RecordsRepository,
-    SearchRepository,
 )
 
 
@@ -56,7 +56,7 @@ class Services:
     pages: PageCache
     positions: PositionCache
     repository: CatalogueRepository
-    search: SearchRepository
+    names: NameIndexes
     nearest: NearestRepository
     changes: ChangesRepository
     records: RecordsRepository

@@ -20,7 +20,8 @@ const chosen = held((await client.GET(list, { params: { query: { municipio_id: f
 const detail = held((await client.GET("/api/census/localidades/{id}/", { params: { path: { id: first.id } } })).data);
 const found = held((await client.GET("/api/census/localidades/suggest/", { params: { query: { q: "aguas" } } })).data);
 const suggestion = held(found.results[0]);
-const match: "exact" | "prefix" | "contains" | "near" = suggestion.match;
+const match: "key" | "label" | "exact" | "seat" | "everyday" | "former" | "prefix" | "words" | "near" =
+  suggestion.match;
 const problem = held((await client.GET(list, { params: { query: { page: page.total_pages + 1 } } })).error);
 
 // The compiler knows what is not there: none of the types above is `any`.

@@ -95,13 +95,47 @@ class Place(Locality):
     longitud: float | None
 
 
-class Suggestion(Place):
-    """A locality that matches the typed text."""
+class Suggestion(BaseModel):
+    """A locality, municipio or estado that the typed text may mean."""
 
-    match: Annotated[
-        Literal["exact", "prefix", "contains", "near"],
-        Field(description="What matches: the whole name, its beginning, its words, or similar words."),
+    kind: Annotated[Literal["localidad", "municipio", "estado"], Field(description="What it is.")]
+    id: Annotated[int, Field(description="The official key read as a number.", examples=[10010001])]
+    cvegeo: Annotated[
+        str,
+        Field(
+            description="The official key with leading zeros: nine digits, five for a municipio, two for an estado.",
+            pattern="^([0-9]{2}|[0-9]{5}|[0-9]{9})$",
+            examples=["010010001"],
+        ),
     ]
+    municipio_id: Annotated[
+        int | None, Field(description="The key of the municipio; null for an estado.", examples=[1001])
+    ]
+    clave: Annotated[str, Field(description="The last part of the key, with leading zeros.", examples=["0001"])]
+    nombre: Annotated[str, Field(description="The name, exactly as INEGI publishes it.", examples=["Aguascalientes"])]
+    label: Annotated[
+        str,
+        Field(
+            description="Name, municipio and estado, with the clave where another place has the same; a label leads"
+            " back to its place.",
+            examples=["San José, Tonalá, Jalisco"],
+        ),
+    ]
+    match: Annotated[
+        Literal["key", "label", "exact", "seat", "everyday", "former", "prefix", "words", "near"],
+        Field(
+            description="Why it is suggested: its `key` or `label` was typed; its `exact` name; the name of the"
+            " municipio that it is the `seat` of; an `everyday` name; a `former` name or key; a `prefix` of its name;"
+            " `words` of its name and areas; or words `near` them."
+        ),
+    ]
+    otro_nombre: Annotated[
+        str | None,
+        Field(description="The name that was recognized, if it is not `nombre`.", examples=["Ciudad Juárez"]),
+    ]
+    poblacion: Annotated[int | None, Field(ge=0)]
+    latitud: float | None
+    longitud: float | None
 
 
 class NearbyPlace(Place):

@@ -3,18 +3,18 @@
 from localidades_api.storage.repository.catalogue import CatalogueRepository
 from localidades_api.storage.repository.changes import ChangesRepository, count_changes
 from localidades_api.storage.repository.exports import RecordsRepository
+from localidades_api.storage.repository.names import NamesRepository
 from localidades_api.storage.repository.nearest import NearestRepository
 from localidades_api.storage.repository.releases import ChangeCounts, Reading, ReleasesRepository
-from localidades_api.storage.repository.search import SearchRepository
 
 __all__ = [
     "CatalogueRepository",
     "ChangeCounts",
     "ChangesRepository",
+    "NamesRepository",
     "NearestRepository",
     "Reading",
     "RecordsRepository",
     "ReleasesRepository",
-    "SearchRepository",
     "count_changes",
 ]

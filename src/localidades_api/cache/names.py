@@ -1,0 +1,180 @@
+"""The index of names of each release: built once on a machine, and shared by its processes.
+
+An index is a folder in the system's folder for temporary files. Its name is a digest of what it was made from, so a
+process finds what another one has built. Processes hold a shared lock on the index that they have open; when a release
+is gone, the last of them removes its index.
+"""
+
+import asyncio
+import fcntl
+import os
+import shutil
+import sys
+import tempfile
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from localidades_api.cache.name_builder import build, fingerprint
+from localidades_api.cache.single_flight import SingleFlight
+from localidades_api.domain.schemas import Release
+from localidades_api.errors import IndexUnreadableError, SearchUnavailableError
+from localidades_api.observability.faults import FAULTS
+from localidades_api.releases.tracker import ReleaseTracker
+from localidades_api.search.index import NameIndex
+from localidades_api.storage.pool import already_waited
+
+_MAX_OPEN = 3  # indexes per process: of the served release, and of others that requests name
+_MAX_OWN_WORK = 20_000  # places; the index of more is built by a process of its own
+_RECHECK_INTERVAL = 0.1  # seconds
+
+
+class _OpenIndex:
+    """An open index, and the lock on its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+            self.names = NameIndex(folder)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def close(self, *, remove: bool = False) -> None:
+        """Close it; `remove` its folder unless another process has it open."""
+        self.names.close()
+        if remove and _try_lock(self._descriptor):
+            shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self._descriptor)
+
+
+class NameIndexes:
+    """The indexes that this process has open; requests wait for one that is being built, `timeout` seconds at most."""
+
+    def __init__(self, url: str, releases: ReleaseTracker, timeout: float) -> None:
+        self._url = url
+        self._releases = releases
+        self._timeout = timeout
+        self._open: dict[Release, _OpenIndex] = {}  # the one that was opened last is at the end
+        self._opening: SingleFlight[str, None] = SingleFlight()
+
+    async def of(self, release: Release) -> NameIndex:
+        """Return a release's index; raise SearchUnavailableError if it can't be had in time."""
+        if release not in self._open:
+            try:
+                async with asyncio.timeout(self._timeout - already_waited.get()):
+                    await self.prepare(release)
+            except (OSError, TimeoutError, RuntimeError) as error:
+                raise SearchUnavailableError from error
+        return self._open[release].names
+
+    def is_ready(self, release: Release) -> bool:
+        """Return whether a release's index is open and made from the releases that there are now."""
+        found = self._open.get(release)
+        return found is not None and found.folder.name == fingerprint(release, self._releases.every)
+
+    async def prepare(self, release: Release) -> None:
+        """Open a release's index, built anew if need be.
+
+        Raises OSError, RuntimeError or DatabaseUnavailableError if it can't be built.
+        """
+        every = self._releases.every
+        name = fingerprint(release, every)
+        await self._opening.run(name, lambda: self._open_index(release, every, name))
+
+    async def _open_index(self, release: Release, every: Collection[Release], name: str) -> None:
+        folder = _root() / name
+        if not (found := _try_open(folder)):
+            async with _locked(folder.with_suffix(".lock")):
+                if not (found := _try_open(folder)):
+                    await self._build(release, every, folder)
+                    found = _OpenIndex(folder)
+        if previous := self._open.pop(release, None):
+            previous.close(remove=previous.folder != folder)
+        self._open[release] = found
+        self._close_surplus(every)
+
+    async def _build(self, release: Release, every: Collection[Release], folder: Path) -> None:
+        if release.localities <= _MAX_OWN_WORK:
+            await build(self._url, release, every, folder)
+        else:
+            await _run_builder(self._url, release, folder)
+
+    def _close_surplus(self, every: Collection[Release]) -> None:
+        """Close what is more than may be open, and remove the indexes of releases that are gone."""
+        surplus = list(self._open)[:-_MAX_OPEN]
+        for release in [one for one in self._open if one in surplus or one not in every]:
+            if release != self._releases.served:
+                self._open.pop(release).close(remove=release not in every)
+
+    async def close(self) -> None:
+        """Close every index; their folders stay for the next start."""
+        await self._opening.close()
+        while self._open:
+            self._open.popitem()[1].close()
+
+
+def _try_lock(descriptor: int) -> bool:
+    """Lock a folder, unless another process has it locked."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _root() -> Path:
+    """Return the folder of this user's indexes; raise OSError if somebody else owns it."""
+    root = Path(tempfile.gettempdir()) / f"localidades-api-{os.getuid()}"
+    root.mkdir(mode=0o700, exist_ok=True)
+    if root.is_symlink() or root.stat().st_uid != os.getuid():
+        raise PermissionError(f"{root} belongs to another user.")
+    return root
+
+
+def _try_open(folder: Path) -> _OpenIndex | None:
+    """Open an index, or return None if there is none that can be read."""
+    try:
+        return _OpenIndex(folder)
+    except FileNotFoundError:
+        return None
+    except IndexUnreadableError as error:
+        FAULTS.report(error, "Building an index of names again: %s", error, traceback=False)
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+
+
+@asynccontextmanager
+async def _locked(path: Path) -> AsyncIterator[None]:
+    """Wait until no other process holds a lock, and take it; who comes later sees what has been built meanwhile."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT, 0o600)
+    try:
+        while not _try_lock(descriptor):  # noqa: ASYNC110  # no event tells of another process
+            await asyncio.sleep(_RECHECK_INTERVAL)
+        yield
+        with suppress(FileNotFoundError):
+            os.unlink(path)  # noqa: PTH108  # one call of the system, in a coroutine
+    finally:
+        os.close(descriptor)
+
+
+async def _run_builder(url: str, release: Release, folder: Path) -> None:
+    """Build an index in another process; raise RuntimeError with what it said if it fails."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "localidades_api.cache.name_builder", release.name, str(folder)),
+        env={**os.environ, "DATABASE_URL": url},
+        stdin=DEVNULL,
+        stdout=DEVNULL,
+        stderr=PIPE,
+    )
+    try:
+        _, said = await process.communicate()
+    except asyncio.CancelledError:
+        process.kill()
+        await process.wait()
+        raise
+    if process.returncode:
+        raise RuntimeError((said.decode(errors="replace").strip().splitlines() or ["It was killed."])[-1])

@@ -41,12 +41,17 @@ def import_file(url: str, source: Path | str) -> None:
 
 @asynccontextmanager
 async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # noqa: ANN401  # passed on
-    """Start the application on a database, without a server, and without a page cache unless `options` ask for one."""
+    """Start the application on a database, without a server, and without a page cache unless `options` ask for one.
+
+    Unless the option `wants_names` is false, wait for the index of names.
+    """
+    wants_names = options.pop("wants_names", True)
     app = create_app(
         Settings(**{"database_url": SecretStr(url), "release_poll": 0.1, "page_cache_bytes": 0, **options})
     )
     async with app.router.lifespan_context(app):
-        await await_names(app)
+        if wants_names:
+            await await_names(app)
         yield app
 
 

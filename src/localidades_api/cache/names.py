@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, suppress
@@ -19,7 +20,7 @@ from pathlib import Path
 from localidades_api.cache.name_builder import build, fingerprint
 from localidades_api.cache.single_flight import SingleFlight
 from localidades_api.domain.schemas import Release
-from localidades_api.errors import IndexUnreadableError, SearchUnavailableError
+from localidades_api.errors import IndexUnreadableError, SearchUnavailableError, UnavailableError
 from localidades_api.observability.faults import FAULTS
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.search.index import NameIndex
@@ -28,6 +29,7 @@ from localidades_api.storage.pool import already_waited
 _MAX_OPEN = 3  # indexes per process: of the served release, and of others that requests name
 _MAX_OWN_WORK = 20_000  # places; the index of more is built by a process of its own
 _RECHECK_INTERVAL = 0.1  # seconds
+_RETRY_INTERVAL = 30.0  # seconds after a build that failed: another would take as much of the processor
 
 
 class _OpenIndex:
@@ -60,6 +62,7 @@ class NameIndexes:
         self._timeout = timeout
         self._open: dict[Release, _OpenIndex] = {}  # the one that was opened last is at the end
         self._opening: SingleFlight[str, None] = SingleFlight()
+        self._failed_at: dict[str, float] = {}
 
     async def of(self, release: Release) -> NameIndex:
         """Return a release's index; raise SearchUnavailableError if it can't be had in time."""
@@ -67,9 +70,11 @@ class NameIndexes:
             try:
                 async with asyncio.timeout(self._timeout - already_waited.get()):
                     await self.prepare(release)
-            except (OSError, TimeoutError, RuntimeError) as error:
+            except TimeoutError as error:
                 raise SearchUnavailableError from error
-        return self._open[release].names
+        if not (found := self._open.get(release)):  # it had to give way to others
+            raise SearchUnavailableError
+        return found.names
 
     def is_ready(self, release: Release) -> bool:
         """Return whether a release's index is open and made from the releases that there are now."""
@@ -79,17 +84,29 @@ class NameIndexes:
     async def prepare(self, release: Release) -> None:
         """Open a release's index, built anew if need be.
 
-        Raises OSError, RuntimeError or DatabaseUnavailableError if it can't be built.
+        Raises SearchUnavailableError or DatabaseUnavailableError if it can't be built.
         """
         every = self._releases.every
         name = fingerprint(release, every)
-        await self._opening.run(name, lambda: self._open_index(release, every, name))
+        if time.monotonic() < self._failed_at.get(name, -_RETRY_INTERVAL) + _RETRY_INTERVAL:
+            raise SearchUnavailableError
+        try:
+            await self._opening.run(name, lambda: self._open_index(release, every, name))
+        except UnavailableError:
+            raise
+        except Exception as error:
+            self._failed_at[name] = time.monotonic()
+            is_foreseen = isinstance(error, OSError | RuntimeError)  # no space, no memory
+            message = "Can't index the names of release %s: %s"
+            FAULTS.report(error, message, release.name, error, traceback=not is_foreseen)
+            raise SearchUnavailableError from error
 
     async def _open_index(self, release: Release, every: Collection[Release], name: str) -> None:
         folder = _root() / name
         if not (found := _try_open(folder)):
             async with _locked(folder.with_suffix(".lock")):
                 if not (found := _try_open(folder)):
+                    _remove_unfinished(folder)
                     await self._build(release, every, folder)
                     found = _OpenIndex(folder)
         if previous := self._open.pop(release, None):
@@ -145,6 +162,12 @@ def _try_open(folder: Path) -> _OpenIndex | None:
         FAULTS.report(error, "Building an index of names again: %s", error, traceback=False)
         shutil.rmtree(folder, ignore_errors=True)
         return None
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Remove what a build of this index left when it was killed."""
+    for left in folder.parent.glob(f".{folder.name}-*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.pages import PageCache, ReleasePages
 from localidades_api.cache.positions import PositionCache
 from localidades_api.domain.schemas import Release
-from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.errors import DatabaseUnavailableError, UnavailableError
 from localidades_api.observability.faults import FAULTS
 from localidades_api.releases.tracker import ReleaseTracker
 
@@ -109,10 +109,10 @@ class ReleasePoller:
         try:
             async with asyncio.timeout(_INDEXING_TIMEOUT):
                 await self._names.prepare(release)
+        except UnavailableError:
+            pass  # the cause has been logged
         except Exception as error:  # noqa: BLE001  # as above
-            is_foreseen = isinstance(error, DatabaseUnavailableError)
-            message = "Can't index the names of release %s: %s"
-            FAULTS.report(error, message, release.name, error, traceback=not is_foreseen)
+            FAULTS.report(error, "Can't index the names of release %s: %s", release.name, error, traceback=True)
 
     def _cancel_warming(self) -> None:
         if self._warming:

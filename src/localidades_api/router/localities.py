@@ -1,6 +1,7 @@
 """Localities: the list, single records, suggestions and the nearest places."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -96,6 +97,7 @@ async def suggest_localities(
     place matches and how large it is are weighed together.
     """
     builder = await ResponseBuilder.begin(request, query, services)
+    builder = replace(builder, variant=f".{services.releases.fingerprint}")  # other releases have names of its places
     if builder.is_not_modified:
         return builder.not_modified()
     names = await services.names.of(builder.release)

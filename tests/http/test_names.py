@@ -1,0 +1,148 @@
+"""The index of names: built once on a machine, shared, kept in step with the releases, and never needed elsewhere."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from localidades_api.cache import names
+from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
+from tests.support.catalogue import many, write_catalogue
+from tests.support.postgres import out_of_reach
+from tests.support.wire import LOCALIDADES
+
+SUGGEST = f"{LOCALIDADES}suggest/"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the test a folder for temporary files of its own; lend the one of the indexes in it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path / f"localidades-api-{os.getuid()}"
+
+
+@pytest.fixture
+def next_catalogue(tmp_path: Path) -> Path:
+    """Lend a catalogue in which one place has another name."""
+    places = many(132)
+    changed = [replace(place, nombre="Nuevo Asiento") if place.nombre == "Asientos" else place for place in places]
+    return write_catalogue(tmp_path / "catun_localidad_2021-01.csv", changed)
+
+
+async def suggested(client: httpx.AsyncClient, q: str, **parameters: str) -> list[dict[str, Any]]:
+    answer = await client.get(SUGGEST, params={"q": q, **parameters})
+    assert answer.status_code == 200, answer.text
+    results: list[dict[str, Any]] = answer.json()["results"]
+    return results
+
+
+def mode_of(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def names_of(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+async def test_index_is_built_once_and_found_by_the_next_process(seeded_database: str, folder: Path) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        first = await suggested(client, "asientos")
+        [name] = names_of(folder)
+        built_at = (folder / name).stat().st_mtime_ns
+        assert mode_of(folder) == 0o700
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        assert await suggested(client, "asientos") == first
+        assert names_of(folder) == [name]
+        assert (folder / name).stat().st_mtime_ns == built_at
+
+
+async def test_suggestions_cost_no_statement_and_go_on_without_the_database(server: str, seeded_database: str) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        with recorded_statements(app) as statements:
+            before = await suggested(client, "lugar 1")
+        assert (len(before), statements) == (10, [])
+        with out_of_reach(server, seeded_database):
+            assert await suggested(client, "lugar 1") == before
+
+
+async def test_place_is_found_by_the_name_of_another_release(seeded_database: str, next_catalogue: Path) -> None:
+    await import_into(seeded_database, next_catalogue)
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        await await_release(client, "2021-01")
+        [today, *_] = await suggested(client, "asientos, asientos")
+        assert (today["nombre"], today["match"], today["otro_nombre"]) == ("Nuevo Asiento", "former", "Asientos")
+        [then, *_] = await suggested(client, "asientos, asientos", release="2020-01")
+        assert (then["id"], then["nombre"]) == (today["id"], "Asientos")
+
+
+async def test_new_release_is_served_with_its_names(seeded_database: str, next_catalogue: Path, folder: Path) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        before = await client.get(SUGGEST, params={"q": "nuevo asiento"})
+        old = names_of(folder)
+        await import_into(seeded_database, next_catalogue)
+        await await_release(client, "2021-01")
+        after = await client.get(SUGGEST, params={"q": "nuevo asiento"})
+        assert after.headers["catalogue-release"] == "2021-01"
+        assert after.json()["results"][0]["nombre"] == "Nuevo Asiento"
+        assert before.headers["etag"] != after.headers["etag"]
+        assert set(names_of(folder)) - set(old)
+
+
+async def test_index_that_is_damaged_is_built_again(seeded_database: str, folder: Path) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        expected = await suggested(client, "lugar 2")
+    [name] = names_of(folder)
+    (folder / name / "meta.json").write_text("{")
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        assert await suggested(client, "lugar 2") == expected
+    assert names_of(folder) == [name]
+
+
+async def test_what_a_killed_build_left_is_removed(seeded_database: str, folder: Path) -> None:
+    async with running_app(seeded_database):
+        [name] = names_of(folder)
+    (folder / name).rename(folder / f".{name}-x")
+    async with running_app(seeded_database):
+        assert names_of(folder) == [name]
+
+
+async def test_index_of_a_whole_catalogue_is_built_by_a_process_of_its_own(
+    seeded_database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(names, "_MAX_OWN_WORK", 0)
+    monkeypatch.setenv("TMPDIR", str(folder.parent))
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        assert (await suggested(client, "asientos"))[0]["nombre"] == "Asientos"
+    assert len(names_of(folder)) == 1
+
+
+@pytest.fixture
+def unusable(folder: Path) -> None:
+    """Put a file where the indexes would be."""
+    folder.write_text("not a folder")
+
+
+@pytest.mark.usefixtures("unusable")
+async def test_without_an_index_suggestions_are_503_and_the_rest_is_answered(
+    seeded_database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tried: list[object] = []
+
+    def count_and_find(find: Callable[[], Path] = names._root) -> Path:  # what fails is counted
+        tried.append(None)
+        return find()
+
+    monkeypatch.setattr(names, "_root", count_and_find)
+    async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
+        for _ in range(5):
+            answer = await client.get(SUGGEST, params={"q": "a"})
+            assert (answer.status_code, answer.json()["type"]) == (503, "/problems#search-unavailable")
+            assert answer.headers["retry-after"] == "5"
+        assert (await client.get(LOCALIDADES)).status_code == 200
+        assert len(tried) == 1  # not for each request
+    assert "Can't index the names of release 2020-01" in caplog.text

@@ -69,12 +69,6 @@ async def _attach(connection: AsyncConnection, partition: str, release_id: int) 
     await connection.execute(text(f"ALTER TABLE localities ATTACH PARTITION {partition} FOR VALUES IN ({release_id})"))
     # The bounds of the partition replace it.
     await connection.execute(text(f"ALTER TABLE {partition} DROP CONSTRAINT {partition}_release_id_check"))
-    await connection.execute(
-        text(
-            f"INSERT INTO words SELECT DISTINCT unnest(string_to_array(folded, ' ')) FROM {partition}"
-            " ON CONFLICT DO NOTHING"
-        )
-    )
     # The columns in conditions and joins; all columns would take twice as long.
     columns = "release_id, position, id, municipio_id, clave, ambito, folded, prominence"
     await connection.execute(text(f"ANALYZE {partition} ({columns})"))

@@ -106,6 +106,8 @@ class _Fitting:
                 self._hit(word)
             elif word in self.place.municipio_words:
                 self._hit_municipio()
+            elif position == last and self._begins_name(self.typed.unfinished or ""):
+                self._hit_begun(self.typed.unfinished or "")  # `aguas` is an estado, and the beginning of its capital
             elif word in self.place.state_words:
                 self.in_state = bool(self.in_state) or word not in GENERICS
             elif position != last or not self._hit_begun(self.typed.unfinished or ""):
@@ -126,6 +128,9 @@ class _Fitting:
     def _hit_municipio(self) -> None:
         self.in_municipio += 1
         self.early += not self.hits
+
+    def _begins_name(self, beginning: str) -> bool:
+        return any(other.startswith(beginning) for other in self.left)
 
     def _hit_begun(self, beginning: str) -> bool:
         """Take the unfinished word for one that begins so, if there is one."""

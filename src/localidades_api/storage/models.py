@@ -160,11 +160,3 @@ localities = Table(
     Index("localities_point_idx", text("point(longitud, latitud)"), postgresql_using="gist"),
     postgresql_partition_by="LIST (release_id)",
 )
-
-words = Table(
-    "words",
-    metadata,
-    Column("word", Text(collation="C"), primary_key=True),
-    Index("words_trigrams_idx", "word", postgresql_using="gin", postgresql_ops={"word": "gin_trgm_ops"}),
-    comment="Every word that a folded name of any release has had: what a mistyped one is held against",
-)

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.faults.trial import POOL_SIZE
 from tests.support.application import import_into
 from tests.support.servers import Server
-from tests.support.wire import Live, serving
+from tests.support.wire import Live, await_names, serving
 
 OLDER, CURRENT, NEXT = "2020-01", "2021-01", "2022-01"
 
@@ -29,6 +29,8 @@ async def service(
         settings["LOCALIDADES_PAGE_CACHE_BYTES"] = "0"
     with ExitStack() as stack:
         live = await asyncio.to_thread(stack.enter_context, serving(url, probe=probe, **settings))
+        if probe == "/readyz":
+            await asyncio.to_thread(await_names, live)
         try:
             yield live
         finally:

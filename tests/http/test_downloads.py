@@ -28,7 +28,7 @@ from tests.support.machine import memory_of, open_files
 from tests.support.postgres import await_idle_connections, execute, name_of, new_database, run_sql
 from tests.support.records import Record, in_order, row_of
 from tests.support.waiting import eventually
-from tests.support.wire import ROOT, Live, ask, serving
+from tests.support.wire import ROOT, Live, ask, await_names, serving
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 MEDIA_TYPES = {
@@ -568,6 +568,7 @@ def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> N
         url, LOCALIDADES_POOL_SIZE="2", LOCALIDADES_RELEASE_POLL="60", LOCALIDADES_PAGE_CACHE_BYTES="0"
     ) as live:  # fmt: skip
         assert_answers(live)
+        await_names(live)
         before = open_files(live)
         for format_ in ("csv", "parquet"):
             with stalled(live.base, f"format={format_}"), stalled(live.base, "format=ndjson", "zstd"):

@@ -21,7 +21,19 @@ from tests.support.catalogue import Place, write_catalogue
 from tests.support.machine import memory_of, open_files
 from tests.support.postgres import await_idle_connections, new_database
 from tests.support.waiting import eventually
-from tests.support.wire import LOCALIDADES, Answer, Live, ask, connect, parse, read_answer, send, serving, statuses
+from tests.support.wire import (
+    LOCALIDADES,
+    Answer,
+    Live,
+    ask,
+    await_names,
+    connect,
+    parse,
+    read_answer,
+    send,
+    serving,
+    statuses,
+)
 
 pytestmark = pytest.mark.tail
 
@@ -42,6 +54,7 @@ def strict(server: str, seeded: str) -> Iterator[Live]:
         LOCALIDADES_KEEP_ALIVE_TIMEOUT=str(KEEP_ALIVE_TIMEOUT),
         LOCALIDADES_SEND_TIMEOUT=str(SEND_TIMEOUT),
     ) as live:  # fmt: skip
+        await_names(live)
         yield live
 
 
@@ -317,6 +330,7 @@ def serving_large(server: str, large: str) -> Iterator[tuple[Live, str]]:
         LOCALIDADES_PAGE_CACHE_BYTES="1000000",
     ) as live:  # fmt: skip
         assert ask(live.base, f"{LOCALIDADES}?page=2").status == 200
+        await_names(live)
         yield live, url
 
 

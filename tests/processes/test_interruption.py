@@ -82,8 +82,9 @@ async def test_import_interrupted_before_it_publishes_changes_nothing(
     async with connected(seeded_database) as observer, connected(seeded_database) as holder:
         with started("import", str(catalogue), env=environment(seeded_database)) as process:
             async with holder.transaction():
-                await holder.execute("LOCK TABLE words IN ACCESS EXCLUSIVE MODE")
-                await await_statement(observer, "wait_event_type = 'Lock' AND query LIKE 'INSERT INTO words%'")
+                await holder.execute("SELECT * FROM current_release FOR UPDATE")
+                waits = "wait_event_type = 'Lock' AND query LIKE '%INSERT INTO current_release%'"
+                await await_statement(observer, waits)
                 process.send_signal(number)
                 returncode, _, err = await ended(process)
     assert returncode == code

@@ -151,6 +151,11 @@ def serving(
             process.wait()
 
 
+def await_names(live: Live) -> None:
+    """Wait until the names of the served release are indexed, which opens some files."""
+    eventually(lambda: ask(live.base, f"{LOCALIDADES}suggest/?q=a").status == http.HTTPStatus.OK, within=_PATIENCE)
+
+
 def await_end_of_group(group: int) -> None:
     """Wait until no process of a group is left; fail if one stays."""
 

@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localidades_api.domain.folding import fold
+from localidades_api.domain.keys import PlaceKind
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import Catalogue, transform
 from localidades_api.search.build import build_index
 from localidades_api.search.index import NameIndex
-from localidades_api.search.places import Former, Kind, Place, Withdrawn
+from localidades_api.search.places import Former, Place, Withdrawn
 from localidades_api.search.rows import MatchResult, MatchRow
 
 _QUERIES = Path(__file__).parent.parent / "tests" / "search" / "queries.tsv"
@@ -39,7 +40,7 @@ class Case(NamedTuple):
 
     text: str
     key: int
-    kinds: tuple[Kind, ...] = ("localidad",)
+    kinds: tuple[PlaceKind, ...] = ("localidad",)
 
 
 class Outcome:
@@ -147,7 +148,7 @@ def typed_queries(path: Path) -> Iterator[Case]:
     """Yield the table of queries as people type them."""
     with path.open(encoding="utf-8") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            kinds: tuple[Kind, ...] = (
+            kinds: tuple[PlaceKind, ...] = (
                 ("localidad",) if len(row["cvegeo"]) == _LOCALITY_DIGITS else ("localidad", "municipio", "estado")
             )
             yield Case(row["query"], int(row["cvegeo"]), kinds)

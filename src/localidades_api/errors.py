@@ -16,7 +16,6 @@ LocalidadesError                 500
 │   ├── RetirementError          a release that can't be retired; nothing was changed
 │   ├── RoleError                a role that can't be given its rights; nothing was changed
 │   ├── UncheckableError         a service that can't be compared with a file
-│   ├── IndexUnreadableError     a folder without an index of names that this version can read
 │   └── OutputError              a command's output can't be written
 │       └── ReaderGoneError      the reader of the output has gone
 ├── RequestError                 400
@@ -133,10 +132,6 @@ class RoleError(CommandError):
 
 class UncheckableError(CommandError):
     """A service can't be compared with a file."""
-
-
-class IndexUnreadableError(CommandError):
-    """The folder holds no index of names that this version can read: build it again."""
 
 
 class OutputError(CommandError):

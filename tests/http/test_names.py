@@ -114,7 +114,7 @@ async def test_what_a_killed_build_left_is_removed(seeded_database: str, folder:
 async def test_index_of_a_whole_catalogue_is_built_by_a_process_of_its_own(
     seeded_database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(names, "_MAX_OWN_WORK", 0)
+    monkeypatch.setattr(names, "_MAX_IN_THREAD", 0)
     monkeypatch.setenv("TMPDIR", str(folder.parent))
     async with running_app(seeded_database) as app, client_of(app) as client:
         assert (await suggested(client, "asientos"))[0]["nombre"] == "Asientos"

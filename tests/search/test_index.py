@@ -3,11 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from localidades_api.errors import IndexUnreadableError
 from localidades_api.search.build import build_index
 from localidades_api.search.everyday import read_everyday
 from localidades_api.search.index import NameIndex
-from localidades_api.search.layout import META
+from localidades_api.search.layout import META, IndexUnreadableError
 from localidades_api.search.places import Place
 from tests.support.names import PLACES
 

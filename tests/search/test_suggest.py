@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localidades_api.domain.keys import PlaceKind
 from localidades_api.search.index import NameIndex
-from localidades_api.search.places import Kind, Place
+from localidades_api.search.places import Place
 from tests.support.names import PLACES
 
 QUERIES = Path(__file__).parent / "queries.tsv"
@@ -121,7 +122,7 @@ def test_area_restricts_suggestions(index: NameIndex) -> None:
     ],
 )
 def test_municipios_and_estados_are_suggested_where_asked_for(
-    index: NameIndex, text: str, kind: Kind, key: int
+    index: NameIndex, text: str, kind: PlaceKind, key: int
 ) -> None:
     found = index.suggest(text, kinds=[kind])[0]
     assert (found.kind, found.id, len(found.cvegeo)) == (kind, key, 2 if kind == "estado" else 5)

@@ -29,12 +29,12 @@ _NICENESS = 10  # requests come first
 
 def fingerprint(release: Release, releases: Collection[Release]) -> str:
     """Return a name for the index of a release: a digest of all that it is made from."""
-    sources = [release, *others(release, releases)]
+    sources = [release, *akin(release, releases)]
     told = "/".join([__version__, str(VERSION), *(f"{one.name} {one.sha256} {one.localities}" for one in sources)])
     return hashlib.blake2b(told.encode(), digest_size=12).hexdigest()
 
 
-def others(release: Release, releases: Collection[Release]) -> list[Release]:
+def akin(release: Release, releases: Collection[Release]) -> list[Release]:
     """Return the releases whose names lead to places of this one; the invented demo shares no history."""
     return [one for one in releases if one.is_demo == release.is_demo and one != release]
 
@@ -43,19 +43,19 @@ async def build(url: str, release: Release, releases: Collection[Release], folde
     """Read a release's names over a connection of its own, and write its index into a new folder."""
     database = Database.for_reading(url, pool_size=1, timeout=_TIMEOUT)
     try:
-        places, withdrawn = await _read(database, release, others(release, releases))
+        places, withdrawn = await _read(database, release, akin(release, releases))
     finally:
         await database.dispose()
     await asyncio.to_thread(build_index, folder, places, withdrawn)
 
 
 async def _read(
-    database: Database, release: Release, others_: Collection[Release]
+    database: Database, release: Release, related: Collection[Release]
 ) -> tuple[list[Place], Collection[Withdrawn]]:
     """Return the places of a release, and those that other releases have and this one does not."""
     names = NamesRepository(database)
-    former = await names.list_other_names(release, others_)
-    gone = await names.list_withdrawn(release, others_)
+    former = await names.list_other_names(release, related)
+    gone = await names.list_withdrawn(release, related)
     successors = {row.other_id for row in former}
     withdrawn = {row.id: Withdrawn(row.id, row.nombre, row.municipio) for row in gone if row.id not in successors}
     return await _read_places(database, release, former), withdrawn.values()

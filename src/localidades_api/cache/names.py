@@ -20,14 +20,15 @@ from pathlib import Path
 from localidades_api.cache.name_builder import build, fingerprint
 from localidades_api.cache.single_flight import SingleFlight
 from localidades_api.domain.schemas import Release
-from localidades_api.errors import IndexUnreadableError, SearchUnavailableError, UnavailableError
+from localidades_api.errors import SearchUnavailableError, UnavailableError
 from localidades_api.observability.faults import FAULTS
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.search.index import NameIndex
+from localidades_api.search.layout import IndexUnreadableError
 from localidades_api.storage.pool import already_waited
 
 _MAX_OPEN = 3  # indexes per process: of the served release, and of others that requests name
-_MAX_OWN_WORK = 20_000  # places; the index of more is built by a process of its own
+_MAX_IN_THREAD = 20_000  # places; the index of more is built by a process of its own
 _RECHECK_INTERVAL = 0.1  # seconds
 _RETRY_INTERVAL = 30.0  # seconds after a build that failed: another would take as much of the processor
 
@@ -115,7 +116,7 @@ class NameIndexes:
         self._close_surplus(every)
 
     async def _build(self, release: Release, every: Collection[Release], folder: Path) -> None:
-        if release.localities <= _MAX_OWN_WORK:
+        if release.localities <= _MAX_IN_THREAD:
             await build(self._url, release, every, folder)
         else:
             await _run_builder(self._url, release, folder)

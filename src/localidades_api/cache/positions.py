@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from cachetools import LRUCache
 
 from localidades_api.cache.single_flight import SingleFlight
-from localidades_api.domain.filters import STATE_KEYS, LocalityFilters
+from localidades_api.domain.filters import LocalityFilters
+from localidades_api.domain.keys import STATE_KEYS
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import ComparisonRunningError
 from localidades_api.storage.pool import already_waited

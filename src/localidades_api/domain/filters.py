@@ -7,12 +7,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from localidades_api.domain.folding import fold
+from localidades_api.domain.keys import STATE_KEYS
 from localidades_api.domain.pagination import whole_number
 
 MAX_KEYS = 500
 MAX_TEXT_LENGTH = 100  # characters that a person types; INEGI's longest name has 86
-STATE_KEYS = range(1, 33)
-KEYS_OF_A_STATE = 1000  # the key of a municipio is that of its estado and three digits
 
 StateId = Annotated[
     int,
@@ -92,13 +91,3 @@ class LocalityFilters(BaseModel):
         """A cache key: equal for searches that fold to the same words, and empty without filters."""
         folded = {"search": fold(self.search)} if self.search is not None else {}
         return tuple({**self.chosen, **folded}.items())
-
-
-def municipalities_of(estado_id: int) -> tuple[int, int]:
-    """Return the lowest and the highest key that a municipio of an estado may have."""
-    return estado_id * KEYS_OF_A_STATE, (estado_id + 1) * KEYS_OF_A_STATE - 1
-
-
-def state_of(municipio_id: int) -> int:
-    """Return the key of a municipio's estado."""
-    return municipio_id // KEYS_OF_A_STATE

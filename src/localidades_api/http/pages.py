@@ -39,7 +39,7 @@ class PageEncoder:
 
     def not_modified(self, number: int, page: RawResponse | None) -> RawResponse:
         """Return the 304 response for a page; `page` is None if it is not in the cache."""
-        link = page.headers[1] if page else self._link(number)
+        link = page.headers[1] if page else self._link(number)  # the second piece, as `encode` has it
         return RawResponse(304, (self._head, link, _END), b"")
 
     def _link(self, number: int) -> bytes:

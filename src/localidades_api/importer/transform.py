@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from localidades_api.domain.filters import STATE_KEYS
+from localidades_api.domain.keys import STATE_KEYS
 from localidades_api.domain.locality import ATTRIBUTES, POINT, LocalityRow
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.cells import (

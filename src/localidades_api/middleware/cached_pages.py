@@ -1,6 +1,7 @@
 """Plain requests for a page of the served release, answered before routing."""
 
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from cachetools import LRUCache
 from fastapi import FastAPI
@@ -24,6 +25,15 @@ from localidades_api.router import Services
 _MAX_MEMOIZED = 256  # bytes: longer input is not memoized, so that clients can't fill the memory
 _MAX_HTML_CACHE = 8 * 1024**2  # bytes of cached HTML, some 250 pages; the least recently used are evicted
 _OK = 200
+
+
+class _PageRequest(NamedTuple):
+    """A plain request for a page: the release's pages, the query, the representation and If-None-Match."""
+
+    held: ReleasePages
+    query: PlainQuery
+    format: Format
+    if_none_match: list[bytes]
 
 
 class CachedPages:
@@ -65,8 +75,8 @@ class CachedPages:
                 send = self._remembering(key, send)
         await self._app(scope, receive, send)
 
-    def _read(self, scope: Scope) -> tuple[ReleasePages, PlainQuery, Format, list[bytes]] | None:
-        """Return the release's pages, what the request asks for and If-None-Match, or None if it needs routing."""
+    def _read(self, scope: Scope) -> _PageRequest | None:
+        """Return what a request asks for, or None if it needs routing."""
         if scope["type"] == "http" and scope["path"] == LOCALIDADES and scope["method"] == "GET":
             served, query = self._services.releases.served, scope["query_string"]
             held = self._services.pages.of(served) if served else None
@@ -80,7 +90,7 @@ class CachedPages:
                         elif name == b"if-none-match":
                             if_none_match.append(value)
                     format_ = asked.format or (_accepted(accept) if accept else "json")
-                    return (held, asked, format_, if_none_match) if format_ else None
+                    return _PageRequest(held, asked, format_, if_none_match) if format_ else None
         return None
 
     async def _send_page(self, held: ReleasePages, number: int, scope: Scope, receive: Receive, send: Send) -> None:

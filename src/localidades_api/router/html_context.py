@@ -5,7 +5,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from localidades_api.domain.filters import LocalityFilters, state_of
+from localidades_api.domain.filters import LocalityFilters
+from localidades_api.domain.keys import state_of
 from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, Release
 from localidades_api.http.html.svg import draw_map, draw_releases
 from localidades_api.router.responses import Services

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from sqlalchemy import Row
 from starlette.responses import Response
 
+from localidades_api.domain.keys import label
 from localidades_api.domain.pagination import Paging, whole_number
 from localidades_api.domain.schemas import (
     PAGE_SIZE,
@@ -47,7 +48,6 @@ _LOCALITY_ID = Annotated[
     Path(ge=1, le=999_999_999, description="Official key, with or without its leading zero.", examples=[10010001]),
     whole_number("The key of a locality has nine digits, such as 010010001."),
 ]
-_CLAVE_DIGITS = {"localidad": 4, "municipio": 3, "estado": 2}
 
 
 @router.get("/", response_model=Page[Locality], dependencies=STRICT, responses=LISTED)
@@ -167,7 +167,7 @@ def _suggestion(one: Suggested) -> dict[str, Any]:
         "id": one.id,
         "cvegeo": one.cvegeo,
         "municipio_id": one.municipio_id,
-        "clave": one.cvegeo[-_CLAVE_DIGITS[one.kind] :],
+        "clave": one.clave,
         "nombre": one.nombre,
         "label": one.label,
         "match": one.match,
@@ -184,14 +184,19 @@ def _near(row: Row[Any]) -> dict[str, Any]:
 
 def _place(row: Row[Any]) -> dict[str, Any]:
     """Return a place with a label that distinguishes it from others of the same name."""
-    name = f"{row.nombre} ({row.clave})" if row.has_homonym else row.nombre
-    municipio = f"{row.municipio} ({row.municipio_clave})" if row.municipio_has_homonym else row.municipio
     return {
         "id": row.id,
         "municipio_id": row.municipio_id,
         "clave": row.clave,
         "nombre": row.nombre,
-        "label": f"{name}, {municipio}, {row.estado}",
+        "label": label(
+            row.id,
+            row.nombre,
+            row.municipio,
+            row.estado,
+            has_homonym=row.has_homonym,
+            municipio_has_homonym=row.municipio_has_homonym,
+        ),
         "poblacion": row.poblacion,
         "latitud": row.latitud,
         "longitud": row.longitud,

@@ -15,13 +15,13 @@ from localidades_api.domain.filters import (
     OfMunicipality,
     OfState,
 )
+from localidades_api.domain.keys import PlaceKind
 from localidades_api.domain.pagination import PageNumber, PageSize, whole_number
 from localidades_api.domain.schemas import PAGE_SIZE, RELEASE_NAME, ChangeKind
 from localidades_api.errors import InvalidParametersError, NotFoundError
 from localidades_api.http.html.i18n import Language
 from localidades_api.http.html.renderer import Format
 from localidades_api.http.problems import plain_name
-from localidades_api.search.places import Kind
 
 _DECIMAL = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,25})?")  # no language writes more of a double
 
@@ -82,12 +82,12 @@ class LocalitiesQuery(LocalityFilters, _Paged, ReleaseQuery):
 
 
 def _check_kinds(text: str) -> str:
-    if not set(text.split(",")) <= set(get_args(Kind)):
+    if not set(text.split(",")) <= set(get_args(PlaceKind)):
         raise PydanticCustomError("kind", "Use localidad, municipio or estado, or several, separated by commas.")
     return text
 
 
-_KIND = "|".join(get_args(Kind))
+_KIND = "|".join(get_args(PlaceKind))
 
 
 class SuggestQuery(ReleaseQuery):
@@ -119,9 +119,9 @@ class SuggestQuery(ReleaseQuery):
     municipio_id: OfMunicipality = None
 
     @property
-    def kinds(self) -> "tuple[Kind, ...]":
+    def kinds(self) -> "tuple[PlaceKind, ...]":
         """What to suggest."""
-        return cast("tuple[Kind, ...]", tuple(self.kind.split(",")))
+        return cast("tuple[PlaceKind, ...]", tuple(self.kind.split(",")))
 
 
 def plain_decimal(sentence: str) -> BeforeValidator:

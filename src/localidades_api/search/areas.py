@@ -9,8 +9,8 @@ from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
 
 from localidades_api.domain.folding import fold
+from localidades_api.domain.keys import KEYS_OF_A_STATE
 from localidades_api.search.normalize import canonical, canonical_words, core, repair
-from localidades_api.search.places import KEYS_OF_A_STATE
 from localidades_api.search.states import STATE_NAMES
 
 _CACHED_TEXTS = 4096

@@ -10,7 +10,9 @@ from pathlib import Path
 import tantivy
 
 from localidades_api.domain.folding import fold
+from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, label
 from localidades_api.search.areas import forms_of_state
+from localidades_api.search.fields import MAX_BEGINNING, schema, starts
 from localidades_api.search.layout import (
     EVERYWHERE,
     HOMONYM,
@@ -29,12 +31,9 @@ from localidades_api.search.layout import (
 )
 from localidades_api.search.naming import Named, Naming
 from localidades_api.search.normalize import canonical
-from localidades_api.search.places import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, Place, Withdrawn
+from localidades_api.search.places import Place, Withdrawn, prominent_population
 from localidades_api.search.tables import Blocks, Records, Table
-from localidades_api.search.wording import MAX_BEGINNING, label_of, schema, starts
 
-_UNKNOWN_POPULATION = {"U": 2500}  # INEGI calls a locality urban from 2,500 inhabitants on
-_SEAT_POPULATION = 1000  # at least so prominent is a cabecera
 _HEAP = 64_000_000  # bytes that tantivy may hold before it writes a segment
 
 
@@ -58,9 +57,8 @@ def build_index(folder: Path, places: Iterable[Place], withdrawn: Iterable[Withd
 
 
 def _rank(place: Place) -> tuple[int, int]:
-    """Return what places are sorted by: a cabecera and an urban place are more than a hamlet, whatever is known."""
-    known = place.poblacion if place.poblacion is not None else _UNKNOWN_POPULATION.get(place.ambito or "", 0)
-    return -max(known, _SEAT_POPULATION if place.is_seat else 0), place.id
+    """Return what places are sorted by: the most prominent first."""
+    return -prominent_population(place.poblacion, is_urban=place.ambito == "U", is_seat=place.is_seat), place.id
 
 
 class _Builder:
@@ -116,8 +114,15 @@ class _Builder:
         scopes = {EVERYWHERE, *municipios, *(id_ // KEYS_OF_A_STATE for id_ in municipios)}
         self._table.add(row, scopes, {*found, folded, *(fold(former.nombre) for former in place.former)})
         self._table.add(row, [KEY], {str(place.id), *(str(former.id) for former in place.former)})
-        label = label_of(place.id, place.nombre, place.municipio, place.estado, flags)
-        self._table.add(row, [LABEL], [fold(label)])
+        written = label(
+            place.id,
+            place.nombre,
+            place.municipio,
+            place.estado,
+            has_homonym=bool(flags & HOMONYM),
+            municipio_has_homonym=bool(flags & MUNICIPIO_HOMONYM),
+        )
+        self._table.add(row, [LABEL], [fold(written)])
         if row < MAX_JOINED and " " in folded:
             self._table.add(row, [JOINED], [folded.replace(" ", "")])
         for municipio_id in municipios:

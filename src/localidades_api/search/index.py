@@ -5,17 +5,17 @@ from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 
+from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind, label
 from localidades_api.search.areas import AreaBook
-from localidades_api.search.layout import FIELD, ITEM, PART, SEAT, URBAN, WORDS, Layout
+from localidades_api.search.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, WORDS, Layout
 from localidades_api.search.match import Matcher
-from localidades_api.search.places import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, Kind, Suggested
+from localidades_api.search.places import Suggested, prominent_population
 from localidades_api.search.query import Words
 from localidades_api.search.ranking import PROMINENCE, Known
 from localidades_api.search.rows import MatchResult, MatchRow
 from localidades_api.search.suggest import Suggester
-from localidades_api.search.wording import label_of
 
-_LOCALITIES: frozenset[Kind] = frozenset({"localidad"})
+_LOCALITIES: frozenset[PlaceKind] = frozenset({"localidad"})
 _CACHED_PLACES = 4096
 
 
@@ -40,7 +40,7 @@ class NameIndex:
         self,
         text: str,
         *,
-        kinds: Collection[Kind] = _LOCALITIES,
+        kinds: Collection[PlaceKind] = _LOCALITIES,
         estado_id: int | None = None,
         municipio_id: int | None = None,
         limit: int = 10,
@@ -60,21 +60,30 @@ class NameIndex:
         """Return the label of a place of that key, name and flags."""
         municipio_id = id_ // KEYS_OF_A_MUNICIPIO
         municipio, estado = self.areas.municipios[municipio_id], self.areas.estados[municipio_id // KEYS_OF_A_STATE]
-        return label_of(id_, nombre, municipio, estado, flags)
+        return label(
+            id_,
+            nombre,
+            municipio,
+            estado,
+            has_homonym=bool(flags & HOMONYM),
+            municipio_has_homonym=bool(flags & MUNICIPIO_HOMONYM),
+        )
 
     def _read_place(self, row: int) -> Known:
         id_, population, latitude, longitude, offset, flags = self.layout.record(row)
+        poblacion = None if population < 0 else population
+        prominence = prominent_population(poblacion, is_urban=bool(flags & URBAN), is_seat=bool(flags & SEAT))
         nombre, told, former = self.layout.text(offset).split(PART)
         municipio_id = id_ // KEYS_OF_A_MUNICIPIO
         return Known(
             row,
             id_,
             nombre,
-            None if population < 0 else population,
+            poblacion,
             None if math.isnan(latitude) else latitude,
             None if math.isnan(longitude) else longitude,
             flags,
-            _prominence(population, flags),
+            PROMINENCE * math.log10(1 + prominence),
             tuple(_read_name(item) for item in told.split(ITEM)),
             tuple(_read_former(item) for item in former.split(ITEM)) if former else (),
             self.areas.words[municipio_id],
@@ -94,8 +103,3 @@ def _read_name(item: str) -> tuple[str, tuple[str, ...], str]:
 def _read_former(item: str) -> tuple[str, str, int]:
     nombre, municipio, id_ = item.split(FIELD)
     return nombre, municipio, int(id_)
-
-
-def _prominence(population: int, flags: int) -> float:
-    people = max(population, 1000 if flags & SEAT else 0, 2500 if flags & URBAN and population < 0 else 0)
-    return PROMINENCE * math.log10(1 + people)

@@ -13,8 +13,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from localidades_api.errors import IndexUnreadableError
-
 VERSION = 1  # of the files; an index of another version is built anew
 RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS = "records", "texts", "lookup", "blocks", "block_rows"
 WORDS, META = "words", "meta.json"
@@ -49,6 +47,10 @@ def digest(name: str) -> int:
 def place_in_table(scope: int, name_digest: int) -> int:
     """Return the upper bits of the entries of a name within a scope."""
     return (name_digest ^ scope * _SPREAD & _BITS) * _MIX & _BITS & ~_ROW_MASK
+
+
+class IndexUnreadableError(Exception):
+    """The folder holds no index of names that this version can read: build it again."""
 
 
 class Layout:

@@ -6,13 +6,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from localidades_api.domain.folding import fold
+from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.search.areas import Area
 from localidades_api.search.blocks import Block
 from localidades_api.search.evidence import area_fault, distance_fault, has_homonym, read_key
 from localidades_api.search.faults import Difference, GivenName, compare, read_name
 from localidades_api.search.layout import EVERYWHERE, KEY, WITHDRAWN
 from localidades_api.search.normalize import core
-from localidades_api.search.places import KEYS_OF_A_MUNICIPIO, MAX_TEXT
+from localidades_api.search.places import MAX_TEXT
 from localidades_api.search.query import read
 from localidades_api.search.ranking import Known
 from localidades_api.search.rows import Candidate, Fault, MatchResult, MatchRow, Outcome

@@ -1,13 +1,13 @@
 """What goes into an index, and what comes out."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-Kind = Literal["localidad", "municipio", "estado"]
-Match = Literal["key", "label", "exact", "seat", "everyday", "former", "prefix", "words", "near"]
+from localidades_api.domain.keys import CLAVE_DIGITS, PlaceKind, written
+from localidades_api.domain.schemas.places import Match
 
-KEYS_OF_A_MUNICIPIO = 10_000  # the key of a locality is that of its municipio and four digits
+_MIN_URBAN = 2500  # inhabitants from which on INEGI calls a locality urban
+_MIN_SEAT = 1000  # inhabitants that a cabecera ranks with at least
 MAX_TEXT = 200  # characters; INEGI's longest name has 86, and a label two more
-KEYS_OF_A_STATE = 1000  # the key of a municipio is that of its estado and three digits
 
 
 class Former(NamedTuple):
@@ -43,6 +43,12 @@ class Withdrawn(NamedTuple):
     municipio: str
 
 
+def prominent_population(poblacion: int | None, *, is_urban: bool, is_seat: bool) -> int:
+    """Return how many inhabitants a place ranks with: a cabecera and an urban place are more than a hamlet."""
+    known = poblacion if poblacion is not None else _MIN_URBAN if is_urban else 0
+    return max(known, _MIN_SEAT if is_seat else 0)
+
+
 class Suggested(NamedTuple):
     """A place, municipio or estado that a text may mean.
 
@@ -52,7 +58,7 @@ class Suggested(NamedTuple):
     `name` is the name that matched where it isn't the one in `nombre`.
     """
 
-    kind: Kind
+    kind: PlaceKind
     id: int
     nombre: str
     label: str
@@ -70,4 +76,9 @@ class Suggested(NamedTuple):
     @property
     def cvegeo(self) -> str:
         """The key with its leading zeros: nine digits, five for a municipio, two for an estado."""
-        return f"{self.id:0{ {'localidad': 9, 'municipio': 5, 'estado': 2}[self.kind] }d}"
+        return written(self.kind, self.id)
+
+    @property
+    def clave(self) -> str:
+        """The last part of the key: four digits, three for a municipio, two for an estado."""
+        return self.cvegeo[-CLAVE_DIGITS[self.kind] :]

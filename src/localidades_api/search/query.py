@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from tantivy import Index, Occur, Order, Query
 
 from localidades_api.domain.folding import fold
+from localidades_api.search.fields import MAX_BEGINNING, schema
 from localidades_api.search.normalize import canonical_words, repair
 from localidades_api.search.ranking import Typed
 from localidades_api.search.vocabulary import GENERICS, STOP_WORDS
-from localidades_api.search.wording import MAX_BEGINNING, schema
 
 _MAX_WORDS = 10  # that are looked up; labels are looked up whole
 _SHORT = 3  # letters: a word so short is not looked up with letters wrong

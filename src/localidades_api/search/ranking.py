@@ -6,8 +6,8 @@ from typing import NamedTuple
 from rapidfuzz.distance import OSA
 
 from localidades_api.domain.folding import fold
+from localidades_api.domain.schemas.places import Match
 from localidades_api.search.layout import SEAT
-from localidades_api.search.places import Match
 from localidades_api.search.vocabulary import GENERICS
 
 # Points of a hundred that a fit loses.

@@ -5,11 +5,13 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind
+from localidades_api.domain.schemas.places import Match
+from localidades_api.search.fields import MAX_START
 from localidades_api.search.layout import EVERYWHERE, JOINED, KEY, LABEL, SEAT
-from localidades_api.search.places import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, MAX_TEXT, Kind, Match, Suggested
+from localidades_api.search.places import MAX_TEXT, Suggested
 from localidades_api.search.query import read
 from localidades_api.search.ranking import Fit, Known, Typed, fit, literal_points
-from localidades_api.search.wording import MAX_START
 
 if TYPE_CHECKING:
     from localidades_api.search.index import NameIndex
@@ -36,7 +38,7 @@ class Suggester:
         self._suggest_short = lru_cache(_CACHED)(self._suggest)
 
     def suggest(
-        self, text: str, kinds: Collection[Kind], estado_id: int | None, municipio_id: int | None, limit: int
+        self, text: str, kinds: Collection[PlaceKind], estado_id: int | None, municipio_id: int | None, limit: int
     ) -> list[Suggested]:
         """Return what a text may mean, the likeliest first."""
         text = text[:_MAX_TYPED]
@@ -45,7 +47,7 @@ class Suggester:
         return self._suggest(text, kinds, estado_id, municipio_id, limit)
 
     def _suggest(
-        self, text: str, kinds: Collection[Kind], estado_id: int | None, municipio_id: int | None, limit: int
+        self, text: str, kinds: Collection[PlaceKind], estado_id: int | None, municipio_id: int | None, limit: int
     ) -> list[Suggested]:
         typed = read(text)
         scope = _Scope(estado_id, municipio_id)
@@ -166,15 +168,15 @@ class Suggester:
 
     # -- Areas
 
-    def _areas(self, typed: Typed, kinds: Collection[Kind], scope: "_Scope") -> Iterator[Suggested]:
+    def _areas(self, typed: Typed, kinds: Collection[PlaceKind], scope: "_Scope") -> Iterator[Suggested]:
         for area in self._index.areas.suggest(typed.text):
-            kind: Kind = "estado" if area.id < KEYS_OF_A_STATE else "municipio"
+            kind: PlaceKind = "estado" if area.id < KEYS_OF_A_STATE else "municipio"
             if kind in kinds and scope.holds_area(area.id):
                 match: Match = "exact" if area.likeness == 100 else "prefix" if area.likeness > 80 else "near"  # noqa: PLR2004  # as `AreaBook.suggest` rates
                 prominence = 45.0 if kind == "estado" else 30.0
                 yield self._suggested_area(kind, area.id, match, area.likeness + prominence)
 
-    def _suggested_area(self, kind: Kind, id_: int, match: Match, score: float) -> Suggested:
+    def _suggested_area(self, kind: PlaceKind, id_: int, match: Match, score: float) -> Suggested:
         areas = self._index.areas
         if kind == "estado":
             return Suggested(kind, id_, areas.estados[id_], areas.estados[id_], match, score, estado_id=id_)
@@ -187,7 +189,7 @@ class Suggester:
 
     # -- Keys
 
-    def _by_key(self, digits: str, kinds: Collection[Kind], scope: "_Scope", limit: int) -> list[Suggested]:
+    def _by_key(self, digits: str, kinds: Collection[PlaceKind], scope: "_Scope", limit: int) -> list[Suggested]:
         """Return what has a key: an estado's of two digits, a municipio's of five, a locality's of nine."""
         key, areas = int(digits), self._index.areas
         length = len(digits) + len(digits) % 2 if len(digits) < 4 else len(digits)  # noqa: PLR2004
@@ -199,7 +201,7 @@ class Suggester:
                 for place in places
                 if scope.holds(place.id)
             ]
-        kind: Kind = "estado" if length == 2 else "municipio"  # noqa: PLR2004
+        kind: PlaceKind = "estado" if length == 2 else "municipio"  # noqa: PLR2004
         if key not in (areas.estados if kind == "estado" else areas.municipios) or not scope.holds_area(key):
             return []
         found = [self._suggested_area(kind, key, "key", 200.0)] if kind in kinds else []
@@ -207,7 +209,7 @@ class Suggester:
             found += self._places_of(kind, key, limit)
         return found[:limit]
 
-    def _places_of(self, kind: Kind, key: int, limit: int) -> list[Suggested]:
+    def _places_of(self, kind: PlaceKind, key: int, limit: int) -> list[Suggested]:
         """Return the places of an area, its seat first."""
         words = self._index.words
         rows = words.propose(words.area(f"{kind[0]}{key}"), limit)

@@ -4,6 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
+from localidades_api.domain.keys import PlaceKind
+
+Match = Literal["key", "label", "exact", "seat", "everyday", "former", "prefix", "words", "near"]
+
 
 class Locality(BaseModel):
     """A locality, as the list shows it."""
@@ -98,7 +102,7 @@ class Place(Locality):
 class Suggestion(BaseModel):
     """A locality, municipio or estado that the typed text may mean."""
 
-    kind: Annotated[Literal["localidad", "municipio", "estado"], Field(description="What it is.")]
+    kind: Annotated[PlaceKind, Field(description="What it is.")]
     id: Annotated[int, Field(description="The official key read as a number.", examples=[10010001])]
     cvegeo: Annotated[
         str,
@@ -122,7 +126,7 @@ class Suggestion(BaseModel):
         ),
     ]
     match: Annotated[
-        Literal["key", "label", "exact", "seat", "everyday", "former", "prefix", "words", "near"],
+        Match,
         Field(
             description="Why it is suggested: its `key` or `label` was typed; its `exact` name; the name of the"
             " municipio that it is the `seat` of; an `everyday` name; a `former` name or key; a `prefix` of its name;"

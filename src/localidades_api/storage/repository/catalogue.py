@@ -23,6 +23,7 @@ from localidades_api.storage.models import (
 from localidades_api.storage.pool import Database
 from localidades_api.storage.replica_check import requires_release
 from localidades_api.storage.repository.conditions import conditions
+from localidades_api.storage.repository.places import KEY_IS_NEW, SAME_PLACE
 from localidades_api.storage.repository.positions import at_positions
 
 # Postgres writes the JSON: that takes the work off the worker, and sends one value in place of two hundred
@@ -67,15 +68,13 @@ _DETAIL = text(
      WHERE l.release_id = :release_id AND l.id = :id
     """
 )
-# The successor of a withdrawn key: the same name at the same point, under a new key.
 _SUCCESSORS = text(
-    """
+    f"""
     SELECT new.id
       FROM localities AS old
-      JOIN localities AS new ON new.folded = old.folded AND new.nombre = old.nombre
-           AND new.latitud = old.latitud AND new.longitud = old.longitud
-     WHERE old.release_id = :old AND old.id = :id AND new.release_id = :new
-       AND NOT EXISTS (SELECT FROM localities AS same WHERE same.release_id = :old AND same.id = new.id)
+      JOIN localities AS new ON {SAME_PLACE}
+     WHERE old.release_id = :other_id AND old.id = :id AND new.release_id = :release_id
+       AND {KEY_IS_NEW}
      ORDER BY new.id
      LIMIT 2
     """
@@ -199,6 +198,6 @@ class CatalogueRepository:
 
     async def find_successor(self, release: Release, last_id: int, id_: int) -> int | None:
         """Return the key of the only locality that now has a withdrawn one's name and point, or None."""
-        parameters = {"old": last_id, "id": id_, "new": release.id}
+        parameters = {"other_id": last_id, "id": id_, "release_id": release.id}
         rows = await self._database.fetch(_SUCCESSORS, parameters, replica_check=requires_release(release))
         return int(rows[0].id) if len(rows) == 1 else None

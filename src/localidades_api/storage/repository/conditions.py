@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from sqlalchemy import ColumnElement, String, cast, func, literal_column
 from sqlalchemy.dialects.postgresql import TSQUERY
 
-from localidades_api.domain.filters import LocalityFilters, municipalities_of
+from localidades_api.domain.filters import LocalityFilters
 from localidades_api.domain.folding import fold
+from localidades_api.domain.keys import municipalities_of
 from localidades_api.storage.models import WORDS_OF_NAME, localities
 
 MAX_INDEXED_WORDS = 3  # the longest words are looked up in the index; the names found are then searched for the rest

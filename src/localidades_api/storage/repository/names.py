@@ -8,6 +8,7 @@ from sqlalchemy import Row, TextClause, text
 from localidades_api.domain.schemas import Release
 from localidades_api.storage.pool import Database
 from localidades_api.storage.replica_check import requires_release
+from localidades_api.storage.repository.places import KEY_IS_NEW, SAME_PLACE
 
 _BATCH_PLACES = 20_000  # per statement, 2 MB
 
@@ -18,10 +19,9 @@ _PLACES = text(
      WHERE release_id = :release_id AND position > :first AND position <= :last
     """
 )
-# The same key under another name or in a municipio of another name; and withdrawn keys whose place the release has
-# under a new one: with the same name at the same point, and only one such (as `CatalogueRepository.find_successor`).
+# The same key under another name or in a municipio of another name; and withdrawn keys with exactly one successor.
 _OTHER_NAMES = text(
-    """
+    f"""
     SELECT new.id, old.nombre, om.nombre AS municipio, old.id AS other_id
       FROM localities AS old
       JOIN municipalities AS om ON om.release_id = old.release_id AND om.id = old.municipio_id
@@ -33,11 +33,10 @@ _OTHER_NAMES = text(
     SELECT min(new.id), min(old.nombre), min(om.nombre), old.id
       FROM localities AS old
       JOIN municipalities AS om ON om.release_id = old.release_id AND om.id = old.municipio_id
-      JOIN localities AS new ON new.folded = old.folded AND new.nombre = old.nombre
-           AND new.latitud = old.latitud AND new.longitud = old.longitud
+      JOIN localities AS new ON {SAME_PLACE}
      WHERE old.release_id = :other_id AND new.release_id = :release_id
        AND NOT EXISTS (SELECT FROM localities AS kept WHERE kept.release_id = :release_id AND kept.id = old.id)
-       AND NOT EXISTS (SELECT FROM localities AS same WHERE same.release_id = :other_id AND same.id = new.id)
+       AND {KEY_IS_NEW}
      GROUP BY old.id
     HAVING count(*) = 1
     """

@@ -1,6 +1,6 @@
 """A place as lists of places show it: its columns, and its municipio and estado, in SQL."""
 
-from localidades_api.domain.filters import KEYS_OF_A_STATE
+from localidades_api.domain.keys import KEYS_OF_A_STATE
 
 # Homonyms of a municipio share their folded name, and two pairs of municipios of Oaxaca share theirs.
 PLACE = f"""
@@ -16,3 +16,10 @@ PARENTS = """
     JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
     JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
 """
+
+# `new` succeeds the withdrawn `old`: the same name at the same point, under a key that the other release does not have.
+SAME_PLACE = """
+           new.folded = old.folded AND new.nombre = old.nombre
+           AND new.latitud = old.latitud AND new.longitud = old.longitud
+"""
+KEY_IS_NEW = "NOT EXISTS (SELECT FROM localities AS same WHERE same.release_id = :other_id AND same.id = new.id)"

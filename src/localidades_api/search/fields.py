@@ -1,27 +1,14 @@
-"""What build and search must agree on: the label, the schema of the words, and the beginnings of names."""
+"""The fields of a document, which build and search must agree on, and the beginnings of names."""
 
 from collections.abc import Iterable
 
 import tantivy
 
-from localidades_api.search.layout import HOMONYM, MUNICIPIO_HOMONYM
 from localidades_api.search.naming import Named
-from localidades_api.search.places import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
 from localidades_api.search.vocabulary import ARTICLES
 
 MAX_BEGINNING = 2  # letters of any word of a place; so short, they are too many words to be looked up one by one
 MAX_START = 3  # letters of a name
-
-
-def label_of(id_: int, nombre: str, municipio: str, estado: str, flags: int) -> str:
-    """Return the label of a place; keys in brackets tell homonyms apart."""
-    name = f"{nombre} ({id_ % KEYS_OF_A_MUNICIPIO:04d})" if flags & HOMONYM else nombre
-    clave = id_ // KEYS_OF_A_MUNICIPIO % KEYS_OF_A_STATE
-    return (
-        f"{name}, {municipio} ({clave:03d}), {estado}"
-        if flags & MUNICIPIO_HOMONYM
-        else f"{name}, {municipio}, {estado}"
-    )
 
 
 def schema() -> tantivy.Schema:

@@ -1,0 +1,44 @@
+"""Official keys and labels: what identifies a place, to programs and to people."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+PlaceKind = Literal["localidad", "municipio", "estado"]
+
+STATE_KEYS = range(1, 33)
+KEYS_OF_A_STATE = 1000  # the key of a municipio is that of its estado and three digits
+KEYS_OF_A_MUNICIPIO = 10_000  # the key of a locality is that of its municipio and four digits
+KEY_DIGITS: Mapping[PlaceKind, int] = {"estado": 2, "municipio": 5, "localidad": 9}
+CLAVE_DIGITS: Mapping[PlaceKind, int] = {"estado": 2, "municipio": 3, "localidad": 4}
+
+
+def municipalities_of(estado_id: int) -> tuple[int, int]:
+    """Return the lowest and the highest key that a municipio of an estado may have."""
+    return estado_id * KEYS_OF_A_STATE, (estado_id + 1) * KEYS_OF_A_STATE - 1
+
+
+def state_of(municipio_id: int) -> int:
+    """Return the key of a municipio's estado."""
+    return municipio_id // KEYS_OF_A_STATE
+
+
+def written(kind: PlaceKind, id_: int) -> str:
+    """Return a key with its leading zeros."""
+    return f"{id_:0{KEY_DIGITS[kind]}d}"
+
+
+def label(  # all that a label is made of
+    id_: int,
+    nombre: str,
+    municipio: str,
+    estado: str,
+    *,
+    has_homonym: bool,
+    municipio_has_homonym: bool,
+) -> str:
+    """Return the label of a locality; claves in brackets tell homonyms within a municipio or an estado apart."""
+    if has_homonym:
+        nombre = f"{nombre} ({id_ % KEYS_OF_A_MUNICIPIO:04d})"
+    if municipio_has_homonym:
+        municipio = f"{municipio} ({id_ // KEYS_OF_A_MUNICIPIO % KEYS_OF_A_STATE:03d})"
+    return f"{nombre}, {municipio}, {estado}"

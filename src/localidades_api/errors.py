@@ -26,6 +26,8 @@ LocalidadesError                 500
 │   ├── MethodNotAllowedError    405
 │   ├── NotAcceptableError       406
 │   ├── RequestTimeoutError      408, and the connection ends
+│   ├── ContentTooLargeError     413
+│   ├── UnsupportedMediaTypeError 415, with the media types that are read
 │   ├── UriTooLongError          414, and the connection ends
 │   ├── TooManyRequestsError     429, with Retry-After
 │   └── HeaderFieldsTooLargeError 431, and the connection ends
@@ -38,7 +40,7 @@ LocalidadesError                 500
     └── DatabaseUnavailableError the database does not answer
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 
@@ -224,16 +226,23 @@ class GoneError(RequestError):
 
 
 class MethodNotAllowedError(RequestError):
-    """A method other than GET, HEAD and OPTIONS."""
+    """A method that the resource does not allow."""
 
     status = 405
     title = "Method Not Allowed"
     slug = "method-not-allowed"
-    meaning = "The service is read-only."
-    remedy = "Use GET or HEAD."
+    meaning = "The resource does not allow this method; nearly all resources are read-only."
+    remedy = "Use a method that the `Allow` header names."
 
-    def __init__(self) -> None:
-        super().__init__("This resource is read-only: use GET.")
+    def __init__(self, allow: str = "GET") -> None:
+        method = allow.partition(",")[0]
+        super().__init__("This resource is read-only: use GET." if method == "GET" else f"Use {method} here.")
+        self.allow = allow
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Allow, which every 405 has (RFC 9110 §15.5.6)."""
+        return {"Allow": self.allow}
 
 
 class NotAcceptableError(RequestError):
@@ -263,6 +272,43 @@ class RequestTimeoutError(RequestError):
     slug = "request-timeout"
     meaning = "The client began a request and did not finish it in time."
     remedy = "Send the whole request again on a new connection."
+
+
+class ContentTooLargeError(RequestError):
+    """A body, or what it asks for, beyond what is taken at a time."""
+
+    status = 413
+    title = "Content Too Large"
+    slug = "content-too-large"
+    meaning = "The body of the request is larger than this resource takes, or asks for more than it answers at a time."
+    remedy = "Send less at a time."
+
+    def __init__(self, limit: int, of: str = "bytes") -> None:
+        super().__init__(f"Send at most {limit:,} {of} at a time.")
+
+
+class UnsupportedMediaTypeError(RequestError):
+    """A body of a media type that the resource does not read."""
+
+    status = 415
+    title = "Unsupported Media Type"
+    slug = "unsupported-media-type"
+    meaning = "The resource does not read bodies of this media type."
+    remedy = "Send one of the media types in `supported`, and name it in the Content-Type header."
+
+    def __init__(self, media_types: Sequence[str]) -> None:
+        super().__init__(f"Send one of these, named by Content-Type: {', '.join(media_types)}.")
+        self.media_types = list(media_types)
+
+    @property
+    def members(self) -> dict[str, object]:
+        """The media types that the resource reads."""
+        return {"supported": self.media_types}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Accept-Post (RFC 9110 §15.5.16 asks for such a header; W3C LDP §7.1)."""
+        return {"Accept-Post": ", ".join(self.media_types)}
 
 
 class UriTooLongError(RequestError):

@@ -15,10 +15,10 @@ HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 _SECTION = re.compile(r"<section.*?</section>", re.DOTALL)
 # What clients have been told: a slug is never renamed, and one that is no longer used stays.
 SLUGS = {
-    "bad-request", "comparison-running", "database-unavailable", "downloads-full", "gone", "header-fields-too-large",
-    "internal-error",
-    "invalid-page", "invalid-parameters", "method-not-allowed", "no-release", "not-acceptable", "not-found",
-    "overloaded", "request-timeout", "search-unavailable", "too-many-requests", "unavailable", "uri-too-long",
+    "bad-request", "comparison-running", "content-too-large", "database-unavailable", "downloads-full", "gone",
+    "header-fields-too-large", "internal-error", "invalid-page", "invalid-parameters", "method-not-allowed",
+    "no-release", "not-acceptable", "not-found", "overloaded", "request-timeout", "search-unavailable",
+    "too-many-requests", "unavailable", "unsupported-media-type", "uri-too-long",
 }  # fmt: skip
 
 

@@ -17,9 +17,9 @@ API_HEADERS: RawHeaders = [
 ]
 
 
-def complete(headers: MutableHeaders) -> None:
+def complete(headers: MutableHeaders, allow: str) -> None:
     """Add the headers that every response of the API has, and Accept to its Vary."""
-    headers["Allow"] = "GET"
+    headers["Allow"] = allow
     headers["Vary"] = ", ".join(["Accept", *headers.getlist("Vary")])
     headers.update(_CORS)
 

@@ -1,10 +1,17 @@
-"""The paths of the API, and the keys that this service adds to the ASGI scope."""
+"""The paths of the API, the methods that they allow, and the keys that this service adds to the ASGI scope."""
+
+from collections.abc import Mapping
 
 from starlette.types import Scope
 
 PREFIX = "/api/census"
 LOCALIDADES = f"{PREFIX}/localidades/"
+MATCH = f"{LOCALIDADES}match/"
+NEAREST = f"{LOCALIDADES}nearest/"
 _BELOW = f"{PREFIX}/"
+_READ = "GET"
+# The resources that take a body; everything else is read only.
+_ALLOWED: Mapping[str, str] = {MATCH: "POST, OPTIONS", NEAREST: "GET, POST, OPTIONS"}
 
 OPERATION = "localidades.operation"  # name of the path operation, set once it is known
 WITH_BODY = "localidades.with_body"  # False for HEAD, so that a body that is not sent need not be made
@@ -14,3 +21,13 @@ def is_api(scope: Scope) -> bool:
     """Return whether a request is for a path of the API."""
     path: str = scope["path"]
     return path.startswith(_BELOW) or path == PREFIX
+
+
+def allowed(path: str) -> str:
+    """Return the value of a resource's Allow header; HEAD goes with GET, unsaid."""
+    return _ALLOWED.get(path, _READ)
+
+
+def takes_body(scope: Scope) -> bool:
+    """Return whether the body of a request is read; any other is discarded."""
+    return scope["method"] == "POST" and scope["path"] in _ALLOWED

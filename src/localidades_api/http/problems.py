@@ -131,8 +131,6 @@ def problem_of(known: LocalidadesError, wanted: Wanted) -> Response:
     content = problem_document(known, wanted.root)
     renderer, language = wanted.renderer, wanted.language
     headers = {"Cache-Control": "no-store", **known.headers}
-    if known.status == HTTPStatus.METHOD_NOT_ALLOWED:
-        headers["Allow"] = "GET"  # RFC 9110 §15.5.6 requires it in every 405, inside the API or not
     if renderer.format == "api":
         headers["Vary"] = "Accept-Language"
     # Links of the HTML page keep only parameters that are known to be valid.

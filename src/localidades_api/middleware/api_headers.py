@@ -8,11 +8,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.errors import MethodNotAllowedError
 from localidades_api.http.headers import complete
-from localidades_api.http.paths import OPERATION, is_api
+from localidades_api.http.paths import OPERATION, allowed, is_api
 from localidades_api.http.problems import problem_response
 
 _PREFLIGHT = {
-    "Access-Control-Allow-Methods": "GET, HEAD",
     "Access-Control-Allow-Headers": "*",
     "Access-Control-Max-Age": "86400",
 }
@@ -29,16 +28,17 @@ class ApiHeaders:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass GET on, and respond to any other method; HEAD has become GET already (`head_requests`)."""
+        """Pass on what the resource allows, and respond to the rest; HEAD has become GET already (`head_requests`)."""
         if scope["type"] != "http" or not is_api(scope):
             await self._app(scope, receive, send)
             return
         method = scope["method"]
-        sender = ApiSender(send)
+        allow = allowed(scope["path"])
+        sender = ApiSender(allow, send)
         if method == "OPTIONS":
-            await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, sender)
-        elif method != "GET":
-            await problem_response(scope, MethodNotAllowedError())(scope, receive, sender)
+            await Response(status_code=HTTPStatus.NO_CONTENT, headers=_preflight(allow))(scope, receive, sender)
+        elif method not in allow.split(", "):
+            await problem_response(scope, MethodNotAllowedError(allow))(scope, receive, sender)
         else:
             try:
                 await self._app(scope, receive, sender)
@@ -47,19 +47,26 @@ class ApiHeaders:
                     scope[OPERATION] = scope["route"].name
 
 
+def _preflight(allow: str) -> dict[str, str]:
+    """Return the headers that let scripts of any origin use the methods, with any headers of theirs (Fetch §3.3.3)."""
+    methods = allow.removesuffix(", OPTIONS").replace("GET", "GET, HEAD")
+    return {**_PREFLIGHT, "Access-Control-Allow-Methods": methods}
+
+
 def complete_sender(scope: Scope, send: Send) -> Send:
     """Return `send`, or for a path of the API a `send` that adds the API's headers."""
-    return ApiSender(send) if is_api(scope) else send
+    return ApiSender(allowed(scope["path"]), send) if is_api(scope) else send
 
 
 class ApiSender:
     """Sends the response to one request, with the API's headers."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, allow: str, send: Send) -> None:
+        self._allow = allow
         self._send = send
 
     async def __call__(self, message: Message) -> None:
         """Send a message of the response."""
         if message["type"] == "http.response.start":
-            complete(MutableHeaders(scope=message))
+            complete(MutableHeaders(scope=message), self._allow)
         await self._send(message)

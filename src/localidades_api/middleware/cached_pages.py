@@ -14,7 +14,7 @@ from localidades_api.http.headers import on_wire
 from localidades_api.http.html.i18n import Language, choose_language
 from localidades_api.http.html.renderer import FORMATS, Format
 from localidades_api.http.negotiation import choose_media_type
-from localidades_api.http.paths import LOCALIDADES, OPERATION
+from localidades_api.http.paths import LOCALIDADES, OPERATION, allowed
 from localidades_api.http.problems import problem_response
 from localidades_api.http.query import PlainQuery, parse_plain_query
 from localidades_api.http.raw_response import RawResponse
@@ -98,7 +98,7 @@ class CachedPages:
         try:
             page = await self._services.pages.page(held.release, number)
         except Exception as error:  # noqa: BLE001  # nothing has been sent yet, so any error becomes a response
-            await problem_response(scope, error)(scope, receive, ApiSender(send))
+            await problem_response(scope, error)(scope, receive, ApiSender(allowed(LOCALIDADES), send))
             return
         await page(scope, receive, send)
 

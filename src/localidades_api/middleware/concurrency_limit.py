@@ -13,6 +13,7 @@ from collections import deque
 from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.errors import OverloadedError
+from localidades_api.http.paths import takes_body
 from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware.interface import Middleware, is_operational
 from localidades_api.middleware.refusals import refuse
@@ -77,7 +78,7 @@ class ConcurrencyLimit:
         elif self.in_flight < self._max_in_flight:
             self.in_flight += 1
             await self._pass_on(scope, receive, send)
-        elif not self._is_full and await self._wait(receive):
+        elif not self._is_full and await self._wait(scope, receive):
             await self._pass_on(scope, receive, send)
         else:
             await self._refuse(scope)(scope, receive, send)
@@ -112,7 +113,7 @@ class ConcurrencyLimit:
             if has_slot:
                 self._leave()
 
-    async def _wait(self, receive: Receive) -> bool:
+    async def _wait(self, scope: Scope, receive: Receive) -> bool:
         """Return whether a slot came free in time, before the client disconnected."""
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -121,7 +122,7 @@ class ConcurrencyLimit:
             try:
                 async with slot.turn:
                     self._waiting.append(slot)
-                    await _hang_up(receive)
+                    await _hang_up(scope, receive)
             except asyncio.CancelledError:
                 if slot.is_given:
                     self._leave()
@@ -148,8 +149,10 @@ class ConcurrencyLimit:
         return refuse(scope, _OVERLOADED)
 
 
-async def _hang_up(receive: Receive) -> None:
-    """Return when the client has disconnected; other messages are ignored, as no request here has a body."""
+async def _hang_up(scope: Scope, receive: Receive) -> None:
+    """Return when the client has disconnected; never for a request whose body is read later."""
+    if takes_body(scope):
+        await asyncio.Event().wait()
     while (await receive())["type"] != "http.disconnect":
         pass
 

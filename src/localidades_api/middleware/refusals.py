@@ -8,7 +8,7 @@ from starlette.types import Scope
 from localidades_api.errors import LocalidadesError
 from localidades_api.http.headers import complete
 from localidades_api.http.html.renderer import root_of
-from localidades_api.http.paths import is_api
+from localidades_api.http.paths import allowed, is_api
 from localidades_api.http.problems import Wanted, problem_of
 from localidades_api.http.raw_response import RawResponse
 from localidades_api.observability.metrics import COUNTERS
@@ -26,7 +26,8 @@ def raw_problem(scope: Scope, error: LocalidadesError) -> RawResponse:
     """Return the problem response that routing would make; it is cached, so pass the same `error` every time."""
     query = [part for part in scope["query_string"].split(b"&") if part.startswith((b"format=", b"lang="))]
     headers = [header for header in scope["headers"] if header[0] in _NEGOTIATED]
-    made = _make(error, b"&".join(query), tuple(headers), root_of(scope), is_api(scope))
+    allow = allowed(scope["path"]) if is_api(scope) else ""
+    made = _make(error, b"&".join(query), tuple(headers), root_of(scope), allow)
     return made if scope["method"] != "HEAD" else made._replace(body=b"")
 
 
@@ -36,9 +37,9 @@ def _make(  # takes all that the response depends on; clients send a handful of 
     query: bytes,
     headers: tuple[tuple[bytes, bytes], ...],
     root: str,
-    of_api: bool,  # noqa: FBT001  # part of the cache key
+    allow: str,
 ) -> RawResponse:
     response = problem_of(error, Wanted(Headers(raw=list(headers)), QueryParams(query), root))
-    if of_api:
-        complete(response.headers)
+    if allow:  # of a path of the API
+        complete(response.headers, allow)
     return RawResponse.of(response)

@@ -15,6 +15,7 @@ from localidades_api.errors import (
 )
 from localidades_api.http.clients import TRANSPORT
 from localidades_api.http.headers import API_HEADERS, on_wire
+from localidades_api.http.paths import takes_body
 from localidades_api.http.problems import Wanted, problem_of
 from localidades_api.http.uvicorn_internals import (
     STATUS_LINE,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _MAX_TARGET = 8 * 1024
 _MAX_HEAD = 16 * 1024
+_MAX_PIECE = 64 * 1024  # bytes of a body that are parsed at a time
 _MAX_UNREAD = 1024**2  # bytes discarded while a response is sent that may take minutes
 _OPERATIONAL = frozenset(path.encode() for path in OPERATIONAL)
 
@@ -52,7 +54,10 @@ class _LingeringTransport:
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """Rejects requests that are too large or ambiguous, and ignores bytes that follow a connection's last request."""
+    """Rejects requests that are too large or ambiguous, and ignores bytes that follow a connection's last request.
+
+    A request that announces a body is such a last one. Its body is passed on where the resource takes one.
+    """
 
     def __init__(
         self,
@@ -70,6 +75,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._running: RequestResponseCycle | None = None  # the one that the application was called with last
         self._received = 0
         self._last: object = None  # the scope of a request with a body: the connection closes after its response
+        self._is_receiving = False  # the body of the connection's last request
         self._whole: object = None  # the scope of the last request that has been received completely
         self._unfinished: object = None  # the scope of the request that the latest bytes left incomplete
         self._room = _MAX_HEAD  # bytes that the parser may take before the limits are checked again
@@ -114,20 +120,27 @@ class HttpProtocol(HttpToolsProtocol):
                     # There is no protocol to upgrade to, so the field is ignored (RFC 9110 §7.8).
                     rest = rest[stop.args[0] :]
         except httptools.HttpParserError as error:
-            ours = error.__context__  # raised by a callback
-            if isinstance(ours, NothingFollowsError):
-                self._read_no_more()
-            else:
-                self._refuse(ours if isinstance(ours, LocalidadesError) else malformed())
+            self._stop_reading(error.__context__)  # raised by a callback
         else:
-            if self.scope is not self._whole:
+            if self._is_receiving:
+                self._room = _MAX_PIECE
+            elif self.scope is not self._whole:
                 self._await_rest(len(data), alone=whole is self._whole)
             else:
                 self._room = _MAX_HEAD
 
+    def _stop_reading(self, reason: BaseException | None) -> None:
+        if isinstance(reason, NothingFollowsError):
+            self._read_no_more()
+        elif self._is_receiving:
+            self._refuse_body()
+        else:
+            self._refuse(reason if isinstance(reason, LocalidadesError) else malformed())
+
     def _read_no_more(self) -> None:
         """Answer the connection's last request, and discard the bytes that follow it."""
-        self.on_message_complete()
+        if self.scope is not self._whole:
+            self.on_message_complete()
         self._received = 0
         self._leaving = True
         if self._last is self.scope and not self._is_answering():
@@ -162,14 +175,25 @@ class HttpProtocol(HttpToolsProtocol):
             self._limit.count_refusal()
             raise OverloadedError
         super().on_headers_complete()
-        if self._last or not self.cycle.keep_alive:
+        if self._last and takes_body(cast("Scope", self.scope)) and not self.parser.should_upgrade():
+            self._is_receiving = True
+        elif self._last or not self.cycle.keep_alive:
             raise NothingFollowsError
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Add a header field; refuse one behind the body, as nothing here reads it."""
+        if self._is_receiving:
+            raise malformed()
+        super().on_header(name, value)
+
     def on_message_complete(self) -> None:
-        """Note that the request has been received completely."""
+        """Note that the request has been received completely, and stop the parser behind a body."""
         self._whole = self.scope
         if not self.cycle.response_complete:
             super().on_message_complete()
+        if self._is_receiving:
+            self._is_receiving = False
+            raise NothingFollowsError
 
     # -- Responses
 
@@ -201,7 +225,7 @@ class HttpProtocol(HttpToolsProtocol):
         return bool(self.cycle)
 
     def _is_answering(self) -> bool:
-        return self._has_asked() and not self.cycle.response_complete
+        return bool(self.pipeline) or (self._running is not None and not self._running.response_complete)
 
     def _is_operational(self) -> bool:
         return self.url.partition(b"?")[0] in _OPERATIONAL
@@ -216,6 +240,19 @@ class HttpProtocol(HttpToolsProtocol):
         self._leaving = True
         if not self._is_answering():
             self._leave()
+
+    def _refuse_body(self) -> None:
+        """End a request whose body can't be parsed: the application gets no more of it, and can't respond any more."""
+        self._is_receiving = False
+        self.cycle.disconnected = True
+        self.cycle.message_event.set()
+        if self.cycle.response_started:
+            self.transport.abort()
+            return
+        self.cycle.response_complete = True
+        if self.cycle is not self._running:
+            self.pipeline.clear()
+        self._refuse(malformed())
 
     def _problem(self, error: LocalidadesError) -> bytes:
         answer = problem_of(error, Wanted(root=self.root_path))

@@ -1,0 +1,43 @@
+"""The body of a request, read as fast as its client sends it, but not arbitrarily slowly."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from starlette.requests import Request
+
+from localidades_api.errors import ContentTooLargeError, RequestTimeoutError
+
+_MAX_SILENCE = 20.0  # seconds without a byte, and seconds beyond what the rate allows
+_MIN_RATE = 1000  # bytes a second
+
+
+async def read_chunks(request: Request) -> AsyncIterator[bytes]:
+    """Yield the body as it comes, and last an empty chunk.
+
+    Raises RequestTimeoutError for a client that sends too slowly, and ClientDisconnect for one that has gone. The time
+    between two chunks in which nobody reads does not count.
+    """
+    chunks = request.stream()
+    loop, waited, received = asyncio.get_running_loop(), 0.0, 0
+    while True:
+        began = loop.time()
+        try:
+            async with asyncio.timeout(_MAX_SILENCE + min(received / _MIN_RATE - waited, 0.0)):
+                chunk = await anext(chunks, b"")
+        except TimeoutError as error:
+            raise RequestTimeoutError from error
+        waited += loop.time() - began
+        received += len(chunk)
+        yield chunk
+        if not chunk:
+            return
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """Return the whole body; raise ContentTooLargeError beyond `limit` bytes, and as `read_chunks` does."""
+    body = bytearray()
+    async for chunk in read_chunks(request):
+        body += chunk
+        if len(body) > limit:
+            raise ContentTooLargeError(limit)
+    return bytes(body)

@@ -1,7 +1,9 @@
 """The index of names: built once on a machine, shared, kept in step with the releases, and never needed elsewhere."""
 
+import fcntl
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ import httpx
 import pytest
 
 from localidades_api.cache import names
+from localidades_api.search.layout import META
 from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import out_of_reach
@@ -53,12 +56,12 @@ async def test_index_is_built_once_and_found_by_the_next_process(seeded_database
     async with running_app(seeded_database) as app, client_of(app) as client:
         first = await suggested(client, "asientos")
         [name] = names_of(folder)
-        built_at = (folder / name).stat().st_mtime_ns
+        built_at = (folder / name / META).stat().st_mtime_ns
         assert mode_of(folder) == 0o700
     async with running_app(seeded_database) as app, client_of(app) as client:
         assert await suggested(client, "asientos") == first
         assert names_of(folder) == [name]
-        assert (folder / name).stat().st_mtime_ns == built_at
+        assert (folder / name / META).stat().st_mtime_ns == built_at
 
 
 async def test_suggestions_cost_no_statement_and_go_on_without_the_database(server: str, seeded_database: str) -> None:
@@ -109,6 +112,40 @@ async def test_what_a_killed_build_left_is_removed(seeded_database: str, folder:
     (folder / name).rename(folder / f".{name}-x")
     async with running_app(seeded_database):
         assert names_of(folder) == [name]
+
+
+async def test_index_that_nobody_has_opened_for_a_week_is_removed_with_the_next_build(
+    seeded_database: str, folder: Path
+) -> None:
+    open_one, unused, new = (folder / name for name in ("open", "unused", "new"))
+    for index in (open_one, unused, new):
+        index.mkdir(parents=True)
+    long_ago = time.time() - 8 * 86_400
+    for index in (open_one, unused):
+        os.utime(index, (long_ago, long_ago))
+    descriptor = os.open(open_one, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        async with running_app(seeded_database):
+            left = names_of(folder)
+    finally:
+        os.close(descriptor)
+    assert {"open", "new"} < set(left)
+    assert "unused" not in left
+
+
+async def test_index_in_use_stays_open_while_another_takes_its_place(
+    seeded_database: str, next_catalogue: Path
+) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        indexes, release = app.state.services.names, app.state.services.releases.served
+        async with indexes.using(release) as index:
+            await import_into(seeded_database, next_catalogue)
+            await await_release(client, "2021-01")
+            await indexes.prepare(release)  # anew: another release has other names for its places
+            assert index.suggest("asientos")[0].nombre == "Asientos"
+        with pytest.raises(ValueError, match=r"closed|released"):
+            index.suggest("lugar 3")
 
 
 async def test_index_of_a_whole_catalogue_is_built_by_a_process_of_its_own(

@@ -2,19 +2,20 @@
 
 An index is a folder in the system's folder for temporary files. Its name is a digest of what it was made from, so a
 process finds what another one has built. Processes hold a shared lock on the index that they have open; when a release
-is gone, the last of them removes its index.
+is gone, the last of them removes its index. An index that nobody has opened for a week is removed by the next build.
 """
 
 import asyncio
 import fcntl
+import logging
 import os
 import shutil
 import sys
 import tempfile
 import time
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from localidades_api.cache.name_builder import build, fingerprint
@@ -27,8 +28,11 @@ from localidades_api.search.index import NameIndex
 from localidades_api.search.layout import IndexUnreadableError
 from localidades_api.storage.pool import already_waited
 
+_log = logging.getLogger(__name__)
+
 _MAX_OPEN = 3  # indexes per process: of the served release, and of others that requests name
 _MAX_IN_THREAD = 20_000  # places; the index of more is built by a process of its own
+_MAX_UNUSED = 7 * 86_400.0  # seconds
 _RECHECK_INTERVAL = 0.1  # seconds
 _RETRY_INTERVAL = 30.0  # seconds after a build that failed: another would take as much of the processor
 
@@ -41,13 +45,30 @@ class _OpenIndex:
         self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+            os.utime(self._descriptor)
             self.names = NameIndex(folder)
         except BaseException:
             os.close(self._descriptor)
             raise
+        self._users = 0
+        self._is_closing = self._is_to_go = False
+
+    @contextmanager
+    def used(self) -> Iterator[NameIndex]:
+        """Keep it open, even if it is told to close meanwhile."""
+        self._users += 1
+        try:
+            yield self.names
+        finally:
+            self._users -= 1
+            if self._is_closing:
+                self.close(remove=self._is_to_go)
 
     def close(self, *, remove: bool = False) -> None:
-        """Close it; `remove` its folder unless another process has it open."""
+        """Close it once nobody uses it; `remove` its folder unless another process has it open."""
+        self._is_closing, self._is_to_go = True, remove
+        if self._users:
+            return
         self.names.close()
         if remove and _try_lock(self._descriptor):
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -66,7 +87,16 @@ class NameIndexes:
         self._failed_at: dict[str, float] = {}
 
     async def of(self, release: Release) -> NameIndex:
-        """Return a release's index; raise SearchUnavailableError if it can't be had in time."""
+        """Return a release's index for use at once; raise SearchUnavailableError if it can't be had in time."""
+        return (await self._ready(release)).names
+
+    @asynccontextmanager
+    async def using(self, release: Release) -> AsyncIterator[NameIndex]:
+        """Keep a release's index open for as long as it takes; raises as `of` does."""
+        with (await self._ready(release)).used() as index:
+            yield index
+
+    async def _ready(self, release: Release) -> _OpenIndex:
         if release not in self._open:
             try:
                 async with asyncio.timeout(self._timeout - already_waited.get()):
@@ -75,7 +105,7 @@ class NameIndexes:
                 raise SearchUnavailableError from error
         if not (found := self._open.get(release)):  # it had to give way to others
             raise SearchUnavailableError
-        return found.names
+        return found
 
     def is_ready(self, release: Release) -> bool:
         """Return whether a release's index is open and made from the releases that there are now."""
@@ -108,7 +138,10 @@ class NameIndexes:
             async with _locked(folder.with_suffix(".lock")):
                 if not (found := _try_open(folder)):
                     _remove_unfinished(folder)
+                    _remove_unused(folder.parent)
+                    began = time.monotonic()
                     await self._build(release, every, folder)
+                    _log.info("Indexed the names of release %s in %.1f s.", release.name, time.monotonic() - began)
                     found = _OpenIndex(folder)
         if previous := self._open.pop(release, None):
             previous.close(remove=previous.folder != folder)
@@ -169,6 +202,17 @@ def _remove_unfinished(folder: Path) -> None:
     """Remove what a build of this index left when it was killed."""
     for left in folder.parent.glob(f".{folder.name}-*"):
         shutil.rmtree(left, ignore_errors=True)
+
+
+def _remove_unused(root: Path) -> None:
+    """Remove the indexes that no process has open or has opened for long: of other versions, of other databases."""
+    for folder in [one for one in root.iterdir() if not one.name.startswith(".") and one.is_dir()]:
+        with suppress(FileNotFoundError):  # another process was faster
+            if folder.stat().st_mtime < time.time() - _MAX_UNUSED:
+                descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+                if _try_lock(descriptor):
+                    shutil.rmtree(folder, ignore_errors=True)
+                os.close(descriptor)
 
 
 @asynccontextmanager

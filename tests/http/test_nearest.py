@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 from localidades_api.http.html.svg import draw_map
 from localidades_api.storage.pool import Database
+from localidades_api.storage.repository import NearestRepository, ReleasesRepository
 from localidades_api.storage.repository.nearest import NEAREST
 from tests.support.application import client_of, import_file, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, write_catalogue
@@ -402,3 +403,20 @@ def test_map_has_north_at_the_top_and_east_to_the_right() -> None:
     assert -up == right
     assert offsets == [(0, up), (right, 0), (0, -up), (-right, 0)]
     assert [dot.label for dot in drawn.dots] == ["1", "2", "3", "4"]
+
+
+async def test_many_points_in_one_statement_have_the_answers_of_each(country_database: str) -> None:
+    random = Random(6)  # noqa: S311  # not for secrets
+    points = [(random.uniform(-90, 90), random.uniform(-180, 180)) for _ in range(40)]
+    points += [(random.uniform(15, 32), random.uniform(-118, -87)) for _ in range(60)]
+    database = Database.for_reading(country_database, pool_size=1, timeout=30)
+    try:
+        repository = NearestRepository(database)
+        release = (await ReleasesRepository(database).list_releases()).every[0]
+        at_once = await repository.list_nearest_to_each(release, points, 3)
+        each = [await repository.list_nearest(release, lat, lon, 3) for lat, lon in points]
+    finally:
+        await database.dispose()
+    assert [[(row.id, row.distance) for row in rows] for rows in at_once] == [
+        [(row.id, row.distance) for row in rows] for rows in each
+    ]

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from localidades_api.cli import app
+from localidades_api.cli.verification import Verification, verify_service
+from localidades_api.cli.verification import page_walk as walk_module
+from localidades_api.cli.verification.compare import Kind, ListComparison, Record, compare
+from localidades_api.cli.verification.order import judge_order, positions_astray
+from localidades_api.cli.verification.page_walk import PATH
+from localidades_api.cli.verification.report import as_object, describe
 from localidades_api.errors import CatalogueError, UncheckableError
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import transform
-from localidades_api.verification import Verification, verify_service
-from localidades_api.verification import page_walk as walk_module
-from localidades_api.verification.compare import Kind, ListComparison, Record, compare
-from localidades_api.verification.order import judge_order, positions_astray
-from localidades_api.verification.page_walk import PATH
-from localidades_api.verification.report import as_object, describe
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.http_server import Request, Respond, Response, http_server

@@ -167,8 +167,8 @@ def verify(
 ) -> None:
     """Compare what a running service lists with INEGI's file, record by record. This needs no database."""
     with errors_as_sentences(status=USAGE):
-        from localidades_api.verification import verify_service  # noqa: PLC0415  # see above
-        from localidades_api.verification.report import as_object, describe  # noqa: PLC0415  # see above
+        from localidades_api.cli.verification import verify_service  # noqa: PLC0415  # see above
+        from localidades_api.cli.verification.report import as_object, describe  # noqa: PLC0415  # see above
 
         with watch_import() as progress:
             verification = verify_service(source, url, progress, release=release)

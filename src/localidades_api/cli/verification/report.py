@@ -3,8 +3,8 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from localidades_api.verification import Verification
-from localidades_api.verification.compare import Difference, Kind, Record
+from localidades_api.cli.verification import Verification
+from localidades_api.cli.verification.compare import Difference, Kind, Record
 
 _MAX_MUNICIPIOS = 20
 _MAX_EXAMPLES = 3

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from localidades_api.verification.order import judge_order
+from localidades_api.cli.verification.order import judge_order
 
 
 class Record(NamedTuple):

@@ -6,13 +6,13 @@ No database is needed: any service with the same contract can be checked.
 from dataclasses import dataclass
 from typing import Protocol
 
+from localidades_api.cli.verification.compare import ListComparison, Record, compare
+from localidades_api.cli.verification.page_walk import Service, Walk, walk_list
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import open_table, read_table, watch_reading
 from localidades_api.importer.source import Source, open_source
 from localidades_api.importer.transform import Catalogue, transform
 from localidades_api.observability.progress import Counting, ImportStep, Step
-from localidades_api.verification.compare import ListComparison, Record, compare
-from localidades_api.verification.page_walk import Service, Walk, walk_list
 
 __all__ = ["Verification", "VerificationProgress", "VerificationStep", "verify_service"]
 

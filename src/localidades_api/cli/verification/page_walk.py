@@ -15,10 +15,10 @@ from typing import Self
 import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from localidades_api.cli.verification.compare import Record
 from localidades_api.domain.schemas import RELEASE_NAME
 from localidades_api.errors import UncheckableError
 from localidades_api.observability.progress import Counting
-from localidades_api.verification.compare import Record
 
 PATH = "/api/census/localidades/"
 MAX_ANSWER_BYTES = 1024**2  # a page of 50 has 4 kB

@@ -31,7 +31,7 @@ coverage: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(TYPESCRIPT_CLIENT) $(B
 	"$(BIN)/coverage" report
 
 quick: $(VENV)/dev.stamp ## Run the tests that need no Postgres, in half a minute
-	LOCALIDADES_POSTGRES_BIN=none $(PYTEST) --hypothesis-profile=quick -m "not tail" tests/unit tests/search tests/importer/test_source.py $(ARGS)
+	LOCALIDADES_POSTGRES_BIN=none $(PYTEST) --hypothesis-profile=quick -m "not tail" tests/unit tests/search tests/bulk tests/importer/test_source.py $(ARGS)
 
 tail: $(VENV)/dev.stamp $(BROWSER) ## Run what `make test` leaves out: processes that die or hang, large files, inputs by the thousand
 	$(PYTEST) -m "tail or hypothesis" --hypothesis-profile=tail $(ARGS)

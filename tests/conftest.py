@@ -42,7 +42,7 @@ SLOWEST = (
     "test_import",
     "test_browser",
 )
-COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit", "search")
+COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit", "bulk", "search")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

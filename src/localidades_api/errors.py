@@ -20,6 +20,7 @@ LocalidadesError                 500
 │       └── ReaderGoneError      the reader of the output has gone
 ├── RequestError                 400
 │   ├── InvalidParametersError   422
+│   ├── UnreadableBodyError      422, of rows that nobody could read
 │   ├── NotFoundError            404
 │   │   └── InvalidPageError     404, with the number of pages
 │   ├── GoneError                410, with the last release that knew the key
@@ -175,6 +176,16 @@ class InvalidParametersError(RequestError):
     def members(self) -> dict[str, object]:
         """The list of `parameter` and `message`."""
         return {"errors": [{"parameter": name, "message": message} for name, message in self.faults]}
+
+
+class UnreadableBodyError(RequestError):
+    """Rows that can't be read any further; a row that alone can't be read is no error, but its own answer."""
+
+    status = 422
+    title = "Unprocessable Content"
+    slug = "unreadable-body"
+    meaning = "The rows that were sent can't be read: they have no header, another format, or quotes that stay open."
+    remedy = "Do what `detail` says. Send CSV with a header, an object a line, or one document with `rows`."
 
 
 class NotFoundError(RequestError):

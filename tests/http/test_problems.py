@@ -18,7 +18,7 @@ SLUGS = {
     "bad-request", "comparison-running", "content-too-large", "database-unavailable", "downloads-full", "gone",
     "header-fields-too-large", "internal-error", "invalid-page", "invalid-parameters", "method-not-allowed",
     "no-release", "not-acceptable", "not-found", "overloaded", "request-timeout", "search-unavailable",
-    "too-many-requests", "unavailable", "unsupported-media-type", "uri-too-long",
+    "too-many-requests", "unavailable", "unreadable-body", "unsupported-media-type", "uri-too-long",
 }  # fmt: skip
 
 

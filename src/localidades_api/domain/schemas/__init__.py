@@ -7,6 +7,14 @@ from localidades_api.domain.schemas.envelopes import (
     Found,
     Page,
 )
+from localidades_api.domain.schemas.matching import (
+    Match,
+    MatchableRow,
+    MatchCandidate,
+    MatchFault,
+    MatchRequest,
+    MatchResponse,
+)
 from localidades_api.domain.schemas.places import (
     Locality,
     LocalityDetail,
@@ -57,6 +65,12 @@ __all__ = [
     "LocalityChange",
     "LocalityDetail",
     "LocalityRecord",
+    "Match",
+    "MatchCandidate",
+    "MatchFault",
+    "MatchRequest",
+    "MatchResponse",
+    "MatchableRow",
     "Municipality",
     "MunicipalityDetail",
     "NearbyPlace",

@@ -1,0 +1,5 @@
+"""Rows in and answers out: files of any length, read and written in order, with memory for a few rows only.
+
+Readers and writers do no I/O of their own: an endpoint or a command feeds them bytes, and sends or writes what they
+return. What a row is asked for (a place to match, a point) is a matter of its columns.
+"""

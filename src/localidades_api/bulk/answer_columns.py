@@ -1,0 +1,47 @@
+"""The columns that CSV has for the answer to a row that was matched: words, for people who read a spreadsheet."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from localidades_api.bulk.rows import Answer
+
+# The names of an answer's columns, without their prefix, and how each cell is written.
+AnswerColumns: TypeAlias = Mapping[str, Callable[[Answer], str]]
+
+
+def _plain(name: str, answer: Answer) -> str:
+    value = answer[name]
+    return "" if value is None else str(value)
+
+
+def _number(name: str, answer: Answer) -> str:
+    value = answer[name]
+    return "" if value is None else f"{value:g}"
+
+
+def _faults(answer: Answer) -> str:
+    return "; ".join(map(_fault, answer["faults"]))
+
+
+def _fault(fault: Mapping[str, Any]) -> str:
+    """Write a fault: `spelling: Guadalajra → Guadalajara (-5.5)`."""
+    words = " → ".join(filter(None, (fault["given"], fault["found"])))
+    return f"{fault['code']}: {words} (-{fault['penalty']:g})" if words else f"{fault['code']} (-{fault['penalty']:g})"
+
+
+def _candidates(answer: Answer) -> str:
+    """Write candidates: `140390001 Guadalajara, Guadalajara, Jalisco (97) | …`."""
+    return " | ".join(f"{one['cvegeo']} {one['label']} ({one['score']:g})" for one in answer["candidates"])
+
+
+MATCH_COLUMNS: AnswerColumns = {
+    "outcome": lambda answer: str(answer["outcome"]),
+    "cvegeo": lambda answer: _plain("cvegeo", answer),
+    "label": lambda answer: _plain("label", answer),
+    "score": lambda answer: _number("score", answer),
+    "margin": lambda answer: _number("margin", answer),
+    "faults": _faults,
+    "candidates": _candidates,
+    "withdrawn": lambda answer: _plain("withdrawn", answer),
+    "problem": lambda answer: _plain("problem", answer),
+}

@@ -1,0 +1,91 @@
+"""Matching row by row: what is asked of the index of names, and the answer on the wire."""
+
+from typing import Any
+
+from localidades_api.bulk.cells import RowError
+from localidades_api.bulk.rows import Answer, Cells, Row
+from localidades_api.search.index import NameIndex
+from localidades_api.search.rows import Candidate, MatchResult, MatchRow
+
+_KEY_DIGITS = 9
+_SHORT_KEY_DIGITS = 8  # without the zero at its beginning, which spreadsheets drop
+
+
+def match_row(row: Row, index: NameIndex) -> Answer:
+    """Return the answer to a row; a row that can't be read or matched has the outcome `problem`."""
+    if row.problem is not None:
+        return describe_problem(row.problem)
+    try:
+        return describe_match(index.match(match_cells(row.cells)))
+    except RowError as error:
+        return describe_problem(str(error))
+
+
+def match_cells(cells: Cells) -> MatchRow:
+    """Return what a row asks; raise RowError if it gives nothing to go by."""
+    row = MatchRow(**cells)  # type: ignore[arg-type]  # the readers of ROLES return what it has
+    if (row.latitud is None) != (row.longitud is None):
+        raise RowError("`latitud` and `longitud` belong together: give both, or neither.")
+    if row.cvegeo is not None:
+        _check_key("cvegeo", row.cvegeo)
+    elif row.nombre is None:
+        if row.clave is None:
+            raise RowError("Its `nombre` is empty, and it has no key to go by.")
+        _check_key("clave", row.clave)
+        if len(row.clave) >= _SHORT_KEY_DIGITS:
+            return row._replace(cvegeo=row.clave)
+        if row.municipio is None:
+            raise RowError("Its `clave` is that of a place in a municipio: give the `municipio` as well.")
+    return row
+
+
+def _check_key(role: str, key: str) -> None:
+    if not (key.isdecimal() and key.isascii() and len(key) <= _KEY_DIGITS):
+        raise RowError(f"`{role}` must be a key of nine digits at most; leave it empty to go by the name.")
+
+
+def describe_match(result: MatchResult) -> Answer:
+    """Return a result as the wire has it: the key where it is certain, the candidates where it is not."""
+    best, is_certain = result.best, result.id is not None
+    return {
+        "outcome": result.outcome,
+        "cvegeo": best.cvegeo if best and is_certain else None,
+        "id": result.id,
+        "label": best.label if best and is_certain else None,
+        "score": best.score if best else None,
+        "margin": result.margin if best else None,
+        "faults": _describe_faults(best) if best else [],
+        "candidates": [] if is_certain else [_describe_candidate(one) for one in result.candidates],
+        "withdrawn": None if result.withdrawn is None else f"{result.withdrawn:09d}",
+        "problem": None,
+    }
+
+
+def _describe_candidate(candidate: Candidate) -> Answer:
+    return {
+        "cvegeo": candidate.cvegeo,
+        "id": candidate.id,
+        "label": candidate.label,
+        "score": candidate.score,
+        "faults": _describe_faults(candidate),
+    }
+
+
+def _describe_faults(candidate: Candidate) -> list[dict[str, Any]]:
+    return [fault._asdict() for fault in candidate.faults]
+
+
+def describe_problem(sentence: str) -> Answer:
+    """Return the answer to a row that has a problem of its own."""
+    return {
+        "outcome": "problem",
+        "cvegeo": None,
+        "id": None,
+        "label": None,
+        "score": None,
+        "margin": None,
+        "faults": [],
+        "candidates": [],
+        "withdrawn": None,
+        "problem": sentence,
+    }

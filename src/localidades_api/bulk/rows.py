@@ -1,0 +1,81 @@
+"""A row that somebody sent, and what it can have."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from localidades_api.bulk.cells import degrees, read_area, read_key, read_text
+
+Cells: TypeAlias = Mapping[str, str | float | None]
+# What was sent: the members of an object, the cells of a line of CSV, or whatever stood where a row was expected.
+Sent: TypeAlias = Mapping[str, Any] | Sequence[str] | object
+
+Answer: TypeAlias = Mapping[str, Any]  # the members of an answer on the wire, without what was sent
+
+
+class Row(NamedTuple):
+    """A row: its number, from 1; what was sent; its cells by role; or a sentence that says why it can't be read."""
+
+    number: int
+    sent: Sent
+    cells: Cells
+    problem: str | None = None
+
+
+class Role(NamedTuple):
+    """What a column can be: the headers it is recognized by, folded, and how its cells are read.
+
+    The headers stand in order of preference, because one file can have a name and a key of the same area.
+    """
+
+    headers: Sequence[str]
+    read: Callable[[str], str | float | None]
+
+
+class Roles(NamedTuple):
+    """The roles of a file: it must have one of the sets of columns `needed`; `example` is a header.
+
+    A column of the set `together` is guessed only where all are: an `x` alone is no longitude.
+    """
+
+    by_name: Mapping[str, Role]
+    needed: Sequence[frozenset[str]]
+    together: frozenset[str]
+    example: str
+
+
+_NOMBRE = """
+    nom_loc nombre_localidad nombre_de_la_localidad nombre_de_localidad nombre_de_la_loc localidad nombre nomloc
+    nom_localidad desc_localidad descripcion_localidad poblado comunidad pueblo ciudad lugar locality place name
+"""
+_MUNICIPIO = """
+    nom_mun nombre_municipio nombre_del_municipio nombre_de_municipio municipio nommun nom_municipio mun mpio
+    desc_municipio descripcion_municipio alcaldia municipio_o_alcaldia municipio_alcaldia delegacion
+    delegacion_o_municipio municipio_o_delegacion demarcacion demarcacion_territorial municipality county
+    cve_mun clave_municipio clave_del_municipio clave_mun cvemun municipio_id id_municipio
+"""
+_ESTADO = """
+    nom_ent nombre_entidad nombre_estado nombre_de_la_entidad nombre_del_estado estado entidad entidad_federativa
+    nombre_entidad_federativa noment nom_edo edo ent nom_entidad nom_estado desc_entidad desc_estado descripcion_entidad
+    state cve_ent clave_entidad clave_estado clave_de_la_entidad clave_ent cveent estado_id id_estado id_entidad cve_edo
+    nom_abr
+"""
+_LATITUD = "lat_decimal lat_dec latitud_decimal latitud latitude lat y"
+_LONGITUD = "lon_decimal lon_dec longitud_decimal longitud longitude lon lng long x"
+_CVEGEO = "cvegeo cve_geo clave_geoestadistica clave_inegi clavegeo mapa"
+_CLAVE = "cve_loc clave_localidad clave_de_la_localidad clave_loc cveloc clave id_localidad"
+
+# What a row to be matched can have (search.rows.MatchRow).
+ROLES = Roles(
+    {
+        "nombre": Role(_NOMBRE.split(), read_text),
+        "municipio": Role(_MUNICIPIO.split(), read_area),
+        "estado": Role(_ESTADO.split(), read_area),
+        "latitud": Role(_LATITUD.split(), degrees("latitud", 90)),
+        "longitud": Role(_LONGITUD.split(), degrees("longitud", 180)),
+        "cvegeo": Role(_CVEGEO.split(), read_key),
+        "clave": Role(_CLAVE.split(), read_key),
+    },
+    (frozenset({"nombre"}), frozenset({"cvegeo"}), frozenset({"clave"})),
+    frozenset({"latitud", "longitud"}),
+    "nombre,municipio,estado",
+)

@@ -1,0 +1,167 @@
+"""Writers of answers: each row as it was sent, with its answer."""
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, cast
+
+from pydantic_core import to_json
+
+from localidades_api.bulk.answer_columns import MATCH_COLUMNS, AnswerColumns
+from localidades_api.bulk.columns import unique
+from localidades_api.bulk.lines import Layout
+from localidades_api.bulk.reading import MediaType, RowReader
+from localidades_api.bulk.rows import Answer, Row
+
+_BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
+
+
+class AnswerWriter(Protocol):
+    """Writes answers; each method returns bytes to send, `begin` none where the layout shows in the first row only."""
+
+    def begin(self) -> bytes:
+        """Return what comes before the first row; the reader has read its first row, or its end."""
+
+    def write(self, row: Row, answer: Answer) -> bytes:
+        """Return a row with its answer."""
+
+    def end(self) -> bytes:
+        """Return what comes behind the last row."""
+
+
+def writer(
+    media_type: MediaType, reader: RowReader, columns: AnswerColumns = MATCH_COLUMNS, prefix: str = "match"
+) -> AnswerWriter:
+    """Return the writer of a format for what a reader reads; `columns` and `prefix` are those of CSV."""
+    if media_type == "text/csv":
+        return _CsvWriter(reader.layout, columns, prefix)
+    return _NdjsonWriter(reader.layout) if media_type == "application/x-ndjson" else _JsonWriter(reader.layout)
+
+
+class _NdjsonWriter:
+    """Writes an object a line: the answer, and what was sent as its member `sent`, so that no names clash."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._headers: list[str] | None = None
+
+    def begin(self) -> bytes:
+        return b""
+
+    def write(self, row: Row, answer: Answer) -> bytes:
+        return to_json({"sent": self._sent(row), **answer}, inf_nan_mode="null") + b"\n"
+
+    def end(self) -> bytes:
+        return b""
+
+    def _sent(self, row: Row) -> object:
+        if self._layout.columns is None:
+            return row.sent
+        if self._headers is None:
+            self._headers = unique(self._layout.columns)
+        cells = cast("list[str]", row.sent)
+        more = len(cells) - len(self._headers)
+        headers = unique([*self._layout.columns, *[""] * more]) if more > 0 else self._headers
+        return dict(zip(headers, cells, strict=False))
+
+
+class _JsonWriter(_NdjsonWriter):
+    """Writes one document `{"results": [...]}`, each result as a line of NDJSON has it."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(layout)
+        self._is_first = True
+
+    def begin(self) -> bytes:
+        return b'{"results":['
+
+    def write(self, row: Row, answer: Answer) -> bytes:
+        comma = b"" if self._is_first else b","
+        self._is_first = False
+        return comma + super().write(row, answer)
+
+    def end(self) -> bytes:
+        return b"]}\n"
+
+
+class _Line:
+    """A file for the csv module that keeps nothing: `writerow` returns what `write` does."""
+
+    @staticmethod
+    def write(text: str) -> str:
+        return text
+
+
+class _CsvWriter:
+    """Writes the sender's columns and cells as they are, and the columns of the answer beside them.
+
+    The answer's columns are `match_outcome` and so on, or `match2_outcome` if a column of the sender's is called so.
+    What a row has beyond the headers stands behind them. Rows that came as objects have the members of the first as
+    columns; other members are left out.
+    """
+
+    def __init__(self, layout: Layout, columns: AnswerColumns, prefix: str) -> None:
+        self._layout = layout
+        self._answer_columns = columns
+        self._cells = tuple(columns.values())
+        self._prefix = prefix
+        self._members: list[str] | None = None
+        self._is_begun = False
+        self._writerow: Callable[[Sequence[str]], str]
+
+    def begin(self) -> bytes:
+        return b"" if self._layout.columns is None else self._header(self._layout.columns)
+
+    def write(self, row: Row, answer: Answer) -> bytes:
+        answered = [cell(answer) for cell in self._cells]
+        if self._layout.columns is not None:
+            sent = cast("list[str]", row.sent)
+            width = len(self._layout.columns)
+            cells = [*sent, *answered] if len(sent) == width else self._aligned(sent, answered, width)
+            return self._line(cells)
+        return self._write_object(row.sent, answered)
+
+    def end(self) -> bytes:
+        return b"" if self._is_begun else self._header([])
+
+    def _header(self, columns: Sequence[str]) -> bytes:
+        self._is_begun = True
+        layout = self._layout
+        # The csv module quotes a CR or LF within a cell only if the end of a line has it.
+        made = csv.writer(_Line, delimiter=layout.delimiter, lineterminator="\r\n")
+        self._writerow = made.writerow
+        names = [*columns, *_names(self._prefix, self._answer_columns, columns)]
+        # Spreadsheets take text for windows-1252 unless it begins with the mark.
+        mark = _BOM if layout.has_bom or not layout.is_utf8 else ""
+        return mark.encode() + self._line(names)
+
+    def _line(self, cells: Sequence[str]) -> bytes:
+        return (self._writerow(cells)[:-2] + self._layout.line_end).encode()
+
+    @staticmethod
+    def _aligned(sent: list[str], answered: list[str], width: int) -> list[str]:
+        missing = [""] * (width - len(sent))
+        return [*sent[:width], *missing, *answered, *sent[width:]]
+
+    def _write_object(self, sent: object, answered: list[str]) -> bytes:
+        members = sent if isinstance(sent, Mapping) else {}
+        header = b""
+        if self._members is None:
+            self._members = [str(name) for name in members]
+            header = self._header(self._members)
+        cells = [_as_cell(members.get(name)) for name in self._members]
+        return header + self._line([*cells, *answered])
+
+
+def _names(prefix: str, columns: AnswerColumns, taken: Sequence[str]) -> list[str]:
+    """Return the names of the answer's columns: none is a column of the sender's."""
+    number, names = 1, [f"{prefix}_{column}" for column in columns]
+    while not set(names).isdisjoint(taken):
+        number += 1
+        names = [f"{prefix}{number}_{column}" for column in columns]
+    return names
+
+
+def _as_cell(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else to_json(value, inf_nan_mode="null").decode()

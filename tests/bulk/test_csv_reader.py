@@ -1,0 +1,179 @@
+import csv
+import io
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localidades_api.bulk.reading import reader
+from localidades_api.bulk.rows import ROLES
+from localidades_api.errors import UnreadableBodyError
+from tests.support.bulk import CSV, read_with, rows_in
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+CELL = TEXT | st.sampled_from(["", '"', "a,b", "x\ny", "x\r\ny", "\r", "'", " ", "Peñón", "\u2028", "\x0b"])
+DELIMITER = st.sampled_from([",", ";", "\t", "|"])
+
+
+def cells_of(data: bytes, **named: str) -> list[dict[str, str | float | None]]:
+    rows = rows_in(data, named=named)
+    assert [row.problem for row in rows] == [None] * len(rows)
+    return [dict(row.cells) for row in rows]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("last", [True, False])
+def test_csv_of_any_delimiter_and_line_end_is_read(delimiter: str, end: str, *, last: bool) -> None:
+    lines = [["nombre", "estado"], ["El Peñón", "Jal."], ["Ixtapa", ""]]
+    data = end.join(map(delimiter.join, lines)) + (end if last else "")
+    assert cells_of(data.encode()) == [
+        {"nombre": "El Peñón", "estado": "Jal."},
+        {"nombre": "Ixtapa", "estado": None},
+    ]
+
+
+@given(st.lists(st.tuples(CELL, CELL), max_size=6), DELIMITER, st.sampled_from(["\n", "\r\n"]), st.data())
+def test_csv_is_read_the_same_however_it_is_cut(
+    rows: list[tuple[str, str]], delimiter: str, end: str, data: st.DataObject
+) -> None:
+    written = io.StringIO()
+    writer = csv.writer(written, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL)
+    writer.writerows([("nombre", "nota"), *rows])
+    body = written.getvalue().encode()
+    cuts = data.draw(st.lists(st.integers(1, max(len(body), 1)), max_size=8))
+    found = rows_in(body, cuts=cuts)
+    assert found == rows_in(body) == rows_in(body, cuts=range(len(body)))
+    assert [row.sent for row in found] == [list(row) for row in rows]
+    assert [row.number for row in found] == list(range(1, len(rows) + 1))
+
+
+@given(st.binary(max_size=60) | st.text(alphabet='ñ",;\r\n\0 x', max_size=40).map(str.encode), st.data())
+def test_bytes_of_any_kind_are_read_the_same_however_they_are_cut(body: bytes, data: st.DataObject) -> None:
+    body = b"nombre,x\n" + body
+    cuts = data.draw(st.lists(st.integers(1, len(body)), max_size=5))
+    outcomes = []
+    for cut in ([], cuts, range(len(body))):
+        try:
+            outcomes.append(str(rows_in(body, cuts=cut)))
+        except UnreadableBodyError as error:
+            outcomes.append(str(error))
+    assert len(set(outcomes)) == 1
+
+
+def test_bytes_that_are_no_utf8_are_windows_1252_line_by_line() -> None:
+    source = reader(CSV, ROLES)
+    body = "nombre,estado\nPeñón,Jalisco\n".encode("cp1252") + "Peñón,México\n".encode()
+    assert [row.cells["nombre"] for row in read_with(source, body)] == ["Peñón", "Peñón"]
+    assert not source.layout.is_utf8
+
+
+@pytest.mark.parametrize(
+    ("header", "role"),
+    [
+        ("NOM_LOC", "nombre"), ("Localidad", "nombre"), ("Nombre de la localidad", "nombre"), ("Población", None),
+        ("MUNICIPIO", "municipio"), ("Nom_Mun", "municipio"), ("CVE_MUN", "municipio"), ("Alcaldía", "municipio"),
+        ("Entidad federativa", "estado"), ("NOM_ENT", "estado"), ("cve_ent", "estado"), ("Edo.", "estado"),
+        ("Latitud", "latitud"), ("LAT_DECIMAL", "latitud"), ("lat", "latitud"), ("y", "latitud"),
+        ("LON_DECIMAL", "longitud"), ("lng", "longitud"), ("CVEGEO", "cvegeo"), ("MAPA", "cvegeo"),
+        ("Cve_Loc", "clave"), ("Clave", "clave"), ("folio", None),
+    ],
+)  # fmt: skip
+def test_header_of_a_spreadsheet_is_recognized(header: str, role: str | None) -> None:
+    first, other = (
+        "cvegeo" if role == "nombre" else "nombre",
+        {"latitud": "Lon", "longitud": "Lat"}.get(role or "", "nota"),
+    )
+    (row,) = rows_in(f"{first};{header};{other}\n1;2;3\n".encode())
+    assert row.cells.get(role or "") in {"2", 2.0, None}
+    assert (role in row.cells) == (role is not None)
+    assert len(row.cells) == 1 + (role is not None) + (other != "nota")
+
+
+def test_column_x_alone_is_no_longitude() -> None:
+    assert cells_of(b"nombre,x\nIxtapa,si\n") == [{"nombre": "Ixtapa"}]
+
+
+def test_name_of_an_area_comes_before_its_key() -> None:
+    body = b"CVE_ENT,NOM_ENT,CVE_MUN,NOM_MUN,CVE_LOC,NOM_LOC\n14,Jalisco,039,Guadalajara,0001,Guadalajara\n"
+    (cells,) = cells_of(body)
+    assert cells == {"nombre": "Guadalajara", "municipio": "Guadalajara", "estado": "Jalisco", "clave": "0001"}
+
+
+def test_column_that_is_named_is_not_guessed() -> None:
+    body = b"Nombre,Lugar del evento,Localidad\nAna,Ixtapa,Otra\n"
+    assert cells_of(body)[0]["nombre"] == "Otra"
+    assert cells_of(body, nombre="Lugar del evento")[0]["nombre"] == "Ixtapa"
+    assert cells_of(body, nombre="lugar DEL evento")[0]["nombre"] == "Ixtapa"
+
+
+def test_keys_and_degrees_that_a_spreadsheet_has_changed_are_read() -> None:
+    (cells,) = cells_of(b'nombre;mun;cvegeo;lat;lon\n ;39.0;140390001.0;"20,67";-1.033e+2\n')
+    assert cells == {"nombre": None, "municipio": "39", "cvegeo": "140390001", "latitud": 20.67, "longitud": -103.3}
+    (cells,) = cells_of(b"cvegeo,lat,lon\nN/D,NULL,-\n")
+    assert set(cells.values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("Ixtapa,91,-105", "`latitud` must be decimal degrees from -90 to 90"),
+        ("Ixtapa,nan,inf", "`longitud` must be decimal degrees"),
+        ("Ixtapa,veinte,-105", "`latitud` must be decimal degrees"),
+        ("Ixtapa,1_0,-105", "`latitud` must be decimal degrees"),
+        ("Ixtapa,20,-105,más,y más", "It has 5 cells and the header 3"),
+        (f"{'x' * 200_000},20,-105", "A cell has more than 128 KB."),
+    ],
+)
+def test_row_that_cannot_be_read_costs_itself_only(line: str, problem: str) -> None:
+    body = f"nombre,lat,lon\nFrontera,18,-92\n{line}\nIxtapa,20,-105\n"
+    rows = rows_in(body.encode())
+    assert [row.problem is None for row in rows] == [True, False, True]
+    assert problem in (rows[1].problem or "")
+    assert rows[1].sent == line.split(",")
+
+
+def test_row_of_fewer_cells_has_empty_ones_and_empty_ones_too_many_do_not_count() -> None:
+    assert [row.sent for row in rows_in(b"nombre,estado\nIxtapa\n\nx,y,,\n\n\n")] == [["Ixtapa", ""], ["x", "y"]]
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (b"", "The file is empty: begin it with a line such as `nombre,municipio,estado`"),
+        (b"\n\r\n", "The file is empty"),
+        (b"\xef\xbb\xbf", "The file is empty"),
+        (b"Guadalajara,14\nIxtapa,14\n", "The first line names no column for `nombre`, or `cvegeo`, or `clave`: begin"),
+        (b"municipio,estado\nCentla,Tabasco\n", "The first line names no column for `nombre`"),
+        (b'nombre,estado\nx,y\n"Ixtapa,Jal.\nz,w\n', "Quotes open in row 2 and stay open"),
+        (b'"nombre,estado\nx,y\n', "Quotes open in row 1"),
+        (b'nombre\n"' + b"x\n" * 800_000, "Quotes open in row 1"),
+        (b'nombre\n"' + b"x" * 100 + b"\n" * 140_000 + b'"\n', "Quotes open in row 1"),
+        (b"nombre\n" + b"x" * 1_100_000, "A line is longer than 1 MB"),
+        ("nombre\nx\n".encode("utf-16"), "The file is UTF-16: save it as CSV (UTF-8)."),
+        ("nombre\nx\n".encode("utf-16-le"), "The file is no text, or UTF-16"),
+        (b"PK\x03\x04" + b"\0" * 20, "The file is a workbook or a zip: save its sheet as CSV (UTF-8)."),
+        (b"\x1f\x8b\x08" + bytes(range(256)), "The file is compressed with gzip"),
+        (b"PK\x03\x04" + b"x" * 2_000_000, "The file is a workbook or a zip"),
+    ],
+)
+def test_file_that_cannot_be_read_gets_a_sentence(body: bytes, sentence: str) -> None:
+    for cuts in ((), range(min(len(body), 100))):
+        with pytest.raises(UnreadableBodyError) as caught:
+            rows_in(body, cuts=cuts)
+        assert str(caught.value).startswith(sentence)
+
+
+def test_column_that_is_named_but_missing_gets_a_sentence_with_those_that_there_are() -> None:
+    with pytest.raises(UnreadableBodyError, match=r"There is no column `Lugar` for `nombre`; the columns are: a, b\."):
+        rows_in(b"a,b\n1,2\n", named={"nombre": "Lugar"})
+
+
+def test_row_that_comes_byte_by_byte_is_not_read_from_its_beginning_each_time() -> None:
+    body = b'nombre\n"' + b"x\n" * 60_000 + b'"\n'
+    source = reader(CSV, ROLES)
+    began = time.process_time()
+    rows = [row for byte in body for row in source.feed(bytes([byte]))] + list(source.close())
+    assert time.process_time() - began < 5
+    assert len(rows) == 1

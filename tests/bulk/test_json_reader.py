@@ -1,0 +1,117 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localidades_api.errors import UnreadableBodyError
+from tests.support.bulk import JSON, NDJSON, rows_in
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
+SCALAR = st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False) | TEXT
+VALUE = st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3))
+ROW = st.dictionaries(st.sampled_from(["nombre", "municipio", "lat", "folio", '"', "]"]), VALUE, max_size=4) | VALUE
+
+
+@given(st.lists(ROW, max_size=6), st.booleans(), st.sampled_from([None, 2]), st.data())
+def test_json_is_read_the_same_however_it_is_cut(
+    rows: list[Any],
+    as_ascii: bool,  # noqa: FBT001  # hypothesis gives it
+    indent: int | None,
+    data: st.DataObject,
+) -> None:
+    body = json.dumps({"rows": rows}, ensure_ascii=as_ascii, indent=indent).encode()
+    cuts = data.draw(st.lists(st.integers(1, len(body)), max_size=8))
+    found = rows_in(body, JSON, cuts=cuts)
+    assert found == rows_in(body, JSON, cuts=range(len(body)))
+    assert [row.sent for row in found] == rows
+    assert [row.number for row in found] == list(range(1, len(rows) + 1))
+
+
+@given(st.lists(ROW, max_size=6), st.sampled_from(["\n", "\r\n", "\n\n"]), st.data())
+def test_ndjson_is_read_the_same_however_it_is_cut(rows: list[Any], end: str, data: st.DataObject) -> None:
+    body = end.join(json.dumps(row, ensure_ascii=False) for row in rows).encode()
+    cuts = data.draw(st.lists(st.integers(1, max(len(body), 1)), max_size=8))
+    found = rows_in(body, NDJSON, cuts=cuts)
+    assert found == rows_in(body, NDJSON, cuts=range(len(body)))
+    assert [row.sent for row in found] == rows
+
+
+def test_members_are_recognized_in_each_row() -> None:
+    body = b'{"localidad": "Ixtapa", "NOM_MUN": "Puerto Vallarta", "folio": 7}\n'
+    body += b'{"cvegeo": 140390001, "lat": 20.5, "lon": -103}\n'
+    assert [row.cells for row in rows_in(body, NDJSON)] == [
+        {"nombre": "Ixtapa", "municipio": "Puerto Vallarta"},
+        {"cvegeo": "140390001", "latitud": 20.5, "longitud": -103.0},
+    ]
+    (row,) = rows_in(b'{"Lugar": "Ixtapa", "nombre": "Ana"}', NDJSON, named={"nombre": "Lugar"})
+    assert row.cells == {"nombre": "Ixtapa"}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b'{"nombre": "Ixtapa"', "It is no JSON: "),
+        (b"nombre,estado", "It is no JSON: "),
+        (b'["Ixtapa"]', "It is no object."),
+        (b'{"lugar del evento": "Ixtapa"}', "It has no `nombre`, or `cvegeo`, or `clave`."),
+        (b'{"nombre": ["Ixtapa"]}', "`nombre` must be a text or a number."),
+        (b'{"nombre": true}', "`nombre` must be a text or a number."),
+        (b'{"nombre": "x", "lat": 1e300, "lon": 0}', "`latitud` is a number beyond any key or degree."),
+        (b'{"nombre": "x", "cvegeo": 1' + b"0" * 100 + b"}", "`cvegeo` is a number beyond any key or degree."),
+        (b'{"nombre": "x", "cvegeo": 1' + b"0" * 5000 + b"}", "It is no JSON: "),
+        (b'{"nombre": "\\ud800"}', "It is no JSON: "),
+        (b'{"nombre": ' + b"[" * 5000 + b"]" * 5000 + b"}", "It is no JSON: "),
+    ],
+)
+def test_line_that_cannot_be_read_costs_itself_only(line: bytes, problem: str) -> None:
+    rows = rows_in(b'{"nombre": "a"}\n%b\n{"nombre": "b"}\n' % line, NDJSON)
+    assert [row.problem is None for row in rows] == [True, False, True]
+    assert (rows[1].problem or "").startswith(problem)
+
+
+def test_missing_values_of_programs_are_read_as_none() -> None:
+    (row,) = rows_in(b'{"rows": [{"nombre": NaN, "cvegeo": 140390001.0, "lat": null, "lon": null}]}', JSON)
+    assert row.cells == {"nombre": None, "cvegeo": "140390001", "latitud": None, "longitud": None}
+
+
+def test_line_of_windows_1252_is_read() -> None:
+    (row,) = rows_in('{"nombre": "Peñón"}'.encode("cp1252"), NDJSON)
+    assert row.cells == {"nombre": "Peñón"}
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("", 'The JSON does not begin with {"rows": ['),
+        ('[{"nombre": "x"}]', 'The JSON does not begin with {"rows": ['),
+        ('{"filas": [', 'The JSON does not begin with {"rows": ['),
+        (" " * 5000, 'The JSON does not begin with {"rows": ['),
+        ('{"rows": [{"nombre": "x"}', "The JSON is broken at row 2: it ends too early."),
+        ('{"rows": [{"nombre": "x"}]', "The JSON is broken at row 2: it ends too early."),
+        ('{"rows": [{"nombre": "x"},]}', "The JSON is broken at row 2: "),
+        ('{"rows": [,]}', "The JSON is broken at row 1: "),
+        ('{"rows": [{"nombre": "x"} {"nombre": "y"}]}', "The JSON is broken at row 2: a comma is missing"),
+        ('{"rows": [{"nombre": "x}]}', "The JSON is broken at row 1: "),
+        ('{"rows": [], "x": 1}', "The JSON is broken at row 1: only `rows` may be in it"),
+        ('{"rows": []} {}', "The JSON is broken at row 1: only `rows` may be in it"),
+        ('{"rows": [' + "[" * 100_000, "The JSON is broken at row 1: it is nested too deeply."),
+        ('{"rows": ["' + "x" * 1_200_000, "The JSON is broken at row 1: it has no end within 1 MB."),
+        ('{"rows": ["' + "x" * 1_050_000 + '"]}', "The JSON is broken at row 1: it is longer than 1 MB."),
+    ],
+)
+def test_document_that_cannot_be_read_gets_a_sentence(body: str, sentence: str) -> None:
+    for cuts in ((), range(min(len(body), 100))):
+        with pytest.raises(UnreadableBodyError) as caught:
+            rows_in(body.encode(), JSON, cuts=cuts)
+        assert str(caught.value).startswith(sentence)
+
+
+def test_document_of_another_encoding_gets_a_sentence() -> None:
+    with pytest.raises(UnreadableBodyError, match="The JSON is not UTF-8"):
+        rows_in('{"rows": [{"nombre": "Peñón"}]}'.encode("cp1252"), JSON)
+    with pytest.raises(UnreadableBodyError, match="The file is UTF-16"):
+        rows_in('{"rows": []}'.encode("utf-16"), JSON)
+    with pytest.raises(UnreadableBodyError, match="The JSON is not UTF-8"):
+        rows_in(b'{"rows": [{"nombre": "Pe\xc3', JSON)

@@ -1,0 +1,80 @@
+from typing import Any
+
+import pytest
+
+from localidades_api.bulk.matching import match_row
+from localidades_api.domain.schemas import Match
+from localidades_api.search.index import NameIndex
+from tests.support.bulk import CSV, NDJSON, rows_in
+
+
+def answer(index: NameIndex, body: str) -> dict[str, Any]:
+    (row,) = rows_in(body.encode(), NDJSON if body.startswith("{") else CSV)
+    found = match_row(row, index)
+    Match.model_validate({"sent": row.sent, **found}, strict=True)
+    assert {"sent", *found} == Match.model_fields.keys()
+    return dict(found)
+
+
+def test_certain_row_has_its_key_and_what_differs(index: NameIndex) -> None:
+    found = answer(index, "localidad,nom_mun,edo\nFRONTERRA,CENTLA,TAB\n")
+    (fault,) = found["faults"]
+    assert fault == {"code": "spelling", "given": "fronterra", "found": "frontera", "penalty": fault["penalty"]}
+    assert (found["outcome"], found["cvegeo"], found["id"]) == ("sure", "270030001", 270030001)
+    assert (found["label"], found["candidates"]) == ("Frontera, Centla, Tabasco", [])
+    assert found["score"] == 100 - fault["penalty"]
+    assert found["problem"] is None
+
+
+def test_ambiguous_row_has_candidates_and_no_key(index: NameIndex) -> None:
+    found = answer(index, '{"nombre": "El Colorado", "municipio": "Puerto Vallarta", "estado": "Jal."}')
+    assert (found["outcome"], found["cvegeo"], found["id"], found["label"]) == ("ambiguous", None, None, None)
+    assert {"140670020", "140670021"} <= {one["cvegeo"] for one in found["candidates"]}
+    assert len(found["candidates"]) <= 5
+
+
+def test_row_that_no_place_is_like_has_no_key(index: NameIndex) -> None:
+    found = answer(index, "nombre,municipio,estado\nXochitepec,Centla,Tabasco\n")
+    assert (found["outcome"], found["cvegeo"], found["score"], found["margin"]) == ("none", None, None, None)
+
+
+def test_withdrawn_key_is_said(index: NameIndex) -> None:
+    found = answer(index, "cvegeo\n270030099\n")
+    assert (found["outcome"], found["withdrawn"]) == ("none", "270030099")
+
+
+def test_former_key_leads_to_its_successor(index: NameIndex) -> None:
+    found = answer(index, "cvegeo\n180040112\n")
+    assert (found["cvegeo"], [fault["code"] for fault in found["faults"]]) == ("140670031", ["former_key"])
+
+
+@pytest.mark.parametrize(
+    ("body", "key"),
+    [
+        ("cvegeo\n50380001\n", "050380001"),
+        ("Clave\n140390001\n", "140390001"),
+        ("cve_ent,cve_mun,cve_loc\n14,039,1\n", "140390001"),
+        ("cve_ent,cve_mun,nom_loc\n14,39,Puente de Arcediano\n", "140390045"),
+        ('{"cve_ent": 14, "cve_mun": 39.0, "cve_loc": 1}', "140390001"),
+        ("nombre,cvegeo\nGuadalajara,ND\n", None),
+    ],
+)
+def test_keys_are_read_as_spreadsheets_write_them(index: NameIndex, body: str, key: str | None) -> None:
+    assert answer(index, body)["cvegeo"] == key
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("nombre,estado\n  ,Jalisco\n", "Its `nombre` is empty, and it has no key to go by."),
+        ("nombre,lat,lon\nx,20,\n", "`latitud` and `longitud` belong together: give both, or neither."),
+        ("nombre,cvegeo\nx,A12\n", "`cvegeo` must be a key of nine digits at most; leave it empty to go by the name."),
+        ("cvegeo\n1234567890\n", "`cvegeo` must be a key of nine digits at most; leave it empty to go by the name."),
+        ("cve_mun,cve_loc\n,0001\n", "Its `clave` is that of a place in a municipio: give the `municipio` as well."),
+        ("nombre,lat,lon\nx,95,1\n", "`latitud` must be decimal degrees from -90 to 90, such as 20.6736."),
+    ],
+)
+def test_row_with_a_problem_says_so_and_has_no_key(index: NameIndex, body: str, problem: str) -> None:
+    found = answer(index, body)
+    assert (found["outcome"], found["problem"]) == ("problem", problem)
+    assert (found["cvegeo"], found["score"], found["faults"], found["candidates"]) == (None, None, [], [])

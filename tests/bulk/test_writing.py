@@ -1,0 +1,134 @@
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localidades_api.bulk.answer_columns import MATCH_COLUMNS
+from localidades_api.bulk.matching import describe_problem
+from localidades_api.bulk.reading import MediaType, reader
+from localidades_api.bulk.rows import ROLES, Answer
+from localidades_api.bulk.writing import writer
+from tests.support.bulk import CSV, JSON, NDJSON, read_with
+
+GUADALAJARA = "Guadalajara, Guadalajara, Jalisco"
+ANSWER: Answer = {
+    "outcome": "ambiguous",
+    "cvegeo": None,
+    "id": None,
+    "label": None,
+    "score": 94.5,
+    "margin": 0.0,
+    "faults": [
+        {"code": "spelling", "given": "Guadalajra", "found": "Guadalajara", "penalty": 5.5},
+        {"code": "kind", "given": "", "found": "ejido", "penalty": 2.5},
+    ],
+    "candidates": [
+        {
+            "cvegeo": "140390001",
+            "id": 140390001,
+            "label": GUADALAJARA,
+            "score": 97,
+            "faults": [],
+        },
+        {"cvegeo": "270040052", "id": 270040052, "label": "Guadalajara, Centro, Tabasco", "score": 96.5, "faults": []},
+    ],
+    "withdrawn": "270030099",
+    "problem": None,
+}
+ANSWERED = [
+    "ambiguous", "", "", "94.5", "0", "spelling: Guadalajra → Guadalajara (-5.5); kind: ejido (-2.5)",
+    "140390001 Guadalajara, Guadalajara, Jalisco (97) | 270040052 Guadalajara, Centro, Tabasco (96.5)",
+    "270030099", "",
+]  # fmt: skip
+DEEP = b'{"nombre": "x", "a": ' + b"[" * 150 + b"]" * 150 + b"}"
+NAMES = [f"match_{name}" for name in MATCH_COLUMNS]
+CELL = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9) | st.sampled_from(
+    ["\r", "a\nb", "a\r\nb", '"', ",", ";", "=1+1"]
+)
+
+
+def answered(body: bytes, sent_as: MediaType = CSV, wanted: MediaType = CSV, answer: Answer = ANSWER) -> bytes:
+    source = reader(sent_as, ROLES)
+    rows = read_with(source, body)
+    target = writer(wanted, source)
+    return b"".join([target.begin(), *(target.write(row, answer) for row in rows), target.end()])
+
+
+def test_csv_keeps_what_was_sent_and_has_the_answer_beside_it() -> None:
+    assert answered(b"Folio;Localidad \n007;  Guadalajra\n").decode() == (
+        f"Folio;Localidad ;{';'.join(NAMES)}\n"
+        '007;  Guadalajra;ambiguous;;;94.5;0;"spelling: Guadalajra → Guadalajara (-5.5); kind: ejido (-2.5)";'
+        "140390001 Guadalajara, Guadalajara, Jalisco (97) | 270040052 Guadalajara, Centro, Tabasco (96.5);270030099;\n"
+    )
+
+
+@given(st.lists(st.tuples(CELL, CELL), max_size=5), st.sampled_from(",;\t|"), st.sampled_from(["\n", "\r\n"]))
+def test_csv_that_is_written_is_read_again(rows: list[tuple[str, str]], delimiter: str, end: str) -> None:
+    sent = io.StringIO()
+    quoting = csv.writer(sent, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL)
+    quoting.writerows([("nombre", "nota"), *rows])
+    body = answered(sent.getvalue().encode())
+    source = reader(CSV, ROLES)
+    found = read_with(source, body)
+    assert source.layout.columns == ["nombre", "nota", *NAMES]
+    assert [row.sent for row in found] == [[*row, *ANSWERED] for row in rows]
+    assert list(csv.reader(io.StringIO(body.decode(), newline=""), delimiter=delimiter))[1:] == [
+        [*row, *ANSWERED] for row in rows
+    ]
+
+
+def test_mark_of_utf8_is_written_where_the_spreadsheet_needs_it() -> None:
+    mark = "\ufeff".encode()
+    assert answered(b"nombre\nx\n").startswith(b"nombre")
+    assert answered(mark + b"nombre\nx\n").startswith(mark + b"nombre")
+    assert answered("nombre\nPeñón\n".encode("cp1252")).startswith(mark + b"nombre")
+
+
+def test_columns_of_the_answer_never_have_the_name_of_a_column_that_was_sent() -> None:
+    again = answered(answered(b"nombre\nx\n")).decode().splitlines()
+    assert again[0] == ",".join(["nombre", *NAMES, *(name.replace("match_", "match2_") for name in NAMES)])
+    assert again[1].startswith("x,ambiguous,")
+
+
+def test_row_of_too_many_cells_keeps_them_behind_the_answer() -> None:
+    problem = describe_problem("It has 3 cells.")
+    assert answered(b"nombre,estado\na,b,c\n", answer=problem).decode().splitlines()[1] == (
+        "a,b,problem,,,,,,,,It has 3 cells.,c"
+    )
+
+
+def test_csv_of_objects_has_the_members_of_the_first() -> None:
+    body = b'{"nombre": "x", "folio": 7, "lista": [1]}\n{"nombre": "y", "otro": 1}\n5\n'
+    lines = list(csv.reader(io.StringIO(answered(body, NDJSON).decode())))
+    assert lines[0] == ["nombre", "folio", "lista", *NAMES]
+    assert [line[:3] for line in lines[1:]] == [["x", "7", "[1]"], ["y", "", ""], ["", "", ""]]
+
+
+@pytest.mark.parametrize(
+    ("body", "sent_as", "sent"),
+    [
+        (b"nombre,nombre,\nx,y,z\n", CSV, [{"nombre": "x", "nombre (2)": "y", "column 3": "z"}]),
+        (b"nombre\nx,y\n", CSV, [{"nombre": "x", "column 2": "y"}]),
+        (b'{"nombre": "x", "outcome": NaN}\n', NDJSON, [{"nombre": "x", "outcome": None}]),
+        (b'{"rows": [{"nombre": "x"}, 5, "y"]}', JSON, [{"nombre": "x"}, 5, "y"]),
+        (b'{"nombre": \n', NDJSON, ['{"nombre": ']),
+        (DEEP, NDJSON, [json.loads(DEEP)]),
+        (b"", NDJSON, []),
+    ],
+)
+def test_objects_have_the_answer_and_what_was_sent(body: bytes, sent_as: MediaType, sent: list[object]) -> None:
+    lines = [json.loads(line) for line in answered(body, sent_as, NDJSON).splitlines()]
+    assert json.loads(answered(body, sent_as, JSON)) == {"results": lines}
+    assert all({name: line[name] for name in ANSWER} == ANSWER for line in lines)
+    assert [line["sent"] for line in lines] == sent
+
+
+@pytest.mark.parametrize("wanted", [CSV, NDJSON, JSON])
+def test_no_rows_are_answered_with_none(wanted: MediaType) -> None:
+    empty = {CSV: ",".join(NAMES) + "\r\n", NDJSON: "", JSON: '{"results":[]}\n'}[wanted]
+    assert answered(b"", NDJSON, wanted).decode() == empty
+    empty = {CSV: "nombre," + ",".join(NAMES) + "\n", NDJSON: "", JSON: '{"results":[]}\n'}[wanted]
+    assert answered(b"nombre\n", CSV, wanted).decode() == empty

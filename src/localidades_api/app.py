@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from localidades_api import __version__, router
+from localidades_api.bulk.exchange import BulkRequests
 from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.pages import PageCache
 from localidades_api.cache.positions import COMPARISON_TIMEOUT, MAX_COMPARISONS, PositionCache
@@ -71,6 +72,7 @@ async def _lifespan(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         changes,
         RecordsRepository(database),
         Transfers(settings.max_downloads, settings.min_download_rate),
+        BulkRequests(),
     )
     sampler = Sampler(database.gauges, pages.gauges, releases.gauges)
     try:

@@ -1,9 +1,10 @@
-"""The columns that CSV has for the answer to a row that was matched: words, for people who read a spreadsheet."""
+"""The columns that CSV has for the answer to a row: words, for people who read a spreadsheet."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from localidades_api.bulk.rows import Answer
+from localidades_api.domain.keys import written
 
 # The names of an answer's columns, without their prefix, and how each cell is written.
 AnswerColumns: TypeAlias = Mapping[str, Callable[[Answer], str]]
@@ -43,5 +44,18 @@ MATCH_COLUMNS: AnswerColumns = {
     "faults": _faults,
     "candidates": _candidates,
     "withdrawn": lambda answer: _plain("withdrawn", answer),
+    "problem": lambda answer: _plain("problem", answer),
+}
+
+
+def _nearest(name: str, answer: Answer) -> str:
+    return str(answer["results"][0][name]) if answer["results"] else ""
+
+
+# Of several places, the nearest.
+NEAREST_COLUMNS: AnswerColumns = {
+    "cvegeo": lambda answer: written("localidad", answer["results"][0]["id"]) if answer["results"] else "",
+    "label": lambda answer: _nearest("label", answer),
+    "distancia": lambda answer: _nearest("distancia", answer),
     "problem": lambda answer: _plain("problem", answer),
 }

@@ -45,13 +45,13 @@ def _check_key(role: str, key: str) -> None:
 
 
 def describe_match(result: MatchResult) -> Answer:
-    """Return a result as the wire has it: the key where it is certain, the candidates where it is not."""
+    """Return a result as the wire has it: the likeliest place, and the candidates where it is not certain."""
     best, is_certain = result.best, result.id is not None
     return {
         "outcome": result.outcome,
-        "cvegeo": best.cvegeo if best and is_certain else None,
-        "id": result.id,
-        "label": best.label if best and is_certain else None,
+        "cvegeo": best.cvegeo if best else None,
+        "id": best.id if best else None,
+        "label": best.label if best else None,
         "score": best.score if best else None,
         "margin": result.margin if best else None,
         "faults": _describe_faults(best) if best else [],

@@ -79,3 +79,11 @@ ROLES = Roles(
     frozenset({"latitud", "longitud"}),
     "nombre,municipio,estado",
 )
+
+# What a row with a point has.
+POINTS = Roles(
+    {role: ROLES.by_name[role] for role in ("latitud", "longitud")},
+    (frozenset({"latitud", "longitud"}),),
+    frozenset(),
+    "latitud,longitud",
+)

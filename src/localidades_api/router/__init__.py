@@ -5,6 +5,7 @@ from fastapi import APIRouter
 from localidades_api.http.paths import PREFIX
 from localidades_api.router import (
     areas,
+    bulk,
     downloads,
     index,
     localities,
@@ -22,6 +23,13 @@ __all__ = ["PageTooLargeError", "Services", "router", "show_smaller_page"]
 
 router = APIRouter(prefix=PREFIX, tags=["census"], responses=ERRORS)
 router.add_api_route("", add_trailing_slash, include_in_schema=False)
-for part in (index, areas, downloads, localities, releases):  # `localidades/download/` must precede `localidades/{id}/`
+for part in (
+    index,
+    areas,
+    downloads,
+    bulk,
+    localities,
+    releases,
+):  # `localidades/download/` must precede `localidades/{id}/`
     add_slashless_twins(part.router)
     router.include_router(part.router)

@@ -121,7 +121,7 @@ async def list_nearest_localities(
     if builder.is_not_modified:
         return builder.not_modified()
     found = await services.nearest.list_nearest(builder.release, query.lat, query.lon, query.limit)
-    results = [_near(row) for row in found]
+    results = [describe_near(row) for row in found]
     return builder.answer("places.html", "Nearest", {"results": results})
 
 
@@ -140,7 +140,7 @@ async def get_locality(
     """Show a locality with every column of the catalogue, its municipio and its estado."""
 
     async def context(release: Release, content: Mapping[str, Any]) -> dict[str, Any]:
-        return await html_context.of_locality(services, release, content, _near)
+        return await html_context.of_locality(services, release, content, describe_near)
 
     get = services.repository.get_locality
     return await answer_by_key(
@@ -178,7 +178,8 @@ def _suggestion(one: Suggested) -> dict[str, Any]:
     }
 
 
-def _near(row: Row[Any]) -> dict[str, Any]:
+def describe_near(row: Row[Any]) -> dict[str, Any]:
+    """Return a place and its distance in metres."""
     return {**_place(row), "distancia": round(row.distance, 1)}
 
 

@@ -15,10 +15,12 @@ from localidades_api.errors import (
     LocalidadesError,
     NotAcceptableError,
     NotFoundError,
+    RequestTimeoutError,
+    UnsupportedMediaTypeError,
 )
 from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.http.html.renderer import FORMATS
-from localidades_api.http.paths import PREFIX
+from localidades_api.http.paths import PREFIX, allowed
 from localidades_api.http.problems import problem_document
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.router import Services
@@ -50,7 +52,9 @@ _OF_DOWNLOADS: dict[str, tuple[str, str]] = {
 _PROBLEMS: dict[str, LocalidadesError] = {
     "404": NotFoundError("There is no such release."),
     "406": NotAcceptableError(list(FORMATS)),
+    "408": RequestTimeoutError(),
     "410": GoneError("2012-06", 10010002),
+    "415": UnsupportedMediaTypeError(["application/json", "application/x-ndjson", "text/csv"]),
     "422": InvalidParametersError(
         [("page", "A page number is a whole number from 1, written with the digits 0 to 9.")],
     ),
@@ -70,9 +74,8 @@ def describe(app: FastAPI) -> None:
     def describe_all() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = generate()
-            for path, operations in document["paths"].items():
-                for operation in operations.values():
-                    _describe_operation(operation, is_api=path.startswith(PREFIX))
+            for path, operation in _operations(document):
+                _describe_operation(operation, path)
             app.openapi_schema = document
         return app.openapi_schema
 
@@ -99,10 +102,16 @@ def _newest(releases: ReleaseTracker) -> tuple[str, str] | None:
     return releases.served.name, releases.every[max(place - 1, 0)].name
 
 
-def _parameters(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for operations in document["paths"].values():
+def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every operation, with its path."""
+    for path, operations in document["paths"].items():
         for operation in operations.values():
-            yield from operation.get("parameters", ())
+            yield path, operation
+
+
+def _parameters(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for _, operation in _operations(document):
+        yield from operation.get("parameters", ())
 
 
 def _name_release(parameter: dict[str, Any], current: str, previous: str) -> None:
@@ -113,20 +122,23 @@ def _name_release(parameter: dict[str, Any], current: str, previous: str) -> Non
             parameter["example"] = name
 
 
-def _describe_operation(operation: dict[str, Any], *, is_api: bool) -> None:
+def _describe_operation(operation: dict[str, Any], path: str) -> None:
     for parameter in operation.get("parameters", ()):
         _describe_parameter(parameter)
+    is_api, is_read = path.startswith(PREFIX), "requestBody" not in operation
+    if is_api and not is_read:
+        del operation["responses"]["304"]  # nothing is said of a copy of the answer to what was sent
     for status, answer in operation["responses"].items():
         content = answer.get("content", {})
         if status >= "400" and "application/json" in content:
             content["application/problem+json"] = _with_example(status, content.pop("application/json"))
         if not is_api:
             continue
-        if status >= "400" or "application/json" in content:
+        if status >= "400" or (is_read and "application/json" in content):
             content["text/html"] = {}
         # Not `format: binary`, which the route gives CSV: generated clients would expect bytes in decoded text.
         content |= {name: {"schema": {"type": "string"}} for name in content if name.startswith("text/")}
-        answer["headers"] = _headers(status, operation)
+        answer["headers"] = _headers(status, operation, allowed(path))
 
 
 def _with_example(status: str, content: dict[str, Any]) -> dict[str, Any]:
@@ -146,9 +158,11 @@ def _describe_parameter(parameter: dict[str, Any]) -> None:
         parameter["example"] = parameter["schema"]["examples"][0]
 
 
-def _headers(status: str, operation: Mapping[str, Any]) -> dict[str, Any]:
+def _headers(status: str, operation: Mapping[str, Any], allow: str) -> dict[str, Any]:
     parameters = {parameter["name"] for parameter in operation.get("parameters", ())}
-    described = dict(_HEADERS)
+    described = {**_HEADERS, "Allow": (_HEADERS["Allow"][0], allow)}
+    if "requestBody" in operation:
+        described = {name: described[name] for name in ("Allow", "Vary", "Catalogue-Release")}
     if operation["operationId"] == "download_localities" and status == "200":
         described |= _OF_DOWNLOADS
     if status >= "400":

@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 from pydantic_core import from_json
 from starlette.responses import Response
 
+from localidades_api.bulk.exchange import BulkRequests
 from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.pages import PageCache
 from localidades_api.cache.positions import PositionCache
@@ -61,6 +62,7 @@ class Services:
     changes: ChangesRepository
     records: RecordsRepository
     transfers: Transfers
+    bulk: BulkRequests
 
     @classmethod
     async def of(cls, request: Request) -> Self:

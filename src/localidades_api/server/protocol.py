@@ -76,6 +76,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._received = 0
         self._last: object = None  # the scope of a request with a body: the connection closes after its response
         self._is_receiving = False  # the body of the connection's last request
+        self._framing = 0  # bytes that have been received since the last ones of a body
         self._whole: object = None  # the scope of the last request that has been received completely
         self._unfinished: object = None  # the scope of the request that the latest bytes left incomplete
         self._room = _MAX_HEAD  # bytes that the parser may take before the limits are checked again
@@ -123,11 +124,18 @@ class HttpProtocol(HttpToolsProtocol):
             self._stop_reading(error.__context__)  # raised by a callback
         else:
             if self._is_receiving:
-                self._room = _MAX_PIECE
+                self._bound_framing(len(data))
             elif self.scope is not self._whole:
                 self._await_rest(len(data), alone=whole is self._whole)
             else:
                 self._room = _MAX_HEAD
+
+    def _bound_framing(self, size: int) -> None:
+        """Refuse a body whose framing (RFC 9112 §7.1) is longer than a head may be: the parser holds all of it."""
+        self._room = _MAX_PIECE
+        self._framing += size
+        if self._framing > _MAX_HEAD + _MAX_PIECE:
+            self._refuse_body()
 
     def _stop_reading(self, reason: BaseException | None) -> None:
         if isinstance(reason, NothingFollowsError):
@@ -185,6 +193,11 @@ class HttpProtocol(HttpToolsProtocol):
         if self._is_receiving:
             raise malformed()
         super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        """Pass a part of the body on."""
+        self._framing = 0
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Note that the request has been received completely, and stop the parser behind a body."""

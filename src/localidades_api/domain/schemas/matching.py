@@ -1,8 +1,10 @@
 """Rows to be matched, and their answers, on the wire."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from localidades_api.domain.schemas.places import NearbyPlace
 
 _KEY = "^[0-9]{9}$"
 
@@ -88,7 +90,12 @@ class Match(BaseModel):
         ),
     ]
     cvegeo: Annotated[
-        str | None, Field(description="The official key, if `exact` or `sure`.", pattern=_KEY, examples=["140390001"])
+        str | None,
+        Field(
+            description="The official key of the likeliest place; to be relied on if `exact` or `sure`.",
+            pattern=_KEY,
+            examples=["140390001"],
+        ),
     ]
     id: Annotated[int | None, Field(description="The same key read as a number.", examples=[140390001])]
     label: Annotated[
@@ -120,15 +127,30 @@ class Match(BaseModel):
     problem: Annotated[str | None, Field(description="Why this row can't be answered.")]
 
 
-class MatchRequest(BaseModel):
-    """Rows to be matched, as one document."""
+class PointRow(BaseModel):
+    """A row with a point; other members come back untouched."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="allow")
 
-    rows: list[MatchableRow]
+    latitud: Annotated[float | None, Field(description="Degrees north.", ge=-90, le=90, examples=[20.6767])] = None
+    longitud: Annotated[
+        float | None, Field(description="Degrees east: negative in Mexico.", ge=-180, le=180, examples=[-103.3475])
+    ] = None
 
 
-class MatchResponse(BaseModel):
-    """The answers, as one document."""
+class NearestPlaces(BaseModel):
+    """The answer to a point; points are answered in the order in which they were sent."""
 
-    results: list[Match]
+    sent: Annotated[object, Field(description="What was sent: the object, or a line of CSV as an object of texts.")]
+    results: Annotated[list[NearbyPlace], Field(description="The nearest localities, the nearest first.")]
+    problem: Annotated[str | None, Field(description="Why this row can't be answered.")]
+
+
+def rows_of(row: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of a document of rows."""
+    return {
+        "type": "object",
+        "properties": {"rows": {"type": "array", "items": row.model_json_schema()}},
+        "required": ["rows"],
+        "additionalProperties": False,
+    }

@@ -1,0 +1,193 @@
+"""One request that sends rows and gets an answer to each: streamed both ways, in order.
+
+Most clients read nothing before they have sent everything. What such a client has not read yet waits in a temporary
+file, so that neither side waits for the other, and memory stays small.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from tempfile import SpooledTemporaryFile
+from typing import Self
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from localidades_api.bulk.reading import RowReader
+from localidades_api.bulk.rows import Answer, Row
+from localidades_api.bulk.writing import AnswerWriter
+from localidades_api.errors import LocalidadesError, OverloadedError
+from localidades_api.http.body import read_chunks
+
+Answered = Sequence[tuple[Row, Answer]]
+# Takes some rows from an iterator, as many as a few milliseconds allow, and answers them; none if it is exhausted.
+AnswerSome = Callable[[Iterator[Row]], Awaitable[Answered]]
+
+_log = logging.getLogger(__name__)
+
+_MAX_REQUESTS = 8  # at a time per process
+_IN_MEMORY = 1024**2  # bytes of answers that are not in a file
+_MAX_WAITING = 4 * 1024**3  # bytes of answers that a client may leave unread while it still sends
+_PIECE = 64 * 1024  # bytes that are sent at once
+_HELD_BACK = 0.25  # seconds: an error in so short a time still gets a response of its own
+_SEND_TIMEOUT = 60.0  # seconds for a client that has left as much unread as it may
+
+
+class BulkRequests:
+    """The requests of many rows that this process is answering.
+
+    They take turns, so that other requests wait for one of them at most.
+    """
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self.under_way = 0
+
+    def respond(
+        self,
+        request: Request,
+        reader: RowReader,
+        writer: AnswerWriter,
+        answering: AbstractAsyncContextManager[AnswerSome],
+        headers: Mapping[str, str],
+    ) -> "BulkResponse":
+        """Return the response to a request; raise OverloadedError if too many are under way."""
+        if self.under_way >= _MAX_REQUESTS:
+            raise OverloadedError
+        return BulkResponse(self, request, reader, writer, answering, headers)
+
+
+class BulkResponse(Response):
+    """The answers to the rows of a request, sent while its body still comes.
+
+    Until the first answers are sent, an error is raised; later ones end the response before its last byte, which every
+    HTTP client notices.
+    """
+
+    def __init__(
+        self,
+        requests: BulkRequests,
+        request: Request,
+        reader: RowReader,
+        writer: AnswerWriter,
+        answering: AbstractAsyncContextManager[AnswerSome],
+        headers: Mapping[str, str],
+    ) -> None:
+        self._requests = requests
+        self._request = request
+        self._reader = reader
+        self._writer = writer
+        self._answering = answering
+        self._has_begun = False
+        self.background = None
+        self.init_headers({**headers, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # the request has both
+        """Answer the rows as they come."""
+        self._requests.under_way += 1
+        try:
+            with _Outbox() as outbox:
+                answering = asyncio.create_task(self._fill(outbox))
+                try:
+                    await self._send(outbox, answering, send)
+                finally:
+                    answering.cancel()
+                    with suppress(BaseException):  # raised by `_send` already
+                        await answering
+        finally:
+            self._requests.under_way -= 1
+
+    async def _send(self, outbox: "_Outbox", answering: "asyncio.Task[None]", send: Send) -> None:
+        """Send what comes into the outbox."""
+        await asyncio.wait({answering}, timeout=_HELD_BACK)
+        if answering.done():
+            answering.result()  # raises what went wrong
+        piece = await outbox.take(answering)
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        try:
+            while piece:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                piece = await outbox.take(answering)
+        except (LocalidadesError, OSError) as error:
+            _log.error("A response of many rows was cut off: %s", error)
+        except ClientDisconnect:
+            pass
+        else:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _fill(self, outbox: "_Outbox") -> None:
+        """Answer every row of the body."""
+        async with self._answering as answer:
+            async for chunk in read_chunks(self._request):
+                rows = self._reader.feed(chunk) if chunk else self._reader.close()
+                async for answers in self._answer(rows, answer):
+                    outbox.put(answers)
+                    await outbox.room()
+            outbox.put(self._begin() + self._writer.end())
+
+    def _begin(self) -> bytes:
+        """Return what comes before the first row, once."""
+        head = b"" if self._has_begun else self._writer.begin()
+        self._has_begun = True
+        return head
+
+    async def _answer(self, rows: Iterator[Row], answer: AnswerSome) -> AsyncIterator[bytes]:
+        while True:
+            async with self._requests.turn:
+                answered = await answer(rows)
+                if not answered:
+                    return
+                written = self._begin() + b"".join([self._writer.write(*one) for one in answered])
+            yield written
+            await asyncio.sleep(0)
+
+
+class _Outbox:
+    """Answers that have not been sent: in memory, or in a temporary file if they are many."""
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115  # closed by `__exit__`
+        self._written = self._taken = 0
+        self._has_more, self._has_room = asyncio.Event(), asyncio.Event()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def put(self, answers: bytes) -> None:
+        """Add answers."""
+        self._file.seek(self._written)
+        self._file.write(answers)
+        self._written += len(answers)
+        self._has_more.set()
+
+    async def room(self) -> None:
+        """Wait until there is room; raise TimeoutError if the client reads nothing."""
+        while self._written - self._taken > _MAX_WAITING:
+            self._has_room.clear()
+            async with asyncio.timeout(_SEND_TIMEOUT):
+                await self._has_room.wait()
+
+    async def take(self, filling: "asyncio.Task[None]") -> bytes:
+        """Return the next piece; none once the task that fills this has ended. Raises what ended it."""
+        while self._taken == self._written:
+            if filling.done():
+                filling.result()
+                return b""
+            has_more = asyncio.create_task(self._has_more.wait())
+            await asyncio.wait({filling, has_more}, return_when=asyncio.FIRST_COMPLETED)
+            has_more.cancel()
+            self._has_more.clear()
+        self._file.seek(self._taken)
+        piece = self._file.read(_PIECE)
+        self._taken += len(piece)
+        self._has_room.set()
+        if self._taken == self._written:
+            self._written = self._taken = 0
+            self._file.seek(0)
+            self._file.truncate()
+        return piece

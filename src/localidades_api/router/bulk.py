@@ -1,0 +1,152 @@
+"""Many rows in one request: names matched to keys, and points with the places nearest to them."""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import islice
+from time import perf_counter
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from localidades_api.bulk.answer_columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns
+from localidades_api.bulk.exchange import Answered, AnswerSome
+from localidades_api.bulk.matching import match_row
+from localidades_api.bulk.nearest import Point, answer_points
+from localidades_api.bulk.reading import MediaType, reader
+from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
+from localidades_api.bulk.writing import writer
+from localidades_api.domain.schemas import (
+    Found,
+    Match,
+    MatchableRow,
+    NearestPlaces,
+    PointRow,
+    Problem,
+    Release,
+    rows_of,
+)
+from localidades_api.errors import UnsupportedMediaTypeError
+from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.router.localities import describe_near
+from localidades_api.router.params import STRICT, BulkQuery, MatchQuery, NearestToEachQuery
+from localidades_api.router.responses import Services, ServicesDep
+
+router = APIRouter(prefix="/localidades")
+
+_SLICE = 0.004  # seconds of matching until other requests get their turn
+_MAX_POINTS = 100  # per statement, some 100 ms
+
+_NAMES: dict[str, MediaType] = {"json": "application/json", "ndjson": "application/x-ndjson", "csv": "text/csv"}
+_MEDIA_TYPES: dict[str, MediaType] = {
+    **{media_type: media_type for media_type in _NAMES.values()},
+    "application/ndjson": "application/x-ndjson",
+    "application/jsonl": "application/x-ndjson",
+    "text/tab-separated-values": "text/csv",
+    "application/vnd.ms-excel": "text/csv",  # what browsers on Windows take a CSV file for
+}
+
+
+def _described(row: type[BaseModel]) -> dict[str, Any]:
+    """Return what the OpenAPI document says of the body and of the answers in other formats than JSON."""
+    texts = {media_type: {"schema": {"type": "string"}} for media_type in ("application/x-ndjson", "text/csv")}
+    body = {"required": True, "content": {"application/json": {"schema": rows_of(row)}, **texts}}
+    responses = {
+        200: {"content": texts},
+        404: {"model": Problem, "description": "There is no such release."},
+        408: {"model": Problem, "description": "The body came too slowly."},
+        415: {"model": Problem, "description": "The body is neither JSON, NDJSON nor CSV."},
+        422: {"model": Problem, "description": "The body can't be read as a whole, or a parameter is wrong."},
+    }
+    return {"openapi_extra": {"requestBody": body}, "responses": responses}
+
+
+class _Subject(NamedTuple):
+    """What rows are about: what their columns can be, and the columns of their answers in CSV."""
+
+    roles: Roles
+    columns: AnswerColumns
+    prefix: str
+
+
+_PLACES = _Subject(ROLES, MATCH_COLUMNS, "match")
+_POINTS = _Subject(POINTS, NEAREST_COLUMNS, "nearest")
+
+
+@router.post("/match/", response_model=Found[Match], dependencies=STRICT, **_described(MatchableRow))
+async def match_localities(request: Request, query: Annotated[MatchQuery, Query()], services: ServicesDep) -> Response:
+    """Find the locality that each row means: its key, how certain it is, and what differs.
+
+    Send any number of rows as JSON (`{"rows": [...]}`), NDJSON or CSV with a header. The answers come in the same
+    order, while you still send. A row that can't be read costs only itself.
+    """
+    release = await services.release(query.release)
+    return _respond(request, query, services, release, _PLACES, _matching(services, release))
+
+
+@router.post("/nearest/", response_model=Found[NearestPlaces], dependencies=STRICT, **_described(PointRow))
+async def list_nearest_to_each(
+    request: Request, query: Annotated[NearestToEachQuery, Query()], services: ServicesDep
+) -> Response:
+    """List the localities nearest to each of many points, sent as JSON, NDJSON or CSV like rows to be matched."""
+    release = await services.release(query.release)
+    answering = _finding_nearest(services, release, query.limit)
+    return _respond(request, query, services, release, _POINTS, answering)
+
+
+def _respond(
+    request: Request,
+    query: BulkQuery,
+    services: Services,
+    release: Release,
+    subject: _Subject,
+    answering: AbstractAsyncContextManager[AnswerSome],
+) -> Response:
+    sent = _media_type(request)
+    wanted = _NAMES[query.format] if query.format else _accepted(request, sent)
+    rows = reader(sent, subject.roles, query.columns)
+    answers = writer(wanted, rows, subject.columns, subject.prefix)
+    charset = "; charset=utf-8; header=present" if wanted == "text/csv" else ""
+    headers = {"Content-Type": f"{wanted}{charset}", "Catalogue-Release": release.name}
+    return services.bulk.respond(request, rows, answers, answering, headers)
+
+
+def _media_type(request: Request) -> MediaType:
+    named = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if named not in _MEDIA_TYPES:
+        raise UnsupportedMediaTypeError(list(_NAMES.values()))
+    return _MEDIA_TYPES[named]
+
+
+def _accepted(request: Request, sent: MediaType) -> MediaType:
+    """Return the media type that the Accept header prefers; among equals the one that was sent."""
+    offered = [sent, *(one for one in _NAMES.values() if one != sent)]
+    return _MEDIA_TYPES[choose_media_type(accept_header(request.headers), offered)]
+
+
+@asynccontextmanager
+async def _matching(services: Services, release: Release) -> AsyncIterator[AnswerSome]:
+    async with services.names.using(release) as index:
+
+        async def answer_some(rows: Iterator[Row]) -> Answered:
+            answered, end = [], perf_counter() + _SLICE
+            for row in rows:
+                answered.append((row, match_row(row, index)))
+                if perf_counter() > end:
+                    break
+            return answered
+
+        yield answer_some
+
+
+@asynccontextmanager
+async def _finding_nearest(services: Services, release: Release, limit: int) -> AsyncIterator[AnswerSome]:
+    async def find(points: Sequence[Point]) -> list[list[dict[str, Any]]]:
+        found = await services.nearest.list_nearest_to_each(release, points, limit) if points else []
+        return [[describe_near(row) for row in rows] for rows in found]
+
+    async def answer_some(rows: Iterator[Row]) -> Answered:
+        return await answer_points(list(islice(rows, _MAX_POINTS)), find)
+
+    yield answer_some

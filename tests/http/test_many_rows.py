@@ -1,0 +1,271 @@
+"""Rows by POST: names matched to keys, and points with what is nearest, in three formats."""
+
+import asyncio
+import csv
+import io
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from localidades_api.bulk import exchange
+from localidades_api.http import body
+from tests.support.application import await_release, client_of, import_into, running_app
+from tests.support.catalogue import many, write_catalogue
+from tests.support.postgres import out_of_reach
+from tests.support.wire import LOCALIDADES
+
+MATCH, NEAREST = f"{LOCALIDADES}match/", f"{LOCALIDADES}nearest/"
+CSV, NDJSON, JSON = "text/csv", "application/x-ndjson", "application/json"
+ROW = {"nombre": "Aguascalientes", "municipio": "Municipio 001", "estado": "Ags."}
+
+
+async def post(
+    client: httpx.AsyncClient, content: bytes | str, media_type: str = JSON, target: str = MATCH, **headers: str
+) -> httpx.Response:
+    return await client.post(target, content=content, headers={"content-type": media_type, **headers})
+
+
+async def matched(client: httpx.AsyncClient, *rows: object) -> list[dict[str, Any]]:
+    answer = await post(client, json.dumps({"rows": rows}))
+    assert answer.status_code == 200, answer.text
+    results: list[dict[str, Any]] = answer.json()["results"]
+    return results
+
+
+async def test_row_comes_back_with_its_key_and_what_was_sent(client: httpx.AsyncClient) -> None:
+    [found] = await matched(client, {**ROW, "mine": [1, None]})
+    assert found == {
+        "sent": {**ROW, "mine": [1, None]},
+        "outcome": "exact",
+        "cvegeo": "010010001",
+        "id": 10010001,
+        "label": "Aguascalientes, Municipio 001, Aguascalientes",
+        "score": 100,
+        "margin": 100,
+        "faults": [],
+        "candidates": [],
+        "withdrawn": None,
+        "problem": None,
+    }
+
+
+async def test_fault_names_what_was_given_what_was_found_and_what_it_costs(client: httpx.AsyncClient) -> None:
+    [found] = await matched(client, {**ROW, "nombre": "Aguascalintes"})
+    assert (found["outcome"], found["cvegeo"]) == ("sure", "010010001")
+    [fault] = found["faults"]
+    assert (fault["code"], fault["given"], fault["found"]) == ("spelling", "aguascalintes", "aguascalientes")
+    assert found["score"] == 100 - fault["penalty"] < 100
+
+
+async def test_homonyms_are_ambiguous_and_all_shown(client: httpx.AsyncClient) -> None:
+    [found] = await matched(client, {**ROW, "nombre": "Ninguno"})
+    assert (found["outcome"], found["score"], found["margin"]) == ("ambiguous", 100, 0)
+    assert [one["cvegeo"] for one in found["candidates"]][:2] == ["010010002", "010010003"]
+    assert found["candidates"][0].keys() == {"cvegeo", "id", "label", "score", "faults"}
+
+
+async def test_bad_row_costs_itself_only(client: httpx.AsyncClient) -> None:
+    bad: list[Any] = [
+        5,
+        None,
+        [],
+        {},
+        {"nombre": ""},
+        {"nombre": {"x": 1}},
+        {"nombre": "x", "latitud": 95, "longitud": 1},
+    ]
+    found = await matched(client, ROW, *bad, ROW)
+    assert [one["outcome"] for one in found] == ["exact", *["problem"] * len(bad), "exact"]
+    assert all(one["problem"].endswith(".") for one in found[1:-1])
+    assert [one["sent"] for one in found] == [ROW, *bad, ROW]
+
+
+async def test_each_format_answers_in_itself_or_in_the_one_that_is_asked_for(client: httpx.AsyncClient) -> None:
+    bodies = {
+        JSON: json.dumps({"rows": [ROW]}),
+        NDJSON: json.dumps(ROW),
+        CSV: "nombre,municipio,estado\r\nAguascalientes,Municipio 001,Ags.\r\n",
+    }
+    keys = set()
+    for media_type, content in bodies.items():
+        own = await post(client, content, media_type)
+        assert own.headers["content-type"].partition(";")[0] == media_type
+        for name, wanted in {"json": JSON, "ndjson": NDJSON, "csv": CSV}.items():
+            by_parameter = await post(client, content, media_type, f"{MATCH}?format={name}", accept="text/html")
+            by_header = await post(client, content, media_type, accept=f"{wanted}, */*;q=0.1")
+            for answer in (by_parameter, by_header):
+                assert answer.headers["content-type"].partition(";")[0] == wanted
+                keys.add(key_in(answer.text, wanted))
+    assert keys == {"010010001"}
+
+
+def key_in(text: str, media_type: str) -> str:
+    if media_type == CSV:
+        return next(csv.DictReader(io.StringIO(text)))["match_cvegeo"]
+    found: dict[str, Any] = json.loads(text)
+    return str((found["results"][0] if media_type == JSON else found)["cvegeo"])
+
+
+async def test_csv_keeps_its_columns_and_columns_can_be_named(client: httpx.AsyncClient) -> None:
+    content = 'id;Lugar de trabajo;Mpio.\r\n1;"Aguascalientes";Municipio 001\r\n'
+    unknown = await post(client, content.replace("Mpio.", "Otro"), CSV)
+    assert unknown.status_code == 422
+    assert unknown.json()["type"] == "/problems#unreadable-body"
+    named = await post(client, content, CSV, f"{MATCH}?nombre=Lugar de trabajo&municipio=Mpio.")
+    header, row = named.text.splitlines()
+    assert header.startswith("id;Lugar de trabajo;Mpio.;match_outcome;match_cvegeo;")
+    assert row.startswith("1;Aguascalientes;Municipio 001;exact;010010001;")
+
+
+@pytest.mark.parametrize(
+    ("media_type", "sent", "status", "slug"),
+    [
+        ("", "x", 415, "unsupported-media-type"),
+        ("application/x-www-form-urlencoded", "x=1", 415, "unsupported-media-type"),
+        (JSON, "", 422, "unreadable-body"),
+        (JSON, "[]", 422, "unreadable-body"),
+        (JSON, '{"rows":[{"nombre":"x"}', 422, "unreadable-body"),
+        (JSON, '{"other":1}', 422, "unreadable-body"),
+        (CSV, "", 422, "unreadable-body"),
+        (CSV, "a,b\n1,2\n", 422, "unreadable-body"),
+        (CSV, 'nombre\n"open', 422, "unreadable-body"),
+        (CSV, "PK\x03\x04", 422, "unreadable-body"),
+    ],
+)
+async def test_body_that_cannot_be_read_is_a_problem_with_what_to_do(
+    client: httpx.AsyncClient, media_type: str, sent: str, status: int, slug: str
+) -> None:
+    answer = await post(client, sent, media_type)
+    assert (answer.status_code, answer.json()["type"]) == (status, f"/problems#{slug}")
+    assert answer.headers["allow"] == "POST, OPTIONS"
+    assert answer.json()["detail"].endswith(".")
+
+
+async def test_no_rows_are_no_answers(client: httpx.AsyncClient) -> None:
+    assert (await post(client, '{"rows":[]}')).json() == {"results": []}
+    assert (await post(client, "", NDJSON)).text == ""
+    assert (await post(client, "nombre\n", CSV)).text.startswith("nombre,match_outcome,")
+
+
+@pytest.mark.parametrize("query", ["?x=1", "?format=xml", "?release=..", "?limit=2", "?nombre="])
+async def test_parameter_that_is_unknown_or_wrong_is_refused(client: httpx.AsyncClient, query: str) -> None:
+    answer = await post(client, json.dumps({"rows": [ROW]}), target=MATCH + query)
+    assert answer.json()["type"] == "/problems#invalid-parameters"
+
+
+async def test_methods_are_told_by_allow_and_the_preflight(client: httpx.AsyncClient) -> None:
+    refused = await client.get(MATCH)
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST, OPTIONS")
+    assert refused.json()["detail"] == "Use POST here."
+    preflight = await client.options(MATCH)
+    assert (preflight.status_code, preflight.headers["access-control-allow-methods"]) == (204, "POST")
+    assert (await client.options(NEAREST)).headers["access-control-allow-methods"] == "GET, HEAD, POST"
+    assert (await client.get(f"{NEAREST}?lat=1&lon=1")).headers["allow"] == "GET, POST, OPTIONS"
+    assert (await client.post(LOCALIDADES)).headers["allow"] == "GET"
+
+
+async def test_release_is_the_one_that_was_asked_for_and_names_of_others_lead_to_its_places(
+    seeded_database: str, tmp_path: Path
+) -> None:
+    renamed = [replace(place, nombre="Nuevo Asiento") if place.nombre == "Asientos" else place for place in many(132)]
+    await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", renamed))
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        await await_release(client, "2021-01")
+        for release, nombre in (("2021-01", "Nuevo Asiento"), ("2020-01", "Asientos")):
+            for asked in ("Nuevo Asiento", "Asientos"):
+                answer = await post(
+                    client, json.dumps({"rows": [{"nombre": asked}]}), target=f"{MATCH}?release={release}"
+                )
+                assert answer.headers["catalogue-release"] == release
+                [found] = answer.json()["results"]
+                assert found["label"].startswith(f"{nombre}, ")
+                assert [one["code"] for one in found["faults"]] == ([] if asked == nombre else ["former_name"])
+        unknown = await post(client, json.dumps({"rows": [ROW]}), target=f"{MATCH}?release=1999-01")
+        assert unknown.status_code == 404
+
+
+async def test_points_come_back_with_the_places_nearest_to_each(client: httpx.AsyncClient) -> None:
+    points: list[dict[str, Any]] = [
+        {"lat": 21.88, "lon": -102.3},
+        {"lat": 21.88},
+        {"latitud": 95, "longitud": 0},
+        {"lat": "19,5", "lon": "-99"},
+    ]
+    answer = await post(client, json.dumps({"rows": points}), target=f"{NEAREST}?limit=2")
+    first, half, wrong, last = answer.json()["results"]
+    for point, found in ((points[0], first), ({"lat": 19.5, "lon": -99}, last)):
+        single = await client.get(NEAREST, params={**point, "limit": 2})
+        assert found["results"] == single.json()["results"]
+        assert found["problem"] is None
+    assert half["problem"]
+    assert wrong["problem"]
+    as_csv = await post(client, "id,lat,lon\n7,21.88,-102.3\n", CSV, NEAREST)
+    [row] = csv.DictReader(io.StringIO(as_csv.text))
+    assert row["id"] == "7"
+    assert int(row["nearest_cvegeo"]) == first["results"][0]["id"]
+    assert float(row["nearest_distancia"]) == first["results"][0]["distancia"]
+
+
+async def test_points_are_503_without_the_database_and_names_are_matched_all_the_same(
+    server: str, seeded_database: str
+) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        with out_of_reach(server, seeded_database):
+            answer = await post(client, '{"rows":[{"lat":1,"lon":1}]}', target=NEAREST)
+            assert answer.json()["type"] == "/problems#database-unavailable"
+            assert (await matched(client, ROW))[0]["outcome"] == "exact"
+
+
+async def test_request_beyond_those_that_are_answered_at_a_time_is_refused(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "_MAX_REQUESTS", 0)
+    answer = await post(client, json.dumps({"rows": [ROW]}))
+    assert (answer.json()["type"], answer.headers["retry-after"]) == ("/problems#overloaded", "1")
+    monkeypatch.undo()
+    assert await matched(client, ROW)
+
+
+async def test_pieces_of_any_size_give_the_same_answer(client: httpx.AsyncClient) -> None:
+    content = json.dumps({"rows": [{**ROW, "nombre": nombre} for nombre in ("Aguascalientes", "Peñón Ñandú Doble")]})
+    whole = await post(client, content)
+
+    async def pieces(size: int = 7) -> AsyncIterator[bytes]:
+        data = content.encode()
+        for start in range(0, len(data), size):
+            yield data[start : start + size]
+
+    answer = await client.post(MATCH, content=pieces(), headers={"content-type": JSON})
+    assert answer.text == whole.text
+
+
+async def test_body_that_comes_too_slowly_is_timed_out(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body, "_MAX_SILENCE", 0.1)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b'{"rows":['
+        await asyncio.Event().wait()
+
+    answer = await client.post(MATCH, content=pieces(), headers={"content-type": JSON})
+    assert (answer.status_code, answer.json()["type"]) == (408, "/problems#request-timeout")
+
+
+async def test_body_that_keeps_its_rate_may_take_longer(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body, "_MAX_SILENCE", 0.4)
+
+    async def pieces(rows: int = 5) -> AsyncIterator[bytes]:
+        for _ in range(rows):
+            yield json.dumps(ROW).encode() + b" " * 2000 + b"\n"
+            await asyncio.sleep(0.15)
+
+    answer = await client.post(MATCH, content=pieces(), headers={"content-type": NDJSON})
+    assert len(answer.text.splitlines()) == 5

@@ -1,0 +1,176 @@
+"""Bodies on a real connection: streamed both ways, framed without doubt, and no longer than the server's patience."""
+
+import json
+import re
+import socket
+from contextlib import suppress
+
+import pytest
+
+from tests.support.postgres import new_database
+from tests.support.waiting import eventually
+from tests.support.wire import LOCALIDADES, ask, connect, parse, send, serving
+
+MATCH = f"{LOCALIDADES}match/"
+NDJSON = ("Content-Type", "application/x-ndjson")
+ROW = b'{"nombre":"Aguascalientes","municipio":"Municipio 001","estado":"Ags."}\n'
+
+
+def head(*fields: str, target: str = MATCH) -> bytes:
+    lines = [f"POST {target} HTTP/1.1", "Host: test", "Content-Type: application/x-ndjson", *fields, "", ""]
+    return "\r\n".join(lines).encode()
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def dechunked(body_: bytes) -> bytes:
+    """Return the content of a chunked body; fail if its last chunk is missing."""
+    content, rest = b"", body_
+    while True:
+        size, _, rest = rest.partition(b"\r\n")
+        length = int(size, 16)
+        if not length:
+            assert rest == b"\r\n"
+            return content
+        content, rest = content + rest[:length], rest[length + 2 :]
+
+
+def outcomes(content: bytes) -> list[str]:
+    return [json.loads(line)["outcome"] for line in content.splitlines()]
+
+
+def read_until(client: socket.socket, wanted: bytes, received: bytes = b"") -> bytes:
+    while wanted not in received:
+        piece = client.recv(65536)
+        assert piece, received
+        received += piece
+    return received
+
+
+def read_to_the_end(client: socket.socket, received: bytes = b"") -> bytes:
+    with suppress(ConnectionResetError):
+        while piece := client.recv(65536):
+            received += piece
+    return received
+
+
+def test_answers_come_while_the_rows_are_still_being_sent(live_server: str) -> None:
+    with connect(live_server) as client:
+        client.sendall(head("Transfer-Encoding: chunked"))
+        received = b""
+        for count in range(1, 4):
+            client.sendall(chunk(ROW))
+            while received.count(b'"outcome"') < count:
+                received += client.recv(65536)
+        client.sendall(b"0\r\n\r\n")
+        answer = parse(read_to_the_end(client, received))
+    assert outcomes(dechunked(answer.body)) == ["exact"] * 3
+
+
+def test_client_that_reads_only_when_it_has_sent_everything_gets_every_answer(live_server: str) -> None:
+    rows = 15_000  # 8 MB of answers, more than a connection holds
+    data = ROW * rows
+    with connect(live_server, receive_buffer=4096) as client:
+        client.sendall(head(f"Content-Length: {len(data)}") + data)
+        answer = parse(read_to_the_end(client))
+    assert outcomes(dechunked(answer.body)) == ["exact"] * rows
+
+
+def test_client_that_waits_to_be_told_to_continue_is_told(live_server: str) -> None:
+    with connect(live_server) as client:
+        client.sendall(head(f"Content-Length: {len(ROW)}", "Expect: 100-continue"))
+        told = read_until(client, b"\r\n\r\n")
+        assert told.startswith(b"HTTP/1.1 100 ")
+        client.sendall(ROW)
+        received = read_to_the_end(client).removeprefix(told)
+    assert outcomes(dechunked(parse(received).body)) == ["exact"]
+
+
+FRAMED = {
+    "length": (head(f"Content-Length: {len(ROW)}"), ROW),
+    "chunked": (head("Transfer-Encoding: chunked"), chunk(ROW) + b"0\r\n\r\n"),
+    "upgrade": (head(f"Content-Length: {len(ROW)}", "Connection: Upgrade", "Upgrade: foo"), ROW),
+    "extension": (head("Transfer-Encoding: chunked"), chunk(ROW).replace(b"\r\n", b";a=b\r\n", 1) + b"0\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize("shape", FRAMED)
+@pytest.mark.parametrize("is_late", [False, True])
+def test_what_follows_a_body_is_no_request(live_server: str, shape: str, *, is_late: bool) -> None:
+    smuggled = f"GET {LOCALIDADES}10010004/ HTTP/1.1\r\nHost: test\r\n\r\n".encode()
+    start, sent = FRAMED[shape]
+    with connect(live_server) as client:
+        if is_late:
+            client.sendall(start)
+            client.sendall(sent + smuggled)
+        else:
+            client.sendall(start + sent + smuggled)
+        received = read_to_the_end(client)
+    assert re.findall(rb"HTTP/1\.1 ([2-5]\d\d) ", received) == [b"200"]
+    assert b"connection: close" in received
+    assert b"10010004" not in received
+
+
+BROKEN = {
+    "chunk of no size": b"x\r\n",
+    "chunk longer than it says": b"1\r\nab\r\n",
+    "trailer": b"0\r\nA: b\r\n\r\n",
+    "trailer without end": b"0\r\n" + b"A: b" * 100_000,
+}
+
+
+@pytest.mark.parametrize("shape", BROKEN)
+def test_body_that_is_framed_wrongly_is_refused(live_server: str, shape: str) -> None:
+    with connect(live_server) as client:
+        client.sendall(head("Transfer-Encoding: chunked"))
+        with suppress(ConnectionError):
+            client.sendall(BROKEN[shape])
+        received = read_to_the_end(client)
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert received.count(b"HTTP/1.1 400") == 1
+
+
+@pytest.mark.parametrize("shape", BROKEN)
+def test_answer_that_has_begun_breaks_off_where_the_body_breaks(live_server: str, shape: str) -> None:
+    with connect(live_server) as client:
+        client.sendall(head("Transfer-Encoding: chunked") + chunk(ROW))
+        received = read_until(client, b'"outcome"')
+        with suppress(ConnectionError):
+            client.sendall(BROKEN[shape])
+        received = read_to_the_end(client, received)
+    assert received.startswith(b"HTTP/1.1 200 ")
+    assert not received.endswith(b"0\r\n\r\n")
+
+
+def test_body_behind_a_pipelined_request_is_read_and_its_answer_comes_second(live_server: str) -> None:
+    before = f"GET {LOCALIDADES}?page=1&format=json HTTP/1.1\r\nHost: test\r\n\r\n".encode()
+    received = send(live_server, before * 2 + head(f"Content-Length: {len(ROW)}") + ROW)
+    assert re.findall(rb"HTTP/1\.1 ([2-5]\d\d) ", received) == [b"200"] * 3
+    assert received.count(b'"outcome":"exact"') == 1
+
+
+def test_body_of_a_resource_that_takes_none_is_not_read(live_server: str) -> None:
+    answer = ask(live_server, LOCALIDADES, NDJSON, method="POST", body=ROW)
+    assert (answer.status, answer.one("allow")) == (405, "GET")
+
+
+def test_large_body_that_is_refused_is_no_broken_connection(live_server: str) -> None:
+    data = b"x" * 3_000_000
+    with connect(live_server) as client:
+        client.sendall(head(f"Content-Length: {len(data)}").replace(b"x-ndjson", b"pdf"))
+        with suppress(ConnectionError):
+            client.sendall(data[:500_000])
+        received = read_until(client, b'"supported"')
+    assert received.startswith(b"HTTP/1.1 415 ")
+
+
+def test_client_that_goes_gives_its_place_back(server: str, seeded: str) -> None:
+    """More clients than may be answered at a time, one after the other, each gone in the middle of its body."""
+    with new_database(server, seeded) as url, serving(url) as live:
+        for _ in range(20):
+            with connect(live.base) as client:
+                client.sendall(head("Transfer-Encoding: chunked") + chunk(ROW))
+                read_until(client, b'"outcome"')
+        eventually(lambda: ask(live.base, MATCH, NDJSON, method="POST", body=ROW).status == 200)

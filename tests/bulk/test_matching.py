@@ -58,7 +58,7 @@ def test_former_key_leads_to_its_successor(index: NameIndex) -> None:
         ("cve_ent,cve_mun,cve_loc\n14,039,1\n", "140390001"),
         ("cve_ent,cve_mun,nom_loc\n14,39,Puente de Arcediano\n", "140390045"),
         ('{"cve_ent": 14, "cve_mun": 39.0, "cve_loc": 1}', "140390001"),
-        ("nombre,cvegeo\nGuadalajara,ND\n", None),
+        ("nombre,cvegeo\nGuadalajara,ND\n", "140390001"),
     ],
 )
 def test_keys_are_read_as_spreadsheets_write_them(index: NameIndex, body: str, key: str | None) -> None:

@@ -308,10 +308,15 @@ def test_reference_has_every_parameter_of_every_address_and_no_other() -> None:
     document = create_app(Settings()).openapi()
     text = reference("parameters")
     documented = sections(text)
-    assert set(documented) == set(document["paths"])
+    operations = {
+        path if method == "get" else f"{method.upper()} {path}": operation
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
+    assert set(documented) == set(operations)
     common = {cells[0] for cells in rows(text.partition("\n## `")[0])}
-    for path, operations in document["paths"].items():
-        parameters = {one["name"]: one for one in operations["get"].get("parameters", ())}
+    for path, operation in operations.items():
+        parameters = {one["name"]: one for one in operation.get("parameters", ())}
         body = documented[path]
         own = {cells[0]: cells[1] for cells in rows(body)}
         prose = "\n".join(line for line in body.splitlines() if not line.startswith("|"))

@@ -1,5 +1,6 @@
 """What /docs offers to try works as it is filled in, in a browser that reaches nothing but the service."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -39,22 +40,34 @@ def service(
             yield client
 
 
-def operations(service: httpx.Client) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def operations(service: httpx.Client) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for path, item in service.get("/openapi.json").json()["paths"].items():
-        yield path, item["get"].get("parameters", [])
+        for method, operation in item.items():
+            yield method.upper(), path, operation
+
+
+def example_body(operation: dict[str, Any]) -> dict[str, Any]:
+    """Return what is sent with a request: the example of its body in the first format, if it has one."""
+    if "requestBody" not in operation:
+        return {}
+    media_type, content = next(iter(operation["requestBody"]["content"].items()))
+    body = content["example"]
+    return {"content": body if isinstance(body, str) else json.dumps(body), "headers": {"Content-Type": media_type}}
 
 
 def test_example_of_each_parameter_is_answered(service: httpx.Client) -> None:
-    for path, parameters in operations(service):
+    for method, path, operation in operations(service):
+        parameters, body = operation.get("parameters", []), example_body(operation)
         examples = {one["name"]: one["schema"]["examples"][0] for one in parameters}
         address = path.format(**examples)
         needed = {one["name"]: one["example"] for one in parameters if one["in"] == "query" and one["required"]}
-        assert service.get(address, params=needed).is_success, path
+        assert service.request(method, address, params=needed, **body).is_success, path
         for one in parameters:
             # Only what is needed is filled in: with all filters at once nothing would be found.
             assert ("example" in one) == one["required"], (path, one)
             if one["in"] == "query":
-                answer = service.get(address, params={**needed, one["name"]: examples[one["name"]]})
+                query = {**needed, one["name"]: examples[one["name"]]}
+                answer = service.request(method, address, params=query, **body)
                 assert answer.is_success, (path, one["name"], answer.text)
                 if "page_size" in examples and "changes" not in path:
                     assert answer.json()["quantity"], (path, one["name"])
@@ -66,7 +79,7 @@ def test_docs_page_tries_out_every_operation_as_it_is_filled_in(service: httpx.C
         if CHROMIUM is None:
             pytest.skip("there is no Chromium on this machine")
     statuses, elsewhere, faults = in_thread(lambda: _try_everything(str(service.base_url).rstrip("/")))
-    expected = {path: "204" if path == "/livez" else "200" for path, _ in operations(service)}
+    expected = {f"{method} {path}": "204" if path == "/livez" else "200" for method, path, _ in operations(service)}
     assert statuses == expected
     assert elsewhere == []
     assert faults == []
@@ -89,11 +102,12 @@ def _try_everything(service: str) -> tuple[dict[str, str], list[str], list[str]]
         page.wait_for_selector(".opblock")
         for operation in page.locator(".opblock").all():
             path = operation.locator(".opblock-summary-path").get_attribute("data-path")
+            method = operation.locator(".opblock-summary-method").inner_text()
             operation.locator(".opblock-summary-control").click()
             operation.locator(".try-out__btn").click()
             operation.locator(".execute").click()
             answered = operation.locator(".live-responses-table .response-col_status").last
-            statuses[str(path)] = answered.inner_text().split()[0]
+            statuses[f"{method} {path}"] = answered.inner_text().split()[0]
             operation.locator(".opblock-summary-control").click()
         browser.close()
     return statuses, elsewhere, faults

@@ -1,6 +1,7 @@
 """Many rows in one request: names matched to keys, and points with the places nearest to them."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import islice
 from time import perf_counter
@@ -35,6 +36,8 @@ from localidades_api.router.responses import Services, ServicesDep
 
 router = APIRouter(prefix="/localidades")
 
+_ROW = {"nombre": "Guadalajra", "municipio": "Guadalajara", "estado": "Jal."}
+_POINT = {"latitud": 20.6767, "longitud": -103.3475}
 _SLICE = 0.004  # seconds of matching until other requests get their turn
 _MAX_POINTS = 100  # per statement, some 100 ms
 
@@ -48,18 +51,23 @@ _MEDIA_TYPES: dict[str, MediaType] = {
 }
 
 
-def _described(row: type[BaseModel]) -> dict[str, Any]:
+def _described(row: type[BaseModel], example: Mapping[str, str | float]) -> dict[str, Any]:
     """Return what the OpenAPI document says of the body and of the answers in other formats than JSON."""
-    texts = {media_type: {"schema": {"type": "string"}} for media_type in ("application/x-ndjson", "text/csv")}
-    body = {"required": True, "content": {"application/json": {"schema": rows_of(row)}, **texts}}
+    text = {"schema": {"type": "string"}}
+    lines = [",".join(example), ",".join(map(str, example.values())), ""]
+    content = {
+        "application/json": {"schema": rows_of(row), "example": {"rows": [example]}},
+        "application/x-ndjson": {**text, "example": f"{json.dumps(example)}\n"},
+        "text/csv": {**text, "example": "\r\n".join(lines)},
+    }
     responses = {
-        200: {"content": texts},
+        200: {"content": dict.fromkeys(("application/x-ndjson", "text/csv"), text)},
         404: {"model": Problem, "description": "There is no such release."},
         408: {"model": Problem, "description": "The body came too slowly."},
         415: {"model": Problem, "description": "The body is neither JSON, NDJSON nor CSV."},
         422: {"model": Problem, "description": "The body can't be read as a whole, or a parameter is wrong."},
     }
-    return {"openapi_extra": {"requestBody": body}, "responses": responses}
+    return {"openapi_extra": {"requestBody": {"required": True, "content": content}}, "responses": responses}
 
 
 class _Subject(NamedTuple):
@@ -74,7 +82,7 @@ _PLACES = _Subject(ROLES, MATCH_COLUMNS, "match")
 _POINTS = _Subject(POINTS, NEAREST_COLUMNS, "nearest")
 
 
-@router.post("/match/", response_model=Found[Match], dependencies=STRICT, **_described(MatchableRow))
+@router.post("/match/", response_model=Found[Match], dependencies=STRICT, **_described(MatchableRow, _ROW))
 async def match_localities(request: Request, query: Annotated[MatchQuery, Query()], services: ServicesDep) -> Response:
     """Find the locality that each row means: its key, how certain it is, and what differs.
 
@@ -85,7 +93,7 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     return _respond(request, query, services, release, _PLACES, _matching(services, release))
 
 
-@router.post("/nearest/", response_model=Found[NearestPlaces], dependencies=STRICT, **_described(PointRow))
+@router.post("/nearest/", response_model=Found[NearestPlaces], dependencies=STRICT, **_described(PointRow, _POINT))
 async def list_nearest_to_each(
     request: Request, query: Annotated[NearestToEachQuery, Query()], services: ServicesDep
 ) -> Response:

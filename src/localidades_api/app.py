@@ -56,9 +56,9 @@ async def _lifespan(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     repository = CatalogueRepository(database)
     releases = ReleaseTracker(ReleasesRepository(database))
     changes = ChangesRepository(database, comparing)
-    positions = PositionCache(repository, changes, settings.database_timeout)
-    pages = PageCache(repository, settings.page_cache_bytes)
     names = NameIndexes(url, releases, settings.database_timeout)
+    positions = PositionCache(repository, changes, names, settings.database_timeout)
+    pages = PageCache(repository, settings.page_cache_bytes)
     poller = ReleasePoller(releases, pages, positions, names)
     app.state.database = database
     app.state.comparing = comparing

@@ -182,12 +182,12 @@ async def test_service_reads_from_the_standby_and_goes_on_without_the_primary(
         primaries.enter_context(primary(machine, port))
         set_up(owner, importer, small_catalogue)
         with machine.running(standby_port, script, **settings_of_standby(machine, port)), serving(reader) as live:
-            assert ask(live.base, f"{LOCALIDADES}?search=ninguno").status == 200
+            assert ask(live.base, f"{LOCALIDADES}?clave=0001").status == 200
             connected = "SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'localidades-api'"
             assert await fetch(standby_port, connected) is True
             await await_value(port, connected, value=False)
             primaries.close()
-            assert ask(live.base, f"{LOCALIDADES}?search=aguascalientes").status == 200
+            assert ask(live.base, f"{LOCALIDADES}?clave=0002").status == 200
             assert ask(live.base, "/readyz").status == 200
 
 

@@ -373,7 +373,7 @@ async def test_if_none_match_with_the_weak_etag_is_304_without_a_statement(
     service: tuple[FastAPI, str], files: httpx.AsyncClient, query: str
 ) -> None:
     first = await files.get(f"{DOWNLOAD}?{query}")
-    assert re.fullmatch(r'W/"2020-01\.\w+\.[0-9a-f]{12}"', first.headers["etag"])
+    assert re.fullmatch(r'W/"2020-01\.\w+(\.[0-9a-f]{12}){1,2}"', first.headers["etag"])
     with recorded_statements(service[0]) as statements:
         for tag in (first.headers["etag"], first.headers["etag"].removeprefix("W/"), "*"):
             again = await files.get(f"{DOWNLOAD}?{query}", headers={"If-None-Match": tag, "Accept-Encoding": "gzip"})
@@ -556,6 +556,7 @@ def test_download_whose_rows_go_away_in_the_middle_is_seen_to_be_broken(server: 
     ):
         wanted = [("csv", "identity"), ("csv", "gzip"), ("geojson", "zstd"), ("parquet", "identity"),
                   ("ndjson&search=lugar", "identity")]  # fmt: skip
+        await_names(live)
         downloads = [stack.enter_context(stalled(live.base, f"format={format_}", coding)) for format_, coding in wanted]
         execute(url, "DELETE FROM localities WHERE position = 39999")  # one of 40,000 is enough
         for download in downloads:

@@ -73,6 +73,33 @@ async def test_suggestions_cost_no_statement_and_go_on_without_the_database(serv
             assert await suggested(client, "lugar 1") == before
 
 
+@pytest.mark.parametrize("filters", ["", "&estado_id=2", "&ambito=R", "&municipio_id=02001&page_size=1", "&page=2"])
+async def test_search_of_the_list_costs_no_statement_and_goes_on_without_the_database(
+    server: str, seeded_database: str, filters: str
+) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        known = (await client.get(f"{LOCALIDADES}?page_size=1000")).json()["results"]
+        with recorded_statements(app) as statements, out_of_reach(server, seeded_database):
+            answer = await client.get(f"{LOCALIDADES}?search=lugar{filters}")
+        assert (answer.status_code, statements) == (200, [])
+        results = answer.json()["results"]
+        assert results
+        assert [one for one in known if one in results] == results
+
+
+async def test_search_of_the_list_finds_names_of_other_releases(seeded_database: str, next_catalogue: Path) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        pinned = f"{LOCALIDADES}?search=nuevo asiento&release=2020-01"
+        before = (await client.get(pinned)).headers["etag"]
+        await import_into(seeded_database, next_catalogue)
+        await await_release(client, "2021-01")
+        [today] = (await client.get(f"{LOCALIDADES}?search=asientos asientos")).json()["results"]
+        assert today["nombre"] == "Nuevo Asiento"
+        for target in (pinned, f"{LOCALIDADES}download/?search=nuevo asiento&release=2020-01"):
+            answer = await client.get(target, headers={"If-None-Match": before})
+            assert (answer.status_code, answer.headers["etag"] == before) == (200, False)
+
+
 async def test_place_is_found_by_the_name_of_another_release(seeded_database: str, next_catalogue: Path) -> None:
     await import_into(seeded_database, next_catalogue)
     async with running_app(seeded_database) as app, client_of(app) as client:
@@ -165,7 +192,7 @@ def unusable(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("unusable")
-async def test_without_an_index_suggestions_are_503_and_the_rest_is_answered(
+async def test_without_an_index_searches_are_503_and_the_rest_is_answered(
     seeded_database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     tried: list[object] = []
@@ -180,6 +207,8 @@ async def test_without_an_index_suggestions_are_503_and_the_rest_is_answered(
             answer = await client.get(SUGGEST, params={"q": "a"})
             assert (answer.status_code, answer.json()["type"]) == (503, "/problems#search-unavailable")
             assert answer.headers["retry-after"] == "5"
+            searched = await client.get(LOCALIDADES, params={"search": "a"})
+            assert (searched.status_code, searched.json()["type"]) == (503, "/problems#search-unavailable")
         assert (await client.get(LOCALIDADES)).status_code == 200
         assert len(tried) == 1  # not for each request
     assert "Can't index the names of release 2020-01" in caplog.text

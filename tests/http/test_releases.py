@@ -128,7 +128,7 @@ async def test_statements_are_planned_once_however_many_releases_there_are(
         "nearest/?lat=21&lon=-102",
         "10010001/",
         "?municipio_id=1001",
-        "?search=uno",
+        "?clave=0001",
         "?page=3",
     )
     async with running_app(seeded_database, pool_size=1) as app, client_of(app) as client:

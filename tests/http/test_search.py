@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localidades_api.domain.folding import fold
-from localidades_api.storage.repository.conditions import distinct_words
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.postgres import alembic_config, new_database
@@ -151,9 +150,11 @@ def ids(*places: str) -> list[int]:
         *((words, ["0018"]) for words in ("peñón ñandú", "PEÑÓN ÑANDÚ", "penon nandu", "Nandu  penón", "nan peñ")),
         *((words, ["0018"]) for words in ("pen\u0303o\u0301n", "pe nand", "peñón, ñandú!", "[peñón]/(ñandú)")),
         *((words, ["0006"]) for words in ("cartagena [fraccionamiento]", "fraccionamiento cartagena", "cart frac")),
-        *((words, ["0007"]) for words in ("guadalajara cartagena", "cartagena guadalajara", "(CARTAGENA) ori gua")),
+        *((words, ["0006", "0007"]) for words in ("guadalajara cartagena", "Cartagena, Guadalajara", "jal carta")),
         ("cartagena", ["0006", "0007"]),
-        ("artagena", []),  # a word's beginning, not its middle
+        ("(CARTAGENA) ori gua", ["0007"]),
+        ("artagena", ["0006", "0007"]),  # a letter is missing
+        ("rtagena", []),  # a word's beginning, not its middle
         *((words, ["0014", "0015"]) for words in ("colonia n°", "colonia nº", "COLONIA No.", "n° col")),
         *((words, ["0014"]) for words in ("nº 5", "n° 5", "no 5", "No. 5", "5")),
         *((words, ["0013"]) for words in ("concepción", "concepcion", "CONCEPCI½N", "concepci½n", "concepcio")),
@@ -169,10 +170,30 @@ def ids(*places: str) -> list[int]:
         ("東京", []),
     ],
 )
-async def test_search_finds_every_name_with_these_beginnings_of_words(
+async def test_search_finds_every_place_with_these_beginnings_of_words(
     places_client: httpx.AsyncClient, words: str, expected: list[str]
 ) -> None:
     assert await search(places_client, words) == ids(*expected)
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.cvegeo)
+async def test_search_by_key_is_the_page_that_postgres_writes(places_client: httpx.AsyncClient, place: Place) -> None:
+    written, found = [
+        (await places_client.get(f"{LOCALIDADES}?{name}={place.cvegeo}")).content for name in ("cvegeo", "search")
+    ]
+    assert found == written
+    assert place.nombre in written.decode()
+
+
+async def test_search_by_label_finds_its_place(places_client: httpx.AsyncClient) -> None:
+    for one in [*await suggest(places_client, "san jose"), *await suggest(places_client, "centro")]:
+        assert await search(places_client, one["label"]) == [one["id"]]
+
+
+@pytest.mark.parametrize(("key", "area"), [("14", "estado_id"), ("14101", "municipio_id"), ("20208", "municipio_id")])
+async def test_search_by_key_of_an_area_finds_its_places(places_client: httpx.AsyncClient, key: str, area: str) -> None:
+    of_area = (await places_client.get(LOCALIDADES, params={area: key})).content
+    assert (await places_client.get(LOCALIDADES, params={"search": key})).content == of_area
 
 
 async def test_search_keeps_to_other_filters(places_client: httpx.AsyncClient) -> None:
@@ -389,20 +410,6 @@ async def test_hostile_words_are_only_words(places_client: httpx.AsyncClient, ty
     """They are answered as their own letters are, whatever stands around these."""
     assert len(await suggest(places_client, typed)) <= 20
     assert await search(places_client, typed) == await search(places_client, fold(typed) or "-")
-
-
-@pytest.mark.parametrize(
-    ("typed", "expected"),
-    [
-        ("a " * 50, ["a"]),
-        ("s sa san sant santa san", ["santa"]),
-        ("san jose san joselito", ["joselito", "san"]),
-        ("x yz w yz", ["yz", "x", "w"]),
-        ("", []),
-    ],
-)
-def test_words_are_looked_for_once_and_the_longest_first(typed: str, expected: list[str]) -> None:
-    assert distinct_words(typed.strip()) == expected
 
 
 async def test_name_is_found_by_all_of_its_words_however_many(places_client: httpx.AsyncClient) -> None:

@@ -11,7 +11,7 @@ import pytest
 from localidades_api.storage.embedded import find_binaries
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import new_database
-from tests.support.wire import Answer, ask, environment, run, serving
+from tests.support.wire import Answer, ask, await_names, environment, run, serving
 
 pytestmark = pytest.mark.tail
 
@@ -45,6 +45,7 @@ def libpq(url: str) -> str:
 
 def answers(url: str) -> dict[str, Answer]:
     with serving(url) as live:
+        await_names(live)
         found = {target: ask(live.base, target) for target in TARGETS}
     assert all(answer.status == 200 for answer in found.values())
     return {target: without_date(answer) for target, answer in found.items()}

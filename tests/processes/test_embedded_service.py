@@ -20,7 +20,7 @@ from tests.support.wire import LOCALIDADES, Live, ask, serving
 pytestmark = pytest.mark.tail
 
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
-_words = count()
+_keys = count(10_010_001)
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +43,9 @@ def serve(data_dir: Path, *arguments: str, **settings: str) -> Iterator[Live]:
     assert not find_processes(data_dir)
 
 
-def search(live: Live) -> int:
-    """Return the status of a search that nobody has made before: nothing that is held answers it."""
-    return ask(live.base, f"{LOCALIDADES}?search=lugar+{next(_words)}").status
+def read(live: Live) -> int:
+    """Return the status of a list that nobody has asked for before: nothing that is held answers it."""
+    return ask(live.base, f"{LOCALIDADES}?cvegeo={next(_keys)}").status
 
 
 def await_that(is_so: Callable[[], bool], live: Live) -> None:
@@ -70,14 +70,14 @@ def runs_anew(data_dir: Path, before: dict[str, int]) -> bool:
 @WORKERS
 def test_embedded_server_that_is_killed_is_started_again(data_dir: Path, workers: str) -> None:
     with serve(data_dir, "--workers", workers) as live:
-        assert search(live) == 200
+        assert read(live) == 200
         for number, roles in enumerate([("postmaster",), ("watchdog",), ("watchdog", "postmaster")], 1):
             before = kill(data_dir, *roles)
             await_that(lambda: runs_anew(data_dir, before), live)  # noqa: B023  # it has ended before the next
-            await_that(lambda: search(live) == 200, live)
+            await_that(lambda: read(live) == 200, live)
             await_that(lambda: live.output.read_text().count("is running again") == number, live)  # noqa: B023  # as above
             assert live.output.read_text().count("The embedded Postgres has died") == number
-        assert [search(live) for _ in range(20)] == [200] * 20
+        assert [read(live) for _ in range(20)] == [200] * 20
 
 
 @only_linux
@@ -86,11 +86,11 @@ def test_embedded_server_of_several_services_is_started_again_once(data_dir: Pat
         lives = [stack.enter_context(serving("", LOCALIDADES_DATA_DIR=str(data_dir))) for _ in range(2)]
         before = kill(data_dir, "watchdog")
         for live in lives:
-            await_that(lambda: runs_anew(data_dir, before) and search(live) == 200, live)  # noqa: B023  # as above
+            await_that(lambda: runs_anew(data_dir, before) and read(live) == 200, live)  # noqa: B023  # as above
         after = find_processes(data_dir)
         lives[0].process.terminate()
         assert lives[0].process.wait(30) == 0
-        assert search(lives[1]) == 200
+        assert read(lives[1]) == 200
         assert find_processes(data_dir) == after
     assert not find_processes(data_dir)
 
@@ -118,7 +118,7 @@ def test_embedded_server_whose_data_are_gone_is_not_made_anew(data_dir: Path) ->
             await_that(lambda: f"{cluster} is missing" in live.output.read_text(), live)
             assert ask(live.base, LOCALIDADES).status == 200, "it is held"
             (copy / "aside").rename(cluster)
-            await_that(lambda: search(live) == 200, live)
+            await_that(lambda: read(live) == 200, live)
         assert not find_processes(copy)
 
 

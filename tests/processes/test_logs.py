@@ -118,7 +118,7 @@ def test_fault_of_the_database_is_a_line_with_its_cause_and_the_id_that_the_user
     server: str, seeded_database: str
 ) -> None:
     with serving(seeded_database, LOCALIDADES_LOG_FORMAT="json") as live, out_of_reach(server, seeded_database):
-        answer = ask(live.base, f"{LOCALIDADES}?search={SECRET}")
+        answer = ask(live.base, f"{LOCALIDADES}?cvegeo=010010001", ("User-Agent", SECRET))
         assert answer.status == 503
         line, fault = explained(live, answer)
         assert "does not accept connections (55000)" in fault["message"]

@@ -6,7 +6,7 @@ import pytest
 from localidades_api.search.build import build_index
 from localidades_api.search.everyday import read_everyday
 from localidades_api.search.index import NameIndex
-from localidades_api.search.layout import META, IndexUnreadableError
+from localidades_api.search.layout import META, VERSION, IndexUnreadableError
 from localidades_api.search.places import Place
 from tests.support.names import PLACES
 
@@ -36,7 +36,7 @@ def test_folder_without_index_is_refused(tmp_path: Path) -> None:
 def test_index_of_another_version_is_refused(tmp_path: Path) -> None:
     build_index(tmp_path / "names", PLACES)
     meta = tmp_path / "names" / META
-    meta.write_text(meta.read_text(encoding="utf-8").replace('"version": 1', '"version": 0'), encoding="utf-8")
+    meta.write_text(meta.read_text(encoding="utf-8").replace(f'"version": {VERSION}', '"version": 0'), encoding="utf-8")
     with pytest.raises(IndexUnreadableError):
         NameIndex(tmp_path / "names")
 

@@ -1,4 +1,4 @@
-"""Caches of the positions that a filter selects, and of the changes between two releases, as arrays of numbers.
+"""Caches of the positions that filters and searches select, and of the changes between two releases, as arrays.
 
 A release never changes, so neither does what a filter selects from it. With the positions cached, every page of a
 filtered list costs as much as its first, and its totals are known (decision 0008). A comparison of two whole releases
@@ -13,11 +13,13 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 
 from cachetools import LRUCache
 
+from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.single_flight import SingleFlight
 from localidades_api.domain.filters import LocalityFilters
 from localidades_api.domain.keys import STATE_KEYS
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import ComparisonRunningError
+from localidades_api.search.find import searched
 from localidades_api.storage.pool import already_waited
 from localidades_api.storage.repository import CatalogueRepository, ChangesRepository
 
@@ -36,21 +38,38 @@ class PositionCache:
     """
 
     def __init__(
-        self, repository: CatalogueRepository, changes: ChangesRepository, timeout: float, limit: int = _MAX_BYTES
+        self,
+        repository: CatalogueRepository,
+        changes: ChangesRepository,
+        names: NameIndexes,
+        timeout: float,
+        limit: int = _MAX_BYTES,
     ) -> None:
         self._repository = repository
         self._changes = changes
+        self._names = names
         self._timeout = timeout
         self._slots = asyncio.Semaphore(MAX_COMPARISONS)
         self._kept: LRUCache[Hashable, array[int]] = LRUCache(limit, getsizeof=_size)
         self._finding: SingleFlight[Hashable, array[int]] = SingleFlight()
 
     async def positions_for(self, release: Release, filters: LocalityFilters) -> Sequence[int]:
-        """Return the positions of the localities that the filters select, in order."""
-        if not filters.key:
+        """Return the positions of the localities that the filters select, in order.
+
+        Raises SearchUnavailableError for a search where the index of names is not ready.
+        """
+        if filters.search is not None:
+            return await self._search(release, filters, searched(filters.search))
+        if not filters.chosen:
             return range(1, release.localities + 1)
-        key = (release, filters.key)
+        key = (release, *filters.chosen.items())
         return await self._find(key, lambda: self._fetch(key, self._repository.find_positions(release, filters)))
+
+    async def _search(self, release: Release, filters: LocalityFilters, text: str) -> "array[int]":
+        names = await self._names.of(release)
+        key = (release, names.digest, *{**filters.chosen, "search": text}.items())
+        found: array[int] | None = self._kept.get(key)
+        return self._keep(key, array("i", names.find(filters))) if found is None else found
 
     async def compare(self, old: Release, new: Release) -> "array[int]":
         """Return what changed between two releases, as a kind's number and a key in turn, by kind, then key.
@@ -100,6 +119,9 @@ class PositionCache:
         numbers = array("i", await packed)
         if sys.byteorder == "little":
             numbers.byteswap()
+        return self._keep(key, numbers)
+
+    def _keep(self, key: Hashable, numbers: "array[int]") -> "array[int]":
         if _size(numbers) <= self._kept.maxsize:
             self._kept[key] = numbers
         return numbers

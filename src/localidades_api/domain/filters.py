@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import STATE_KEYS
 from localidades_api.domain.pagination import whole_number
 
@@ -74,8 +73,9 @@ class LocalityFilters(BaseModel):
         Field(
             min_length=1,
             max_length=MAX_TEXT_LENGTH,
-            description="Words of the name, or their beginnings, in any order; case, accents and punctuation are"
-            " ignored.",
+            description="Words of a name, its municipio and its estado, or their beginnings, in any order; a key; or a"
+            " label. Abbreviations, everyday and former names are understood, and words with letters wrong where"
+            " nothing else is found.",
             examples=["jose san"],
         ),
     ] = None
@@ -85,9 +85,3 @@ class LocalityFilters(BaseModel):
         """The filters that are set, as in a query string."""
         values = ((name, getattr(self, name)) for name in LocalityFilters.model_fields)
         return {name: str(value) for name, value in values if value is not None}
-
-    @property
-    def key(self) -> tuple[tuple[str, str], ...]:
-        """A cache key: equal for searches that fold to the same words, and empty without filters."""
-        folded = {"search": fold(self.search)} if self.search is not None else {}
-        return tuple({**self.chosen, **folded}.items())

@@ -3,8 +3,11 @@
 `router.responses` makes the same responses from the same parts; a test compares the two.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from pydantic_core import to_json
+
+from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.domain.pagination import link_header
 from localidades_api.domain.schemas import Release
 from localidades_api.http.caching import freshness_headers
@@ -17,6 +20,15 @@ from localidades_api.http.raw_response import RawResponse
 def encode_envelope(quantity: int, total_pages: int, results: str) -> bytes:
     """Return the JSON of one page of a list; `results` is a JSON array without its brackets."""
     return f'{{"quantity":{quantity},"total_pages":{total_pages},"results":[{results}]}}'.encode()
+
+
+def encode_localities(places: Iterable[tuple[int, str]]) -> str:
+    """Return the localities with these keys and names as Postgres writes them (`storage.repository.catalogue`)."""
+    return ",".join(
+        f'{{"id":{id_},"municipio_id":{id_ // KEYS_OF_A_MUNICIPIO},"clave":"{id_ % KEYS_OF_A_MUNICIPIO:04d}"'
+        f',"nombre":{to_json(nombre).decode()}}}'
+        for id_, nombre in places
+    )
 
 
 class PageEncoder:

@@ -47,8 +47,10 @@ async def download_localities(
     """
     format_ = _choose_format(query.format, request)
     release = await services.release(query.release)
-    etag = entity_tag(release, format_)
-    headers = {**freshness_headers(release, format_), "ETag": f"W/{etag}"}
+    # A search finds names of other releases too.
+    representation = format_ if query.search is None else f"{format_}.{services.releases.fingerprint}"
+    etag = entity_tag(release, representation)
+    headers = {**freshness_headers(release, representation), "ETag": f"W/{etag}"}
     if is_fresh(request.headers.getlist("if-none-match"), etag):
         return Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
     places = await services.positions.positions_for(release, query)

@@ -1,6 +1,6 @@
 """Localities: the list, single records, suggestions and the nearest places."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -20,7 +20,7 @@ from localidades_api.domain.schemas import (
     Release,
     Suggestion,
 )
-from localidades_api.http.pages import encode_envelope
+from localidades_api.http.pages import encode_envelope, encode_localities
 from localidades_api.router import html_context
 from localidades_api.router.areas import describe_state
 from localidades_api.router.by_key import NO_KEY, answer_by_key, leave_out_blanks
@@ -60,6 +60,8 @@ async def list_localities(
     meanwhile.
     """
     builder = await ResponseBuilder.begin(request, query, services)
+    if query.search is not None:
+        builder = replace(builder, variant=f".{services.releases.fingerprint}")  # names of other releases are found too
     if query.chosen or query.page_size != PAGE_SIZE:
         return await _list_chosen(builder, query, services)
     release = builder.release
@@ -80,10 +82,18 @@ async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, service
     if builder.is_not_modified:
         return builder.not_modified(paging)
     places = [positions[index] for index in paging.places]
-    results = await services.repository.list_places(builder.release, places) if places else ""
+    results = await _list_places(builder.release, query, places, services) if places else ""
     body = encode_envelope(paging.quantity, paging.total_pages, results)
     context = await html_context.of_localities(services, builder.release, query, body) if builder.wants_html else {}
     return builder.answer("localities.html", "Localidades", body, paging, **context)
+
+
+async def _list_places(release: Release, query: LocalitiesQuery, places: Sequence[int], services: Services) -> str:
+    """Return the localities at these positions as JSON; what a search finds is read where it was found."""
+    if query.search is None:
+        return await services.repository.list_places(release, places)
+    names = await services.names.of(release)
+    return encode_localities(names.at(places))
 
 
 @router.get("/suggest/", response_model=Found[Suggestion], dependencies=STRICT)

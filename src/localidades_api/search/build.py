@@ -3,6 +3,7 @@
 import json
 import shutil
 import tempfile
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from localidades_api.search.layout import (
     MAX_ROWS,
     META,
     MUNICIPIO_HOMONYM,
+    ORDER,
     SEAT,
     URBAN,
     VERSION,
@@ -61,11 +63,20 @@ def _rank(place: Place) -> tuple[int, int]:
     return -prominent_population(place.poblacion, is_urban=place.ambito == "U", is_seat=place.is_seat), place.id
 
 
+def _in_list(place: Place) -> tuple[int, int]:
+    """Return what the list is sorted by: clave, then id."""
+    return place.id % KEYS_OF_A_MUNICIPIO, place.id
+
+
 class _Builder:
     def __init__(self, folder: Path, places: Sequence[Place]) -> None:
         self._folder = folder
         self._places = places
         self._naming = Naming(places)
+        self._order = array("I", sorted(range(len(places)), key=lambda row: _in_list(places[row])))
+        self._positions = array("I", self._order)  # of each row, the inverse of the order
+        for position, row in enumerate(self._order, 1):
+            self._positions[row] = position
         self._table = Table()
         self._blocks = Blocks()
         self._homonyms = Counter((place.municipio_id, fold(place.nombre)) for place in places)
@@ -91,6 +102,7 @@ class _Builder:
         records.close()
         writer.commit()
         writer.wait_merging_threads()
+        (self._folder / ORDER).write_bytes(self._order.tobytes())
         self._table.write(self._folder)
         self._write_meta(self._blocks.write(self._folder))
 
@@ -138,11 +150,15 @@ class _Builder:
         text = own.union(self._words_of_area(place), *(canonical(former.municipio) for former in place.former))
         document = tantivy.Document()
         document.add_text("name", " ".join(own))
+        written = {word for name in (place.nombre, *(name.written for name in names)) for word in fold(name).split(" ")}
+        document.add_text("raw", " ".join(written - own))
         document.add_text("text", " ".join(text))
         document.add_text("begin", " ".join({word[:length] for word in text for length in range(1, MAX_BEGINNING + 1)}))
         document.add_text("start", " ".join(starts(folded, names)))
-        document.add_text("scope", f"e{place.estado_id} m{place.municipio_id}")
+        clave = place.id % KEYS_OF_A_MUNICIPIO
+        document.add_text("scope", f"e{place.estado_id} m{place.municipio_id} c{clave:04d} a{place.ambito}")
         document.add_unsigned("rank", row)
+        document.add_unsigned("position", self._positions[row])
         return document
 
     def _words_of_area(self, place: Place) -> set[str]:

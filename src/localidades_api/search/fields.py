@@ -12,11 +12,17 @@ MAX_START = 3  # letters of a name
 
 
 def schema() -> tantivy.Schema:
-    """Return the fields of a document: words of its names, of names and areas, beginnings, areas, and its row."""
+    """Return the fields of a document.
+
+    `name` has the canonical words of its names, `raw` the words of its names that are none of these, `text` the
+    canonical words of its names and areas; `begin` and `start` have beginnings; `scope` has its areas, clave and
+    ambito; `rank` is its row, and `position` its place in the list.
+    """
     builder = tantivy.SchemaBuilder()
-    for field in ("name", "text", "begin", "start", "scope"):
+    for field in ("name", "raw", "text", "begin", "start", "scope"):
         builder.add_text_field(field, index_option="basic", tokenizer_name="whitespace")
     builder.add_unsigned_field("rank", fast=True)
+    builder.add_unsigned_field("position", fast=True)
     return builder.build()
 
 

@@ -1,12 +1,14 @@
 """An index of names, opened: suggestions and matches without a database."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from localidades_api.domain.filters import LocalityFilters
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind, label
 from localidades_api.search.areas import AreaBook
+from localidades_api.search.find import Finder
 from localidades_api.search.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, WORDS, Layout
 from localidades_api.search.match import Matcher
 from localidades_api.search.places import Suggested, prominent_population
@@ -25,11 +27,13 @@ class NameIndex:
     def __init__(self, folder: Path) -> None:
         """Open it; raise IndexUnreadableError if the folder holds no index of this version."""
         self.layout = Layout(folder)
+        self.digest = folder.name  # of all that the index is made from, as `cache.names` calls the folder
         meta = self.layout.meta
         self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), _by_key(meta["former"]))
         self.words = Words(str(folder / WORDS))
         self.place = lru_cache(_CACHED_PLACES)(self._read_place)
         self._suggester = Suggester(self)
+        self._finder = Finder(self)
         self._matcher = Matcher(self)
 
     def close(self) -> None:
@@ -47,6 +51,14 @@ class NameIndex:
     ) -> list[Suggested]:
         """Return what a text may mean, the likeliest first; its last word may be unfinished."""
         return self._suggester.suggest(text, kinds, estado_id, municipio_id, limit)
+
+    def find(self, filters: LocalityFilters) -> list[int]:
+        """Return the positions of the places that a search and the other filters select, in the list's order."""
+        return self._finder.find(filters)
+
+    def at(self, positions: Iterable[int]) -> Iterator[tuple[int, str]]:
+        """Yield the key and the name of the place at each position of the list."""
+        return map(self.layout.at, positions)
 
     def match(self, row: MatchRow) -> MatchResult:
         """Return the place that a row means, what differs, and how certain it is."""

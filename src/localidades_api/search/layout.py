@@ -13,8 +13,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-VERSION = 1  # of the files; an index of another version is built anew
+VERSION = 2  # of the files; an index of another version is built anew
 RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS = "records", "texts", "lookup", "blocks", "block_rows"
+ORDER = "order"  # the row at each position of the list
+_FILES = (RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS, ORDER)
 WORDS, META = "words", "meta.json"
 
 # id, population (-1: unknown), latitude, longitude (NaN: unknown), offset of the text, flags
@@ -62,15 +64,16 @@ class Layout:
         with ExitStack() as stack:
             try:
                 self.meta: Mapping[str, Any] = json.loads((folder / META).read_bytes())
-                maps = [self._map(folder / name, stack) for name in (RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS)]
+                maps = [self._map(folder / name, stack) for name in _FILES]
             except (OSError, ValueError) as error:
                 raise IndexUnreadableError(f"{folder} holds no index of names: build it again.") from error
             if self.meta.get("version") != VERSION:
                 raise IndexUnreadableError(f"{folder} holds an index of another version: build it again.")
             self._stack = stack.pop_all()
-        self._records, self._texts, lookup, self._blocks, block_rows = maps
+        self._records, self._texts, lookup, self._blocks, block_rows, order = maps
         self._lookup = self._stack.enter_context(memoryview(lookup).cast("Q"))
         self._block_rows = self._stack.enter_context(memoryview(block_rows).cast("I"))
+        self._order = self._stack.enter_context(memoryview(order).cast("I"))
         self.rows: int = self.meta["rows"]
 
     @staticmethod
@@ -107,6 +110,11 @@ class Layout:
         """Return the key, the name and the flags of a row, without the rest."""
         id_, _, _, _, offset, flags = self.record(row)
         return id_, self._texts[offset : self._texts.find(_PART, offset)].decode(), flags
+
+    def at(self, position: int) -> tuple[int, str]:
+        """Return the key and the name of the place at a position of the list, from 1."""
+        id_, name, _ = self.name(self._order[position - 1])
+        return id_, name
 
     def block(self, municipio_id: int) -> tuple[list[str], Sequence[int]]:
         """Return every name of a municipio's places, normalised, and the row of the place of each."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from tantivy import Index, Occur, Order, Query
 
 from localidades_api.domain.folding import fold
+from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.search.fields import MAX_BEGINNING, schema
 from localidades_api.search.normalize import canonical_words, repair
 from localidades_api.search.ranking import Typed
@@ -40,46 +41,54 @@ class Words:
         found = self._searcher.search(query, limit, count=False, order_by_field="rank", order=Order.Asc)
         return [rank for rank, _ in found.hits]
 
+    def positions(self, query: Query, limit: int) -> list[int]:
+        """Return the positions in the list that a query finds, in order."""
+        found = self._searcher.search(query, limit, count=False, order_by_field="position", order=Order.Asc)
+        return [position for position, _ in found.hits]
+
     def beginning(self, folded: str, scopes: Iterable[str]) -> Query:
         """Names that begin with a few letters."""
-        return self._within(Query.term_query(self._schema, "start", folded.replace(" ", "_")), scopes)
+        return self.within(Query.term_query(self._schema, "start", folded.replace(" ", "_")), scopes)
 
     def area(self, scope: str) -> Query:
         """Every place of an area."""
-        return self._word("scope", scope)
+        return self.word("scope", scope)
+
+    def place(self, id_: int) -> Query:
+        """Find the place that has a key."""
+        municipio_id, clave = divmod(id_, KEYS_OF_A_MUNICIPIO)
+        return all_of([self.word("scope", f"m{municipio_id}"), self.word("scope", f"c{clave:04d}")])
 
     def all_words(self, typed: Typed, field: str, scopes: Iterable[str]) -> Query:
         """Every word stands in the field; the last as it is or begun."""
         last = len(typed.words) - 1
         parts = [
-            self._begun(field, word, typed.unfinished)
-            if index == last and typed.unfinished
-            else self._word(field, word)
+            self._begun(field, word, typed.unfinished) if index == last and typed.unfinished else self.word(field, word)
             for index, word in enumerate(typed.words)
         ]
-        return self._within(_all(parts), scopes)
+        return self.within(all_of(parts), scopes)
 
     def nearly(self, typed: Typed, scopes: Iterable[str], field: str = "text") -> Query | None:
         """Every word stands in the field, but some with a letter wrong: those that it has nowhere, if any."""
         words = typed.words
         unknown = {word for word in words if not self._searcher.doc_freq(field, word)}
-        exact = {word: self._word(field, word) for word in words}
+        exact = {word: self.word(field, word) for word in words}
         loose = {word: self._loose(word, typed, field) for word in words}
         if unknown:
-            return self._within(_all([loose[word] if word in unknown else exact[word] for word in words]), scopes)
+            return self.within(all_of([loose[word] if word in unknown else exact[word] for word in words]), scopes)
         variants = [
-            _all([loose[word] if word == wrong else exact[word] for word in words])
+            all_of([loose[word] if word == wrong else exact[word] for word in words])
             for wrong in dict.fromkeys(words)
             if len(wrong) >= _SHORT
         ]
-        return self._within(_any(variants), scopes) if variants else None
+        return self.within(any_of(variants), scopes) if variants else None
 
     def without_kinds(self, typed: Typed, scopes: Iterable[str]) -> Query | None:
         """Every word but those for the kind of a place; letters may be wrong."""
         words = [word for word in typed.words if word not in GENERICS]
         if not words or len(words) == len(typed.words):
             return None
-        return self._within(_all([self._loose(word, typed) for word in words]), scopes)
+        return self.within(all_of([self._loose(word, typed) for word in words]), scopes)
 
     def most_words(self, typed: Typed, scopes: Iterable[str]) -> Query | None:
         """Every word but one, which may be any, and those for the kind of a place; letters may be wrong."""
@@ -87,36 +96,46 @@ class Words:
         if len(words) < 2:  # noqa: PLR2004  # of one word none can be left out
             return None
         loose = [(Occur.Should, self._loose(word, typed)) for word in words]
-        return self._within(Query.boolean_query(loose, len(words) - 1), scopes)
+        return self.within(Query.boolean_query(loose, len(words) - 1), scopes)
 
-    def _word(self, field: str, word: str) -> Query:
+    def word(self, field: str, word: str) -> Query:
+        """Every place with a word in a field."""
         return Query.term_query(self._schema, field, word)
 
     def _begun(self, field: str, word: str, unfinished: str) -> Query:
         begun = self._prefix(field, unfinished)
-        return begun if unfinished == word else _any([self._word(field, word), begun])
+        return begun if unfinished == word else any_of([self.word(field, word), begun])
 
     def _prefix(self, field: str, beginning: str) -> Query:
-        if len(beginning) <= MAX_BEGINNING:
-            return self._word("begin", beginning)
-        return Query.fuzzy_term_query(self._schema, field, beginning, 0, prefix=True)
+        return self.word("begin", beginning) if len(beginning) <= MAX_BEGINNING else self.like(field, beginning, 0)
+
+    def like(self, field: str, word: str, distance: int, *, prefix: bool = True) -> Query:
+        """Every place with a word in a field that begins like this one, or is like it, letters wrong at most."""
+        return Query.fuzzy_term_query(self._schema, field, word, distance, prefix=prefix)
 
     def _loose(self, word: str, typed: Typed, field: str = "text") -> Query:
         unfinished = typed.unfinished if word == typed.words[-1] else None
         if len(word) < _SHORT:
-            return self._begun(field, word, unfinished) if unfinished else self._word(field, word)
-        distance = 2 if len(word) >= _LONG else 1
-        fuzzy = Query.fuzzy_term_query(self._schema, field, unfinished or word, distance, prefix=bool(unfinished))
-        return _any([self._word(field, word), fuzzy])
+            return self._begun(field, word, unfinished) if unfinished else self.word(field, word)
+        fuzzy = self.like(field, unfinished or word, wrong_letters(word), prefix=bool(unfinished))
+        return any_of([self.word(field, word), fuzzy])
 
-    def _within(self, query: Query, scopes: Iterable[str]) -> Query:
-        filters = [self._word("scope", scope) for scope in scopes]
-        return _all([query, *filters]) if filters else query
+    def within(self, query: Query, scopes: Iterable[str]) -> Query:
+        """Keep to what has all of these terms in its scope."""
+        filters = [self.word("scope", scope) for scope in scopes]
+        return all_of([query, *filters]) if filters else query
 
 
-def _all(parts: Sequence[Query]) -> Query:
+def wrong_letters(word: str) -> int:
+    """Return how many letters of a word may be wrong."""
+    return 0 if len(word) < _SHORT else 2 if len(word) >= _LONG else 1
+
+
+def all_of(parts: Sequence[Query]) -> Query:
+    """Return the query for what each of these finds."""
     return parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Must, part) for part in parts])
 
 
-def _any(parts: Sequence[Query]) -> Query:
+def any_of(parts: Sequence[Query]) -> Query:
+    """Return the query for what one of these finds."""
     return parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Should, part) for part in parts])

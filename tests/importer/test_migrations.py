@@ -34,7 +34,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "9999"
-down_revision = "0006"
+down_revision = "0007"
 branch_labels = None
 depends_on = None
 
@@ -128,7 +128,7 @@ def test_upgrade_step_by_step_loads_at_the_end(empty_database: str, config: Conf
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
 
 
-@pytest.mark.parametrize("target", ["heads", "0006", "+6"])
+@pytest.mark.parametrize("target", ["heads", "0007", "+7"])
 def test_upgrade_to_the_head_by_another_word_loads_too(empty_database: str, config: Config, target: str) -> None:
     alembic(command.upgrade, config, target)
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
@@ -245,7 +245,7 @@ def test_seed_that_fails_leaves_the_schema_and_is_tried_again(
     with pytest.raises(CommandError, match=f"There is no file {absent}"):
         alembic(command.upgrade, alembic_config(empty_database, source=str(absent)), "head")
     assert tables_of(empty_database) == TABLES
-    assert version_of(empty_database) == [("0006",)]
+    assert version_of(empty_database) == [("0007",)]
     assert is_pending(empty_database)
     alembic(command.check, config)
     alembic(command.upgrade, config, "head")
@@ -311,7 +311,7 @@ def test_two_upgrades_at_once_both_succeed_and_load_once(empty_database: str, tm
     assert (one.returncode, other.returncode) == (0, 0), outputs
     assert sum("published release" in err for _, err in outputs) == 1
     assert releases_of(empty_database) == [("2020-01", 6_000, 6_000, True)]
-    assert version_of(empty_database) == [("0006",)]
+    assert version_of(empty_database) == [("0007",)]
 
 
 def test_upgrade_killed_while_it_loads_is_made_good_by_the_next(empty_database: str, config: Config) -> None:

@@ -42,9 +42,6 @@ metadata = MetaData(
     }
 )
 
-# Postgres uses the index only for conditions with exactly this expression.
-WORDS_OF_NAME = "array_to_tsvector(string_to_array(folded, ' '::text))"
-
 releases = Table(
     "releases",
     metadata,
@@ -156,7 +153,6 @@ localities = Table(
     Index("localities_clave_position_idx", "release_id", "clave", "position"),
     Index("localities_ambito_position_idx", "release_id", "ambito", "position"),
     Index("localities_folded_idx", "release_id", "folded", "municipio_id", "prominence", "id"),
-    Index("localities_words_idx", text(WORDS_OF_NAME), postgresql_using="gin"),
     Index("localities_point_idx", text("point(longitud, latitud)"), postgresql_using="gist"),
     postgresql_partition_by="LIST (release_id)",
 )

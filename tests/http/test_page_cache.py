@@ -18,7 +18,7 @@ from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware import cached_pages
 from localidades_api.middleware.cached_pages import CachedPages
 from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
-from tests.support.asgi import as_asgi
+from tests.support.asgi import as_asgi, scope_of
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected
 from tests.support.postgres import new_database, run_sql
@@ -154,17 +154,6 @@ def fast_path_of(app: FastAPI) -> CachedPages:
 
 def client_of_path(middleware: CachedPages) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(as_asgi(middleware)), base_url="http://test")
-
-
-def scope_of(request: httpx.Request) -> dict[str, object]:
-    """Return what the protocol hands to the fast path."""
-    return {
-        "type": "http",
-        "method": request.method,
-        "path": request.url.path,
-        "query_string": request.url.query,
-        "headers": [(name.lower(), value) for name, value in request.headers.raw],
-    }
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from localidades_api.middleware import Middleware
@@ -19,3 +20,14 @@ def as_asgi(middleware: Middleware) -> ASGIApp:
             await response(scope, receive, send)
 
     return application
+
+
+def scope_of(request: httpx.Request) -> Scope:
+    """Return what the server hands to middleware."""
+    return {
+        "type": "http",
+        "method": request.method,
+        "path": request.url.path,
+        "query_string": request.url.query,
+        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+    }

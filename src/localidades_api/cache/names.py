@@ -107,6 +107,11 @@ class NameIndexes:
             raise SearchUnavailableError
         return found
 
+    def opened(self, release: Release) -> NameIndex | None:
+        """Return a release's index if it is open."""
+        found = self._open.get(release)
+        return found.names if found else None
+
     def is_ready(self, release: Release) -> bool:
         """Return whether a release's index is open and made from the releases that there are now."""
         found = self._open.get(release)

@@ -1,4 +1,4 @@
-"""A page of a list as bytes: its envelope, its headers and its 304.
+"""Responses before routing as bytes: a page of a list, another resource, and their 304s.
 
 `router.responses` makes the same responses from the same parts; a test compares the two.
 """
@@ -56,6 +56,20 @@ class PageEncoder:
 
     def _link(self, number: int) -> bytes:
         return link_header(LOCALIDADES, self._pinned, number, self._release.total_pages).encode()
+
+
+class ResourceEncoder:
+    """Encodes what a release has under one representation, as JSON without links, and its 304."""
+
+    def __init__(self, release: Release, representation: str) -> None:
+        headers = freshness_headers(release, representation)
+        self.etag = headers["ETag"]
+        self.not_modified = RawResponse(304, (_on_wire(headers), on_wire(API_HEADERS)), b"")
+        self._head = _on_wire({**headers, **JSON.headers}) + b"content-length: "
+
+    def encode(self, body: bytes) -> RawResponse:
+        """Return the 200 response with a body."""
+        return RawResponse(200, (self._head, b"%d" % len(body), _END), body)
 
 
 def _on_wire(headers: Mapping[str, str]) -> bytes:

@@ -1,12 +1,13 @@
-"""Parses plain queries of a list: `page`, `format`, `lang` and `release`, each at most once, in any order.
+"""Parses plain queries, for responses before routing; a query that is accepted here means the same to the router.
 
-The router parses queries with Pydantic (`router.params`); a query that is accepted here means the same there.
+The router validates queries with Pydantic (`router.params`).
 """
 
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple, get_args
+from urllib.parse import unquote_to_bytes
 
 from localidades_api.domain.pagination import MAX_DIGITS
 from localidades_api.http.html.i18n import LANGUAGES, Language
@@ -33,7 +34,10 @@ class PlainQuery(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def parse_plain_query(query: bytes, release: bytes) -> PlainQuery | None:
-    """Parse a query; return None unless it is plain and names no release other than `release`, the served one."""
+    """Parse the query of a list, which has `page`, `format`, `lang` and `release`, each at most once, in any order.
+
+    Return None unless it is plain and names no release other than `release`, the served one.
+    """
     parts = query.split(b"&") if query else []
     given = dict(part.partition(b"=")[::2] for part in parts)
     if len(given) < len(parts) or not given.keys() <= {b"page", b"format", b"lang", b"release"}:
@@ -46,3 +50,15 @@ def parse_plain_query(query: bytes, release: bytes) -> PlainQuery | None:
     page = given.get(b"page", b"").decode()
     text = None if page.startswith("0") else page
     return PlainQuery(int(page or 1), text, _FORMATS[format_], _LANGUAGES[language], names_release=b"release" in given)
+
+
+def parse_parameters(query: bytes) -> dict[str, str] | None:
+    """Return the parameters of a query, not validated; None if one is repeated, or if it is no UTF-8 or has a NUL."""
+    parts = query.split(b"&")
+    given = dict(part.partition(b"=")[::2] for part in parts)
+    if len(given) < len(parts) or not query.isascii() or b"%00" in query:
+        return None
+    try:
+        return {name.decode(): unquote_to_bytes(value.replace(b"+", b" ")).decode() for name, value in given.items()}
+    except UnicodeDecodeError:
+        return None

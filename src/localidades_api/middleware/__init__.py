@@ -9,13 +9,14 @@ from localidades_api.middleware.interface import Middleware
 from localidades_api.middleware.management_port import ManagementPort
 from localidades_api.middleware.proxy_headers import ProxyHeaders
 from localidades_api.middleware.rate_limit import RateLimit
+from localidades_api.middleware.suggestions import Suggestions
 from localidades_api.middleware.telemetry import Telemetry
 from localidades_api.settings import Settings
 
 
 def build_middleware_stack(app: FastAPI, settings: Settings) -> Middleware:
     """Build the middleware that the settings enable, from the inside out, and return the outermost."""
-    stack: Middleware = CachedPages(app)
+    stack: Middleware = Suggestions(CachedPages(app), app)
     stack = ConcurrencyLimit(stack, max_in_flight=settings.max_in_flight, max_queued=settings.max_queued)
     if settings.rate_limit:
         stack = RateLimit(stack, settings.rate_limit)

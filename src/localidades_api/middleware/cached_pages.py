@@ -89,7 +89,7 @@ class CachedPages:
                             accept.append(value)
                         elif name == b"if-none-match":
                             if_none_match.append(value)
-                    format_ = asked.format or (_accepted(accept) if accept else "json")
+                    format_ = asked.format or accepted_format(accept)
                     return _PageRequest(held, asked, format_, if_none_match) if format_ else None
         return None
 
@@ -133,8 +133,10 @@ def _is_fresh(if_none_match: list[bytes], held: ReleasePages) -> bool:
     return if_none_match == [etag] or is_fresh([value.decode("latin-1") for value in if_none_match], etag.decode())
 
 
-def _accepted(lines: list[bytes]) -> Format | None:
+def accepted_format(lines: list[bytes]) -> Format | None:
     """Return the format that the lines of Accept select, or None if the request needs routing."""
+    if not lines:
+        return "json"
     accept = b", ".join(lines)
     return _preferred(accept) if len(accept) <= _MAX_MEMOIZED else None
 

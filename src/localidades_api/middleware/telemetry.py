@@ -17,6 +17,7 @@ from localidades_api.observability.logging import Line, RequestLog, request_id
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.settings import Settings
 
+_REFUSED = 400  # from this status on, the response is none of an operation
 _FAULT = 500  # from this status on, a call always logs the request and adds its id to the response
 
 
@@ -37,8 +38,8 @@ class Telemetry:
         answer = self._inner.try_respond(scope)
         if answer is not None:
             seconds = perf_counter() - began
-            # A successful response here is a cached page of the list or its 304; any other is a refusal.
-            operation = "list_localities" if answer.status < 400 else "none"  # noqa: PLR2004  # HTTP's
+            # Whoever responds names the operation, but for the cached pages of the list; any other is a refusal.
+            operation = scope.get(OPERATION, "list_localities") if answer.status < _REFUSED else "none"
             COUNTERS.count(operation, answer.status, seconds)
             if self._logs_all:  # refusals are not logged as faults: there may be thousands of them
                 self._log_request(scope, operation, answer, seconds)

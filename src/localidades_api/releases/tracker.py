@@ -28,6 +28,8 @@ class ReleaseTracker:
         self._repository = repository
         self._by_name: Mapping[str, Release] = {}
         self.changes: Mapping[str, ChangeCounts] = {}  # since the release before, by name, where counted
+        # Twelve hexadecimal digits that identify the list of releases, for the ETag of answers that show several.
+        self.fingerprint = self._digest()
         self._publication = 0
         self._behind_since: float | None = None
         self.newest: Release | None = None
@@ -45,9 +47,7 @@ class ReleaseTracker:
         """The releases there are, oldest first."""
         return list(self._by_name.values())
 
-    @property
-    def fingerprint(self) -> str:
-        """Twelve hexadecimal digits that identify this list of releases, for the ETag of answers that show several."""
+    def _digest(self) -> str:
         shown = "/".join(
             f"{one.name} {one.sha256} {one.published_at} {self.changes.get(one.name)}" for one in self.every
         )
@@ -88,6 +88,7 @@ class ReleaseTracker:
         self._publication = reading.publication
         self._by_name = {release.name: release for release in reading.every}
         self.changes = reading.changes
+        self.fingerprint = self._digest()
         if reading.current != self.newest:
             self.newest = reading.current
         if self.served is None or self.newest is None:

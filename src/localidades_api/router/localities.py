@@ -37,6 +37,7 @@ from localidades_api.router.responses import (
     Services,
     ServicesDep,
 )
+from localidades_api.search.index import NameIndex
 from localidades_api.search.places import Suggested
 from localidades_api.storage.models import localities
 
@@ -111,6 +112,11 @@ async def suggest_localities(
     if builder.is_not_modified:
         return builder.not_modified()
     names = await services.names.of(builder.release)
+    return builder.answer("places.html", "Suggestions", suggest(names, query))
+
+
+def suggest(names: NameIndex, query: SuggestQuery) -> dict[str, Any]:
+    """Return the resource that answers a query; `middleware.suggestions` sends the same."""
     found = names.suggest(
         query.q,
         kinds=query.kinds,
@@ -118,8 +124,7 @@ async def suggest_localities(
         municipio_id=query.municipio_id,
         limit=query.limit,
     )
-    results = [_suggestion(one) for one in found]
-    return builder.answer("places.html", "Suggestions", {"results": results})
+    return {"results": [_suggestion(one) for one in found]}
 
 
 @router.get("/nearest/", response_model=Found[NearbyPlace], dependencies=STRICT)

@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.search.index import NameIndex
+from localidades_api.search.match_areas import match_municipality, match_state
+from localidades_api.search.one_line import match_line
 from localidades_api.search.places import Place
 from localidades_api.search.rows import MatchRow
 from tests.support.names import PLACES
@@ -139,3 +141,82 @@ def test_any_row_has_a_result_whose_score_is_100_less_its_penalties(index: NameI
         penalties = sum(fault.penalty for fault in candidate.faults)
         assert candidate.score == pytest.approx(max(0.0, 100 - penalties), abs=0.011)
         assert all(fault.penalty > 0 for fault in candidate.faults)
+
+
+def test_ambito_orders_homonyms_and_decides_nothing(index: NameIndex) -> None:
+    rural = index.match(MatchRow("Guadalajara", estado="Tabasco", ambito="U"))
+    assert rural.best is not None
+    assert [fault.code for fault in rural.best.faults] == ["ambito"]
+    for ambito, key in (("U", 140390001), ("R", 270040052)):
+        result = index.match(MatchRow("Guadalajara", ambito=ambito))
+        assert result.best is not None
+        assert (result.best.id, result.outcome) == (key, "ambiguous")
+
+
+# -- Names on one line, and areas
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "outcome"),
+    [
+        ("Guadalajara, Jalisco", 140390001, "exact"),
+        ("frontera, centla, tab.", 270030001, "exact"),
+        ("Chilapa 2da. Sección, Centla", 270030011, "exact"),
+        ("140390001", 140390001, "exact"),
+        ("90070001", 90070001, "exact"),
+        ("ESTACION, LA", 270030012, "exact"),
+        ("El Colorado, Puerto Vallarta, Jalisco", 140670020, "ambiguous"),
+        ("Frontera", 270030001, "exact"),
+    ],
+)
+def test_text_may_hold_the_areas_behind_commas_or_be_a_key(index: NameIndex, text: str, key: int, outcome: str) -> None:
+    result = match_line(index, text)
+    assert result.best is not None
+    assert (result.best.id, result.outcome) == (key, outcome)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "outcome"),
+    [
+        ("Jalisco", 14, "exact"),
+        ("jal.", 14, "exact"),
+        ("14", 14, "exact"),
+        ("CDMX", 9, "exact"),
+        ("Jalizco", 14, "ambiguous"),
+        ("Atlantis", None, "none"),
+    ],
+)
+def test_estado_is_matched_by_any_of_its_names(index: NameIndex, text: str, key: int | None, outcome: str) -> None:
+    result = match_state(index.areas, text)
+    assert (result.best and result.best.id, result.outcome) == (key, outcome)
+
+
+@pytest.mark.parametrize(
+    ("text", "estado", "key", "outcome", "codes"),
+    [
+        ("Guadalajara", None, 14039, "exact", []),
+        ("Guadalajara, Jal.", None, 14039, "exact", []),
+        ("14039", None, 14039, "exact", []),
+        ("GUADALAJRA", "Jalisco", 14039, "ambiguous", ["spelling"]),
+        ("Tlaquepaque", "Jalisco", 14098, "ambiguous", ["spelling"]),
+        ("Guadalajara", "Atlantis", 14039, "ambiguous", ["estado"]),
+        ("San Juan Mixtepec", "Oaxaca", 20208, "ambiguous", []),
+        ("Compostela", None, None, "none", []),
+    ],
+)
+def test_municipio_is_matched_with_its_faults(
+    index: NameIndex, text: str, estado: str | None, key: int | None, outcome: str, codes: list[str]
+) -> None:
+    result = match_municipality(index.areas, text, estado)
+    assert (result.best and result.best.id, result.outcome) == (key, outcome)
+    assert [fault.code for fault in (result.best.faults if result.best else ())] == codes
+
+
+@given(CELLS, CELLS)
+def test_any_text_has_a_result_as_a_line_and_as_an_area(index: NameIndex, text: str | None, estado: str | None) -> None:
+    for result in (
+        match_line(index, text or ""),
+        match_state(index.areas, text or ""),
+        match_municipality(index.areas, text or "", estado),
+    ):
+        assert all(0 <= one.score <= 100 for one in result.candidates)

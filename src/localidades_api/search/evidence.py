@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from localidades_api.search.areas import Area
-from localidades_api.search.layout import HOMONYM
+from localidades_api.search.layout import HOMONYM, URBAN
 from localidades_api.search.ranking import Known
 from localidades_api.search.rows import Fault, MatchRow
 
@@ -14,6 +14,9 @@ _SAME_BUT_FORMER = 99.0  # likeness of a former name that is the same
 # Kilometres from the point that was given, and what they cost.
 _DISTANCES = ((2.0, 0.0), (5.0, 2.0), (15.0, 6.0), (40.0, 14.0), (math.inf, 25.0))
 _KM_PER_DEGREE = 111.2
+_OTHER_AMBITO = (
+    0.9  # orders homonyms and decides nothing: it is less than any margin, since registers often differ on it
+)
 
 
 def has_homonym(place: Known, faults: Sequence[Fault]) -> bool:
@@ -47,3 +50,9 @@ def distance_fault(row: MatchRow, place: Known) -> Fault | None:
     km = _KM_PER_DEGREE * math.hypot(place.latitud - row.latitud, east)
     penalty = next(cost for bound, cost in _DISTANCES if km <= bound)
     return Fault("distance", f"{km:.1f} km", "", penalty) if penalty else None
+
+
+def ambito_fault(row: MatchRow, place: Known) -> Fault | None:
+    """Return the fault of a place that is urban where rural was given, or the other way round."""
+    found = "U" if place.flags & URBAN else "R"
+    return Fault("ambito", row.ambito, found, _OTHER_AMBITO) if row.ambito and row.ambito != found else None

@@ -9,7 +9,7 @@ from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.search.areas import Area
 from localidades_api.search.blocks import Block
-from localidades_api.search.evidence import area_fault, distance_fault, has_homonym, read_key
+from localidades_api.search.evidence import ambito_fault, area_fault, distance_fault, has_homonym, read_key
 from localidades_api.search.faults import Difference, GivenName, compare, read_name
 from localidades_api.search.layout import EVERYWHERE, KEY, WITHDRAWN
 from localidades_api.search.normalize import core
@@ -56,7 +56,13 @@ class Matcher:
             return self._by_key(row, key, estado_id, areas)
         if not row.nombre:
             return MatchResult("none", None, 0.0, ())
-        if row.latitud is None and len(areas) == 1 and areas[0].likeness == 100 and (estado_id or not row.estado):  # noqa: PLR2004  # the same name
+        if (
+            row.latitud is None
+            and row.ambito is None
+            and len(areas) == 1
+            and areas[0].likeness == 100
+            and (estado_id or not row.estado)
+        ):  # noqa: PLR2004  # the same name
             literal = self._literally(fold(row.nombre), areas[0].id)
             if literal is not None:
                 return literal
@@ -128,7 +134,7 @@ class Matcher:
             place = self._index.place(at)
             difference = compare(given, place, costs[MAX_CANDIDATES] if len(costs) > MAX_CANDIDATES else 100.0)
             insort(costs, difference.cost)
-            extra = [fault for fault in (area, distance_fault(row, place)) if fault]
+            extra = [fault for fault in (area, distance_fault(row, place), ambito_fault(row, place)) if fault]
             if extra:
                 cost = difference.cost + sum(fault.penalty for fault in extra)
                 difference = Difference(cost, (*difference.faults, *extra))
@@ -201,8 +207,7 @@ class Matcher:
             faults.append(Fault("name", given.text, place.nombre, _OTHER_NAME))
         if place.id != key:
             faults.append(Fault("former_key", f"{key:09d}", f"{place.id:09d}", _FORMER_KEY))
-        if distance := distance_fault(row, place):
-            faults.append(distance)
+        faults += [fault for fault in (distance_fault(row, place), ambito_fault(row, place)) if fault]
         return Difference(sum(fault.penalty for fault in faults), tuple(faults))
 
     # -- The outcome

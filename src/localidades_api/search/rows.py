@@ -26,6 +26,7 @@ FaultCode = Literal[
     "municipio",  # the municipio is another, or written otherwise
     "estado",  # the estado is another, or none of that name
     "distance",  # kilometres from the point that was given
+    "ambito",  # urban where rural was given, or rural where urban was
 ]
 
 
@@ -33,7 +34,7 @@ class MatchRow(NamedTuple):
     """A row as a person has it; `nombre`, `cvegeo`, or `clave` and `municipio` are needed.
 
     `cvegeo` has nine digits, or eight without the zero; `clave` has the last four. `municipio` and `estado` are names
-    or keys. Degrees are decimal, west is negative.
+    or keys. Degrees are decimal, west is negative. `ambito` is U (urban) or R (rural).
     """
 
     nombre: str | None = None
@@ -43,6 +44,7 @@ class MatchRow(NamedTuple):
     longitud: float | None = None
     cvegeo: str | None = None
     clave: str | None = None
+    ambito: str | None = None
 
 
 class Fault(NamedTuple):

@@ -8,10 +8,16 @@ PREFIX = "/api/census"
 LOCALIDADES = f"{PREFIX}/localidades/"
 MATCH = f"{LOCALIDADES}match/"
 NEAREST = f"{LOCALIDADES}nearest/"
+RECONCILE = f"{PREFIX}/reconcile/"
 _BELOW = f"{PREFIX}/"
 _READ = "GET"
 # The resources that take a body; everything else is read only.
-_ALLOWED: Mapping[str, str] = {MATCH: "POST, OPTIONS", NEAREST: "GET, POST, OPTIONS"}
+_ALLOWED: Mapping[str, str] = {
+    MATCH: "POST, OPTIONS",
+    NEAREST: "GET, POST, OPTIONS",
+    RECONCILE: "GET, POST, OPTIONS",
+    RECONCILE.rstrip("/"): "GET, POST, OPTIONS",  # clients keep the address as it was typed
+}
 
 OPERATION = "localidades.operation"  # name of the path operation, set once it is known
 WITH_BODY = "localidades.with_body"  # False for HEAD, so that a body that is not sent need not be made

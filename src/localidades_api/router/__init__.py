@@ -9,10 +9,12 @@ from localidades_api.router import (
     downloads,
     index,
     localities,
+    reconcile,
     releases,
 )
 from localidades_api.router.by_key import add_slashless_twins, add_trailing_slash
 from localidades_api.router.responses import (
+    CACHEABLE_ERRORS,
     ERRORS,
     PageTooLargeError,
     Services,
@@ -21,8 +23,8 @@ from localidades_api.router.responses import (
 
 __all__ = ["PageTooLargeError", "Services", "router", "show_smaller_page"]
 
-router = APIRouter(prefix=PREFIX, tags=["census"], responses=ERRORS)
-router.add_api_route("", add_trailing_slash, include_in_schema=False)
+census = APIRouter(prefix=PREFIX, tags=["census"], responses={**ERRORS, **CACHEABLE_ERRORS})
+census.add_api_route("", add_trailing_slash, include_in_schema=False)
 for part in (
     index,
     areas,
@@ -32,4 +34,7 @@ for part in (
     releases,
 ):  # `localidades/download/` must precede `localidades/{id}/`
     add_slashless_twins(part.router)
-    router.include_router(part.router)
+    census.include_router(part.router)
+router = APIRouter()
+router.include_router(census)
+router.include_router(reconcile.router, prefix=PREFIX, tags=["reconciliation"], responses=ERRORS)

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from localidades_api.errors import (
+    ContentTooLargeError,
     DatabaseUnavailableError,
     GoneError,
     InvalidPageError,
@@ -54,6 +55,7 @@ _PROBLEMS: dict[str, LocalidadesError] = {
     "406": NotAcceptableError(list(FORMATS)),
     "408": RequestTimeoutError(),
     "410": GoneError("2012-06", 10010002),
+    "413": ContentTooLargeError(500, "queries"),
     "415": UnsupportedMediaTypeError(["application/json", "application/x-ndjson", "text/csv"]),
     "422": InvalidParametersError(
         [("page", "A page number is a whole number from 1, written with the digits 0 to 9.")],
@@ -127,18 +129,23 @@ def _describe_operation(operation: dict[str, Any], path: str) -> None:
         _describe_parameter(parameter)
     is_api, is_read = path.startswith(PREFIX), "requestBody" not in operation
     if is_api and not is_read:
-        del operation["responses"]["304"]  # nothing is said of a copy of the answer to what was sent
+        operation["responses"].pop("304", None)  # nothing is said of a copy of the answer to what was sent
     for status, answer in operation["responses"].items():
         content = answer.get("content", {})
         if status >= "400" and "application/json" in content:
             content["application/problem+json"] = _with_example(status, content.pop("application/json"))
         if not is_api:
             continue
-        if status >= "400" or (is_read and "application/json" in content):
+        # Reconciliation has no HTML pages of its own: its resources do not take `format`.
+        if status >= "400" or (is_read and "application/json" in content and _takes_format(operation)):
             content["text/html"] = {}
         # Not `format: binary`, which the route gives CSV: generated clients would expect bytes in decoded text.
         content |= {name: {"schema": {"type": "string"}} for name in content if name.startswith("text/")}
         answer["headers"] = _headers(status, operation, allowed(path))
+
+
+def _takes_format(operation: Mapping[str, Any]) -> bool:
+    return any(parameter["name"] == "format" for parameter in operation.get("parameters", ()))
 
 
 def _with_example(status: str, content: dict[str, Any]) -> dict[str, Any]:
@@ -163,6 +170,8 @@ def _headers(status: str, operation: Mapping[str, Any], allow: str) -> dict[str,
     described = {**_HEADERS, "Allow": (_HEADERS["Allow"][0], allow)}
     if "requestBody" in operation:
         described = {name: described[name] for name in ("Allow", "Vary", "Catalogue-Release")}
+    elif "304" not in operation["responses"]:
+        described = {name: described[name] for name in ("Allow", "Vary", "Cache-Control")}
     if operation["operationId"] == "download_localities" and status == "200":
         described |= _OF_DOWNLOADS
     if status >= "400":

@@ -205,13 +205,15 @@ def envelope(paging: Paging, results: Sequence[Mapping[str, Any]]) -> dict[str, 
     return {"quantity": paging.quantity, "total_pages": paging.total_pages, "results": list(results)}
 
 
-ERRORS: dict[int | str, dict[str, Any]] = {
+CACHEABLE_ERRORS: dict[int | str, dict[str, Any]] = {
     304: {"description": "The client already has this response (If-None-Match)."},
     404: {"model": Problem, "description": "There is no such release."},
     406: {
         "model": NotAcceptableProblem,
         "description": "The resource has no representation that the Accept header allows.",
     },
+}
+ERRORS: dict[int | str, dict[str, Any]] = {
     422: {
         "model": InvalidParametersProblem,
         "description": "A parameter is unknown, repeated or out of range.",

@@ -14,9 +14,7 @@ _SAME_BUT_FORMER = 99.0  # likeness of a former name that is the same
 # Kilometres from the point that was given, and what they cost.
 _DISTANCES = ((2.0, 0.0), (5.0, 2.0), (15.0, 6.0), (40.0, 14.0), (math.inf, 25.0))
 _KM_PER_DEGREE = 111.2
-_OTHER_AMBITO = (
-    0.9  # orders homonyms and decides nothing: it is less than any margin, since registers often differ on it
-)
+_OTHER_AMBITO = 0.9  # less than any margin: it orders homonyms and decides nothing, since registers often differ
 
 
 def has_homonym(place: Known, faults: Sequence[Fault]) -> bool:

@@ -56,13 +56,8 @@ class Matcher:
             return self._by_key(row, key, estado_id, areas)
         if not row.nombre:
             return MatchResult("none", None, 0.0, ())
-        if (
-            row.latitud is None
-            and row.ambito is None
-            and len(areas) == 1
-            and areas[0].likeness == 100
-            and (estado_id or not row.estado)
-        ):  # noqa: PLR2004  # the same name
+        is_bare = row.latitud is None and row.ambito is None and (estado_id or not row.estado)
+        if is_bare and len(areas) == 1 and areas[0].likeness == 100:  # noqa: PLR2004  # the same name
             literal = self._literally(fold(row.nombre), areas[0].id)
             if literal is not None:
                 return literal

@@ -1,9 +1,10 @@
 """Matching of estados and municipios: from what a person calls one to its key."""
 
 from localidades_api.domain.folding import fold
+from localidades_api.domain.keys import KEYS_OF_A_STATE
 from localidades_api.search.areas import Area, AreaBook, state_names
 from localidades_api.search.normalize import repair
-from localidades_api.search.places import KEYS_OF_A_STATE, MAX_TEXT
+from localidades_api.search.places import MAX_TEXT
 from localidades_api.search.rows import Candidate, Fault, MatchResult
 
 _SAME = 100.0  # likeness of a name that is the one given

@@ -34,6 +34,7 @@ from localidades_api.domain.schemas.problems import (
     InvalidParametersProblem,
     NotAcceptableProblem,
     Problem,
+    UnsupportedMediaTypeProblem,
 )
 from localidades_api.domain.schemas.releases import (
     CHANGE_KINDS,
@@ -85,5 +86,6 @@ __all__ = [
     "State",
     "Suggestion",
     "Totals",
+    "UnsupportedMediaTypeProblem",
     "rows_of",
 ]

@@ -161,13 +161,17 @@ class CatalogueRepository:
         return rows[0] if rows else None
 
     async def name_municipalities(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
-        """Return the names of these municipios and of their estados, by key."""
+        """Return these municipios with their estados, by key."""
         statement = (
             select(
                 municipalities.c.id,
+                municipalities.c.clave,
                 municipalities.c.nombre,
+                municipalities.c.localities.label("localidades"),
                 municipalities.c.estado_id,
+                states.c.clave.label("estado_clave"),
                 states.c.nombre.label("estado"),
+                states.c.abreviatura.label("estado_abreviatura"),
             )
             .join_from(municipalities, states)
             .where(municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids)))

@@ -1,6 +1,6 @@
 """Whole records for downloads: lines of CSV, NDJSON and GeoJSON that Postgres writes, or rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from sqlalchemy import Row, text
@@ -128,6 +128,15 @@ class RecordsRepository:
         chosen, parameters = at_positions(release, places)
         statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"
         return await self._database.fetch(text(statement), parameters, replica_check=requires_release(release))
+
+    async def list_by_key(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
+        """Return the localities that have these keys, with every column, in any order."""
+        columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
+        return await self._database.fetch(
+            text(f"SELECT {columns} {_FROM} l.id = ANY(:ids)"),
+            {"release_id": release.id, "ids": list(ids)},
+            replica_check=requires_release(release),
+        )
 
 
 def _escaped(sql: str) -> str:

@@ -1,0 +1,115 @@
+"""Reads a query of a batch: its types, and the rows that its text and properties may stand for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, product
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from localidades_api.domain.folding import fold
+from localidades_api.domain.keys import PlaceKind
+from localidades_api.domain.schemas.reconcile import EntityValue, ReconciliationQuery
+from localidades_api.http.problems import plain_name
+from localidades_api.router.reconcile.vocabulary import ALIASES, COMPARED, TYPES, known_kind
+from localidades_api.search.rows import MatchRow
+
+_MAX_READINGS = 8  # of properties with several values each
+_AMBITOS: Mapping[str, str] = {"u": "U", "urban": "U", "urbano": "U", "urbana": "U", "r": "R", "rural": "R"}
+_BOUNDS = {"latitud": 90.0, "longitud": 180.0}
+
+
+class QueryError(Exception):
+    """A query that can't be answered; the text says why, without anything unsafe that the client sent."""
+
+
+class Evidence(NamedTuple):
+    """What a query says: the text, the types that it may mean, its properties, and those that can't be read."""
+
+    text: str
+    kinds: Sequence[PlaceKind]
+    limit: int
+    values: Mapping[str, Sequence[str]]
+    unreadable: Sequence[str]
+
+    def rows(self) -> Iterator[MatchRow]:
+        """Yield a row for each choice among the values, a few at most."""
+        for choice in islice(product(*self.values.values()), _MAX_READINGS):
+            chosen = dict(zip(self.values, choice, strict=True))
+            point = {name: float(chosen.pop(name)) for name in _BOUNDS if name in chosen}
+            yield MatchRow(self.text or None, **chosen, **point)  # type: ignore[arg-type]  # names of its fields
+
+    def first(self, name: str) -> str | None:
+        """Return the first value of a property, or None."""
+        return next(iter(self.values.get(name, ())), None)
+
+
+def read_query(asked: object) -> Evidence:
+    """Read a query; raise QueryError if it is wrong."""
+    try:
+        query = ReconciliationQuery.model_validate(asked)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        where = plain_name(str(fault["loc"][0])) if fault["loc"] else "query"
+        unknown = fault["type"] == "extra_forbidden"
+        raise QueryError(f"{where}: {'A query has no such member' if unknown else fault['msg']}.") from None
+    kinds = _kinds(query)
+    values, unreadable = _read_properties(query, kinds)
+    text = query.query.strip()
+    if not text and not values.keys() & {"cvegeo", "clave"}:
+        raise QueryError("query: Give a name or a key.")
+    return Evidence(text, kinds, int(query.limit), values, unreadable)
+
+
+def _kinds(query: ReconciliationQuery) -> list[PlaceKind]:
+    """Return the types that a query asks for: localidad by default, none where it asks for all of several at once."""
+    kinds: list[PlaceKind] = []
+    for name in query.types:
+        if (kind := known_kind(name)) is None:
+            raise QueryError(f"type: {plain_name(name)} is unknown; use {', '.join(TYPES)}.")
+        kinds.append(kind)
+    kinds = list(dict.fromkeys(kinds)) or ["localidad"]
+    return kinds if len(kinds) == 1 or query.type_strict != "all" else []
+
+
+def _read_properties(query: ReconciliationQuery, kinds: Sequence[PlaceKind]) -> tuple[dict[str, list[str]], list[str]]:
+    """Return the values of the properties, without blanks, and the properties of which no value can be read."""
+    compared = {name for kind in kinds for name in COMPARED[kind]}
+    values: dict[str, list[str]] = {}
+    unreadable = []
+    for one in query.properties:
+        name = ALIASES.get(one.pid, one.pid)
+        if kinds and name not in compared:
+            raise QueryError(f"properties: {plain_name(one.pid)} is not compared; use {', '.join(sorted(compared))}.")
+        texts = [text for value in one.values if (text := _as_text(value))]
+        readable = [read for text in texts if (read := _read_value(name, text)) is not None]
+        if readable:
+            values.setdefault(name, []).extend(readable)
+        elif texts:
+            unreadable.append(one.pid)
+    for name, other in (("latitud", "longitud"), ("longitud", "latitud")):
+        if name in values and other not in values:
+            del values[name]
+            unreadable.append(name)
+    return values, unreadable
+
+
+def _as_text(value: str | float | EntityValue) -> str:
+    """Return a value as a person would write it; of an entity the key, or the name if it has none of this catalogue."""
+    if isinstance(value, EntityValue):
+        return value.id if value.id.isdecimal() else value.name
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip()
+
+
+def _read_value(name: str, text: str) -> str | None:
+    """Return a value as matching reads it, or None."""
+    if name == "ambito":
+        return _AMBITOS.get(fold(text))
+    if name in _BOUNDS:
+        try:
+            degrees = float(text.replace(",", "."))
+        except ValueError:
+            return None
+        return str(degrees) if abs(degrees) <= _BOUNDS[name] else None
+    return text

@@ -1,0 +1,101 @@
+"""What people see of an entity: its page, and a preview that fits into a frame of another site."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Row
+from starlette.responses import Response
+
+from localidades_api.domain.keys import PlaceKind
+from localidades_api.domain.schemas import Problem, Release
+from localidades_api.http.html.i18n import preferred_language
+from localidades_api.http.html.renderer import BrowsableRenderer, View, root_of
+from localidades_api.router.by_key import refuse_unknown
+from localidades_api.router.params import STRICT, OfLanguage
+from localidades_api.router.reconcile.vocabulary import kind_of
+from localidades_api.router.responses import Services, ServicesDep
+from localidades_api.storage.models import localities, municipalities, states
+
+_LISTS = {"localidad": "localidades", "municipio": "municipios", "estado": "estados"}
+_TABLES = {"localidad": localities, "municipio": municipalities, "estado": states}
+# Any site may show a preview in a frame: it has nothing to click but a link that opens a page of its own.
+_FRAMEABLE = BrowsableRenderer.headers["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
+
+router = APIRouter(prefix="/reconcile", dependencies=STRICT)
+
+
+class EntityQuery(BaseModel):
+    """The parameters of an entity's page."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: Annotated[
+        str,
+        Field(
+            pattern="^([0-9]{2}|[0-9]{5}|[0-9]{9})$",
+            description="Key with its leading zeros: nine digits, five for a municipio, two for an estado.",
+            examples=["010010001"],
+        ),
+    ]
+
+
+class PreviewQuery(EntityQuery):
+    """The parameters of a preview."""
+
+    lang: OfLanguage = None
+
+
+@router.get(
+    "/view/",
+    status_code=307,
+    response_class=Response,
+    responses={307: {"description": "Redirects to the record, which browsers get as a page."}},
+)
+async def view_entity(query: Annotated[EntityQuery, Query()]) -> Response:
+    """Redirect to the page of a localidad, municipio or estado."""
+    return Response(status_code=307, headers={"Location": f"../../{_LISTS[_kind(query.id)]}/{int(query.id)}/"})
+
+
+@router.get(
+    "/preview/",
+    response_class=Response,
+    responses={
+        200: {"description": "The page.", "content": {"text/html": {"schema": {"type": "string"}}}},
+        404: {"model": Problem, "description": "No release has the key."},
+        410: {"model": Problem, "description": "An earlier release had the key, and the served one does not."},
+    },
+)
+async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query()], services: ServicesDep) -> Response:
+    """Show an entity on a small HTML page, which other sites may show in a frame."""
+    release, kind, id_ = await services.release(None), _kind(query.id), int(query.id)
+    row = await _get(services, release, kind, id_)
+    if row is None:
+        return await refuse_unknown(services, _TABLES[kind], release, id_)
+    renderer = BrowsableRenderer()
+    view = View(
+        "preview.html",
+        row.nombre,
+        row._asdict(),
+        root=root_of(request.scope),
+        release=release,
+        language=query.lang or preferred_language(request.headers),
+        context={"key": query.id, "kind": kind, "target": f"../../{_LISTS[kind]}/{id_}/"},
+    )
+    own = {"Content-Security-Policy": _FRAMEABLE, "Vary": "Accept-Language", "Cache-Control": "no-cache"}
+    headers = {**renderer.headers, **own, "Catalogue-Release": release.name}
+    return Response(renderer.render(view), headers=headers)
+
+
+def _kind(key: str) -> PlaceKind:
+    kind = kind_of(key)
+    assert kind, key  # noqa: S101  # the pattern of the parameter
+    return kind
+
+
+async def _get(services: Services, release: Release, kind: PlaceKind, id_: int) -> Row[Any] | None:
+    if kind == "localidad":
+        return await services.repository.get_locality(release, id_)
+    if kind == "municipio":
+        return await services.repository.get_municipality(release, id_)
+    return await services.repository.get_state(release, id_)

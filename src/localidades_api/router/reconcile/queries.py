@@ -1,0 +1,108 @@
+"""Answers a batch of reconciliation queries from the index of names."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from localidades_api.domain.keys import PlaceKind, written
+from localidades_api.domain.schemas import Release
+from localidades_api.domain.schemas.reconcile import (
+    MAX_CANDIDATES,
+    Feature,
+    ReconciliationCandidate,
+    ReconciliationResult,
+)
+from localidades_api.router.reconcile.evidence import Evidence, QueryError, read_query
+from localidades_api.router.reconcile.vocabulary import named_type
+from localidades_api.router.responses import Services
+from localidades_api.search.index import NameIndex
+from localidades_api.search.match_areas import match_municipality, match_state
+from localidades_api.search.one_line import match_line
+from localidades_api.search.rows import Candidate, Fault, MatchResult
+
+_SLICE = 0.005  # seconds that a batch keeps other requests of this process waiting
+_OUTCOMES = ("none", "ambiguous", "sure", "exact")
+_MAX_SUGGESTED_SCORE = 50.0  # of what is like the text, and was not matched: less than any match has
+
+
+async def answer_batch(services: Services, release: Release, batch: Mapping[str, object]) -> dict[str, Any]:
+    """Return the result of each query; raise SearchUnavailableError if there is no index of names."""
+    results = {}
+    async with services.names.using(release) as names:
+        until = time.monotonic() + _SLICE
+        for key, asked in batch.items():
+            if time.monotonic() > until:
+                await asyncio.sleep(0)
+                until = time.monotonic() + _SLICE
+            results[key] = _answer(names, asked).model_dump(exclude_none=True)
+    return results
+
+
+def _answer(names: NameIndex, asked: object) -> ReconciliationResult:
+    try:
+        evidence = read_query(asked)
+    except QueryError as error:
+        return ReconciliationResult(result=[], error=str(error))
+    found = [_candidates(names, kind, evidence) for kind in evidence.kinds]
+    candidates = sorted((one for of_kind in found for one in of_kind), key=lambda one: -one.score)
+    if sum(one.match for one in candidates) > 1:  # of several types: which is meant is open
+        candidates = [one.model_copy(update={"match": False}) for one in candidates]
+    return ReconciliationResult(result=candidates[: evidence.limit])
+
+
+def _candidates(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> list[ReconciliationCandidate]:
+    result = max(_results(names, kind, evidence), key=_likelihood)
+    candidates = list(result.candidates)
+    if not candidates and evidence.text:
+        suggested = names.suggest(evidence.text, kinds=[kind], limit=MAX_CANDIDATES)
+        points = [max(0.0, min(one.score, 100.0)) / 100 * _MAX_SUGGESTED_SCORE for one in suggested]
+        candidates = [Candidate(one.id, one.label, round(p, 2), ()) for one, p in zip(suggested, points, strict=True)]
+    return [_describe(kind, one, evidence, is_certain=one.id == result.id) for one in candidates]
+
+
+def _likelihood(result: MatchResult) -> tuple[int, float]:
+    return _OUTCOMES.index(result.outcome), result.best.score if result.best else 0.0
+
+
+def _results(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> Iterator[MatchResult]:
+    """Yield the result of each reading of a query."""
+    if kind == "localidad":
+        yield from map(names.match, evidence.rows()) if evidence.values else [match_line(names, evidence.text)]
+        return
+    text = evidence.first("cvegeo") or evidence.text
+    if kind == "estado":
+        yield match_state(names.areas, text)
+    else:
+        estados: Iterable[str | None] = evidence.values.get("estado") or [None]
+        for estado in estados:
+            yield match_municipality(names.areas, text, estado)
+
+
+def _describe(kind: PlaceKind, one: Candidate, evidence: Evidence, *, is_certain: bool) -> ReconciliationCandidate:
+    return ReconciliationCandidate(
+        id=written(kind, one.id),
+        name=one.label,
+        score=one.score,
+        match=is_certain,
+        type=[named_type(kind)],
+        features=[*_features(one.faults), *(Feature(id=name, value=False) for name in evidence.unreadable)],
+    )
+
+
+def _features(faults: Iterable[Fault]) -> list[Feature]:
+    """Return a feature for each kind of fault: their ids are unique within a candidate."""
+    features: dict[str, Feature] = {}
+    for fault in faults:
+        before = features.get(fault.code) or Feature(id=fault.code, value=0.0)
+        features[fault.code] = Feature(
+            id=fault.code,
+            value=round(fault.penalty + before.value, 2),
+            given=_joined(before.given, fault.given),
+            found=_joined(before.found, fault.found),
+        )
+    return list(features.values())
+
+
+def _joined(*words: str | None) -> str | None:
+    return ", ".join(word for word in words if word) or None

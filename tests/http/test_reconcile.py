@@ -1,0 +1,542 @@
+"""The Reconciliation Service API 0.2: what OpenRefine and other clients of it ask, and what they are told."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localidades_api.domain.schemas import LocalityDetail
+from localidades_api.router.reconcile.vocabulary import FETCHED, PROPERTIES
+from tests.support.application import client_in_front_of, client_of, recorded_statements, running_app
+from tests.support.postgres import out_of_reach
+from tests.support.reconciliation import HAS_SCHEMAS, hold_to
+
+RECONCILE = "/api/census/reconcile/"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+BATCH = "reconciliation-result-batch"
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+QUERIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "query": st.text(max_size=30) | st.sampled_from(["Ninguno", "Aguascalientes", "010010001"]) | ANYTHING,
+        "type": st.sampled_from(["localidad", "municipio", "estado", "x"]) | ANYTHING,
+        "limit": st.integers(-1, 200) | ANYTHING,
+        "properties": st.lists(
+            st.fixed_dictionaries(
+                {"pid": st.sampled_from(["municipio", "estado", "lat", "lon", "ambito", "cvegeo", "x"]), "v": ANYTHING}
+            ),
+            max_size=4,
+        )
+        | ANYTHING,
+        "type_strict": st.sampled_from(["any", "all", "should", "x"]),
+        "more": ANYTHING,
+    },
+)
+
+
+async def post(client: httpx.AsyncClient, **fields: object) -> httpx.Response:
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
+    return await client.post(RECONCILE, data=texts)
+
+
+async def asked(client: httpx.AsyncClient, *queries: object) -> list[dict[str, Any]]:
+    """Return the results of a batch, in the order of its queries."""
+    batch = {f"q{number}": query for number, query in enumerate(queries)}
+    answer = await post(client, queries=batch)
+    assert answer.status_code == 200, answer.text
+    results: dict[str, dict[str, Any]] = answer.json()
+    assert list(results) == list(batch)
+    if HAS_SCHEMAS:
+        hold_to(BATCH, results)
+    return list(results.values())
+
+
+async def best(
+    client: httpx.AsyncClient, query: str, properties: Mapping[str, object] | None = None, kind: str | None = None
+) -> dict[str, Any]:
+    """Return the best candidate for a name."""
+    listed = [{"pid": pid, "v": value} for pid, value in (properties or {}).items()]
+    [result] = await asked(client, {"query": query, "properties": listed, **({"type": kind} if kind else {})})
+    assert "error" not in result, result
+    candidate: dict[str, Any] = result["result"][0]
+    return candidate
+
+
+@pytest.mark.skipif(
+    not HAS_SCHEMAS, reason="the community group's schemas (beside the project) are not on this machine"
+)
+async def test_answers_hold_to_the_schemas_of_the_community_group(client: httpx.AsyncClient) -> None:
+    hold_to("manifest", (await client.get(RECONCILE)).json())
+    queries = {"a": {"query": "Azientos"}, "b": {"query": "Ninguno", "limit": 0}, "c": {"query": "Ardi"}}
+    hold_to("reconciliation-query-batch", queries)
+    hold_to(BATCH, (await post(client, queries=queries)).json())
+    for what, name in (("entity", "entities"), ("type", "types"), ("property", "properties")):
+        answer = await client.get(f"{RECONCILE}suggest/{what}/", params={"prefix": "a"})
+        assert answer.json()["result"]
+        hold_to(f"suggest-{name}-response", answer.json())
+    for kind, ids in FETCHED.items():
+        proposed = (await client.get(f"{RECONCILE}properties/", params={"type": kind})).json()
+        assert [one["id"] for one in proposed["properties"]] == list(ids)
+        hold_to("data-extension-property-proposal", proposed)
+    query = {"ids": ["010010001", "01001", "01", "x"], "properties": [{"id": one} for one in PROPERTIES]}
+    hold_to("data-extension-query", query)
+    hold_to("data-extension-response", (await post(client, extend=query)).json())
+
+
+# -- The manifest
+
+
+async def test_manifest_says_what_there_is_and_where(client: httpx.AsyncClient) -> None:
+    answer = await client.get(RECONCILE)
+    manifest = answer.json()
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert (manifest["versions"], manifest["batchSize"]) == (["0.2"], 500)
+    assert [one["id"] for one in manifest["defaultTypes"]] == ["localidad", "municipio", "estado"]
+    addresses = [
+        manifest["view"]["url"].replace("{{id}}", "010010001"),
+        manifest["preview"]["url"].replace("{{id}}", "010010001"),
+        *("".join(one.values()) + "?prefix=a" for one in manifest["suggest"].values()),
+        "".join(manifest["extend"]["propose_properties"].values()) + "?type=localidad",
+    ]
+    for address in addresses:
+        assert address.startswith("http://test/api/census/reconcile/")
+        assert (await client.get(address, follow_redirects=True)).status_code == 200, address
+
+
+async def test_manifest_addresses_are_those_that_the_client_came_by_and_not_for_shared_caches(app: FastAPI) -> None:
+    transport = httpx.ASGITransport(app, root_path="/claves")
+    async with httpx.AsyncClient(transport=transport, base_url="https://example.org:8443") as client:
+        answer = await client.get(f"/claves{RECONCILE}")
+        assert answer.json()["view"]["url"].startswith("https://example.org:8443/claves/api/census/reconcile/view/")
+        assert answer.headers["cache-control"] == "no-cache, private"
+
+
+async def test_manifest_has_the_scheme_that_a_trusted_proxy_forwards(app: FastAPI) -> None:
+    async with client_in_front_of(app, trusted_proxies="127.0.0.1") as client:
+        answer = await client.get(RECONCILE, headers={"X-Forwarded-Proto": "https", "Host": "claves.example.org"})
+        assert answer.json()["preview"]["url"].startswith("https://claves.example.org/api/census/")
+
+
+async def test_address_without_its_slash_leads_to_the_manifest_and_takes_forms(client: httpx.AsyncClient) -> None:
+    manifest = await client.get(RECONCILE.rstrip("/"), follow_redirects=True)
+    assert manifest.json()["versions"] == ["0.2"]
+    answer = await client.post(RECONCILE.rstrip("/"), data={"queries": '{"q0":{"query":"Asientos"}}'})
+    assert answer.json()["q0"]["result"][0]["id"] == "010020001"
+
+
+# -- Methods
+
+
+async def test_methods_of_the_endpoint_are_get_and_post_and_of_the_rest_get(client: httpx.AsyncClient) -> None:
+    preflight = await client.options(RECONCILE, headers={"Origin": "http://a", "Access-Control-Request-Method": "POST"})
+    assert preflight.status_code == 204
+    assert preflight.headers["access-control-allow-methods"] == "GET, HEAD, POST"
+    assert preflight.headers["allow"] == "GET, POST, OPTIONS"
+    refused = await client.put(RECONCILE)
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET, POST, OPTIONS")
+    elsewhere = await client.post(f"{RECONCILE}suggest/entity/", data={"prefix": "a"})
+    assert (elsewhere.status_code, elsewhere.headers["allow"]) == (405, "GET")
+
+
+# -- Queries
+
+
+async def test_name_leads_to_its_key_with_leading_zeros(client: httpx.AsyncClient) -> None:
+    [result] = await asked(client, {"query": "asientos"})
+    [candidate] = result["result"]
+    assert candidate == {
+        "id": "010020001",
+        "name": "Asientos, Municipio 002, Aguascalientes",
+        "score": 100.0,
+        "match": True,
+        "type": [{"id": "localidad", "name": "Localidad (locality)"}],
+        "features": [],
+    }
+
+
+async def test_queries_by_get_are_answered_as_those_by_post(client: httpx.AsyncClient) -> None:
+    batch = json.dumps({"a": {"query": "asientos"}, "b": {"query": "Ninguno"}})
+    by_get = await client.get(RECONCILE, params={"queries": batch})
+    assert by_get.json() == (await post(client, queries=batch)).json()
+    assert by_get.headers["catalogue-release"] == "2020-01"
+    assert by_get.headers["cache-control"] == "no-store"
+
+
+async def test_homonyms_are_candidates_of_which_none_is_certain(client: httpx.AsyncClient) -> None:
+    [result] = await asked(client, {"query": "Ninguno", "properties": [{"pid": "municipio", "v": "Municipio 001"}]})
+    assert [one["id"] for one in result["result"]] == ["010010002", "010010003"]
+    assert not any(one["match"] for one in result["result"])
+
+
+@pytest.mark.parametrize(
+    ("query", "properties", "features"),
+    [
+        ("Azientos", {"municipio": "Municipio 002"}, {"spelling"}),
+        ("Asientos", {"municipio": "001"}, {"municipio"}),
+        ("Asientos", {"estado": "Atlantis"}, {"estado"}),
+        ("Asientos", {"ambito": "urbana"}, {"ambito"}),
+        ("El Bellaco", {"lat": "25,5", "lon": -102.296111}, {"distance", "bracket"}),
+    ],
+)
+async def test_features_are_what_differs_and_take_points(
+    client: httpx.AsyncClient, query: str, properties: Mapping[str, object], features: set[str]
+) -> None:
+    candidate = await best(client, query, properties)
+    assert {feature["id"] for feature in candidate["features"]} == features
+    assert candidate["score"] == pytest.approx(
+        100 - sum(feature["value"] for feature in candidate["features"]), abs=0.1
+    )
+
+
+async def test_feature_names_the_words(client: httpx.AsyncClient) -> None:
+    [feature] = (await best(client, "Azientos", {"municipio": "Municipio 002"}))["features"]
+    assert (feature["given"], feature["found"]) == ("azientos", "asientos")
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"municipio": "Municipio 001", "estado": "Aguascalientes"},
+        {"municipio": "01001"},
+        {"municipio": 1001},
+        {"municipio": {"id": "01001", "name": "Municipio 001"}, "estado": {"id": "01", "name": "Aguascalientes"}},
+        {"municipio": {"id": "Q1", "name": "Municipio 001"}},
+        {"municipio": ["Municipio 007", "Municipio 001"]},
+        {"estado": 1.0, "municipio": "Municipio 001"},
+        {"cvegeo": "010010004"},
+        {"cvegeo": 10010004},
+        {"municipio": "Municipio 001", "clave": "0004"},
+        {"lat": 21.880833, "lon": "-102.296111", "municipio": "Municipio 001", "estado": ""},
+    ],
+)
+async def test_value_of_a_property_is_a_text_a_number_several_or_an_entity(
+    client: httpx.AsyncClient, properties: Mapping[str, object]
+) -> None:
+    candidate = await best(client, "Ardillas de Abajo", properties)
+    assert (candidate["id"], candidate["match"]) == ("010010004", True)
+
+
+@pytest.mark.parametrize(
+    ("properties", "unreadable"),
+    [
+        ({"lat": "N/D", "lon": "-102.3"}, {"lat", "longitud"}),
+        ({"ambito": "?"}, {"ambito"}),
+        ({"lat": 91, "lon": 0}, {"lat", "longitud"}),
+    ],
+)
+async def test_value_that_can_not_be_read_is_named_and_the_row_is_matched(
+    client: httpx.AsyncClient, properties: Mapping[str, object], unreadable: set[str]
+) -> None:
+    candidate = await best(client, "Asientos", properties)
+    assert candidate["match"] is True
+    assert {feature["id"] for feature in candidate["features"] if feature["value"] is False} == unreadable
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "key", "match"),
+    [
+        ("Zacatecas", "estado", "32", True),
+        ("zac.", "estado", "32", True),
+        ("Zacatekas", "estado", "32", False),
+        ("Municipio 002, Aguascalientes", "municipio", "01002", True),
+        ("01002", "municipio", "01002", True),
+        ("010020001", "localidad", "010020001", True),
+        ("Asientos, Municipio 002, Ags.", "localidad", "010020001", True),
+        ("32", "estado", "32", True),
+    ],
+)
+async def test_each_type_is_matched_by_name_and_key(
+    client: httpx.AsyncClient, query: str, kind: str, key: str, match: object
+) -> None:
+    candidate = await best(client, query, kind=kind)
+    assert (candidate["id"], candidate["match"]) == (key, match)
+    assert [one["id"] for one in candidate["type"]] == [kind]
+
+
+async def test_several_types_are_answered_together_and_only_one_may_be_certain(client: httpx.AsyncClient) -> None:
+    both, one, none = await asked(
+        client,
+        {"query": "Aguascalientes", "type": ["localidad", "estado"]},
+        {"query": "Asientos", "type": ["localidad", "estado"], "type_strict": "any"},
+        {"query": "Aguascalientes", "type": ["localidad", "estado"], "type_strict": "all"},
+    )
+    assert {candidate["id"] for candidate in both["result"]} >= {"010010001", "01"}
+    assert not any(candidate["match"] for candidate in both["result"])
+    assert one["result"][0]["match"]
+    assert none["result"] == []
+
+
+async def test_name_that_is_only_alike_is_suggested_and_not_matched(client: httpx.AsyncClient) -> None:
+    [result] = await asked(client, {"query": "Ardi"})
+    assert result["result"][0]["id"] == "010010004"
+    assert result["result"][0]["score"] <= 50
+    assert not result["result"][0]["match"]
+
+
+async def test_limit_is_kept(client: httpx.AsyncClient) -> None:
+    every, one = await asked(client, {"query": "Ninguno"}, {"query": "Ninguno", "limit": 1})
+    assert (len(every["result"]), len(one["result"])) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ({"query": "Asientos", "type": "ciudad"}, "type: ciudad is unknown; use localidad, municipio, estado."),
+        ({"query": "Asientos", "properties": [{"pid": "P131", "v": "x"}]}, "properties: P131 is not compared"),
+        ({"query": "Asientos", "type": "estado", "properties": [{"pid": "lat", "v": 1}]}, "lat is not compared"),
+        ({"query": "Asientos", "properties": [{"pid": "lat"}]}, "properties: Field required."),
+        ({"query": "Asientos", "properties": [{"pid": "lat", "v": True}]}, "properties: "),
+        ({"query": "Asientos", "limit": 0}, "limit: "),
+        ({"query": "Asientos", "limit": 101}, "limit: "),
+        ({"query": "Asientos", "kind": "localidad"}, "kind: A query has no such member."),
+        ({"query": " "}, "query: Give a name or a key."),
+        ({}, "query: Give a name or a key."),
+        ({"query": 5}, "query: "),
+        ({"query": "Asientos", "type_strict": "maybe"}, "type_strict: "),
+        ({"query": "Asientos", "type": "<b>"}, "type: (a name that is not plain ASCII) is unknown"),
+        ("Asientos", "query: "),
+        (None, "query: "),
+    ],
+)
+async def test_query_that_is_wrong_is_named_and_the_others_are_answered(
+    client: httpx.AsyncClient, query: object, named: str
+) -> None:
+    before, wrong, after = await asked(client, {"query": "Asientos"}, query, {"query": "Asientos"})
+    assert wrong["result"] == []
+    assert named in wrong["error"]
+    assert before["result"][0]["id"] == after["result"][0]["id"] == "010020001"
+
+
+@given(queries=st.dictionaries(st.text(max_size=4), QUERIES | ANYTHING, max_size=4))
+async def test_batch_of_any_kind_has_a_result_for_each_query(app: FastAPI, queries: dict[str, object]) -> None:
+    async with client_of(app) as client:
+        answer = await post(client, queries=queries)
+    assert answer.status_code == 200, answer.text
+    assert answer.json().keys() == queries.keys()
+    if HAS_SCHEMAS:
+        hold_to(BATCH, answer.json())
+
+
+async def test_batch_costs_no_statement_and_goes_on_without_the_database(server: str, seeded_database: str) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        with recorded_statements(app) as statements, out_of_reach(server, seeded_database):
+            assert (await best(client, "Asientos"))["match"]
+        assert statements == []
+
+
+async def test_batch_lets_other_requests_of_the_process_through(client: httpx.AsyncClient, app: FastAPI) -> None:
+    done: list[str] = []
+
+    async def ask_many() -> None:
+        await asked(client, *({"query": f"Lugr {number} del Rancho"} for number in range(500)))
+        done.append("batch")
+
+    async def ask_one() -> None:
+        await asyncio.sleep(0)
+        async with client_of(app) as other:
+            await other.get("/livez")
+        done.append("probe")
+
+    await asyncio.gather(ask_many(), ask_one())
+    assert done == ["probe", "batch"]
+
+
+# -- Requests that are wrong
+
+
+@pytest.mark.parametrize(
+    ("body", "parameter"),
+    [
+        (b"", "queries"),
+        (b"queries=%7B%7D&extend=%7B%7D", "queries"),
+        (b"queries=%7B%7D&queries=%7B%7D", "queries"),
+        (b"queries=%7B%7D&callback=x", "callback"),
+        (b"query=Asientos", "query"),
+        (b"queries=%7B", "queries"),
+        (b"queries=%5B%5D", "queries"),
+        (b"queries=%ff", "body"),
+        (b"queries=\xff", "body"),
+        (b"queries=" + b"%5B" * 10_000, "queries"),
+        (b"a&b&c&d&e&f&g&h&i&j&k&l", "body"),
+        (b"extend=%7B%7D", "extend"),
+        (b'extend={"ids":["01"],"properties":[{"id":"P31"}]}', "extend"),
+    ],
+)
+async def test_form_that_is_wrong_is_refused_with_its_field(
+    client: httpx.AsyncClient, body: bytes, parameter: str
+) -> None:
+    answer = await client.post(RECONCILE, content=body, headers=FORM)
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems#invalid-parameters")
+    assert answer.json()["errors"][0]["parameter"] == parameter
+
+
+async def test_body_of_another_media_type_is_415(client: httpx.AsyncClient) -> None:
+    answer = await client.post(RECONCILE, json={"queries": {}})
+    assert (answer.status_code, answer.json()["supported"]) == (415, [FORM["Content-Type"]])
+
+
+async def test_parameters_in_the_address_of_a_form_are_refused(client: httpx.AsyncClient) -> None:
+    answer = await client.post(f"{RECONCILE}?release=2020-01", data={"queries": "{}"})
+    assert (answer.status_code, answer.json()["errors"][0]["parameter"]) == (422, "release")
+    assert (await client.get(f"{RECONCILE}?callback=x")).status_code == 422
+
+
+async def test_bounds_are_the_manifests_and_beyond_them_is_413(client: httpx.AsyncClient) -> None:
+    batch = {f"q{number}": {"query": "Asientos"} for number in range(500)}
+    assert len((await post(client, queries=batch)).json()) == 500
+    for fields in (
+        {"queries": {**batch, "one more": {"query": "Asientos"}}},
+        {"extend": {"ids": ["01"] * 501, "properties": []}},
+        {"queries": json.dumps({"q0": {"query": "x" * 1_000_000}})},
+    ):
+        answer = await post(client, **fields)
+        assert (answer.status_code, answer.json()["type"]) == (413, "/problems#content-too-large")
+    assert answer.json()["detail"] == "Send at most 1,000,000 bytes at a time."
+
+
+async def test_body_of_unknown_length_is_read_no_further_than_its_bound(client: httpx.AsyncClient) -> None:
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while sent < 100_000_000:
+            sent += 65_536
+            yield b"x" * 65_536
+
+    answer = await client.post(RECONCILE, content=endless(), headers=FORM)
+    assert answer.status_code == 413
+    assert sent < 2_000_000
+
+
+# -- Suggestions
+
+
+@pytest.mark.parametrize(
+    ("what", "parameters", "ids"),
+    [
+        ("entity", {"prefix": "asient"}, ["010020001"]),
+        ("entity", {"prefix": "zacatec", "type": "estado"}, ["32"]),
+        ("entity", {"prefix": "ninguno", "cursor": "1", "type": "localidad"}, ["010010003"]),
+        ("type", {"prefix": "muni"}, ["municipio"]),
+        ("type", {"prefix": "state"}, ["estado"]),
+        ("property", {"prefix": "pobla"}, ["poblacion", "poblacion_masculina", "poblacion_femenina"]),
+        ("property", {"prefix": "dwell"}, ["viviendas"]),
+        ("property", {"prefix": "nombre", "type": "estado"}, ["nombre"]),
+    ],
+)
+async def test_prefix_leads_to_entities_types_and_properties(
+    client: httpx.AsyncClient, what: str, parameters: Mapping[str, str], ids: list[str]
+) -> None:
+    answer = await client.get(f"{RECONCILE}suggest/{what}/", params=parameters)
+    assert [one["id"] for one in answer.json()["result"]] == ids
+
+
+async def test_what_openrefines_widget_adds_is_passed_over_and_anything_else_refused(client: httpx.AsyncClient) -> None:
+    added = {"prefix": "asi", "spell": "always", "exact": "false", "scoring": "schema", "prefixed": "true"}
+    assert (await client.get(f"{RECONCILE}suggest/entity/", params=added)).status_code == 200
+    for wrong in ({}, {"prefix": "a", "limit": "3"}, {"prefix": "a", "type": "x"}, {"prefix": "a", "cursor": "-1"}):
+        assert (await client.get(f"{RECONCILE}suggest/entity/", params=wrong)).status_code == 422, wrong
+
+
+async def test_properties_of_a_type_are_proposed(client: httpx.AsyncClient) -> None:
+    for kind, ids in FETCHED.items():
+        answer = await client.get(f"{RECONCILE}properties/", params={"type": kind})
+        assert [one["id"] for one in answer.json()["properties"]] == list(ids)
+    few = await client.get(f"{RECONCILE}properties/", params={"limit": "2"})
+    assert len(few.json()["properties"]) == 2
+    assert (await client.get(f"{RECONCILE}properties/", params={"type": "ciudad"})).status_code == 422
+
+
+# -- Data extension
+
+
+async def extended(client: httpx.AsyncClient, ids: list[str], *properties: str) -> dict[str, Any]:
+    answer = await post(client, extend={"ids": ids, "properties": [{"id": one} for one in properties]})
+    assert answer.status_code == 200, answer.text
+    content: dict[str, Any] = answer.json()
+    return content
+
+
+async def test_extension_has_every_column_of_a_locality(client: httpx.AsyncClient) -> None:
+    columns = set(LocalityDetail.model_fields)
+    assert columns <= set(FETCHED["localidad"])
+    content = await extended(client, ["010010001"], *FETCHED["localidad"])
+    cells = content["rows"]["010010001"]
+    record = (await client.get("/api/census/localidades/10010001/")).json()
+    for name in columns - {"municipio", "estado"}:
+        [cell] = cells[name] or [{"": None}]
+        assert list(cell.values()) == [record[name]], name
+    assert cells["municipio"] == [{"id": "01001", "name": "Municipio 001"}]
+    assert cells["estado"] == [{"id": "01", "name": "Aguascalientes"}]
+    assert cells["clave"] == [{"str": "0001"}]
+    assert cells["poblacion"] == [{"int": 863893}]
+    assert cells["latitud"] == [{"float": 21.880833}]
+    assert [one["id"] for one in content["meta"]] == list(FETCHED["localidad"])
+
+
+async def test_extension_of_all_types_takes_one_statement_for_each(app: FastAPI, client: httpx.AsyncClient) -> None:
+    with recorded_statements(app) as statements:
+        content = await extended(client, ["010010001", "010010002", "01002", "32"], *PROPERTIES)
+    assert len(statements) == 3
+    assert content["rows"]["01002"]["localidades"] == [{"int": 1}]
+    assert content["rows"]["01002"]["estado"] == [{"id": "01", "name": "Aguascalientes"}]
+    assert content["rows"]["01002"]["poblacion"] == []
+    assert content["rows"]["32"]["abreviatura"] == [{"str": "Zac."}]
+    assert content["rows"]["32"]["cvegeo"] == [{"str": "32"}]
+
+
+async def test_unknown_key_has_empty_cells(client: httpx.AsyncClient) -> None:
+    unknown = ["019999999", "99", "1", "", "x\0", "010010001 ", "٠١", "9" * 5000]
+    content = await extended(client, [*unknown, "010010001"], "nombre")
+    assert {key: content["rows"][key]["nombre"] for key in unknown} == {key: [] for key in unknown}
+    assert content["rows"]["010010001"]["nombre"] == [{"str": "Aguascalientes"}]
+
+
+async def test_unknown_property_is_named(client: httpx.AsyncClient) -> None:
+    answer = await post(client, extend={"ids": ["01"], "properties": [{"id": "nombre"}, {"id": "P31"}]})
+    assert answer.status_code == 422
+    assert answer.json()["errors"] == [{"parameter": "extend", "message": "There is no property P31."}]
+
+
+# -- Pages
+
+
+@pytest.mark.parametrize(
+    ("key", "location"),
+    [("010010001", "localidades/10010001/"), ("01001", "municipios/1001/"), ("01", "estados/1/")],
+)
+async def test_view_leads_to_the_page_of_the_record(client: httpx.AsyncClient, key: str, location: str) -> None:
+    answer = await client.get(f"{RECONCILE}view/", params={"id": key})
+    assert (answer.status_code, answer.headers["location"]) == (307, f"../../{location}")
+    page = await client.get(f"{RECONCILE}view/", params={"id": key}, follow_redirects=True)
+    assert page.json()["nombre"]
+
+
+@pytest.mark.parametrize(("key", "shown"), [("010010001", "863,893"), ("01001", "<dd>12</dd>"), ("32", "Zac.")])
+async def test_preview_is_a_small_page_that_any_site_may_frame(client: httpx.AsyncClient, key: str, shown: str) -> None:
+    page = await client.get(f"{RECONCILE}preview/", params={"id": key})
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "frame-ancestors *" in page.headers["content-security-policy"]
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert key in page.text
+    assert shown in page.text
+    spanish = await client.get(f"{RECONCILE}preview/", params={"id": key, "lang": "es"})
+    assert '<html lang="es">' in spanish.text
+
+
+async def test_page_of_an_unknown_key_is_404_and_of_no_key_422(client: httpx.AsyncClient) -> None:
+    assert (await client.get(f"{RECONCILE}preview/?id=019999999")).status_code == 404
+    for wrong in ("", "?id=1", "?id=abc", "?id=01&x=1"):
+        for page in ("view", "preview"):
+            assert (await client.get(f"{RECONCILE}{page}/{wrong}")).status_code == 422, wrong

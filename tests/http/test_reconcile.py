@@ -153,7 +153,7 @@ async def test_methods_of_the_endpoint_are_get_and_post_and_of_the_rest_get(clie
 
 
 async def test_name_leads_to_its_key_with_leading_zeros(client: httpx.AsyncClient) -> None:
-    [result] = await asked(client, {"query": "asientos"})
+    [result] = await asked(client, {"query": "asientos", "properties": [{"pid": "municipio", "v": "Municipio 002"}]})
     [candidate] = result["result"]
     assert candidate == {
         "id": "010020001",
@@ -238,7 +238,7 @@ async def test_value_of_a_property_is_a_text_a_number_several_or_an_entity(
 async def test_value_that_can_not_be_read_is_named_and_the_row_is_matched(
     client: httpx.AsyncClient, properties: Mapping[str, object], unreadable: set[str]
 ) -> None:
-    candidate = await best(client, "Asientos", properties)
+    candidate = await best(client, "Asientos", {"municipio": "Municipio 002", **properties})
     assert candidate["match"] is True
     assert {feature["id"] for feature in candidate["features"] if feature["value"] is False} == unreadable
 
@@ -268,7 +268,7 @@ async def test_several_types_are_answered_together_and_only_one_may_be_certain(c
     both, one, none = await asked(
         client,
         {"query": "Aguascalientes", "type": ["localidad", "estado"]},
-        {"query": "Asientos", "type": ["localidad", "estado"], "type_strict": "any"},
+        {"query": "Zacatecas", "type": ["localidad", "estado"], "type_strict": "any"},
         {"query": "Aguascalientes", "type": ["localidad", "estado"], "type_strict": "all"},
     )
     assert {candidate["id"] for candidate in both["result"]} >= {"010010001", "01"}
@@ -331,7 +331,7 @@ async def test_batch_of_any_kind_has_a_result_for_each_query(app: FastAPI, queri
 async def test_batch_costs_no_statement_and_goes_on_without_the_database(server: str, seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         with recorded_statements(app) as statements, out_of_reach(server, seeded_database):
-            assert (await best(client, "Asientos"))["match"]
+            assert (await best(client, "010020001"))["match"]
         assert statements == []
 
 
@@ -350,6 +350,14 @@ async def test_batch_lets_other_requests_of_the_process_through(client: httpx.As
 
     await asyncio.gather(ask_many(), ask_one())
     assert done == ["probe", "batch"]
+
+
+async def test_name_without_its_municipio_is_certain_for_a_town_with_its_estado_only(client: httpx.AsyncClient) -> None:
+    bare, town, hamlet = await asked(
+        client, {"query": "Aguascalientes"}, {"query": "Aguascalientes, Ags."}, {"query": "El Bellaco [Rancho], Zac."}
+    )
+    for result, key, match in ((bare, "010010001", False), (town, "010010001", True), (hamlet, "320580044", False)):
+        assert (result["result"][0]["id"], result["result"][0]["match"]) == (key, match)
 
 
 # -- Requests that are wrong

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localidades_api.search.certainty import is_certain
 from localidades_api.search.index import NameIndex
 from localidades_api.search.match_areas import match_municipality, match_state
 from localidades_api.search.one_line import match_line
@@ -153,6 +154,27 @@ def test_ambito_orders_homonyms_and_decides_nothing(index: NameIndex) -> None:
         assert (result.best.id, result.outcome) == (key, "ambiguous")
 
 
+@pytest.mark.parametrize(
+    ("row", "certain"),
+    [
+        (MatchRow("Parrilla Dos", "Centro", "Tabasco"), False),
+        (MatchRow("Seybaplaya", "Centla", "Tabasco"), True),
+        (MatchRow("Seybaplaya", "CENTLAA", "Tabasco"), True),
+        (MatchRow("Seybaplaya", "Atlantis", "Tabasco"), False),
+        (MatchRow("Seybaplaya", estado="Tabasco"), False),
+        (MatchRow("Seybaplaya"), False),
+        (MatchRow("Seybaplaya", latitud=25.7, longitud=-101.0), True),
+        (MatchRow(cvegeo="270030015"), True),
+        (MatchRow("Iztapalapa", estado="CDMX"), True),
+        (MatchRow("Iztapalapa"), False),
+        (MatchRow("Iztapalappa", estado="CDMX"), False),
+        (MatchRow("Frontera", estado="Tabasco"), True),
+    ],
+)
+def test_certain_is_what_the_row_says_enough_of(index: NameIndex, row: MatchRow, certain: object) -> None:
+    assert is_certain(index, row, index.match(row)) == certain
+
+
 # -- Names on one line, and areas
 
 
@@ -170,7 +192,7 @@ def test_ambito_orders_homonyms_and_decides_nothing(index: NameIndex) -> None:
     ],
 )
 def test_text_may_hold_the_areas_behind_commas_or_be_a_key(index: NameIndex, text: str, key: int, outcome: str) -> None:
-    result = match_line(index, text)
+    _, result = match_line(index, text)
     assert result.best is not None
     assert (result.best.id, result.outcome) == (key, outcome)
 
@@ -215,7 +237,7 @@ def test_municipio_is_matched_with_its_faults(
 @given(CELLS, CELLS)
 def test_any_text_has_a_result_as_a_line_and_as_an_area(index: NameIndex, text: str | None, estado: str | None) -> None:
     for result in (
-        match_line(index, text or ""),
+        match_line(index, text or "")[1],
         match_state(index.areas, text or ""),
         match_municipality(index.areas, text or "", estado),
     ):

@@ -9,22 +9,23 @@ if TYPE_CHECKING:
     from localidades_api.search.index import NameIndex
 
 _KEY_DIGITS = {8, 9}
-_CERTAIN = ("none", "ambiguous", "sure", "exact")
 
 
-def match_line(index: "NameIndex", text: str) -> MatchResult:
-    """Return what a text means that may hold the municipio and the estado after the name, or that is a key."""
-    results = []
-    for row in _readings(index, text):
+def match_line(index: "NameIndex", text: str) -> tuple[MatchRow, MatchResult]:
+    """Return what a text means that may hold the municipio and the estado behind the name, or be a key; and as a row.
+
+    The reading with the most areas counts if it finds anything: another may not make certain what it leaves in doubt.
+    """
+    readings = list(_readings(index, text))
+    for row in readings[:-1]:
         result = index.match(row)
-        if result.outcome == "exact":
-            return result
-        results.append(result)
-    return max(results, key=lambda result: (_CERTAIN.index(result.outcome), result.best.score if result.best else 0))
+        if result.outcome != "none":
+            return row, result
+    return readings[-1], index.match(readings[-1])
 
 
 def _readings(index: "NameIndex", text: str) -> Iterator[MatchRow]:
-    """Yield the rows that a text may be; the text as a whole comes last, and is always one of them."""
+    """Yield the rows that a text may be, those with the most areas first, and the text as a whole last."""
     digits = text.strip()
     if digits.isdecimal() and len(digits) in _KEY_DIGITS:
         yield MatchRow(cvegeo=digits)

@@ -16,6 +16,7 @@ from localidades_api.domain.schemas.reconcile import (
 from localidades_api.router.reconcile.evidence import Evidence, QueryError, read_query
 from localidades_api.router.reconcile.vocabulary import named_type
 from localidades_api.router.responses import Services
+from localidades_api.search.certainty import is_certain
 from localidades_api.search.index import NameIndex
 from localidades_api.search.match_areas import match_municipality, match_state
 from localidades_api.search.one_line import match_line
@@ -46,45 +47,50 @@ def _answer(names: NameIndex, asked: object) -> ReconciliationResult:
         return ReconciliationResult(result=[], error=str(error))
     found = [_candidates(names, kind, evidence) for kind in evidence.kinds]
     candidates = sorted((one for of_kind in found for one in of_kind), key=lambda one: -one.score)
-    if sum(one.match for one in candidates) > 1:  # of several types: which is meant is open
-        candidates = [one.model_copy(update={"match": False}) for one in candidates]
+    if len(evidence.kinds) > 1 and len({one.type[0].id for one in candidates if one.score == candidates[0].score}) > 1:
+        candidates = [one.model_copy(update={"match": False}) for one in candidates]  # which type is meant is open
     return ReconciliationResult(result=candidates[: evidence.limit])
 
 
 def _candidates(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> list[ReconciliationCandidate]:
-    result = max(_results(names, kind, evidence), key=_likelihood)
+    result, certain = max(_results(names, kind, evidence), key=_likelihood)
     candidates = list(result.candidates)
     if not candidates and evidence.text:
         suggested = names.suggest(evidence.text, kinds=[kind], limit=MAX_CANDIDATES)
         points = [max(0.0, min(one.score, 100.0)) / 100 * _MAX_SUGGESTED_SCORE for one in suggested]
         candidates = [Candidate(one.id, one.label, round(p, 2), ()) for one, p in zip(suggested, points, strict=True)]
-    return [_describe(kind, one, evidence, is_certain=one.id == result.id) for one in candidates]
+    return [_describe(kind, one, evidence, is_match=certain and one.id == result.id) for one in candidates]
 
 
-def _likelihood(result: MatchResult) -> tuple[int, float]:
+def _likelihood(found: tuple[MatchResult, bool]) -> tuple[int, float]:
+    result, _ = found
     return _OUTCOMES.index(result.outcome), result.best.score if result.best else 0.0
 
 
-def _results(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> Iterator[MatchResult]:
-    """Yield the result of each reading of a query."""
+def _results(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> Iterator[tuple[MatchResult, bool]]:
+    """Yield the result of each reading of a query, and whether it is certain."""
     if kind == "localidad":
-        yield from map(names.match, evidence.rows()) if evidence.values else [match_line(names, evidence.text)]
+        rows = ((row, names.match(row)) for row in evidence.rows())
+        for row, result in rows if evidence.values else [match_line(names, evidence.text)]:
+            yield result, is_certain(names, row, result)
         return
     text = evidence.first("cvegeo") or evidence.text
     if kind == "estado":
-        yield match_state(names.areas, text)
+        result = match_state(names.areas, text)
+        yield result, result.id is not None
     else:
         estados: Iterable[str | None] = evidence.values.get("estado") or [None]
         for estado in estados:
-            yield match_municipality(names.areas, text, estado)
+            result = match_municipality(names.areas, text, estado)
+            yield result, result.id is not None
 
 
-def _describe(kind: PlaceKind, one: Candidate, evidence: Evidence, *, is_certain: bool) -> ReconciliationCandidate:
+def _describe(kind: PlaceKind, one: Candidate, evidence: Evidence, *, is_match: bool) -> ReconciliationCandidate:
     return ReconciliationCandidate(
         id=written(kind, one.id),
         name=one.label,
         score=one.score,
-        match=is_certain,
+        match=is_match,
         type=[named_type(kind)],
         features=[*_features(one.faults), *(Feature(id=name, value=False) for name in evidence.unreadable)],
     )

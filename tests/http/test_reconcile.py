@@ -214,6 +214,8 @@ async def test_feature_names_the_words(client: httpx.AsyncClient) -> None:
         {"municipio": {"id": "Q1", "name": "Municipio 001"}},
         {"municipio": ["Municipio 007", "Municipio 001"]},
         {"estado": 1.0, "municipio": "Municipio 001"},
+        {"estado": "Aguascalientes\nAguascalientes", "municipio": "Municipio 001"},
+        {"estado": float("nan"), "municipio": "Municipio 001"},
         {"cvegeo": "010010004"},
         {"cvegeo": 10010004},
         {"municipio": "Municipio 001", "clave": "0004"},
@@ -225,6 +227,12 @@ async def test_value_of_a_property_is_a_text_a_number_several_or_an_entity(
 ) -> None:
     candidate = await best(client, "Ardillas de Abajo", properties)
     assert (candidate["id"], candidate["match"]) == ("010010004", True)
+
+
+async def test_values_that_lead_to_several_places_are_no_match(client: httpx.AsyncClient) -> None:
+    [result] = await asked(client, {"properties": [{"pid": "cvegeo", "v": ["010010001", "010020001"]}]})
+    assert [one["id"] for one in result["result"]] == ["010010001", "010020001"]
+    assert not any(one["match"] for one in result["result"])
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Reads a query of a batch: its types, and the rows that its text and properties may stand for."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import NamedTuple
@@ -80,7 +81,7 @@ def _read_properties(query: ReconciliationQuery, kinds: Sequence[PlaceKind]) -> 
         name = ALIASES.get(one.pid, one.pid)
         if kinds and name not in compared:
             raise QueryError(f"properties: {plain_name(one.pid)} is not compared; use {', '.join(sorted(compared))}.")
-        texts = [text for value in one.values if (text := _as_text(value))]
+        texts = dict.fromkeys(text for value in one.values for text in _as_texts(value))
         readable = [read for text in texts if (read := _read_value(name, text)) is not None]
         if readable:
             values.setdefault(name, []).extend(readable)
@@ -93,13 +94,17 @@ def _read_properties(query: ReconciliationQuery, kinds: Sequence[PlaceKind]) -> 
     return values, unreadable
 
 
-def _as_text(value: str | float | EntityValue) -> str:
-    """Return a value as a person would write it; of an entity the key, or the name if it has none of this catalogue."""
+def _as_texts(value: str | float | EntityValue) -> list[str]:
+    """Return a value as a person would write it; of an entity the key, or the name if it has none of this catalogue.
+
+    Each line is a value of its own: so PyPI's `reconciler` joins those of equal names. NaN, which pandas has for a
+    missing value, is none.
+    """
     if isinstance(value, EntityValue):
-        return value.id if value.id.isdecimal() else value.name
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value).strip()
+        value = value.id if value.id.isdecimal() else value.name
+    elif isinstance(value, float):
+        value = (int(value) if value.is_integer() else value) if math.isfinite(value) else ""
+    return [text for line in str(value).splitlines() if (text := line.strip())]
 
 
 def _read_value(name: str, text: str) -> str | None:

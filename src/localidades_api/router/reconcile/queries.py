@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from localidades_api.domain.keys import PlaceKind, written
@@ -20,10 +20,9 @@ from localidades_api.search.certainty import is_certain
 from localidades_api.search.index import NameIndex
 from localidades_api.search.match_areas import match_municipality, match_state
 from localidades_api.search.one_line import match_line
-from localidades_api.search.rows import Candidate, Fault, MatchResult
+from localidades_api.search.rows import Candidate, Fault
 
 _SLICE = 0.005  # seconds that a batch keeps other requests of this process waiting
-_OUTCOMES = ("none", "ambiguous", "sure", "exact")
 _MAX_SUGGESTED_SCORE = 50.0  # of what is like the text, and was not matched: less than any match has
 
 
@@ -53,36 +52,41 @@ def _answer(names: NameIndex, asked: object) -> ReconciliationResult:
 
 
 def _candidates(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> list[ReconciliationCandidate]:
-    result, certain = max(_results(names, kind, evidence), key=_likelihood)
-    candidates = list(result.candidates)
-    if not candidates and evidence.text:
-        suggested = names.suggest(evidence.text, kinds=[kind], limit=MAX_CANDIDATES)
-        points = [max(0.0, min(one.score, 100.0)) / 100 * _MAX_SUGGESTED_SCORE for one in suggested]
-        candidates = [Candidate(one.id, one.label, round(p, 2), ()) for one, p in zip(suggested, points, strict=True)]
-    return [_describe(kind, one, evidence, is_match=certain and one.id == result.id) for one in candidates]
+    readings = list(_read(names, kind, evidence))
+    best: dict[int, Candidate] = {}
+    for one in (one for candidates, _ in readings for one in candidates):
+        if one.id not in best or best[one.id].score < one.score:
+            best[one.id] = one
+    ranked = sorted(best.values(), key=lambda one: -one.score)[:MAX_CANDIDATES] or _suggested(names, kind, evidence)
+    certain = {id_ for _, id_ in readings if id_ is not None}
+    leads = len(ranked) == 1 or (len(ranked) > 1 and ranked[0].score > ranked[1].score)
+    match = ranked[0].id if leads and certain == {ranked[0].id} else None
+    return [_describe(kind, one, evidence, is_match=one.id == match) for one in ranked]
 
 
-def _likelihood(found: tuple[MatchResult, bool]) -> tuple[int, float]:
-    result, _ = found
-    return _OUTCOMES.index(result.outcome), result.best.score if result.best else 0.0
-
-
-def _results(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> Iterator[tuple[MatchResult, bool]]:
-    """Yield the result of each reading of a query, and whether it is certain."""
+def _read(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> Iterator[tuple[Sequence[Candidate], int | None]]:
+    """Yield what each reading of a query finds, and the key that is certain if that reading is right."""
     if kind == "localidad":
         rows = ((row, names.match(row)) for row in evidence.rows())
         for row, result in rows if evidence.values else [match_line(names, evidence.text)]:
-            yield result, is_certain(names, row, result)
+            yield result.candidates, result.id if is_certain(names, row, result) else None
         return
     text = evidence.first("cvegeo") or evidence.text
     if kind == "estado":
         result = match_state(names.areas, text)
-        yield result, result.id is not None
-    else:
-        estados: Iterable[str | None] = evidence.values.get("estado") or [None]
-        for estado in estados:
-            result = match_municipality(names.areas, text, estado)
-            yield result, result.id is not None
+        yield result.candidates, result.id
+        return
+    estados: Sequence[str | None] = evidence.values.get("estado") or [None]
+    for estado in estados:
+        result = match_municipality(names.areas, text, estado)
+        yield result.candidates, result.id
+
+
+def _suggested(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> list[Candidate]:
+    """Return what is like a text that nothing matches."""
+    found = names.suggest(evidence.text, kinds=[kind], limit=MAX_CANDIDATES)
+    points = [max(0.0, min(one.score, 100.0)) / 100 * _MAX_SUGGESTED_SCORE for one in found]
+    return [Candidate(one.id, one.label, round(score, 2), ()) for one, score in zip(found, points, strict=True)]
 
 
 def _describe(kind: PlaceKind, one: Candidate, evidence: Evidence, *, is_match: bool) -> ReconciliationCandidate:

@@ -180,7 +180,7 @@ async def _answer(services: Services, fields: Mapping[str, str]) -> Response:
 
 def _read_object(name: str, text: str) -> dict[str, object]:
     with suppress(ValueError):
-        read = from_json(text, allow_inf_nan=False)
+        read = from_json(text)
         if isinstance(read, dict):
             return read
     raise InvalidParametersError([(name, "Give a JSON object.")])

@@ -168,10 +168,9 @@ def _describe_parameter(parameter: dict[str, Any]) -> None:
 def _headers(status: str, operation: Mapping[str, Any], allow: str) -> dict[str, Any]:
     parameters = {parameter["name"] for parameter in operation.get("parameters", ())}
     described = {**_HEADERS, "Allow": (_HEADERS["Allow"][0], allow)}
-    if "requestBody" in operation:
-        described = {name: described[name] for name in ("Allow", "Vary", "Catalogue-Release")}
-    elif "304" not in operation["responses"]:
-        described = {name: described[name] for name in ("Allow", "Vary", "Cache-Control")}
+    if "304" not in operation["responses"]:
+        of_release = "Catalogue-Release" if "requestBody" in operation else "Cache-Control"
+        described = {name: described[name] for name in ("Allow", "Vary", of_release)}
     if operation["operationId"] == "download_localities" and status == "200":
         described |= _OF_DOWNLOADS
     if status >= "400":

@@ -34,7 +34,6 @@ from localidades_api.domain.schemas.problems import (
     InvalidParametersProblem,
     NotAcceptableProblem,
     Problem,
-    UnsupportedMediaTypeProblem,
 )
 from localidades_api.domain.schemas.releases import (
     CHANGE_KINDS,
@@ -86,6 +85,5 @@ __all__ = [
     "State",
     "Suggestion",
     "Totals",
-    "UnsupportedMediaTypeProblem",
     "rows_of",
 ]

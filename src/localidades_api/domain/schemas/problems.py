@@ -50,12 +50,6 @@ class InvalidParametersProblem(Problem):
     errors: Annotated[Sequence[Fault], Field(description="Each invalid parameter, and what is wrong with it.")]
 
 
-class UnsupportedMediaTypeProblem(Problem):
-    """A body of a media type that the resource does not read."""
-
-    supported: Annotated[Sequence[str], Field(description="The media types that the resource reads.")]
-
-
 class NotAcceptableProblem(Problem):
     """No representation that the Accept header allows."""
 

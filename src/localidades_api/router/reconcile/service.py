@@ -1,8 +1,8 @@
 """The endpoint of the reconciliation service: its manifest, batches of queries, and data extension."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from contextlib import suppress
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Query, Request
@@ -11,7 +11,7 @@ from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
 from localidades_api import __version__
-from localidades_api.domain.schemas import Problem, UnsupportedMediaTypeProblem
+from localidades_api.domain.schemas import Problem
 from localidades_api.domain.schemas.reconcile import (
     Endpoint,
     ExtendService,
@@ -45,12 +45,12 @@ _FIELDS = ("queries", "extend")
 _TOO_LARGE: dict[int | str, dict[str, Any]] = {
     413: {"model": Problem, "description": "The body, or the batch in it, is too large."}
 }
-_NO_FORM: dict[int | str, dict[str, Any]] = {
-    415: {"model": UnsupportedMediaTypeProblem, "description": "The body is no form."}
+_OF_BODY: dict[int | str, dict[str, Any]] = {
+    408: {"model": Problem, "description": "The client sends the body too slowly."},
+    415: {"model": Problem, "description": "The body is not a form."},
 }
 
 router = APIRouter(prefix="/reconcile")
-Parsed = TypeVar("Parsed", bound=BaseModel)
 
 
 class ReconcileQuery(BaseModel):
@@ -103,7 +103,7 @@ async def get_reconciliation(
     "/",
     response_model=dict[str, ReconciliationResult] | Extension,
     dependencies=STRICT,
-    responses={**_TOO_LARGE, **_NO_FORM},
+    responses={**_TOO_LARGE, **_OF_BODY},
     openapi_extra={"requestBody": _BODY},
 )
 async def reconcile(request: Request, services: ServicesDep) -> Response:
@@ -169,7 +169,9 @@ async def _answer(services: Services, fields: Mapping[str, str]) -> Response:
         raise InvalidParametersError([(name, "Send either `queries` or `extend`.") for name in _FIELDS])
     release = await services.release(None)
     if (text := fields.get("queries")) is not None:
-        content: object = await answer_batch(services, release, _bounded(_read_object("queries", text), "queries"))
+        batch = _read_object("queries", text)
+        _refuse_too_many(batch, "queries")
+        content: object = await answer_batch(services, release, batch)
     else:
         query = _read_extension(fields["extend"])
         content = (await extend(services, release, query)).model_dump(exclude_none=True)
@@ -193,15 +195,11 @@ def _read_extension(text: str) -> ExtensionQuery:
         fault = error.errors(include_url=False, include_input=False)[0]
         where = plain_name(str(fault["loc"][0])) if fault["loc"] else "extend"
         raise InvalidParametersError([("extend", f"{where}: {fault['msg']}.")]) from None
-    _bounded(query.ids, "ids")
+    _refuse_too_many(query.ids, "ids")
     return query
 
 
-Bounded = TypeVar("Bounded", bound="list[str] | dict[str, object]")
-
-
-def _bounded(batch: Bounded, unit: str) -> Bounded:
-    """Return a batch; raise ContentTooLargeError if it is larger than the manifest allows."""
+def _refuse_too_many(batch: Sized, unit: str) -> None:
+    """Raise ContentTooLargeError for more than the manifest allows."""
     if len(batch) > MAX_BATCH:
         raise ContentTooLargeError(MAX_BATCH, unit)
-    return batch

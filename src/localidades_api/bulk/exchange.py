@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 _MAX_REQUESTS = 8  # at a time per process
 _IN_MEMORY = 1024**2  # bytes of answers that are not in a file
-_MAX_WAITING = 4 * 1024**3  # bytes of answers that a client may leave unread while it still sends
+_MAX_WAITING = 1024**3  # bytes of answers that a client may leave unread while it still sends
 _PIECE = 64 * 1024  # bytes that are sent at once
 _HELD_BACK = 0.25  # seconds: an error in so short a time still gets a response of its own
 _SEND_TIMEOUT = 60.0  # seconds for a client that has left as much unread as it may

@@ -140,7 +140,7 @@ class Feature(BaseModel):
     value: Annotated[
         bool | float,
         Field(
-            description="What it costs, of 100 points; `false` for a property whose value can't be read.",
+            description="What it costs, of 100 points; `false` for a property that was not compared.",
             examples=[6.5],
         ),
     ]

@@ -11,7 +11,7 @@ from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import PlaceKind
 from localidades_api.domain.schemas.reconcile import EntityValue, ReconciliationQuery
 from localidades_api.http.problems import plain_name
-from localidades_api.router.reconcile.vocabulary import ALIASES, COMPARED, TYPES, known_kind
+from localidades_api.router.reconcile.vocabulary import ALIASES, COMPARED, PROPERTIES, TYPES, known_kind
 from localidades_api.search.rows import MatchRow
 
 _MAX_READINGS = 8  # of properties with several values each
@@ -24,13 +24,13 @@ class QueryError(Exception):
 
 
 class Evidence(NamedTuple):
-    """What a query says: the text, the types that it may mean, its properties, and those that can't be read."""
+    """What a query says: the text, the types that it may mean, its properties, and those that can't be compared."""
 
     text: str
     kinds: Sequence[PlaceKind]
     limit: int
     values: Mapping[str, Sequence[str]]
-    unreadable: Sequence[str]
+    unused: Sequence[str]
 
     def rows(self) -> Iterator[MatchRow]:
         """Yield a row for each choice among the values, a few at most."""
@@ -54,11 +54,11 @@ def read_query(asked: object) -> Evidence:
         unknown = fault["type"] == "extra_forbidden"
         raise QueryError(f"{where}: {'A query has no such member' if unknown else fault['msg']}.") from None
     kinds = _kinds(query)
-    values, unreadable = _read_properties(query, kinds)
+    values, unused = _read_properties(query, kinds)
     text = query.query.strip()
     if not text and not values.keys() & {"cvegeo", "clave"}:
         raise QueryError("query: Give a name or a key.")
-    return Evidence(text, kinds, int(query.limit), values, unreadable)
+    return Evidence(text, kinds, int(query.limit), values, unused)
 
 
 def _kinds(query: ReconciliationQuery) -> list[PlaceKind]:
@@ -73,25 +73,32 @@ def _kinds(query: ReconciliationQuery) -> list[PlaceKind]:
 
 
 def _read_properties(query: ReconciliationQuery, kinds: Sequence[PlaceKind]) -> tuple[dict[str, list[str]], list[str]]:
-    """Return the values of the properties, without blanks, and the properties of which no value can be read."""
+    """Return the values of the properties, without blanks, and the properties that can't be compared.
+
+    These are columns that matching does not look at, and those of which no value can be read.
+    """
     compared = {name for kind in kinds for name in COMPARED[kind]}
     values: dict[str, list[str]] = {}
-    unreadable = []
+    unused = []
     for one in query.properties:
         name = ALIASES.get(one.pid, one.pid)
-        if kinds and name not in compared:
-            raise QueryError(f"properties: {plain_name(one.pid)} is not compared; use {', '.join(sorted(compared))}.")
+        if name not in compared:
+            if name not in PROPERTIES:
+                known = ", ".join(sorted(compared))
+                raise QueryError(f"properties: {plain_name(one.pid)} is unknown; use {known}.")
+            unused.append(one.pid)
+            continue
         texts = dict.fromkeys(text for value in one.values for text in _as_texts(value))
         readable = [read for text in texts if (read := _read_value(name, text)) is not None]
         if readable:
             values.setdefault(name, []).extend(readable)
         elif texts:
-            unreadable.append(one.pid)
+            unused.append(one.pid)
     for name, other in (("latitud", "longitud"), ("longitud", "latitud")):
         if name in values and other not in values:
             del values[name]
-            unreadable.append(name)
-    return values, unreadable
+            unused.append(name)
+    return values, unused
 
 
 def _as_texts(value: str | float | EntityValue) -> list[str]:

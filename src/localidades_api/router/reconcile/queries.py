@@ -96,7 +96,7 @@ def _describe(kind: PlaceKind, one: Candidate, evidence: Evidence, *, is_match: 
         score=one.score,
         match=is_match,
         type=[named_type(kind)],
-        features=[*_features(one.faults), *(Feature(id=name, value=False) for name in evidence.unreadable)],
+        features=[*_features(one.faults), *(Feature(id=name, value=False) for name in evidence.unused)],
     )
 
 

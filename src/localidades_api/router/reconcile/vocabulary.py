@@ -67,7 +67,18 @@ COMPARED: Mapping[PlaceKind, Sequence[str]] = {
     "municipio": ("estado", "cvegeo"),
     "estado": ("cvegeo",),
 }
-ALIASES: Mapping[str, str] = {"lat": "latitud", "lon": "longitud"}
+# Other names of what is compared: short ones, and columns that say the same.
+ALIASES: Mapping[str, str] = {
+    "lat": "latitud",
+    "lon": "longitud",
+    "id": "cvegeo",
+    "municipio_id": "municipio",
+    "municipio_clave": "municipio",
+    "estado_id": "estado",
+    "estado_clave": "estado",
+    "estado_abreviatura": "estado",
+}
+_COMPARED = {id_ for ids in COMPARED.values() for id_ in ids}
 
 
 def kind_of(key: str) -> PlaceKind | None:
@@ -86,6 +97,10 @@ def known_kind(name: str) -> PlaceKind | None:
 
 
 def beginning_with(prefix: str, items: Iterable[Described]) -> list[Described]:
-    """Return those with a word, of the id, the name or the description, that begins so."""
-    folded = f" {fold(prefix)}"
-    return [one for one in items if folded in f" {one.id} {fold(f'{one.name} {one.id} {one.description}')}"]
+    """Return those with a word, of the id, the name or the description, that begins so.
+
+    What is called exactly so comes first, then what matching compares: OpenRefine offers the same list for both.
+    """
+    folded = fold(prefix)
+    found = [one for one in items if f" {folded}" in f" {one.id} {fold(f'{one.name} {one.id} {one.description}')}"]
+    return sorted(found, key=lambda one: (folded not in {one.id, fold(one.name)}, one.id not in _COMPARED))

@@ -16,6 +16,7 @@ LocalidadesError                 500
 │   ├── RetirementError          a release that can't be retired; nothing was changed
 │   ├── RoleError                a role that can't be given its rights; nothing was changed
 │   ├── UncheckableError         a service that can't be compared with a file
+│   ├── AnswerFileError          a file of answers that can't be gone on with
 │   └── OutputError              a command's output can't be written
 │       └── ReaderGoneError      the reader of the output has gone
 ├── RequestError                 400
@@ -135,6 +136,10 @@ class RoleError(CommandError):
 
 class UncheckableError(CommandError):
     """A service can't be compared with a file."""
+
+
+class AnswerFileError(CommandError):
+    """The file that answers are to be written to is another's, or not the one to go on with; it is unchanged."""
 
 
 class OutputError(CommandError):

@@ -4,10 +4,10 @@ from typing import Any
 
 from localidades_api.bulk.cells import RowError
 from localidades_api.bulk.rows import Answer, Cells, Row
+from localidades_api.domain.keys import KEY_DIGITS, written
 from localidades_api.search.index import NameIndex
 from localidades_api.search.rows import Candidate, MatchResult, MatchRow
 
-_KEY_DIGITS = 9
 _SHORT_KEY_DIGITS = 8  # without the zero at its beginning, which spreadsheets drop
 
 
@@ -40,7 +40,7 @@ def match_cells(cells: Cells) -> MatchRow:
 
 
 def _check_key(role: str, key: str) -> None:
-    if not (key.isdecimal() and key.isascii() and len(key) <= _KEY_DIGITS):
+    if not (key.isdecimal() and key.isascii() and len(key) <= KEY_DIGITS["localidad"]):
         raise RowError(f"`{role}` must be a key of nine digits at most; leave it empty to go by the name.")
 
 
@@ -56,7 +56,7 @@ def describe_match(result: MatchResult) -> Answer:
         "margin": result.margin if best else None,
         "faults": _describe_faults(best) if best else [],
         "candidates": [] if is_certain else [_describe_candidate(one) for one in result.candidates],
-        "withdrawn": None if result.withdrawn is None else f"{result.withdrawn:09d}",
+        "withdrawn": None if result.withdrawn is None else written("localidad", result.withdrawn),
         "problem": None,
     }
 

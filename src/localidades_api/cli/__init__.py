@@ -1,4 +1,4 @@
-"""The command line: serve, migrate, import, releases, roles, verify, openapi.
+"""The command line: serve, migrate, import, releases, roles, verify, match, openapi.
 
 A command imports what it needs when it runs, so that help and completion are fast.
 """
@@ -23,6 +23,7 @@ from localidades_api.cli.console import (
 )
 from localidades_api.cli.errors import USAGE, Commands, errors_as_sentences
 from localidades_api.cli.help import end_of_help
+from localidades_api.cli.match import match
 from localidades_api.cli.releases import releases
 
 app = typer.Typer(
@@ -178,6 +179,9 @@ def verify(
         else:
             print_text("\n".join(describe(verification)))
         raise typer.Exit(0 if verification.agrees else 1)
+
+
+app.command(epilog=end_of_help("match"))(match)
 
 
 @app.command(epilog=end_of_help("openapi"))

@@ -19,7 +19,14 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from localidades_api.cli.console import console, print_error, writing
-from localidades_api.errors import InsufficientMemoryError, LocalidadesError, OutputError, ReaderGoneError
+from localidades_api.errors import (
+    AnswerFileError,
+    InsufficientMemoryError,
+    LocalidadesError,
+    OutputError,
+    ReaderGoneError,
+    UnreadableBodyError,
+)
 
 FAILED = 1
 USAGE = 2  # also where `verify` can't compare, since its 1 means a difference
@@ -107,7 +114,14 @@ def errors_as_sentences(status: int = FAILED) -> Iterator[None]:
         if sys.flags.dev_mode:
             raise
         print_error(_explain(InsufficientMemoryError() if _is_for_want_of_memory(error) else error))
-        raise typer.Exit(UNWRITTEN if isinstance(error, OutputError) else status) from error
+        raise typer.Exit(_status_of(error, status)) from error
+
+
+def _status_of(error: Exception, status: int) -> int:
+    """Return the exit code of an error; `status` is that of those without one of their own."""
+    if isinstance(error, OutputError):
+        return UNWRITTEN
+    return USAGE if isinstance(error, UnreadableBodyError | AnswerFileError) else status
 
 
 def _print_usage_error(error: TyperException) -> None:

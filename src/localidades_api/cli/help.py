@@ -62,6 +62,14 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         **_EVERYWHERE,
         USAGE: "they can't be compared, or an option or argument is wrong",
     },
+    "match": {
+        0: "every row has its answer, which may be a problem of its own",
+        FAILED: "unfinished; the error says why and, if rows are written, how to go on",
+        **_EVERYWHERE,
+        USAGE: "the file can't be read, or an option or argument is wrong",
+        UNWRITTEN: "the output can't be written; the error says how to go on",
+        INTERRUPTED: "interrupted (Ctrl-C); what is printed says how to go on",
+    },
     "openapi": {
         0: "printed",
         FAILED: "an environment variable is wrong; the error names it",
@@ -103,6 +111,12 @@ _EXAMPLES: dict[str, tuple[str, ...]] = {
         "localidades-api verify catun_localidad.zip",
         "localidades-api verify catun_localidad.zip --url https://example.org",
         "localidades-api verify old.zip --release 2018-09 --json > report.json",
+    ),
+    "match": (
+        "localidades-api match places.csv",
+        "localidades-api match places.csv --nombre 'Lugar de origen'",
+        "localidades-api match places.csv --output found.csv --resume",
+        "localidades-api match - < places.csv > found.csv",
     ),
     "openapi": (
         "localidades-api openapi > openapi.json",

@@ -31,6 +31,13 @@ class ImportStep(Step):
         return "bytes" if self is ImportStep.FETCH else "rows"
 
 
+class MatchStep(Step):
+    """The steps of matching a file."""
+
+    OPEN = "opening the index of names"
+    MATCH = "matching rows"
+
+
 class Counting(Protocol):
     """An observer of one step."""
 

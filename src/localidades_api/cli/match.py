@@ -1,0 +1,52 @@
+"""The command that finds the places that the rows of a file mean."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from localidades_api.cli.errors import errors_as_sentences
+
+
+def _column(what: str) -> object:
+    return typer.Option(metavar="COLUMN", help=f"Header of the column with {what}, if it is not recognized.")
+
+
+def match(  # noqa: PLR0913  # an option for each column
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="Rows as CSV, NDJSON or JSON (.csv, .tsv, .txt, .ndjson, .jsonl, .json); - is CSV on stdin."
+        ),
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option(help="File to write the rows to, with their answers; - is stdout. [default: FILE.matched.csv]"),
+    ] = None,
+    release: Annotated[str | None, typer.Option(help="Name of the release; by default the current one.")] = None,
+    *,
+    nombre: Annotated[str | None, _column("the name of the place")] = None,
+    municipio: Annotated[str | None, _column("the name or key of its municipio")] = None,
+    estado: Annotated[str | None, _column("the name or key of its estado")] = None,
+    latitud: Annotated[str | None, _column("degrees north")] = None,
+    longitud: Annotated[str | None, _column("degrees east")] = None,
+    cvegeo: Annotated[str | None, _column("the key of nine digits")] = None,
+    clave: Annotated[str | None, _column("the key within the municipio")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the output of an interrupted run.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")] = False,
+) -> None:
+    """Find the key of the place that each row of a file means, and write it beside the row."""
+    os.nice(19)  # requests come first on a machine that both share
+    columns = {
+        "nombre": nombre, "municipio": municipio, "estado": estado, "latitud": latitud, "longitud": longitud,
+        "cvegeo": cvegeo, "clave": clave,
+    }  # fmt: skip
+    with errors_as_sentences():
+        # What takes longer to import than help takes to print.
+        from localidades_api.cli.matching import run_match  # noqa: PLC0415
+        from localidades_api.cli.matching.job import MatchJob, check, default_output  # noqa: PLC0415
+
+        named = {role: header for role, header in columns.items() if header is not None}
+        job = MatchJob(file, output or default_output(file), named, resume, force)
+        check(job)
+        run_match(job, release)

@@ -1,0 +1,103 @@
+"""Answers the rows of a file: what is read, what is written, and how an interrupted run is resumed."""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+from localidades_api.bulk.reading import RowReader, reader
+from localidades_api.bulk.rows import ROLES, Answer, Row
+from localidades_api.bulk.writing import AnswerWriter, writer
+from localidades_api.cli.matching.answer_file import AnswerFile, AnswerStream
+from localidades_api.cli.matching.job import STDIO, MatchJob
+from localidades_api.errors import AnswerFileError
+from localidades_api.observability.progress import Counting
+
+_CHUNK = 256 * 1024  # bytes
+_NDJSON_START = b'{"sent":'
+
+Answering = Callable[[Sequence[Row]], Sequence[Answer]]
+
+
+@dataclass(slots=True)
+class Tally:
+    """The rows that are done: those that an earlier run had answered, and the others by outcome."""
+
+    earlier: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def rows(self) -> int:
+        """The rows that stand in the output."""
+        return self.earlier + self.outcomes.total()
+
+
+def match_file(job: MatchJob, answer: Answering, at_once: int, tally: Tally, counting: Counting) -> None:
+    """Answer every row, `at_once` at a time, and count them in `tally`.
+
+    Raises UnreadableBodyError, AnswerFileError, OutputError, and what `answer` does. Rows in `tally` have been written.
+    """
+    rows = reader(job.media_type, ROLES, job.named)
+    is_csv = job.media_type == "text/csv"
+    target = writer("text/csv" if is_csv else "application/x-ndjson", rows)
+    with _open_source(job.source) as file, closing(_open_output(job)) as output:
+        coming = _read(file, rows)
+        batch = list(islice(coming, at_once))  # with it, or its end, the columns are known
+        tally.earlier = _begin(job, target, output, is_csv=is_csv)
+        read = 0
+        while batch:
+            read += len(batch)
+            fresh = [row for row in batch if row.number > tally.earlier]
+            answers = answer(fresh) if fresh else ()
+            output.write(b"".join(map(target.write, fresh, answers)))
+            tally.outcomes.update(one["outcome"] for one in answers)
+            counting.advance(len(batch))
+            _estimate(file, read, counting)
+            batch = list(islice(coming, at_once))
+        if read < tally.earlier:
+            raise AnswerFileError(f"{job.output} has more rows than {job.source}: it is the answer to another file.")
+
+
+def _begin(job: MatchJob, target: AnswerWriter, output: AnswerFile | AnswerStream, *, is_csv: bool) -> int:
+    """Write what comes before the first row, or go on with what an earlier run has written; return its rows."""
+    start = target.begin()
+    records = 0
+    if job.resume and isinstance(output, AnswerFile) and Path(job.output).exists():
+        if not output.may_begin_with(start or _NDJSON_START):
+            raise AnswerFileError(
+                f"{job.output} is not the answer to {job.source} with these columns: choose another --output."
+            )
+        records = output.resume(is_csv=is_csv)
+    if not records:
+        output.write(start)
+    return max(records - is_csv, 0)
+
+
+def _read(file: IO[bytes], rows: RowReader) -> Iterator[Row]:
+    while chunk := file.read(_CHUNK):
+        yield from rows.feed(chunk)
+    yield from rows.close()
+
+
+def _estimate(file: IO[bytes], read: int, counting: Counting) -> None:
+    """Estimate the number of rows from the bytes that have been read."""
+    if file.seekable() and (at := file.tell()):
+        counting.expect(max(read, round(read * os.fstat(file.fileno()).st_size / at)))
+
+
+@contextmanager
+def _open_source(source: str) -> Iterator[IO[bytes]]:
+    if source == STDIO:
+        yield sys.stdin.buffer
+    else:
+        with Path(source).open("rb") as file:
+            yield file
+
+
+def _open_output(job: MatchJob) -> AnswerFile | AnswerStream:
+    return AnswerStream() if job.output == STDIO else AnswerFile(Path(job.output), replace=job.force)

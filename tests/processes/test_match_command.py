@@ -1,0 +1,301 @@
+"""The command `match` on files of rows: what it writes, what it refuses, and how an interrupted run goes on."""
+
+import csv
+import json
+import re
+import shlex
+import signal
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.postgres import out_of_reach
+from tests.support.waiting import eventually
+from tests.support.wire import COMMAND, ROOT, environment, run
+
+ROWS = (
+    ("folio", "Localidad", "Municipio", "Entidad"),
+    ("007", "AGUASCALIENTES", "Municipio 001", "Ags."),
+    ("008", "Ninguno", "Municipio 001", "Ags."),
+    ("009", "Rancho El Gero", "Municipio 001", "Ags."),
+    ("010", "", "Municipio 001", "Ags."),
+    ("011", "Nada como esto", "Municipio 001", "Ags."),
+)
+OUTCOMES = ["exact", "ambiguous", "sure", "problem", "none"]
+LONG = 40_000  # rows: some seconds of work
+
+
+def write_rows(path: Path, rows: Iterable[Iterable[object]] = ROWS, delimiter: str = ",") -> Path:
+    """Write a file of CSV."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows(rows)
+    return path
+
+
+def read_rows_of(path: Path) -> list[dict[str, str]]:
+    """Read a file of CSV."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def match(url: str, *arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
+    return run("match", *map(str, arguments), env=environment(url, COLUMNS="200", **settings))
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Path:
+    """Lend a file of five rows."""
+    return write_rows(tmp_path / "places.csv")
+
+
+@pytest.fixture(scope="module")
+def long_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lend a file of rows that take some seconds, a line break and quotes in some."""
+    names = ("Aguascalientes", "Lugar 7", 'El "Güero",\nRancho', "Nada como esto")
+    rows = ((number, names[number % 4], "Municipio 001") for number in range(LONG))
+    return write_rows(tmp_path_factory.mktemp("long") / "long.csv", [("folio", "nombre", "municipio"), *rows])
+
+
+def test_csv_gets_the_answers_beside_its_own_columns(seeded: str, places: Path) -> None:
+    ended = match(seeded, places)
+    assert (ended.returncode, ended.stdout) == (0, "")
+    found = read_rows_of(places.with_name("places.matched.csv"))
+    assert [row["match_outcome"] for row in found] == OUTCOMES
+    assert [tuple(row.values())[:4] for row in found] == list(ROWS[1:])
+    assert found[0]["match_cvegeo"] == "010010001"
+    assert found[0]["match_label"] == "Aguascalientes, Municipio 001, Aguascalientes"
+    assert "010010002 Ninguno (0002), Municipio 001, Aguascalientes (100) | 0100" in found[1]["match_candidates"]
+    assert found[3]["match_problem"] == "Its `nombre` is empty, and it has no key to go by."
+    assert "matched 5 rows in " in ended.stderr
+    assert "  1 exact, 1 sure, 1 ambiguous, 1 none, 1 problem\n" in ended.stderr
+    assert ended.stderr.endswith("places.matched.csv\n")
+
+
+def test_stdin_is_answered_on_stdout(seeded: str, places: Path) -> None:
+    ended = subprocess.run(
+        [*COMMAND, "match", "-"], env=environment(seeded), input=places.read_bytes(), capture_output=True, check=True
+    )
+    match(seeded, places)
+    assert ended.stdout == places.with_name("places.matched.csv").read_bytes()
+
+
+@pytest.mark.parametrize(("suffix", "output"), [(".ndjson", ".ndjson"), (".jsonl", ".jsonl"), (".json", ".ndjson")])
+def test_objects_are_answered_as_lines(seeded: str, tmp_path: Path, suffix: str, output: str) -> None:
+    rows = [{"nombre": "Aguascalientes", "folio": 7}, {"cvegeo": 10010001}, 5]
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    source = tmp_path / f"places{suffix}"
+    source.write_text(json.dumps({"rows": rows}) if suffix == ".json" else lines)
+    assert match(seeded, source).returncode == 0
+    answers = [json.loads(line) for line in (tmp_path / f"places.matched{output}").read_text().splitlines()]
+    assert [(one["sent"], one["cvegeo"]) for one in answers] == [
+        (rows[0], "010010001"),
+        (rows[1], "010010001"),
+        (5, None),
+    ]
+
+
+def test_columns_may_be_named(seeded: str, tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "a.tsv", [("nombre", "Lugar de origen"), ("Ana", "Aguascalientes")], delimiter="\t")
+    ended = match(seeded, source, "--nombre", "Lugar de origen", "--output", tmp_path / "b.tsv", "--release", "2020-01")
+    assert ended.returncode == 0
+    assert (tmp_path / "b.tsv").read_text().splitlines()[1].startswith("Ana\tAguascalientes\texact\t010010001\t")
+
+
+# -- What is refused
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        (
+            "a.csv",
+            b"Ana,Aguascalientes\n",
+            "The first line names no column for `nombre`, or `cvegeo`, or `clave`: begin ",
+        ),
+        ("a.csv", b"", "The file is empty: "),
+        ("a.csv", "nombre\nx\n".encode("utf-16"), "The file is UTF-16: "),
+        ("a.csv", b"PK\x03\x04\0\0", "The file is a workbook or a zip: "),
+        ("a.csv", b"nombre\n" + b"x" * 2**21, "A line is longer than 1 MB: "),
+        ("a.csv", b'nombre\n"x\n', "Quotes open in row 1 and stay open: "),
+        ("a.json", b"[]", 'The JSON does not begin with {"rows": [: '),
+        ("a.xlsx", b"", "Invalid value: the name of "),
+    ],
+)
+def test_file_that_cannot_be_read_gets_a_sentence_and_no_output(
+    seeded: str, tmp_path: Path, name: str, content: bytes, sentence: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    ended = match(seeded, tmp_path / name)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.splitlines()[-1].startswith(f"error: {sentence}")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("nowhere.csv",), "there is no file nowhere.csv"),
+        (("places.csv", "--output", "places.csv", "--force"), "the file and --output are the same"),
+        (("places.csv", "--output", "no/where.csv"), "there is no folder no"),
+        (
+            ("places.csv", "--output", "other.csv"),
+            "other.csv exists: add --resume to go on with it, or --force to replace",
+        ),
+        (("places.csv", "--resume", "--force"), "--resume goes on with the output, --force replaces it: choose one"),
+        (
+            ("places.csv", "--output", "other.csv", "--resume"),
+            "other.csv is not the answer to places.csv with these columns",
+        ),
+        (("places.csv", "--nombre", "Nombre"), "There is no column `Nombre` for `nombre`; the columns are: folio, Loc"),
+    ],
+)
+def test_arguments_that_cannot_be_meant_change_nothing(
+    seeded: str, places: Path, arguments: tuple[str, ...], sentence: str
+) -> None:
+    other = places.with_name("other.csv")
+    other.write_bytes(before := b"folio,nota\n1,x")
+    ended = subprocess.run(
+        [*COMMAND, "match", *arguments], env=environment(seeded), cwd=places.parent, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert ended.returncode == 2
+    assert sentence in ended.stderr.splitlines()[-1]
+    assert other.read_bytes() == before
+    assert sorted(path.name for path in places.parent.iterdir()) == ["other.csv", "places.csv"]
+
+
+def test_release_that_there_is_not_is_refused(seeded: str, places: Path) -> None:
+    ended = match(seeded, places, "--release", "1999-01")
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, "error: There is no such release.")
+
+
+def test_database_that_is_away_is_said(server: str, seeded_database: str, places: Path) -> None:
+    with out_of_reach(server, seeded_database):
+        ended = match(seeded_database, places)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].startswith("error: ")
+    assert not places.with_name("places.matched.csv").exists()
+
+
+def test_output_is_replaced_only_if_told_to(seeded: str, places: Path) -> None:
+    output = places.with_name("places.matched.csv")
+    output.write_text("old")
+    assert match(seeded, places).returncode == 2
+    assert output.read_text() == "old"
+    assert match(seeded, places, "--force").returncode == 0
+    assert len(read_rows_of(output)) == 5
+
+
+def test_disk_that_is_full_is_said(seeded: str, places: Path) -> None:
+    ended = match(seeded, places, "--output", "/dev/full", "--force")
+    assert ended.returncode == 74
+    assert ended.stderr.splitlines()[-1] == "error: /dev/full can't be written (No space left on device)."
+
+
+def test_reader_of_stdout_that_has_gone_ends_the_command(seeded: str, long_file: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "match", str(long_file), "--output", "-"],
+        env=environment(seeded),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith(b"folio,nombre,municipio,match_outcome")
+        process.stdout.close()
+        assert process.wait(60) == 141
+        assert b"error" not in process.stderr.read()
+
+
+# -- Going on
+
+
+@contextmanager
+def matching(url: str, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
+    """Start the command, and leave no process of it."""
+    process = subprocess.Popen(
+        [*COMMAND, "match", *map(str, arguments)], env=environment(url), cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def whole(seeded: str, long_file: Path) -> bytes:
+    """Lend the answers of a run that nothing interrupts."""
+    output = long_file.with_name("whole.csv")
+    assert match(seeded, long_file, "--output", output).returncode == 0
+    return output.read_bytes()
+
+
+@pytest.mark.tail
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_run_that_is_interrupted_leaves_whole_rows_and_goes_on(
+    seeded: str, long_file: Path, tmp_path: Path, whole: bytes, number: signal.Signals, code: int
+) -> None:
+    output = tmp_path / "out put.csv"
+    with matching(seeded, long_file, "--output", output, "--nombre", "nombre") as process:
+        eventually(lambda: output.exists() and output.stat().st_size > 100_000, within=60)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    part = output.read_bytes()
+    assert whole.startswith(part)
+    assert 0 < len(part) < len(whole)
+    if number == signal.SIGKILL:
+        output.write_bytes(part + whole[len(part) : len(part) + 50])  # as if it had been killed within a write
+        ended = match(seeded, long_file, "--output", output, "--resume")
+    else:
+        told = re.search(
+            r"^([\d,]+) rows are answered in .+; to go on: localidades-api match (.+)$", said, re.MULTILINE
+        )
+        assert told is not None, said
+        assert int(told[1].replace(",", "")) == len(read_rows_of(output))
+        assert "--release 2020-01 --resume" in told[2]
+        ended = match(seeded, *shlex.split(told[2]))
+    assert ended.returncode == 0, ended.stderr
+    assert "were answered before" in ended.stderr
+    assert output.read_bytes() == whole
+
+
+@pytest.mark.tail
+def test_run_that_fills_the_disk_leaves_whole_rows_and_goes_on(
+    seeded: str, long_file: Path, tmp_path: Path, whole: bytes
+) -> None:
+    output = tmp_path / "out.csv"
+    limited = ["sh", "-c", 'ulimit -f 1000; exec "$@"', "sh", *COMMAND, "match", str(long_file)]  # blocks
+    ended = subprocess.run(
+        [*limited, "--output", str(output)], env=environment(seeded), cwd=ROOT, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert ended.returncode == 74, ended.stderr
+    part = output.read_bytes()
+    assert whole.startswith(part)
+    rows, error = ended.stderr.splitlines()[-2:]
+    assert rows.startswith(f"{len(read_rows_of(output)):,} rows are answered in ")
+    assert error.startswith(f"error: {output} can't be written (File too large)")
+    assert match(seeded, long_file, "--output", output, "--resume").returncode == 0
+    assert output.read_bytes() == whole
+
+
+def test_run_is_resumed_from_any_row(seeded: str, places: Path) -> None:
+    output = places.with_name("places.matched.csv")
+    assert match(seeded, places, "--resume").returncode == 0, "there is nothing to go on with"
+    whole = output.read_bytes()
+    for cut in (0, 5, whole.index(b"\r\n") + 2, whole.index(b"009") + 20, len(whole)):
+        output.write_bytes(whole[:cut])
+        ended = match(seeded, places, "--resume")
+        assert ended.returncode == 0, ended.stderr
+        assert output.read_bytes() == whole
+    output.write_bytes(whole + whole[whole.index(b"007") :])
+    ended = match(seeded, places, "--resume")
+    assert ended.returncode == 2
+    assert "has more rows than" in ended.stderr

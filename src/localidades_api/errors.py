@@ -15,7 +15,7 @@ LocalidadesError                 500
 │   ├── UncertainPublicationError the connection was lost in the middle of a publication
 │   ├── RetirementError          a release that can't be retired; nothing was changed
 │   ├── RoleError                a role that can't be given its rights; nothing was changed
-│   ├── UncheckableError         a service that can't be compared with a file
+│   ├── ServiceError             a service that a command can't ask, or whose answers it can't use
 │   ├── AnswerFileError          a file of answers that can't be gone on with
 │   └── OutputError              a command's output can't be written
 │       └── ReaderGoneError      the reader of the output has gone
@@ -134,8 +134,8 @@ class RoleError(CommandError):
     """A role can't be given its rights; nothing was changed."""
 
 
-class UncheckableError(CommandError):
-    """A service can't be compared with a file."""
+class ServiceError(CommandError):
+    """A service can't be asked, or answers otherwise than the contract says."""
 
 
 class AnswerFileError(CommandError):

@@ -23,7 +23,7 @@ from localidades_api.cli.verification.compare import Kind, ListComparison, Recor
 from localidades_api.cli.verification.order import judge_order, positions_astray
 from localidades_api.cli.verification.page_walk import PATH
 from localidades_api.cli.verification.report import as_object, describe
-from localidades_api.errors import CatalogueError, UncheckableError
+from localidades_api.errors import CatalogueError, ServiceError
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import transform
 from tests.support.application import import_file
@@ -106,7 +106,7 @@ def shown_lines(verification: Verification) -> str:
 
 
 def refusal_by(source: Path, respond: Respond, **options: str) -> str:
-    with pytest.raises(UncheckableError) as caught:
+    with pytest.raises(ServiceError) as caught:
         check(source, respond, **options)
     return str(caught.value)
 
@@ -476,7 +476,7 @@ def test_answer_that_stops_or_drips_is_given_up(
     monkeypatch.setattr(walk_module, "ANSWER_TIMEOUT", 0.3)
     with http_server(always(answer)) as url:
         began = time.monotonic()
-        with pytest.raises(UncheckableError, match=said):
+        with pytest.raises(ServiceError, match=said):
             verify_service(str(small_catalogue), url, Silent())
         assert time.monotonic() - began < 5
 

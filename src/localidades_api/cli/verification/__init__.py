@@ -6,8 +6,9 @@ No database is needed: any service with the same contract can be checked.
 from dataclasses import dataclass
 from typing import Protocol
 
+from localidades_api.cli.service import Service
 from localidades_api.cli.verification.compare import ListComparison, Record, compare
-from localidades_api.cli.verification.page_walk import Service, Walk, walk_list
+from localidades_api.cli.verification.page_walk import Walk, walk_list
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import open_table, read_table, watch_reading
 from localidades_api.importer.source import Source, open_source
@@ -64,7 +65,7 @@ def verify_service(
 ) -> Verification:
     """Compare the list of the service at `url` with a catalogue: `demo`, a path or an http(s) address.
 
-    Raises CatalogueError for an invalid file, and UncheckableError for a service that can't be compared.
+    Raises CatalogueError for an invalid file, and ServiceError for a service that can't be compared.
     """
     service = Service.parse(url, release)
     with open_source(source, progress) as file:

@@ -1,23 +1,21 @@
 """Reads the whole list of a service, page by page over one connection, within bounds whatever the service does.
 
-An answer that can't be compared raises UncheckableError. Lesser faults go to `faults` of the walk.
+An answer that can't be compared raises ServiceError. Lesser faults go to `faults` of the walk.
 """
 
-import re
 import time
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Self
 
 import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from localidades_api.cli.service import Service
 from localidades_api.cli.verification.compare import Record
-from localidades_api.domain.schemas import RELEASE_NAME
-from localidades_api.errors import UncheckableError
+from localidades_api.errors import ServiceError
 from localidades_api.observability.progress import Counting
 
 PATH = "/api/census/localidades/"
@@ -25,6 +23,7 @@ MAX_ANSWER_BYTES = 1024**2  # a page of 50 has 4 kB
 MAX_PAGES = 100_000  # INEGI's whole catalogue has some 6,100
 MAX_RECORDS = 5_000_000
 ANSWER_TIMEOUT = 10.0  # seconds
+_ASKED = {"Accept": "application/json"}
 _MAX_FURTHER_PAGES = 3  # pages that links may add to the total of the first page
 
 
@@ -45,43 +44,6 @@ class _Envelope(BaseModel):
     quantity: int
     total_pages: int
     results: list[_Row]
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """The address of a service, and the release to check; None is the current one."""
-
-    address: httpx.URL
-    release: str | None
-
-    @classmethod
-    def parse(cls, url: str, release: str | None) -> Self:
-        """Parse the address of a service's root; raise UncheckableError if it or the release is invalid."""
-        try:
-            address = httpx.URL(url.strip().rstrip("/"))
-        except (httpx.InvalidURL, UnicodeError):
-            address = httpx.URL()
-        if address.scheme not in {"http", "https"} or not address.host or address.query or address.fragment:
-            raise UncheckableError("--url must be the root address of a service, such as http://127.0.0.1:8000.")
-        if release is not None and not re.fullmatch(RELEASE_NAME, release):
-            raise UncheckableError("--release must be the name of a release, such as 2018-09.")
-        return cls(address, release)
-
-    @property
-    def root(self) -> str:
-        """The address without a password."""
-        return str(self.address.copy_with(username=None, password=None))
-
-    def page(self, number: int) -> httpx.URL:
-        """Return the address of a page, without a password."""
-        pinned = {} if self.release is None else {"release": self.release}
-        return httpx.URL(self.root + PATH, params={"page": str(number), **pinned})
-
-    def connect(self) -> httpx.Client:
-        """Open a client; it follows no redirects, so the password goes to this service only."""
-        auth = (self.address.username, self.address.password) if self.address.username else None
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-        return httpx.Client(auth=auth, headers=headers, timeout=ANSWER_TIMEOUT)
 
 
 @dataclass(slots=True)
@@ -122,33 +84,33 @@ class _ListPage:
 
 def walk_list(service: Service, counting: Counting) -> Walk:
     """Read every page; follow links if the first page has one, else count up the page number."""
-    with service.connect() as client:
-        first = _fetch(client, service.page(1), 1)
+    with service.connect(ANSWER_TIMEOUT) as client:
+        first = _fetch(client, _page(service, 1), 1)
         if first is None:
-            raise UncheckableError(
-                "Page 1 answers 404, so there is no such list or release: check --url and --release."
-            )
+            raise ServiceError("Page 1 answers 404, so there is no such list or release: check --url and --release.")
         if service.release is not None and first.release not in {None, service.release}:
-            raise UncheckableError("The service ignores --release and answers with another release.")
+            raise ServiceError("The service ignores --release and answers with another release.")
         if first.total_pages > MAX_PAGES:
-            raise UncheckableError(f"The service reports {first.total_pages} pages; verify reads at most {MAX_PAGES}.")
+            raise ServiceError(f"The service reports {first.total_pages} pages; verify reads at most {MAX_PAGES}.")
         counting.expect(first.total_pages)
         walk = Walk(first.quantity, first.total_pages, first.release, followed=first.following is not None)
         for page in _pages(client, service, first, walk):
             walk.starts.append(len(walk.records))
             walk.records += page.records
             if len(walk.records) > MAX_RECORDS:
-                raise UncheckableError(
-                    f"The service lists more than {MAX_RECORDS} records, the most that verify reads."
-                )
+                raise ServiceError(f"The service lists more than {MAX_RECORDS} records, the most that verify reads.")
             counting.advance(1)
     walk.faults += _check_totals(walk)
     return walk
 
 
+def _page(service: Service, number: int) -> httpx.URL:
+    return service.at(PATH, page=str(number))
+
+
 def _pages(client: httpx.Client, service: Service, first: _ListPage, walk: Walk) -> Iterator[_ListPage]:
     """Yield the pages of a list; if they end early or change on the way, add that to the faults of the walk."""
-    page, number, steady, visited = first, 1, True, {service.page(1)}
+    page, number, steady, visited = first, 1, True, {_page(service, 1)}
     yield page
     while address := _following(service, page, number, walk):
         if address in visited or number >= walk.total_pages + _MAX_FURTHER_PAGES:
@@ -170,7 +132,7 @@ def _pages(client: httpx.Client, service: Service, first: _ListPage, walk: Walk)
 def _following(service: Service, page: _ListPage, number: int, walk: Walk) -> httpx.URL | None:
     if walk.followed:
         return page.following
-    return service.page(number + 1) if number < walk.total_pages else None
+    return _page(service, number + 1) if number < walk.total_pages else None
 
 
 def _check_totals(walk: Walk) -> Iterator[str]:
@@ -183,12 +145,12 @@ def _check_totals(walk: Walk) -> Iterator[str]:
 
 def _fetch(client: httpx.Client, address: httpx.URL, number: int) -> _ListPage | None:
     """Fetch a page; return None for a 404."""
-    with _refusing_faults(number), client.stream("GET", address) as response:
+    with _refusing_faults(number), client.stream("GET", address, headers=_ASKED) as response:
         if response.status_code == HTTPStatus.NOT_FOUND:
             return None
         if response.status_code != HTTPStatus.OK:
             hint = "set --url to where it redirects" if response.is_redirect else "check the service's log"
-            raise UncheckableError(f"Page {number} answers {response.status_code}: {hint}.")
+            raise ServiceError(f"Page {number} answers {response.status_code}: {hint}.")
         envelope = _Envelope.model_validate_json(_read_body(response, number))
         return _ListPage(
             envelope.quantity,
@@ -206,11 +168,11 @@ def _refusing_faults(number: int) -> Iterator[None]:
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if fault["type"] == "json_invalid":
-            raise UncheckableError(f"Page {number} is not JSON: set --url to the root address of a service.") from error
+            raise ServiceError(f"Page {number} is not JSON: set --url to the root address of a service.") from error
         where = "".join(f"{part}: " for part in [".".join(map(str, fault["loc"]))] if part)
-        raise UncheckableError(f"Page {number} does not match the API's schema: {where}{fault['msg']}.") from error
+        raise ServiceError(f"Page {number} does not match the API's schema: {where}{fault['msg']}.") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise UncheckableError(
+        raise ServiceError(
             f"Page {number} can't be read ({str(error) or type(error).__name__}): check that the service"
             " at --url is running."
         ) from error
@@ -223,9 +185,9 @@ def _read_body(response: httpx.Response, number: int) -> bytes:
     for chunk in response.iter_raw():
         body += chunk
         if len(body) > MAX_ANSWER_BYTES:
-            raise UncheckableError(f"Page {number} is larger than {MAX_ANSWER_BYTES // 1024**2} MB.")
+            raise ServiceError(f"Page {number} is larger than {MAX_ANSWER_BYTES // 1024**2} MB.")
         if time.monotonic() > deadline:
-            raise UncheckableError(f"Page {number} took more than {ANSWER_TIMEOUT:.0f} s.")
+            raise ServiceError(f"Page {number} took more than {ANSWER_TIMEOUT:.0f} s.")
     return bytes(body)
 
 

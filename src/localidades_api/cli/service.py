@@ -1,0 +1,47 @@
+"""A running service that a command asks over HTTP."""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+import httpx
+
+from localidades_api.domain.schemas import RELEASE_NAME
+from localidades_api.errors import ServiceError
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The address of a service, and the release that is asked for; None is the current one."""
+
+    address: httpx.URL
+    release: str | None
+
+    @classmethod
+    def parse(cls, url: str, release: str | None) -> Self:
+        """Parse the address of a service's root; raise ServiceError if it or the release is invalid."""
+        try:
+            address = httpx.URL(url.strip().rstrip("/"))
+        except (httpx.InvalidURL, UnicodeError):
+            address = httpx.URL()
+        if address.scheme not in {"http", "https"} or not address.host or address.query or address.fragment:
+            raise ServiceError("--url must be the root address of a service, such as http://127.0.0.1:8000.")
+        if release is not None and not re.fullmatch(RELEASE_NAME, release):
+            raise ServiceError("--release must be the name of a release, such as 2018-09.")
+        return cls(address, release)
+
+    @property
+    def root(self) -> str:
+        """The address without a password."""
+        return str(self.address.copy_with(username=None, password=None))
+
+    def at(self, path: str, **params: str) -> httpx.URL:
+        """Return an address of the service, without a password; its release is pinned if there is one."""
+        pinned = {} if self.release is None else {"release": self.release}
+        return httpx.URL(self.root + path, params={**params, **pinned})
+
+    def connect(self, timeout: float) -> httpx.Client:
+        """Open a client; it follows no redirects, so the password goes to this service only."""
+        auth = (self.address.username, self.address.password) if self.address.username else None
+        # Other encodings can unpack to any size.
+        return httpx.Client(auth=auth, headers={"Accept-Encoding": "identity"}, timeout=timeout)

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
+from tests.support.http_server import Request, Response, http_server
 from tests.support.postgres import out_of_reach
 from tests.support.waiting import eventually
 from tests.support.wire import COMMAND, ROOT, environment, run
@@ -299,3 +301,76 @@ def test_run_is_resumed_from_any_row(seeded: str, places: Path) -> None:
     ended = match(seeded, places, "--resume")
     assert ended.returncode == 2
     assert "has more rows than" in ended.stderr
+
+
+# -- A running service
+
+
+def test_service_matches_as_this_machine_does(live_server: str, seeded: str, places: Path, tmp_path: Path) -> None:
+    assert match(seeded, places).returncode == 0
+    ended = run("match", str(places), "--url", live_server, "--output", str(tmp_path / "remote.csv"))
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "remote.csv").read_bytes() == places.with_name("places.matched.csv").read_bytes()
+    assert "matched 5 rows in " in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "sentence"),
+    [
+        ("ftp://example.org", 1, "--url must be the root address of a service, such as http://127.0.0.1:8000."),
+        (
+            "{live}/nowhere",
+            1,
+            "The service answers 404, so it has no such release or matches no rows: check --url.",
+        ),
+    ],
+)
+def test_address_that_is_no_service_is_refused(
+    live_server: str, places: Path, url: str, code: int, sentence: str
+) -> None:
+    ended = run("match", str(places), "--url", url.format(live=live_server))
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (code, f"error: {sentence}")
+    assert not places.with_name("places.matched.csv").exists()
+
+
+@pytest.mark.tail
+def test_service_that_is_busy_or_breaks_off_is_asked_again(live_server: str, places: Path) -> None:
+    asked: list[Request] = []
+
+    def respond(request: Request) -> Response:
+        asked.append(request)
+        if len(asked) == 1:
+            return Response(status=503, headers={"Retry-After": "0"})
+        answer = httpx.post(
+            f"{live_server}{request.target}", content=request.body, headers={"Content-Type": "application/x-ndjson"}
+        )
+        headers = {"Catalogue-Release": answer.headers["catalogue-release"]}
+        if len(asked) == 2:
+            return Response(answer.content[:50], headers={**headers, "Content-Length": str(len(answer.content))})
+        return Response(answer.content, headers=headers)
+
+    with http_server(respond) as address:
+        ended = run("match", str(places), "--url", address)
+    assert ended.returncode == 0, ended.stderr
+    assert [row["match_outcome"] for row in read_rows_of(places.with_name("places.matched.csv"))] == OUTCOMES
+    assert len(asked) == 3
+    assert b"folio" not in asked[-1].body
+
+
+@pytest.mark.parametrize(
+    ("response", "sentence"),
+    [
+        (Response(b"hello\n" * 5), "The service's answers do not match the API's schema: check --url."),
+        (Response(b"x" * 1_000_000), "The service's answer is longer than any to so many rows: check --url."),
+        (Response(status=500), "The service answers 500: check --url and the service's log."),
+        (
+            Response(status=301, headers={"Location": "/"}),
+            "The service answers 301: check --url and the service's log.",
+        ),
+    ],
+)
+def test_service_that_answers_otherwise_gets_a_sentence(places: Path, response: Response, sentence: str) -> None:
+    with http_server(lambda _: response) as address:
+        ended = run("match", str(places), "--url", address)
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, f"error: {sentence}")
+    assert not places.with_name("places.matched.csv").exists()

@@ -117,6 +117,7 @@ _EXAMPLES: dict[str, tuple[str, ...]] = {
         "localidades-api match places.csv --nombre 'Lugar de origen'",
         "localidades-api match places.csv --output found.csv --resume",
         "localidades-api match - < places.csv > found.csv",
+        "localidades-api match places.csv --url https://example.org",
     ),
     "openapi": (
         "localidades-api openapi > openapi.json",

@@ -24,6 +24,9 @@ def match(  # noqa: PLR0913  # an option for each column
         typer.Option(help="File to write the rows to, with their answers; - is stdout. [default: FILE.matched.csv]"),
     ] = None,
     release: Annotated[str | None, typer.Option(help="Name of the release; by default the current one.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Root address of a running service that matches the rows; by default this does.")
+    ] = None,
     *,
     nombre: Annotated[str | None, _column("the name of the place")] = None,
     municipio: Annotated[str | None, _column("the name or key of its municipio")] = None,
@@ -43,10 +46,13 @@ def match(  # noqa: PLR0913  # an option for each column
     }  # fmt: skip
     with errors_as_sentences():
         # What takes longer to import than help takes to print.
-        from localidades_api.cli.matching import run_match  # noqa: PLC0415
+        from localidades_api.cli.matching import run_match, run_remote_match  # noqa: PLC0415
         from localidades_api.cli.matching.job import MatchJob, check, default_output  # noqa: PLC0415
 
         named = {role: header for role, header in columns.items() if header is not None}
         job = MatchJob(file, output or default_output(file), named, resume, force)
         check(job)
-        run_match(job, release)
+        if url is None:
+            run_match(job, release)
+        else:
+            run_remote_match(job, url, release)

@@ -1,8 +1,8 @@
-"""The command `match`: the rows of a file and their places, from the database that `serve` uses."""
+"""The command `match`: finds the places of a file's rows in the database that `serve` uses, or asks a service."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 from localidades_api.bulk.matching import match_row
@@ -11,6 +11,8 @@ from localidades_api.cli.console import console, watch_import
 from localidades_api.cli.database import ready_database
 from localidades_api.cli.matching.job import STDIO, MatchJob
 from localidades_api.cli.matching.match_file import Tally, match_file
+from localidades_api.cli.matching.remote import RemoteMatcher
+from localidades_api.cli.service import Service
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import AnswerFileError
 from localidades_api.importer.source import interruptible
@@ -22,6 +24,7 @@ from localidades_api.storage.pool import Database
 from localidades_api.storage.repository import ReleasesRepository
 
 _AT_ONCE = 500  # rows: an interruption loses the work for so many at most
+_AT_ONCE_REMOTELY = 1000  # rows of a request, which takes half a second
 _INDEX_TIMEOUT = 600.0  # seconds; a whole catalogue takes ten
 _OUTCOMES = ("exact", "sure", "ambiguous", "none", "problem")
 
@@ -29,17 +32,25 @@ _OUTCOMES = ("exact", "sure", "ambiguous", "none", "problem")
 def run_match(job: MatchJob, release: str | None) -> None:
     """Match the rows of a file, and print a summary, or how to resume if it ends early."""
 
-    async def run(url: str) -> None:
+    async def run(database: str) -> None:
         with watch_import() as progress:
             progress.begin(MatchStep.OPEN)
-            async with _open_index(url, release) as (served, index):
+            async with _open_index(database, release) as (served, index):
                 progress.begin(MatchStep.MATCH)
                 # Nothing of it awaits: all that the rows need is in the index.
-                with interruptible(), _reporting(job, "--release", served.name) as tally:
+                with interruptible(), _reporting(job, lambda: ("--release", served.name)) as tally:
                     match_file(job, lambda rows: [match_row(row, index) for row in rows], _AT_ONCE, tally, progress)
 
     with ready_database(read_settings()) as url:
         asyncio.run(run(url))
+
+
+def run_remote_match(job: MatchJob, url: str, release: str | None) -> None:
+    """Do the same by asking a running service."""
+    with watch_import() as progress, RemoteMatcher(Service.parse(url, release)) as service:
+        progress.begin(MatchStep.MATCH)
+        with _reporting(job, service.describe) as tally:
+            match_file(job, service.answer, _AT_ONCE_REMOTELY, tally, progress)
 
 
 @asynccontextmanager
@@ -58,15 +69,18 @@ async def _open_index(url: str, name: str | None) -> AsyncIterator[tuple[Release
 
 
 @contextmanager
-def _reporting(job: MatchJob, *pinned: str) -> Iterator[Tally]:
-    """Count rows, and say in the end what was done, or what was done so far and how to resume."""
+def _reporting(job: MatchJob, pinned: Callable[[], Sequence[str]]) -> Iterator[Tally]:
+    """Count rows, and say in the end what was done, or what was done so far and how to resume.
+
+    `pinned` returns the options with which the rest is matched as the rows before.
+    """
     tally, began = Tally(), time.perf_counter()
     try:
         yield tally
     except BaseException as error:
         if job.output != STDIO and tally.rows and not isinstance(error, AnswerFileError):
             console.print(
-                f"{tally.rows:,} rows are answered in {job.output}; to go on: {job.command(*pinned)}", markup=False
+                f"{tally.rows:,} rows are answered in {job.output}; to go on: {job.command(*pinned())}", markup=False
             )
         raise
     seconds = time.perf_counter() - began

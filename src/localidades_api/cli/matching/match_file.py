@@ -48,34 +48,36 @@ def match_file(job: MatchJob, answer: Answering, at_once: int, tally: Tally, cou
     with _open_source(job.source) as file, closing(_open_output(job)) as output:
         coming = _read(file, rows)
         batch = list(islice(coming, at_once))  # with it, or its end, the columns are known
-        tally.earlier = _begin(job, target, output, is_csv=is_csv)
+        tally.earlier, unwritten = _begin(job, target, output, is_csv=is_csv)
         read = 0
         while batch:
             read += len(batch)
             fresh = [row for row in batch if row.number > tally.earlier]
             answers = answer(fresh) if fresh else ()
-            output.write(b"".join(map(target.write, fresh, answers)))
+            output.write(unwritten + b"".join(map(target.write, fresh, answers)))
+            unwritten = b""
             tally.outcomes.update(one["outcome"] for one in answers)
             counting.advance(len(batch))
             _estimate(file, read, counting)
             batch = list(islice(coming, at_once))
+        output.write(unwritten)
         if read < tally.earlier:
             raise AnswerFileError(f"{job.output} has more rows than {job.source}: it is the answer to another file.")
 
 
-def _begin(job: MatchJob, target: AnswerWriter, output: AnswerFile | AnswerStream, *, is_csv: bool) -> int:
-    """Write what comes before the first row, or go on with what an earlier run has written; return its rows."""
+def _begin(
+    job: MatchJob, target: AnswerWriter, output: AnswerFile | AnswerStream, *, is_csv: bool
+) -> tuple[int, bytes]:
+    """Return how many rows an earlier run has answered, and what is still to be written before the next."""
     start = target.begin()
-    records = 0
-    if job.resume and isinstance(output, AnswerFile) and Path(job.output).exists():
-        if not output.may_begin_with(start or _NDJSON_START):
-            raise AnswerFileError(
-                f"{job.output} is not the answer to {job.source} with these columns: choose another --output."
-            )
-        records = output.resume(is_csv=is_csv)
-    if not records:
-        output.write(start)
-    return max(records - is_csv, 0)
+    if not (job.resume and isinstance(output, AnswerFile) and Path(job.output).exists()):
+        return 0, start
+    if not output.may_begin_with(start or _NDJSON_START):
+        raise AnswerFileError(
+            f"{job.output} is not the answer to {job.source} with these columns: choose another --output."
+        )
+    records = output.resume(is_csv=is_csv)
+    return max(records - is_csv, 0), b"" if records else start
 
 
 def _read(file: IO[bytes], rows: RowReader) -> Iterator[Row]:

@@ -109,7 +109,7 @@ def test_column_that_is_named_is_not_guessed() -> None:
 
 
 def test_keys_and_degrees_that_a_spreadsheet_has_changed_are_read() -> None:
-    (cells,) = cells_of(b'nombre;mun;cvegeo;lat;lon\n ;39.0;140390001.0;"20,67";-1.033e+2\n')
+    (cells,) = cells_of(b'nombre;mun;cvegeo;lat;lon\n ;39.0;140390001.0;"20,67";-1.033E+02\n')
     assert cells == {"nombre": None, "municipio": "39", "cvegeo": "140390001", "latitud": 20.67, "longitud": -103.3}
     (cells,) = cells_of(b"cvegeo,lat,lon\nN/D,NULL,-\n")
     assert set(cells.values()) == {None}

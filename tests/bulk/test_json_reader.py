@@ -1,10 +1,13 @@
 import json
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localidades_api.bulk.reading import reader
+from localidades_api.bulk.rows import ROLES
 from localidades_api.errors import UnreadableBodyError
 from tests.support.bulk import JSON, NDJSON, rows_in
 
@@ -115,3 +118,12 @@ def test_document_of_another_encoding_gets_a_sentence() -> None:
         rows_in('{"rows": []}'.encode("utf-16"), JSON)
     with pytest.raises(UnreadableBodyError, match="The JSON is not UTF-8"):
         rows_in(b'{"rows": [{"nombre": "Pe\xc3', JSON)
+
+
+def test_row_that_comes_byte_by_byte_is_not_read_from_its_beginning_each_time() -> None:
+    body = b'{"rows": [{"nombre": "' + b"x" * 300_000 + b'"}]}'
+    source = reader(JSON, ROLES)
+    began = time.process_time()
+    rows = [row for byte in body for row in source.feed(bytes([byte]))] + list(source.close())
+    assert time.process_time() - began < 5
+    assert len(rows) == 1

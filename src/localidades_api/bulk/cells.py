@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 _MAX_NUMBER = 1e15
 _NO_VALUE = frozenset({"", "-", "--", "na", "n/a", "nd", "n/d", "sd", "s/d", "null", "none", "nan", "#n/a", "#n/d"})
-_DECIMAL = re.compile(r"[+-]?(\d{1,6}([.,]\d{0,30})?|[.,]\d{1,30})(e[+-]\d{1,2})?")
+_DECIMAL = re.compile(r"[+-]?(\d{1,6}([.,]\d{0,30})?|[.,]\d{1,30})(e[+-]\d{1,2})?", re.IGNORECASE)
 
 
 class RowError(ValueError):

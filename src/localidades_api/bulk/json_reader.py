@@ -91,7 +91,8 @@ class JsonReader(_ObjectReader):
         self._decode = codecs.getincrementaldecoder("utf-8-sig")().decode
         self._end_of_value = json.JSONDecoder().raw_decode
         self._text = ""
-        self._retry_at = 0  # characters; or each piece would read a long row from its beginning
+        self._waiting: list[str] = []  # what comes behind the text, which is not long enough to be read again
+        self._length = self._retry_at = 0  # characters
         self._next: Literal["start", "row or end", "row", "comma or end", "close"] = "start"
 
     def feed(self, data: bytes) -> Iterator[Row]:
@@ -107,12 +108,15 @@ class JsonReader(_ObjectReader):
 
     def _read(self, data: bytes, *, is_last: bool = False) -> Iterator[Row]:
         try:
-            self._text += self._decode(data, is_last)
+            self._waiting.append(self._decode(data, is_last))
         except UnicodeDecodeError:
             refuse_other_formats(data)
             raise UnreadableBodyError("The JSON is not UTF-8 (RFC 8259).") from None
-        if len(self._text) < self._retry_at and not is_last:
+        self._length += len(self._waiting[-1])
+        if self._length < self._retry_at and not is_last:
             return
+        self._text += "".join(self._waiting)
+        self._waiting = []
         if self._next == "start":
             self._begin(is_last=is_last)
         if self._next not in {"start", "close"}:
@@ -121,6 +125,7 @@ class JsonReader(_ObjectReader):
             self._text = self._text.strip()
             if self._text not in {"", "}"}:
                 raise self._broken("only `rows` may be in it, and nothing behind it")
+        self._length = len(self._text)
 
     def _begin(self, *, is_last: bool) -> None:
         if found := _START.match(self._text):

@@ -1,0 +1,52 @@
+"""Files of any length take the memory of a few rows."""
+
+import json
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+
+from localidades_api.bulk.matching import describe_problem
+from localidades_api.bulk.reading import MediaType, reader
+from localidades_api.bulk.rows import ROLES
+from localidades_api.bulk.writing import writer
+from tests.support.bulk import CSV, JSON, NDJSON
+
+pytestmark = pytest.mark.tail
+
+ROWS = 100_000
+PIECE = 256 * 1024
+
+
+def pieces(media_type: MediaType) -> Iterator[bytes]:
+    """Return the pieces of a body of some 10 MB, made as they are asked for."""
+    row = json.dumps({"nombre": "El Peñón [Rancho]", "municipio": "Guadalajara", "estado": "Jalisco", "folio": 7})
+    starts = {CSV: "nombre,municipio,estado,folio\n", NDJSON: "", JSON: '{"rows": ['}
+    rows = {CSV: '"El Peñón [Rancho]","Guadala\njara",Jalisco,7\n', NDJSON: f"{row}\n", JSON: f"{row}, "}[media_type]
+    ends = {CSV: "", NDJSON: "", JSON: f"{row}]}}"}
+    yield starts[media_type].encode()
+    at_once = PIECE // len(rows)
+    for begin in range(0, ROWS - 1, at_once):
+        yield rows.encode() * min(at_once, ROWS - 1 - begin)
+    yield (ends[media_type] or rows).encode()
+
+
+@pytest.mark.parametrize("media_type", [CSV, NDJSON, JSON])
+def test_many_rows_take_the_memory_of_a_few(media_type: MediaType) -> None:
+    source = reader(media_type, ROLES)
+    target = writer(media_type, source)
+    answer = describe_problem("It has no answer.")
+    tracemalloc.start()
+    try:
+        rows = written = 0
+        for piece in pieces(media_type):
+            for row in source.feed(piece):
+                written += len(target.write(row, answer) if rows else target.begin() + target.write(row, answer))
+                rows += 1
+        written += sum(len(target.write(row, answer)) for row in source.close())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert rows == ROWS
+    assert written > 60 * ROWS
+    assert peak < 4 * 1024**2

@@ -28,7 +28,7 @@ ROWS = (
     ("011", "Nada como esto", "Municipio 001", "Ags."),
 )
 OUTCOMES = ["exact", "ambiguous", "sure", "problem", "none"]
-LONG = 40_000  # rows: some seconds of work
+LONG = 20_000  # rows: some seconds of work
 
 
 def write_rows(path: Path, rows: Iterable[Iterable[object]] = ROWS, delimiter: str = ",") -> Path:
@@ -107,6 +107,7 @@ def test_columns_may_be_named(seeded: str, tmp_path: Path) -> None:
     assert (tmp_path / "b.tsv").read_text().splitlines()[1].startswith("Ana\tAguascalientes\texact\t010010001\t")
 
 
+@pytest.mark.tail
 def test_terminal_shows_progress(seeded: str, long_file: Path, tmp_path: Path) -> None:
     shown = run_in_terminal("match", str(long_file), "--output", str(tmp_path / "a.csv"), env=environment(seeded))
     assert shown.returncode == 0
@@ -328,6 +329,7 @@ def test_service_matches_as_this_machine_does(live_server: str, seeded: str, pla
 @pytest.mark.parametrize(
     ("url", "code", "sentence"),
     [
+        ("http://127.0.0.1:1", 1, "The service at http://127.0.0.1:1 does not answer: [Errno 111] Connection refused."),
         ("ftp://example.org", 1, "--url must be the root address of a service, such as http://127.0.0.1:8000."),
         (
             "{live}/nowhere",
@@ -365,6 +367,7 @@ def test_service_that_is_busy_or_breaks_off_is_asked_again(live_server: str, pla
     assert ended.returncode == 0, ended.stderr
     assert [row["match_outcome"] for row in read_rows_of(places.with_name("places.matched.csv"))] == OUTCOMES
     assert len(asked) == 3
+    assert ended.stderr.count("waiting for the service: it answers 503\n") == 1
     assert b"folio" not in asked[-1].body
 
 

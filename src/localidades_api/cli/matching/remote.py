@@ -13,15 +13,16 @@ from pydantic_core import to_json
 
 from localidades_api.bulk.matching import describe_problem
 from localidades_api.bulk.rows import Answer, Row
+from localidades_api.cli.console import console
 from localidades_api.cli.service import Service
 from localidades_api.domain.schemas import Match
 from localidades_api.errors import ServiceError
 from localidades_api.http.paths import MATCH
 
 _TIMEOUT = 60.0  # seconds without a byte
-_TRIES = 6
+_PATIENCE = 300.0  # seconds with a service that has responded before: its index of names may still be built
 _PAUSE = 1.0  # seconds before the second try; each further pause is twice as long
-_MAX_PAUSE = 60.0  # seconds, whatever Retry-After says
+_MAX_PAUSE = 30.0  # seconds, whatever Retry-After says
 _MAX_ANSWER = 16 * 1024  # bytes for a row: five candidates with their faults have some 3 kB
 _BUSY = {429, 502, 503, 504}
 
@@ -40,6 +41,7 @@ class RemoteMatcher:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._client = service.connect(_TIMEOUT)
+        self._has_responded = False
 
     def describe(self) -> list[str]:
         """Return the options with which a command asks the same service and release."""
@@ -53,26 +55,32 @@ class RemoteMatcher:
         self._client.close()
 
     def answer(self, rows: Sequence[Row]) -> list[Answer]:
-        """Return the answers to rows; raise ServiceError if the service has none after some tries."""
+        """Return the answers to rows; raise ServiceError if the service has none, or not for minutes."""
         readable = [row for row in rows if row.problem is None]
         answers = iter(self._ask(readable) if readable else [])
         return [next(answers) if row.problem is None else describe_problem(row.problem) for row in rows]
 
     def _ask(self, rows: Sequence[Row]) -> list[Answer]:
         body = b"".join(to_json(row.cells) + b"\n" for row in rows)
-        for pause in (*(_PAUSE * 2**number for number in range(_TRIES - 1)), None):
+        pause, gives_up_at = _PAUSE, 0.0
+        while True:
             try:
                 return self._post(body, len(rows))
             except _BusyError as error:
-                if pause is None:
+                now = time.monotonic()
+                if not gives_up_at and self._has_responded:
+                    gives_up_at = now + _PATIENCE
+                    console.print(f"waiting for the service: {error}", markup=False)
+                if now >= gives_up_at:
                     raise ServiceError(f"The service at {self._service.root} does not answer: {error}.") from error
-                time.sleep(min(pause if error.pause is None else error.pause, _MAX_PAUSE))
-        raise AssertionError("unreachable")
+                time.sleep(pause if error.pause is None else min(error.pause, _MAX_PAUSE))
+                pause = min(2 * pause, _MAX_PAUSE)
 
     def _post(self, body: bytes, rows: int) -> list[Answer]:
         headers = {"Content-Type": "application/x-ndjson", "Accept": "application/x-ndjson"}
         address = self._service.at(MATCH)
         with _busy_if_unreachable(), self._client.stream("POST", address, content=body, headers=headers) as response:
+            self._has_responded = True
             self._check(response)
             lines = _read(response, rows * _MAX_ANSWER).splitlines()
         if len(lines) != rows:

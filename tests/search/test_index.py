@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from localidades_api.search import build
 from localidades_api.search.build import build_index
 from localidades_api.search.everyday import read_everyday
 from localidades_api.search.index import NameIndex
@@ -54,6 +55,19 @@ def test_order_of_places_does_not_matter(tmp_path: Path, index: NameIndex) -> No
     other = NameIndex(tmp_path / "names")
     for text in ("colorado", "san juan mixtepec", "ninguno", "villa"):
         assert other.suggest(text) == index.suggest(text)
+    other.close()
+
+
+@pytest.mark.parametrize("prominent", [3, 30])
+def test_prominent_places_are_searched_first_and_all_where_these_are_too_few(
+    tmp_path: Path, index: NameIndex, monkeypatch: pytest.MonkeyPatch, prominent: int
+) -> None:
+    monkeypatch.setattr(build, "MAX_PROMINENT", prominent)
+    build_index(tmp_path / "names", PLACES)
+    other = NameIndex(tmp_path / "names")
+    for text in ("a", "san", "san juan mixtepec", "guadalajra", "ixtapa puerto", "zzz"):
+        for limit in (1, 2, 10):
+            assert other.suggest(text, limit=limit) == index.suggest(text, limit=limit)
     other.close()
 
 

@@ -21,10 +21,12 @@ from localidades_api.search.layout import (
     KEY,
     LABEL,
     MAX_JOINED,
+    MAX_PROMINENT,
     MAX_ROWS,
     META,
     MUNICIPIO_HOMONYM,
     ORDER,
+    PROMINENT_WORDS,
     SEAT,
     URBAN,
     VERSION,
@@ -63,6 +65,12 @@ def _rank(place: Place) -> tuple[int, int]:
     return -prominent_population(place.poblacion, is_urban=place.ambito == "U", is_seat=place.is_seat), place.id
 
 
+def _writer(folder: Path) -> tantivy.IndexWriter:
+    folder.mkdir()
+    # One segment, so that ranks are compared once.
+    return tantivy.Index(schema(), str(folder)).writer(heap_size=_HEAP, num_threads=1)
+
+
 def _in_list(place: Place) -> tuple[int, int]:
     """Return what the list is sorted by: clave, then id."""
     return place.id % KEYS_OF_A_MUNICIPIO, place.id
@@ -86,22 +94,24 @@ class _Builder:
         self._area_words: dict[int, set[str]] = {}
 
     def build(self, withdrawn: Iterable[Withdrawn]) -> None:
-        (self._folder / WORDS).mkdir()
-        index = tantivy.Index(schema(), str(self._folder / WORDS))
-        writer = index.writer(heap_size=_HEAP, num_threads=1)  # one segment, so that ranks are compared once
+        writer, prominent = [_writer(self._folder / name) for name in (WORDS, PROMINENT_WORDS)]
         records = Records(self._folder)
         for row, place in enumerate(self._places):
             names, folded = self._naming.names(place), fold(place.nombre)
             flags = self._flags(place, folded)
             records.add(place, names, flags)
             self._add_names(_checked(row), place, names, folded, flags)
-            writer.add_document(self._document(row, place, names, folded))
+            document = self._document(row, place, names, folded)
+            writer.add_document(document)
+            if row < MAX_PROMINENT:
+                prominent.add_document(document)
         for row, gone in enumerate(withdrawn, len(self._places)):
             records.add_key(gone.id)
             self._add_withdrawn(_checked(row), gone)
         records.close()
-        writer.commit()
-        writer.wait_merging_threads()
+        for each in (writer, prominent):
+            each.commit()
+            each.wait_merging_threads()
         (self._folder / ORDER).write_bytes(self._order.tobytes())
         self._table.write(self._folder)
         self._write_meta(self._blocks.write(self._folder))

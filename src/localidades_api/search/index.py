@@ -9,7 +9,7 @@ from localidades_api.domain.filters import LocalityFilters
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind, label
 from localidades_api.search.areas import AreaBook
 from localidades_api.search.find import Finder
-from localidades_api.search.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, WORDS, Layout
+from localidades_api.search.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, Layout
 from localidades_api.search.match import Matcher
 from localidades_api.search.places import Suggested, prominent_population
 from localidades_api.search.query import Words
@@ -30,7 +30,7 @@ class NameIndex:
         self.digest = folder.name  # of all that the index is made from, as `cache.names` calls the folder
         meta = self.layout.meta
         self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), _by_key(meta["former"]))
-        self.words = Words(str(folder / WORDS))
+        self.words = Words(folder)
         self.place = lru_cache(_CACHED_PLACES)(self._read_place)
         self._suggester = Suggester(self)
         self._finder = Finder(self)

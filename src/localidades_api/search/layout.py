@@ -13,11 +13,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-VERSION = 2  # of the files; an index of another version is built anew
+VERSION = 3  # of the files; an index of another version is built anew
 RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS = "records", "texts", "lookup", "blocks", "block_rows"
 ORDER = "order"  # the row at each position of the list
 _FILES = (RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS, ORDER)
-WORDS, META = "words", "meta.json"
+WORDS, PROMINENT_WORDS, META = "words", "prominent_words", "meta.json"
 
 # id, population (-1: unknown), latitude, longitude (NaN: unknown), offset of the text, flags
 RECORD = struct.Struct("<IiddIB3x")
@@ -34,6 +34,7 @@ EVERYWHERE = 0  # the scope of a name that is sought in the whole country; other
 KEY, LABEL, JOINED, WITHDRAWN = range(100_000, 100_004)
 _BITS = (1 << 64) - 1
 _SPREAD, _MIX = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9  # odd constants that spread bits (SplitMix64)
+MAX_PROMINENT = 16_000  # rows, the first, whose words stand in an index of their own as well
 MAX_JOINED = 20_000  # rows, the most prominent, whose names are found without their spaces
 
 # What separates the parts of a text: name, variants, former names; items of a list; the parts of an item.

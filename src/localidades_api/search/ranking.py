@@ -212,8 +212,11 @@ def _nearest(word: str, left: list[str], place: Known, *, unfinished: bool) -> t
     least = 99.0
     for where, words in enumerate((left, place.municipio_words, place.state_words)):
         for other in words:
+            longer = len(other) - len(word)
+            if longer < -allowed or (longer > allowed and not unfinished):
+                continue  # most of them: a comparison takes longer
             distance = OSA.distance(word, other, score_cutoff=allowed)
-            if unfinished and distance > allowed and len(other) > len(word):
+            if unfinished and distance > allowed and longer > 0:
                 distance = min(
                     OSA.distance(word, other[: len(word) + more], score_cutoff=allowed) for more in (0, 1, -1)
                 )

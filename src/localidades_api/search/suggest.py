@@ -110,7 +110,7 @@ class Suggester:
         # A single word rather names a place than its area; half of Sinaloa is like `Sanalona`.
         for field in ("text",) if len(typed.words) > 1 else ("name", "text"):
             if self._best(fits) < _SURE and (nearly := words.nearly(typed, terms, field)) is not None:
-                yield words.propose(nearly, _PROPOSED_NEAR)
+                yield words.propose(nearly, _PROPOSED_NEAR, is_rare=True)
         if self._best(fits) < _SURE:
             self._joined(typed, scope, fits)
         for looser in (words.without_kinds, words.most_words):

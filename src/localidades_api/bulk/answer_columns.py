@@ -15,6 +15,11 @@ def _plain(name: str, answer: Answer) -> str:
     return "" if value is None else str(value)
 
 
+def _certain(name: str, answer: Answer) -> str:
+    """Write a member of the place that a row means, nothing where a person has to choose: tables are joined by it."""
+    return _plain(name, answer) if answer["outcome"] in {"exact", "sure"} else ""
+
+
 def _number(name: str, answer: Answer) -> str:
     value = answer[name]
     return "" if value is None else f"{value:g}"
@@ -37,8 +42,8 @@ def _candidates(answer: Answer) -> str:
 
 MATCH_COLUMNS: AnswerColumns = {
     "outcome": lambda answer: str(answer["outcome"]),
-    "cvegeo": lambda answer: _plain("cvegeo", answer),
-    "label": lambda answer: _plain("label", answer),
+    "cvegeo": lambda answer: _certain("cvegeo", answer),
+    "label": lambda answer: _certain("label", answer),
     "score": lambda answer: _number("score", answer),
     "margin": lambda answer: _number("margin", answer),
     "faults": _faults,

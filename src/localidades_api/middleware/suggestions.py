@@ -58,10 +58,10 @@ class Suggestions:
         format_ = query.format or accepted_format([value for name, value in headers if name == b"accept"])
         if format_ != "json" or query.release not in {None, release.name}:
             return None
-        encoder = _encoder(release, self._services.releases.fingerprint)
+        encoder = _encoder(release, names.digest)
         if is_fresh([value.decode("latin-1") for name, value in headers if name == b"if-none-match"], encoder.etag):
             return encoder.not_modified
-        key = (names.digest, encoder.etag, raw)
+        key = (encoder.etag, raw)
         response = self._cache.get(key)
         if response is None:
             response = encoder.encode(to_json(suggest(names, query)))
@@ -89,5 +89,5 @@ def _read(query: bytes) -> SuggestQuery | None:
 
 
 @lru_cache(maxsize=8)
-def _encoder(release: Release, fingerprint: str) -> ResourceEncoder:
-    return ResourceEncoder(release, f"json.{fingerprint}")
+def _encoder(release: Release, digest: str) -> ResourceEncoder:
+    return ResourceEncoder(release, f"json.{digest}")

@@ -47,8 +47,9 @@ async def download_localities(
     """
     format_ = _choose_format(query.format, request)
     release = await services.release(query.release)
-    # A search finds names of other releases too.
-    representation = format_ if query.search is None else f"{format_}.{services.releases.fingerprint}"
+    representation: str = format_
+    if query.search is not None:  # names of other releases are found too
+        representation += f".{(await services.names.of(release)).digest}"
     etag = entity_tag(release, representation)
     headers = {**freshness_headers(release, representation), "ETag": f"W/{etag}"}
     if is_fresh(request.headers.getlist("if-none-match"), etag):

@@ -61,8 +61,9 @@ async def list_localities(
     meanwhile.
     """
     builder = await ResponseBuilder.begin(request, query, services)
-    if query.search is not None:
-        builder = replace(builder, variant=f".{services.releases.fingerprint}")  # names of other releases are found too
+    if query.search is not None:  # names of other releases are found too
+        names = await services.names.of(builder.release)
+        builder = replace(builder, variant=f".{names.digest}")
     if query.chosen or query.page_size != PAGE_SIZE:
         return await _list_chosen(builder, query, services)
     release = builder.release
@@ -108,10 +109,10 @@ async def suggest_localities(
     place matches and how large it is are weighed together.
     """
     builder = await ResponseBuilder.begin(request, query, services)
-    builder = replace(builder, variant=f".{services.releases.fingerprint}")  # other releases have names of its places
+    names = await services.names.of(builder.release)
+    builder = replace(builder, variant=f".{names.digest}")  # other releases have names of its places
     if builder.is_not_modified:
         return builder.not_modified()
-    names = await services.names.of(builder.release)
     return builder.answer("places.html", "Suggestions", suggest(names, query))
 
 

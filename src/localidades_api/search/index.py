@@ -27,7 +27,7 @@ class NameIndex:
     def __init__(self, folder: Path) -> None:
         """Open it; raise IndexUnreadableError if the folder holds no index of this version."""
         self.layout = Layout(folder)
-        self.digest = folder.name  # of all that the index is made from, as `cache.names` calls the folder
+        self.digest = folder.name[:12]  # of all that the index is made from, as `cache.names` calls the folder
         meta = self.layout.meta
         self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), _by_key(meta["former"]))
         self.words = Words(folder)

@@ -14,6 +14,7 @@ from starlette.types import Scope
 from localidades_api.domain.schemas import Release
 from localidades_api.http.html.i18n import Language, lenient_translator, translator
 from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.http.paths import allowed
 
 Format = Literal["json", "api"]
 
@@ -58,6 +59,11 @@ class View:
     language: Language = "en"
     query: Mapping[str, str] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def allow(self) -> str:
+        """The methods of the resource."""
+        return allowed(self.target.partition("?")[0])
 
 
 class Renderer(Protocol):

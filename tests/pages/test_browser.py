@@ -1,29 +1,23 @@
 """What people do with the pages, in a real Chromium: with scripts and without, by mouse and by keyboard."""
 
 import asyncio
-import os
 import re
-import shutil
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, Route, ViewportSize, async_playwright, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from tests.support.application import import_file
+from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, launched, visit
 from tests.support.catalogue import TRAPS, Place, write_catalogue
-from tests.support.machine import needed
 from tests.support.postgres import new_database
-from tests.support.wire import ROOT, serving
+from tests.support.wire import serving
 
 INDEX = "/api/census/"
 LIST = f"{INDEX}localidades/?format=api"
-AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
-SCREENSHOTS = ROOT / "build" / "screenshots"
-TELEPHONE: ViewportSize = {"width": 360, "height": 740}
 MAX_HTML_BYTES = 100_000  # bytes of a page
 
 _STATES = (("02", "Baja California", 32.5, -115.5), ("14", "Jalisco", 20.7, -103.3), ("31", "Yucatán", 20.9, -89.6))
@@ -74,42 +68,9 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    """Lend Debian's Chromium; Playwright's own is never fetched."""
-    executable = needed(shutil.which("chromium"), "chromium is not on this machine")
-    async with async_playwright() as playwright:
-        # Root can't have Chromium's sandbox.
-        browser = await playwright.chromium.launch(executable_path=executable, chromium_sandbox=os.geteuid() != 0)
+    """Lend Debian's Chromium."""
+    async with launched() as browser:
         yield browser
-        await browser.close()
-
-
-@asynccontextmanager
-async def visit(browser: Browser, base: str, *, errors: bool = False, **options: Any) -> AsyncIterator[Page]:  # noqa: ANN401
-    """Lend a page; in the end nothing may have been said on the console, nor asked for beyond the service.
-
-    With `errors`, the console may say that a page was answered with an error.
-    """
-    context = await browser.new_context(**{"base_url": base, "locale": "en-US", **options})
-    wrong: list[str] = []
-
-    def on_console(message: ConsoleMessage) -> None:
-        if not (errors and message.text.startswith("Failed to load resource")):
-            wrong.append(f"{message.type}: {message.text}")
-
-    def on_request(request: Request) -> None:
-        if not request.url.startswith((f"{base}/", f"blob:{base}/")):
-            wrong.append(f"asked for {request.url}")
-
-    context.on("console", on_console)
-    context.on("weberror", lambda error: wrong.append(str(error.error)))
-    context.on("request", on_request)
-    context.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
-    context.set_default_timeout(5_000)
-    try:
-        yield await context.new_page()
-    finally:
-        await context.close()
-    assert wrong == []
 
 
 @pytest.fixture(params=[True, False], ids=["scripts", "no scripts"])
@@ -505,13 +466,13 @@ async def test_page_of_any_kind_has_no_fault_that_axe_finds(examined: Page, kind
     await examined.goto(KINDS[kind])
     await examined.screenshot(path=SCREENSHOTS / f"{kind}-light.png", full_page=True)
     await examined.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
-    assert await faults_of(examined) == {}
+    assert await axe_faults(examined) == {}
     await examined.emulate_media(color_scheme="dark")
-    assert await faults_of(examined, runOnly=["color-contrast"]) == {}
+    assert await axe_faults(examined, runOnly=["color-contrast"]) == {}
     await examined.goto(in_spanish(KINDS[kind]))
     await examined.screenshot(path=SCREENSHOTS / f"{kind}-dark.png", full_page=True)
     await examined.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
-    assert await faults_of(examined, rules={"color-contrast": {"enabled": False}}) == {}
+    assert await axe_faults(examined, rules={"color-contrast": {"enabled": False}}) == {}
 
 
 async def test_page_for_a_method_that_is_not_allowed_has_no_fault_that_axe_finds(browser: Browser, base: str) -> None:
@@ -519,7 +480,7 @@ async def test_page_for_a_method_that_is_not_allowed_has_no_fault_that_axe_finds
         await page.route("**/localidades/**", lambda route: route.continue_(method="POST"))
         await page.goto(LIST)
         await expect(page.get_by_role("heading", level=1)).to_have_text("405 Method Not Allowed")
-        assert await faults_of(page) == {}
+        assert await axe_faults(page) == {}
 
 
 async def test_page_without_a_database_has_no_fault_that_axe_finds(browser: Browser, server: str, seeded: str) -> None:
@@ -531,7 +492,7 @@ async def test_page_without_a_database_has_no_fault_that_axe_finds(browser: Brow
                 await page.goto(in_spanish(LIST))
                 await expect(page.get_by_role("heading", level=1)).to_contain_text("503")
                 await page.screenshot(path=SCREENSHOTS / "error-503.png", full_page=True)
-                assert await faults_of(page) == {}
+                assert await axe_faults(page) == {}
 
 
 def in_spanish(target: str) -> str:
@@ -549,15 +510,5 @@ async def test_page_in_use_has_no_fault_that_axe_finds(browser: Browser, base: s
         await search.press_sequentially("penon")
         await expect(page.locator(".suggestions").get_by_role("option")).to_have_count(8)
         await search.press("ArrowDown")
-        assert await faults_of(page) == {}
+        assert await axe_faults(page) == {}
         await page.screenshot(path=SCREENSHOTS / f"suggestions-{theme}.png")
-
-
-async def faults_of(page: Page, **options: object) -> dict[str, list[str]]:
-    """Return what axe finds: rules, and the elements that break them."""
-    if not await page.evaluate("() => 'axe' in window"):
-        await page.add_script_tag(path=needed(AXE, "axe-core is not installed: `make test` does it, with npm"))
-    options = {"resultTypes": ["violations"], "preload": False, **options}
-    report = await page.evaluate("options => axe.run(options)", options)
-    assert report["passes"]
-    return {fault["id"]: [node["html"] for node in fault["nodes"]] for fault in report["violations"]}

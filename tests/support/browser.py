@@ -1,0 +1,66 @@
+"""Debian's Chromium, pages in it that must not misbehave, and what axe finds on them."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from playwright.async_api import Browser, ConsoleMessage, Page, Request, ViewportSize, async_playwright
+
+from tests.support.machine import needed
+from tests.support.wire import ROOT
+
+SCREENSHOTS = ROOT / "build" / "screenshots"
+TELEPHONE: ViewportSize = {"width": 360, "height": 740}
+_AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@asynccontextmanager
+async def launched() -> AsyncIterator[Browser]:
+    """Lend Debian's Chromium; Playwright's own is never fetched."""
+    executable = needed(shutil.which("chromium"), "chromium is not on this machine")
+    async with async_playwright() as playwright:
+        # Root can't have Chromium's sandbox.
+        browser = await playwright.chromium.launch(executable_path=executable, chromium_sandbox=os.geteuid() != 0)
+        yield browser
+        await browser.close()
+
+
+@asynccontextmanager
+async def visit(browser: Browser, base: str, *, errors: bool = False, **options: Any) -> AsyncIterator[Page]:  # noqa: ANN401
+    """Lend a page; in the end nothing may have been said on the console, nor asked for beyond the service.
+
+    With `errors`, the console may say that a page was answered with an error.
+    """
+    context = await browser.new_context(**{"base_url": base, "locale": "en-US", **options})
+    wrong: list[str] = []
+
+    def on_console(message: ConsoleMessage) -> None:
+        if not (errors and message.text.startswith("Failed to load resource")):
+            wrong.append(f"{message.type}: {message.text}")
+
+    def on_request(request: Request) -> None:
+        if not request.url.startswith((f"{base}/", f"blob:{base}/")):
+            wrong.append(f"asked for {request.url}")
+
+    context.on("console", on_console)
+    context.on("weberror", lambda error: wrong.append(str(error.error)))
+    context.on("request", on_request)
+    context.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
+    context.set_default_timeout(5_000)
+    try:
+        yield await context.new_page()
+    finally:
+        await context.close()
+    assert wrong == []
+
+
+async def axe_faults(page: Page, **options: object) -> dict[str, list[str]]:
+    """Return what axe finds: rules, and the elements that break them."""
+    if not await page.evaluate("() => 'axe' in window"):
+        await page.add_script_tag(path=needed(_AXE, "axe-core is not installed: `make test` does it, with npm"))
+    options = {"resultTypes": ["violations"], "preload": False, **options}
+    report = await page.evaluate("options => axe.run(options)", options)
+    assert report["passes"]
+    return {fault["id"]: [node["html"] for node in fault["nodes"]] for fault in report["violations"]}

@@ -31,7 +31,7 @@ from localidades_api.observability.metrics import Snapshot, own_snapshot
 from localidades_api.observability.sampler import Sampler
 from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.router import Services, probes, problem_types
+from localidades_api.router import Services, match_page, probes, problem_types
 from localidades_api.router.openapi import describe
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
@@ -118,6 +118,7 @@ def create_app(settings: Settings, *, collect_metrics: Callable[[], Awaitable[Sn
     app.include_router(router.router)
     app.include_router(probes.router)
     app.include_router(problem_types.router)
+    app.include_router(match_page.router)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "http" / "html" / "static"), name="static")
     app.add_api_route("/", _go_to_index, include_in_schema=False)
     install_handlers(app)

@@ -429,6 +429,7 @@ KINDS = {
     "suggest": f"{INDEX}localidades/suggest/?format=api&q=penon",
     "nearest": f"{INDEX}localidades/nearest/?format=api&lat=20.7&lon=-103.3",
     "releases": f"{INDEX}releases/?format=api",
+    "match": "/match?format=api",
     "changes": f"{INDEX}releases/2021-01/changes/?format=api&since=2020-01&page_size=10",
     "error-404": f"{INDEX}nothing/?format=api",
     "error-404-page": f"{LIST}&page=999",

@@ -16,15 +16,16 @@ JSON = [
     "/api/census/", LIST, f"{LIST}?ambito=R", f"{LIST}10010001/", f"{LIST}suggest/?q=a", f"{LIST}?search=a",
     f"{LIST}nearest/?lat=21&lon=-102", "/api/census/estados/", "/api/census/estados/1/", "/api/census/municipios/",
     "/api/census/municipios/1001/", "/api/census/releases/", "/api/census/releases/2020-01/changes/?since=2020-01",
-    "/openapi.json", "/readyz", "/problems",
+    "/openapi.json", "/readyz", "/problems", "/match",
 ]  # fmt: skip
 FILES = [
     *(f"{LIST}download/?format={name}" for name in ("csv", "excel", "ndjson", "geojson", "parquet")),
-    "/static/style.css", "/static/page.js", "/static/icon.svg", "/static-offline-docs/swagger-ui.css",
-    "/static-offline-docs/swagger-ui-bundle.js",
+    "/static/style.css", "/static/page.js", "/static/match.js", "/static/icon.svg",
+    "/static-offline-docs/swagger-ui.css", "/static-offline-docs/swagger-ui-bundle.js",
 ]  # fmt: skip
 ERRORS = ["/nothing", "/static/nothing", f"{LIST}?page=x", f"{LIST}?page=99", f"{LIST}999999999/", "/api/census/x"]
-PAGES = [f"{target}{'&' if '?' in target else '?'}format=api" for target in (*JSON[:13], "/problems", *ERRORS)]
+PAGES = [*JSON[:13], "/problems", "/match", *ERRORS]
+PAGES = [f"{target}{'&' if '?' in target else '?'}format=api" for target in PAGES]
 DOCUMENTATION = ["/docs", "/redoc", "/docs/oauth2-redirect"]
 PAGES = [page for page in PAGES if "suggest" not in page and "nearest" not in page]
 

@@ -9,6 +9,7 @@ LOCALIDADES = f"{PREFIX}/localidades/"
 MATCH = f"{LOCALIDADES}match/"
 NEAREST = f"{LOCALIDADES}nearest/"
 RECONCILE = f"{PREFIX}/reconcile/"
+MATCH_PAGE = "/match"  # below the service's root
 _BELOW = f"{PREFIX}/"
 _READ = "GET"
 # The resources that take a body; everything else is read only.

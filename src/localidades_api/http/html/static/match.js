@@ -1,0 +1,118 @@
+// Matches a pasted list or a file: sends it, reads the answers as they come, and writes the file with the choices.
+import { join, parse, quote } from "./csv.js";
+import { Answers, count, words } from "./match_answers.js";
+import { Columns } from "./match_columns.js";
+
+const byId = (id) => document.getElementById(id);
+const [form, file, progress, error] = ["match", "file", "progress", "error"].map(byId);
+const columns = new Columns(form);
+const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""));
+let sent = null; // what the answers belong to
+let stopping = null;
+
+async function ask({ body, query }, format, signal) {
+  const parameters = new URLSearchParams(query);
+  parameters.set("format", format);
+  const answer = await fetch(`${form.dataset.resource}?${parameters}`, {
+    method: "POST", headers: { "Content-Type": "text/csv" }, body, signal,
+  });
+  if (!answer.ok) throw Object.assign(new Error("refused"), await answer.json());
+  return answer;
+}
+
+// Yields the answers some at a time, as they come.
+async function* read(stream) {
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    const lines = (rest + piece.value).split("\n");
+    rest = lines.pop();
+    yield lines.map((line) => JSON.parse(line));
+  }
+}
+
+async function match(signal) {
+  const request = await columns.request();
+  if (form.dataset.release) request.query.set("release", form.dataset.release);
+  const response = await ask(request, "ndjson", signal);
+  request.query.set("release", response.headers.get("Catalogue-Release")); // the file is of the same one
+  const received = [];
+  for await (const some of read(response.body)) {
+    received.push(...some);
+    progress.textContent = `${count(received.length)} ${words.done}`;
+  }
+  sent = { ...request, name: file.files[0]?.name };
+  answers.show(received, request.headers);
+  byId("result-title").focus();
+}
+
+// The service writes the file; the answers that a person has chosen are replaced in it.
+async function download() {
+  const response = await ask(sent, "csv");
+  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(await response.arrayBuffer());
+  const [, delimiter] = text.match(/([,;\t|])match\d*_outcome\1match\d*_cvegeo/);
+  const mark = text.startsWith("\ufeff") ? "\ufeff" : "";
+  const [header, ...records] = parse(text.slice(mark.length), delimiter);
+  const at = header.findLastIndex((name) => /^match\d*_outcome$/.test(name));
+  records.forEach((record, index) => {
+    const changes = answers.changesOf(index);
+    header.slice(at).forEach((name, column) => {
+      const changed = changes[name.replace(/^match\d*_/, "")];
+      if (changed !== undefined) record[at + column] = quote(changed, delimiter);
+    });
+  });
+  const lineEnd = text.includes("\r\n") ? "\r\n" : "\n";
+  // Cells that were copied have tabs between them, which no spreadsheet expects in a CSV file.
+  save(mark + join([header, ...records], sent.name ? delimiter : ",", lineEnd), sent.name);
+  answers.isSaved = true;
+}
+
+function save(text, name = "") {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.download = `${name.replace(/\.[^.]*$/, "") || "localidades"}-match.csv`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+}
+
+// Runs a task with its buttons off; an error is shown, and nothing that was entered is lost.
+async function run(task) {
+  stopping = new AbortController();
+  const buttons = ["send", "download"].map(byId);
+  for (const button of buttons) button.disabled = true;
+  byId("stop").hidden = false;
+  [progress.textContent, error.textContent] = [words.sending, ""];
+  try {
+    await task(stopping.signal);
+    if (progress.textContent === words.sending) progress.textContent = "";
+  } catch (problem) {
+    const isStopped = problem.name === "AbortError";
+    progress.textContent = isStopped ? words.stopped : "";
+    if (!isStopped) error.textContent = problem.detail ?? words.unreachable;
+    if (problem.type?.endsWith("#unreadable-body")) columns.details.open = true;
+  }
+  for (const button of buttons) button.disabled = false;
+  byId("stop").hidden = true;
+}
+
+function acceptDrops() {
+  form.addEventListener("dragover", (event) => event.preventDefault());
+  form.addEventListener("drop", (event) => {
+    if (!event.dataTransfer.files.length) return; // a dropped text goes where it is dropped
+    event.preventDefault();
+    file.files = event.dataTransfer.files;
+    columns.offer();
+  });
+}
+
+[form.hidden, byId("scriptless").hidden] = [false, true];
+acceptDrops();
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  run(match);
+});
+byId("stop").addEventListener("click", () => stopping.abort());
+byId("download").addEventListener("click", () => run(download));
+addEventListener("beforeunload", (event) => {
+  if (!answers.isSaved) event.preventDefault();
+});

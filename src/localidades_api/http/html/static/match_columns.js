@@ -1,0 +1,102 @@
+// The columns of what was pasted or chosen: guessed from the headers as the service does, and named by the person.
+import { DELIMITERS, decode, parse, quote, unquote } from "./csv.js";
+
+const SAMPLE = 65536; // bytes that tell the columns
+const WAIT = 100; // milliseconds without another change
+const ROLES_ALONE = ["nombre", "cvegeo", "clave"]; // a row needs one of these
+const MARK = "\ufeff";
+
+const fold = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase().match(/[a-z0-9]+/g)?.join("_") ?? "";
+
+export class Columns {
+  constructor(form) {
+    this.form = form;
+    [this.rows, this.file, this.headless] = ["#rows", "#file", "#headless"].map((one) => form.querySelector(one));
+    this.details = form.querySelector("#columns");
+    this.selects = [...form.querySelectorAll("select")];
+    this.known = JSON.parse(form.dataset.columns);
+    this.rows.addEventListener("input", () => {
+      this.file.value = "";
+      this.offer();
+    });
+    this.file.addEventListener("change", () => this.offer());
+    this.headless.addEventListener("change", () => this.show());
+    this.offer();
+  }
+
+  offer() {
+    this.rows.required = !this.file.files.length;
+    clearTimeout(this.waiting); // a browser may tell of each line that is pasted
+    this.waiting = setTimeout(() => this.read(), WAIT);
+  }
+
+  async sample() {
+    const file = this.file.files[0];
+    return file ? decode(await file.slice(0, SAMPLE).arrayBuffer()) : this.rows.value.slice(0, SAMPLE);
+  }
+
+  async read() {
+    const text = (await this.sample()).replace(/^[\r\n]+/, "");
+    this.details.hidden = !text.trim();
+    const likeness = ({ guessed, first }) => Object.keys(guessed).length * 1000 + first.length;
+    const tables = DELIMITERS.map((delimiter) => {
+      const records = parse(text, delimiter).slice(0, 100).map((record) => record.map(unquote));
+      const first = records[0] ?? [];
+      const width = Math.max(0, ...records.map((record) => record.length));
+      return { delimiter, first, width, guessed: this.guess(first) };
+    });
+    const table = tables.reduce((best, one) => (likeness(one) > likeness(best) ? one : best));
+    if (JSON.stringify(table) === JSON.stringify(this.table)) return; // what the person has named still holds
+    this.table = table;
+    const isRecognized = ROLES_ALONE.some((role) => role in this.table.guessed);
+    this.headless.checked = !isRecognized && this.table.width <= 3;
+    this.details.open = !isRecognized;
+    this.show();
+  }
+
+  guess(headers) {
+    const folded = headers.map(fold);
+    const found = {};
+    for (const [role, names] of Object.entries(this.known)) {
+      const at = folded.indexOf(names.find((name) => folded.includes(name)));
+      if (at >= 0 && !Object.values(found).includes(at)) found[role] = at;
+    }
+    return found;
+  }
+
+  show() {
+    const { first, width, guessed } = this.table;
+    const isHeadless = this.headless.checked;
+    const labels = isHeadless
+      ? Array.from({ length: width }, (_, at) => `${at + 1}: ${first[at] ?? ""}`)
+      : first;
+    const chosen = isHeadless ? { nombre: 0, municipio: 1, estado: 2 } : guessed;
+    for (const select of this.selects) {
+      const isGuessed = chosen[select.name] < labels.length;
+      // The service takes a column that it recognizes: another can be named, but none can't.
+      const none = isGuessed && !isHeadless ? [] : [new Option("—", "")];
+      select.replaceChildren(...none, ...labels.map((label, at) => new Option(label.slice(0, 60), at)));
+      select.value = isGuessed ? chosen[select.name] : "";
+    }
+  }
+
+  // Returns what to send: the body, the query that names columns, and the header of each role in the answers.
+  async request() {
+    clearTimeout(this.waiting);
+    await this.read();
+    const { first, width, guessed, delimiter } = this.table;
+    // Spreadsheets take a file that does not begin with the mark for windows-1252.
+    const body = this.file.files[0] ?? new Blob([MARK, this.rows.value]);
+    const chosen = this.selects.filter(({ value }) => value !== "").map(({ name, value }) => [name, Number(value)]);
+    const query = new URLSearchParams();
+    if (this.headless.checked) {
+      const roleAt = (at) => chosen.find(([, one]) => one === at)?.[0];
+      const header = Array.from({ length: width }, (_, at) => quote(roleAt(at) ?? `columna ${at + 1}`, delimiter));
+      const hasMark = body.size >= 3 && (await body.slice(0, 3).text()) === ""; // `text` leaves the mark out
+      const line = `${header.join(delimiter)}\r\n`;
+      return { body: new Blob([MARK, line, hasMark ? body.slice(3) : body]), query, headers: chosen.map(([role]) => role) };
+    }
+    for (const [role, at] of chosen) if (at !== guessed[role]) query.set(role, first[at]);
+    return { body, query, headers: chosen.map(([, at]) => first[at]) };
+  }
+}

@@ -1,0 +1,28 @@
+"""The page that matches a pasted list or a file in the browser; it asks the resource for rows as any client does."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from localidades_api.bulk.rows import ROLES
+from localidades_api.http.html.renderer import root_of
+from localidades_api.http.paths import MATCH, MATCH_PAGE
+from localidades_api.router.params import STRICT, ReleaseQuery
+from localidades_api.router.responses import ResponseBuilder, ServicesDep
+
+router = APIRouter()
+
+
+@router.get(MATCH_PAGE, include_in_schema=False, dependencies=STRICT)
+async def show_match_page(request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep) -> Response:
+    """Show the page; as JSON, the address that takes the rows and the headers that it recognizes, folded."""
+    builder = await ResponseBuilder.begin(request, query, services)
+    if builder.is_not_modified:
+        response = builder.not_modified()
+    else:
+        columns = {name: list(role.headers) for name, role in ROLES.by_name.items()}
+        content = {"resource": f"{root_of(request.scope)}{MATCH}", "columns": columns}
+        response = builder.answer("match.html", "Match names", content)
+    response.headers["Vary"] = "Accept, Accept-Language" if builder.wants_html else "Accept"
+    return response

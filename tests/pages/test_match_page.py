@@ -1,0 +1,296 @@
+"""The page that matches a pasted list or a file, in a real Chromium."""
+
+import asyncio
+import csv
+import io
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, FilePayload, Locator, Page, Route, expect
+
+from tests.support.application import import_file
+from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, launched, visit
+from tests.support.catalogue import TRAPS, write_catalogue
+from tests.support.postgres import new_database
+from tests.support.wire import serving
+
+PAGE = "/match?format=api"
+RESOURCE = "**/api/census/localidades/match/**"
+PASTED = (
+    "Folio\tLocalidad\tMpio.\tEntidad\n"
+    "007\tAguascalientes\tMunicipio 001\tAgs.\n"
+    "008\tAsientoz\tMunicipio 002\tAgs.\n"
+    "009\tNinguno\tMunicipio 001\tAgs.\n"
+    "010\tNinguno\tMunicipio 001\tAgs.\n"
+    '011\t"Xyzzy, ""qwert"""\t\t\n'
+    "012\t\tMunicipio 001\tAgs.\n"
+)
+
+
+@pytest.fixture(scope="module")
+def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Lend the address of a service that holds a small catalogue with homonyms."""
+    file = write_catalogue(tmp_path_factory.mktemp("match") / "catun_localidad_2020-01.csv", TRAPS)
+    with new_database(server, migrated) as url:
+        import_file(url, file)
+        with serving(url) as live:
+            yield live.base
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """Lend Debian's Chromium."""
+    async with launched() as browser:
+        yield browser
+
+
+@pytest.fixture
+async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
+    """Lend the page."""
+    async with visit(browser, base, accept_downloads=True) as page:
+        await page.goto(PAGE)
+        yield page
+
+
+async def match(page: Page, text: str) -> None:
+    """Paste a list and have it matched."""
+    await page.get_by_label("Paste rows").fill(text)
+    await page.get_by_role("button", name="Match", exact=True).click()
+    await expect(page.get_by_role("heading", name="Result")).to_be_focused()
+
+
+async def downloaded(page: Page) -> tuple[str, bytes]:
+    """Download the file; return its name and its bytes."""
+    async with page.expect_download() as downloading:
+        await page.get_by_role("button", name="Download CSV").click()
+    download = await downloading.value
+    return download.suggested_filename, await asyncio.to_thread(Path(await download.path()).read_bytes)
+
+
+def table_in(content: bytes, delimiter: str = ",") -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=delimiter))
+
+
+def totals(page: Page) -> Locator:
+    return page.locator("#totals li")
+
+
+def question(page: Page, name: str) -> Locator:
+    return page.get_by_role("group", name=name)
+
+
+def file_of(name: str, content: bytes) -> list[FilePayload]:
+    return [{"name": name, "mimeType": "text/csv", "buffer": content}]
+
+
+async def test_pasted_cells_are_matched_and_counted_by_outcome(page: Page) -> None:
+    await match(page, PASTED)
+    await expect(totals(page)).to_have_text(["1exact", "1sure", "2ambiguous", "1without a match", "1with a problem"])
+    await expect(page.locator("#progress")).to_have_text("6 rows done")
+    unfound = page.get_by_role("region", name="Without a place").get_by_role("row")
+    await expect(unfound).to_have_text(
+        [
+            "RowWhat it saysReason",
+            '5Xyzzy, "qwert"No place is like it.',
+            "6Municipio 001, Ags.Its `nombre` is empty, and it has no key to go by.",
+        ]
+    )
+    certain = page.get_by_text("Matched with certainty")
+    await expect(page.get_by_role("link", name="010020001")).to_be_hidden()
+    await certain.click()
+    await expect(page.get_by_role("link", name="010020001")).to_be_visible()
+    await expect(page.get_by_role("row", name="Asientoz")).to_contain_text(
+        "spelling: the row says asientoz, the catalogue says asientos"
+    )
+
+
+async def test_choice_comes_back_in_the_file_for_every_row_that_asks_the_same(page: Page) -> None:
+    await match(page, PASTED)
+    ninguno = question(page, "Row 3: Ninguno, Municipio 001, Ags. (+ 1 more rows ask the same)")
+    await expect(ninguno).to_be_visible()
+    decided = page.locator("#decided")
+    await expect(decided).to_have_text("0 of 1 decided")
+    await ninguno.get_by_role("radio", name="Ninguno (0003), Municipio 001, Aguascalientes").check()
+    await expect(decided).to_have_text("1 of 1 decided")
+    name, content = await downloaded(page)
+    assert name == "localidades-match.csv"
+    assert content.startswith(b"\xef\xbb\xbfFolio,Localidad,Mpio.,Entidad,match_outcome,match_cvegeo,")
+    rows = table_in(content)
+    assert [(row["Folio"], row["match_outcome"], row["match_cvegeo"]) for row in rows] == [
+        ("007", "exact", "010010001"),
+        ("008", "sure", "010020001"),
+        ("009", "chosen", "010010003"),
+        ("010", "chosen", "010010003"),
+        ("011", "none", ""),
+        ("012", "problem", ""),
+    ]
+    assert rows[2]["match_label"] == "Ninguno (0003), Municipio 001, Aguascalientes"
+    assert rows[1]["match_faults"].startswith("spelling: asientoz → asientos")
+    assert rows[4]["Localidad"] == 'Xyzzy, "qwert"'
+
+
+async def test_none_of_the_candidates_can_be_chosen_by_keyboard_and_is_kept_when_matched_again(page: Page) -> None:
+    await match(page, PASTED)
+    await page.keyboard.press("Tab")
+    await expect(question(page, "Row 3").get_by_role("radio").first).to_be_focused()
+    await page.keyboard.press("ArrowUp")  # from the first to the last
+    none = question(page, "Row 3").get_by_role("radio", name="None of these")
+    await expect(none).to_be_checked()
+    await match(page, f"{PASTED}013\tAsientos\t\t\n")
+    await expect(none).to_be_checked()
+    rows = table_in((await downloaded(page))[1])
+    assert [(row["match_outcome"], row["match_cvegeo"]) for row in rows[2:4]] == [("none", ""), ("none", "")]
+    assert len(rows) == 7
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "windows-1252"])
+async def test_file_comes_back_as_it_was_written_with_the_columns_of_the_answer(page: Page, encoding: str) -> None:
+    lines = ["Población;Nº;2020", "Peñón Ñandú Doble;1;a", '"Ninguno";2;"b;c"', "Ninguno;3;"]
+    await page.get_by_label("Or choose a CSV file").set_input_files(
+        file_of("Mi lista.csv", "\r\n".join([*lines, ""]).encode(encoding))
+    )
+    await page.get_by_text("The first line is a place, not a header").uncheck()
+    await page.get_by_label("Name", exact=True).select_option("Población")
+    await page.get_by_role("button", name="Match", exact=True).click()
+    await question(page, "Row 2: Ninguno").get_by_role("radio", name="Ninguno (0002)").check()
+    name, content = await downloaded(page)
+    assert name == "Mi lista-match.csv"
+    assert content.startswith(b"\xef\xbb\xbf") == (encoding != "utf-8")
+    written = content.decode("utf-8-sig").splitlines()
+    assert all(line.startswith(f"{sent};") for sent, line in zip(lines[:2], written, strict=False))
+    assert [row["2020"] for row in table_in(content, ";")] == ["a", "b;c", ""]
+    assert [row["match_outcome"] for row in table_in(content, ";")] == ["exact", "chosen", "chosen"]
+
+
+async def test_file_is_dropped(page: Page) -> None:
+    dropped = await page.evaluate_handle(
+        """() => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File(["Localidad\\nAsientos\\n"], "dropped.csv", {type: "text/csv"}));
+            return transfer;
+        }"""
+    )
+    await page.dispatch_event("#rows", "drop", {"dataTransfer": dropped})
+    await page.get_by_role("button", name="Match", exact=True).click()
+    await expect(totals(page).first).to_have_text("1exact")
+
+
+async def test_list_without_a_header_gets_one(page: Page) -> None:
+    await match(page, "Asientos\nNinguno\nEl Bellaco\n")
+    await expect(page.get_by_label("The first line is a place, not a header")).to_be_checked()
+    await expect(page.locator("#progress")).to_have_text("3 rows done")
+    rows = table_in((await downloaded(page))[1])
+    assert [row["nombre"] for row in rows] == ["Asientos", "Ninguno", "El Bellaco"]
+
+
+async def test_columns_of_a_list_without_a_header_can_be_changed(page: Page) -> None:
+    await page.get_by_label("Paste rows").fill("Ags.\tAsientos\nZac.\tEl Bellaco\n")
+    await page.get_by_label("Name", exact=True).select_option("2: Asientos")
+    await page.get_by_label("Municipio", exact=True).select_option("—")
+    await page.get_by_label("Estado", exact=True).select_option("1: Ags.")
+    await page.get_by_role("button", name="Match", exact=True).click()
+    await expect(page.locator("#progress")).to_have_text("2 rows done")
+    rows = table_in((await downloaded(page))[1])
+    assert [(row["estado"], row["nombre"], row["match_cvegeo"]) for row in rows] == [
+        ("Ags.", "Asientos", "010020001"),
+        ("Zac.", "El Bellaco", "320580044"),
+    ]
+
+
+async def test_body_that_can_not_be_read_is_told_in_the_sentence_of_the_service(browser: Browser, base: str) -> None:
+    async with visit(browser, base, errors=True) as page:
+        await page.goto(PAGE)
+        text = "Sitio\tA\tB\tC\nAsientos\t1\t2\t3\n"
+        await page.get_by_label("Paste rows").fill(text)
+        await page.get_by_role("button", name="Match", exact=True).click()
+        await expect(page.get_by_role("alert")).to_contain_text("The first line names no column for `nombre`")
+        await expect(page.get_by_label("Paste rows")).to_have_value(text)
+        await page.get_by_label("Name", exact=True).select_option("Sitio")
+        await page.get_by_role("button", name="Match", exact=True).click()
+        await expect(totals(page).first).to_have_text("1exact")
+        await expect(page.get_by_role("alert")).to_be_empty()
+
+
+async def test_service_that_can_not_be_reached_loses_nothing_and_can_be_asked_again(
+    browser: Browser, base: str
+) -> None:
+    async with visit(browser, base, errors=True) as page:
+        await page.goto(PAGE)
+        await page.route(RESOURCE, lambda route: route.abort())
+        await page.get_by_label("Paste rows").fill(PASTED)
+        await page.get_by_role("button", name="Match", exact=True).click()
+        await expect(page.get_by_role("alert")).to_contain_text("can’t be reached")
+        await page.unroute_all()
+        await page.get_by_role("button", name="Match", exact=True).click()
+        await expect(page.locator("#progress")).to_have_text("6 rows done")
+
+
+async def test_matching_can_be_stopped(browser: Browser, base: str) -> None:
+    async with visit(browser, base, errors=True) as page:
+        await page.goto(PAGE)
+        asked = asyncio.Event()
+
+        async def hold(route: Route) -> None:  # noqa: ARG001  # it never answers
+            asked.set()
+
+        await page.route(RESOURCE, hold)
+        await page.get_by_label("Paste rows").fill(PASTED)
+        await page.get_by_role("button", name="Match", exact=True).click()
+        await asked.wait()
+        await page.get_by_role("button", name="Stop").click()
+        await expect(page.locator("#progress")).to_have_text("Stopped.")
+        await expect(page.get_by_role("button", name="Match", exact=True)).to_be_enabled()
+
+
+async def test_ten_thousand_rows_are_drawn_a_hundred_at_a_time(page: Page) -> None:
+    lines = ["nombre,municipio", *(f"Ninguno {number},Municipio 001" for number in range(10_000))]
+    await page.get_by_label("Or choose a CSV file").set_input_files(file_of("many.csv", "\n".join(lines).encode()))
+    await page.get_by_role("button", name="Match", exact=True).click()
+    await expect(page.locator("#progress")).to_have_text("10,000 rows done", timeout=60_000)
+    drawn = page.locator("#decide fieldset, #unfound tbody tr, #found tbody tr")
+    before = await drawn.count()
+    assert 0 < before <= 300
+    await page.get_by_role("button", name="Show more").first.click()
+    assert before < await drawn.count() <= before + 100
+
+
+async def test_release_that_was_chosen_is_the_one_that_is_matched(page: Page) -> None:
+    await page.goto("/match?format=api&release=2020-01")
+    async with page.expect_request(RESOURCE) as asking:
+        await match(page, PASTED)
+    assert "release=2020-01" in (await asking.value).url
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_page_in_spanish_says_all_in_spanish_and_has_no_fault_that_axe_finds(
+    browser: Browser, base: str, theme: str
+) -> None:
+    async with visit(browser, base, bypass_csp=True, color_scheme=theme) as page:
+        await page.goto("/api/census/?format=api&lang=es")
+        await page.get_by_role("link", name="Asígnele las claves oficiales").click()
+        await page.get_by_label("Pegue las filas").fill(PASTED)
+        await page.get_by_text("Qué contiene cada columna").click()
+        await page.get_by_role("button", name="Asignar", exact=True).click()
+        await expect(page.locator("#progress")).to_have_text("6 filas listas")
+        await expect(totals(page)).to_have_text(
+            ["1exactas", "1seguras", "2ambiguas", "1sin coincidencia", "1con problemas"]
+        )
+        await page.get_by_text("Asignadas con certeza").click()
+        await expect(page.get_by_role("row", name="Asientoz")).to_contain_text(
+            "ortografía: se escribió asientoz, el catálogo dice asientos"
+        )
+        await page.screenshot(path=SCREENSHOTS / f"match-in-use-{theme}.png", full_page=True)
+        assert await axe_faults(page) == {}
+        await page.set_viewport_size(TELEPHONE)
+        assert await page.evaluate("() => document.documentElement.scrollWidth") <= TELEPHONE["width"]
+        await page.screenshot(path=SCREENSHOTS / f"match-in-use-telephone-{theme}.png", full_page=True)
+
+
+async def test_page_without_scripts_gives_the_command(browser: Browser, base: str) -> None:
+    async with visit(browser, base, java_script_enabled=False) as page:
+        await page.goto(PAGE)
+        await expect(page.get_by_text("This page needs JavaScript.")).to_be_visible()
+        await expect(page.get_by_label("Paste rows")).to_be_hidden()
+        await page.get_by_text("The same with a command").click()
+        await expect(page.locator("#curl")).to_contain_text("/api/census/localidades/match/'")

@@ -287,6 +287,33 @@ async def test_page_in_spanish_says_all_in_spanish_and_has_no_fault_that_axe_fin
         await page.screenshot(path=SCREENSHOTS / f"match-in-use-telephone-{theme}.png", full_page=True)
 
 
+async def test_what_is_wrong_with_a_body_or_a_row_is_told_in_spanish(browser: Browser, base: str) -> None:
+    async with visit(browser, base, errors=True) as page:
+        await page.goto(f"{PAGE}&lang=es")
+        for content, sentence in (
+            (b"PK\x03\x04 a workbook", "El archivo es un libro de Excel o un zip: guarde su hoja como CSV (UTF-8)."),
+            (
+                b"a,b,c,d\n1,2,3,4\n",
+                "La primera línea no nombra ninguna columna para `nombre` o `cvegeo` o `clave`: comience el archivo con"
+                " una línea como `nombre,municipio,estado` o indique qué contiene cada columna.",
+            ),
+            (b'Localidad,x\nNinguno,"open\n', "En la fila 1 se abren comillas que no se cierran"),
+        ):
+            await page.get_by_label("O elija un archivo CSV").set_input_files(file_of("list.csv", content))
+            await page.get_by_role("button", name="Asignar", exact=True).click()
+            await expect(page.get_by_role("alert")).to_contain_text(sentence)
+        await page.get_by_label("O elija un archivo CSV").set_input_files(
+            file_of("list.csv", b"Localidad,lat,lon\nNinguno,95,1\nNinguno,1,2,3\n")
+        )
+        await page.get_by_role("button", name="Asignar", exact=True).click()
+        await expect(page.locator("#unfound tbody td:last-child")).to_have_text(
+            [
+                "`latitud` debe estar en grados decimales de -90 a 90, como 20.6736.",
+                "Tiene 4 celdas y el encabezado 3: ponga entre comillas la celda que contenga el delimitador.",
+            ]
+        )
+
+
 async def test_page_without_scripts_gives_the_command(browser: Browser, base: str) -> None:
     async with visit(browser, base, java_script_enabled=False) as page:
         await page.goto(PAGE)

@@ -6,7 +6,7 @@ from localidades_api.errors import UnreadableBodyError
 
 MAX_ROW = 1024**2  # bytes of one row
 _BOM = b"\xef\xbb\xbf"
-_STARTS = {
+OTHER_FORMATS = {
     b"PK\x03\x04": "a workbook or a zip: save its sheet as CSV (UTF-8)",
     b"\xd0\xcf\x11\xe0": "an Excel workbook: save its sheet as CSV (UTF-8)",
     b"\xff\xfe": "UTF-16: save it as CSV (UTF-8)",
@@ -70,7 +70,7 @@ class Lines:
 
 def refuse_other_formats(start: bytes) -> None:
     """Raise UnreadableBodyError for a file that is no text."""
-    for magic, what in _STARTS.items():
+    for magic, what in OTHER_FORMATS.items():
         if start.startswith(magic):
             raise UnreadableBodyError(f"The file is {what}.")
     if b"\0" in start:

@@ -2,6 +2,7 @@
 import { join, parse, quote } from "./csv.js";
 import { Answers, count, words } from "./match_answers.js";
 import { Columns } from "./match_columns.js";
+import { translate } from "./match_sentences.js";
 
 const byId = (id) => document.getElementById(id);
 const [form, file, progress, error] = ["match", "file", "progress", "error"].map(byId);
@@ -88,7 +89,7 @@ async function run(task) {
   } catch (problem) {
     const isStopped = problem.name === "AbortError";
     progress.textContent = isStopped ? words.stopped : "";
-    if (!isStopped) error.textContent = problem.detail ?? words.unreachable;
+    if (!isStopped) error.textContent = problem.detail ? translate(problem.detail) : words.unreachable;
     if (problem.type?.endsWith("#unreadable-body")) columns.details.open = true;
   }
   for (const button of buttons) button.disabled = false;

@@ -1,4 +1,5 @@
 // The answers, and the choices of the person where several places are possible.
+import { translate } from "./match_sentences.js";
 
 const STEP = 100; // rows drawn at once: a browser freezes over ten thousand
 const NONE = "none"; // the choice of none of the candidates
@@ -133,7 +134,8 @@ function drawInSteps(section, items, draw) {
 }
 
 function reasonOf({ problem, withdrawn }) {
-  return problem ?? (withdrawn ? `${words.withdrawn} ${withdrawn}.` : words.unlike);
+  if (problem) return translate(problem);
+  return withdrawn ? `${words.withdrawn} ${withdrawn}.` : words.unlike;
 }
 
 // What only one side has is told at once: three words that the row has besides are one line.

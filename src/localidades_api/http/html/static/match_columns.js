@@ -4,6 +4,7 @@ import { DELIMITERS, decode, parse, quote, unquote } from "./csv.js";
 const SAMPLE = 65536; // bytes that tell the columns
 const WAIT = 100; // milliseconds without another change
 const ROLES_ALONE = ["nombre", "cvegeo", "clave"]; // a row needs one of these
+const OTHER_FORMAT = /^%PDF|[\0-\x08\x0e-\x1f]/; // a workbook, say: the service tells what to do, unless a header hides it
 const MARK = "\ufeff";
 
 const fold = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase().match(/[a-z0-9]+/g)?.join("_") ?? "";
@@ -49,7 +50,7 @@ export class Columns {
     if (JSON.stringify(table) === JSON.stringify(this.table)) return; // what the person has named still holds
     this.table = table;
     const isRecognized = ROLES_ALONE.some((role) => role in this.table.guessed);
-    this.headless.checked = !isRecognized && this.table.width <= 3;
+    this.headless.checked = !isRecognized && this.table.width <= 3 && !OTHER_FORMAT.test(text);
     this.details.open = !isRecognized;
     this.show();
   }

@@ -1,0 +1,21 @@
+// The sentences of the service in the language of the page; the service has them in English.
+
+const template = document.getElementById("sentences");
+const or = template.dataset.or;
+const known = [...template.content.children].map((pair) => {
+  const [english, own] = [...pair.children].map((one) => one.textContent);
+  const parts = english.split(/\{(\w+)\}/).map((part, at) => (at % 2 ? `(?<${part}>.+)` : escape(part)));
+  return { pattern: new RegExp(`^${parts.join("")}$`, "s"), own };
+});
+
+function escape(text) {
+  return text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+}
+
+export function translate(sentence) {
+  for (const { pattern, own } of known) {
+    const found = sentence.match(pattern);
+    if (found) return own.replace(/\{(\w+)\}/g, (_, name) => found.groups[name].replaceAll(", or ", or));
+  }
+  return sentence;
+}

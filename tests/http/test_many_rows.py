@@ -62,6 +62,21 @@ async def test_fault_names_what_was_given_what_was_found_and_what_it_costs(clien
     assert found["score"] == 100 - fault["penalty"] < 100
 
 
+async def test_match_page_names_the_resource_and_the_headers_that_it_recognizes(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/match")
+    assert answer.json()["resource"] == MATCH
+    assert "nom_loc" in answer.json()["columns"]["nombre"]
+    assert answer.headers["vary"] == "Accept"
+    page = await client.get("/match", headers={"accept": "text/html"})
+    assert page.headers["vary"] == "Accept, Accept-Language"
+    held = {"accept": "text/html", "if-none-match": page.headers["etag"]}
+    again = await client.get("/match", headers=held)
+    assert (again.status_code, again.headers["vary"]) == (304, "Accept, Accept-Language")
+    assert [(await client.get(f"/match?{query}")).status_code for query in ("x=1", "release=none")] == [422, 404]
+    read_only = await client.get(MATCH)
+    assert (read_only.status_code, read_only.headers["allow"]) == (405, "POST, OPTIONS")
+
+
 async def test_homonyms_are_ambiguous_and_all_shown(client: httpx.AsyncClient) -> None:
     [found] = await matched(client, {**ROW, "nombre": "Ninguno"})
     assert (found["outcome"], found["score"], found["margin"]) == ("ambiguous", 100, 0)

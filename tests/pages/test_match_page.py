@@ -87,7 +87,7 @@ def file_of(name: str, content: bytes) -> list[FilePayload]:
 async def test_pasted_cells_are_matched_and_counted_by_outcome(page: Page) -> None:
     await match(page, PASTED)
     await expect(totals(page)).to_have_text(["1exact", "1sure", "2ambiguous", "1without a match", "1with a problem"])
-    await expect(page.locator("#progress")).to_have_text("6 rows done")
+    await expect(page.locator("#progress")).to_have_text("Rows done: 6")
     unfound = page.get_by_role("region", name="Without a place").get_by_role("row")
     await expect(unfound).to_have_text(
         [
@@ -107,12 +107,12 @@ async def test_pasted_cells_are_matched_and_counted_by_outcome(page: Page) -> No
 
 async def test_choice_comes_back_in_the_file_for_every_row_that_asks_the_same(page: Page) -> None:
     await match(page, PASTED)
-    ninguno = question(page, "Row 3: Ninguno, Municipio 001, Ags. (+ 1 more rows ask the same)")
+    ninguno = question(page, "Row 3: Ninguno, Municipio 001, Ags. (applies to 2 rows)")
     await expect(ninguno).to_be_visible()
     decided = page.locator("#decided")
-    await expect(decided).to_have_text("0 of 1 decided")
+    await expect(decided).to_have_text("Decided: 0 of 1")
     await ninguno.get_by_role("radio", name="Ninguno (0003), Municipio 001, Aguascalientes").check()
-    await expect(decided).to_have_text("1 of 1 decided")
+    await expect(decided).to_have_text("Decided: 1 of 1")
     name, content = await downloaded(page)
     assert name == "localidades-match.csv"
     assert content.startswith(b"\xef\xbb\xbfFolio,Localidad,Mpio.,Entidad,match_outcome,match_cvegeo,")
@@ -150,7 +150,9 @@ async def test_file_comes_back_as_it_was_written_with_the_columns_of_the_answer(
     await page.get_by_label("Or choose a CSV file").set_input_files(
         file_of("Mi lista.csv", "\r\n".join([*lines, ""]).encode(encoding))
     )
-    await page.get_by_text("The first line is a place, not a header").uncheck()
+    headless = page.get_by_label("The first line is a place, not a header")
+    await expect(headless).to_be_checked()
+    await headless.uncheck()
     await page.get_by_label("Name", exact=True).select_option("Población")
     await page.get_by_role("button", name="Match", exact=True).click()
     await question(page, "Row 2: Ninguno").get_by_role("radio", name="Ninguno (0002)").check()
@@ -179,7 +181,7 @@ async def test_file_is_dropped(page: Page) -> None:
 async def test_list_without_a_header_gets_one(page: Page) -> None:
     await match(page, "Asientos\nNinguno\nEl Bellaco\n")
     await expect(page.get_by_label("The first line is a place, not a header")).to_be_checked()
-    await expect(page.locator("#progress")).to_have_text("3 rows done")
+    await expect(page.locator("#progress")).to_have_text("Rows done: 3")
     rows = table_in((await downloaded(page))[1])
     assert [row["nombre"] for row in rows] == ["Asientos", "Ninguno", "El Bellaco"]
 
@@ -190,7 +192,7 @@ async def test_columns_of_a_list_without_a_header_can_be_changed(page: Page) -> 
     await page.get_by_label("Municipio", exact=True).select_option("—")
     await page.get_by_label("Estado", exact=True).select_option("1: Ags.")
     await page.get_by_role("button", name="Match", exact=True).click()
-    await expect(page.locator("#progress")).to_have_text("2 rows done")
+    await expect(page.locator("#progress")).to_have_text("Rows done: 2")
     rows = table_in((await downloaded(page))[1])
     assert [(row["estado"], row["nombre"], row["match_cvegeo"]) for row in rows] == [
         ("Ags.", "Asientos", "010020001"),
@@ -223,7 +225,7 @@ async def test_service_that_can_not_be_reached_loses_nothing_and_can_be_asked_ag
         await expect(page.get_by_role("alert")).to_contain_text("can’t be reached")
         await page.unroute_all()
         await page.get_by_role("button", name="Match", exact=True).click()
-        await expect(page.locator("#progress")).to_have_text("6 rows done")
+        await expect(page.locator("#progress")).to_have_text("Rows done: 6")
 
 
 async def test_matching_can_be_stopped(browser: Browser, base: str) -> None:
@@ -247,7 +249,7 @@ async def test_ten_thousand_rows_are_drawn_a_hundred_at_a_time(page: Page) -> No
     lines = ["nombre,municipio", *(f"Ninguno {number},Municipio 001" for number in range(10_000))]
     await page.get_by_label("Or choose a CSV file").set_input_files(file_of("many.csv", "\n".join(lines).encode()))
     await page.get_by_role("button", name="Match", exact=True).click()
-    await expect(page.locator("#progress")).to_have_text("10,000 rows done", timeout=60_000)
+    await expect(page.locator("#progress")).to_have_text("Rows done: 10,000", timeout=60_000)
     drawn = page.locator("#decide fieldset, #unfound tbody tr, #found tbody tr")
     before = await drawn.count()
     assert 0 < before <= 300
@@ -272,7 +274,7 @@ async def test_page_in_spanish_says_all_in_spanish_and_has_no_fault_that_axe_fin
         await page.get_by_label("Pegue las filas").fill(PASTED)
         await page.get_by_text("Qué contiene cada columna").click()
         await page.get_by_role("button", name="Asignar", exact=True).click()
-        await expect(page.locator("#progress")).to_have_text("6 filas listas")
+        await expect(page.locator("#progress")).to_have_text("Filas listas: 6")
         await expect(totals(page)).to_have_text(
             ["1exactas", "1seguras", "2ambiguas", "1sin coincidencia", "1con problemas"]
         )

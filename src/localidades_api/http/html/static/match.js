@@ -40,7 +40,7 @@ async function match(signal) {
   const received = [];
   for await (const some of read(response.body)) {
     received.push(...some);
-    progress.textContent = `${count(received.length)} ${words.done}`;
+    progress.textContent = `${words.done}: ${count(received.length)}`;
   }
   sent = { ...request, name: file.files[0]?.name };
   answers.show(received, request.headers);

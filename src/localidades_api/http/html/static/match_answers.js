@@ -59,7 +59,7 @@ export class Answers {
   showDecided() {
     const decided = [...this.questions.keys()].filter((key) => this.choices.has(key)).length;
     byId("decided").textContent = this.questions.size
-      ? `${count(decided)} ${words.of} ${count(this.questions.size)} ${words.decided}`
+      ? `${words.decided}: ${count(decided)} ${words.of} ${count(this.questions.size)}`
       : "";
   }
 
@@ -73,7 +73,7 @@ export class Answers {
     const candidates = answer.candidates.map((one) => element("div", { className: "choice" },
       choice(one.cvegeo, element("strong", {}, one.label), ` · ${words.score} ${one.score}`, ...drawFaults(one)),
       this.link(one)));
-    const others = rows > 1 ? ` (+ ${count(rows - 1)} ${words.alike})` : "";
+    const others = rows > 1 ? ` (${words.appliesTo} ${count(rows)} ${words.rows})` : "";
     const said = element("strong", {}, this.describe(answer));
     return element("fieldset", { className: "question" },
       element("legend", {}, `${words.row} ${count(answer.number)}: `, said, others),
@@ -124,7 +124,7 @@ function drawInSteps(section, items, draw) {
     drawn += next.length;
     list.append(...next);
     more.hidden = drawn === items.length;
-    more.textContent = `${words.more} (${count(items.length - drawn)} ${words.left})`;
+    more.textContent = `${words.more} (${count(items.length - drawn)})`;
     return next[0];
   };
   list.replaceChildren();

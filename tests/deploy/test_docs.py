@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from tests.support.wire import COMMAND, ROOT, environment, serving
 DOCS = ROOT / "docs"
 SERVICE = "127.0.0.1:8000"  # as the guides write it
 DATABASE = "postgresql://localidades:localidades@127.0.0.1:5432/localidades"
+ANALYSTS_GUIDE = "guides/spreadsheet-to-keys.md"
 SITE_BUILDER = ROOT / "build" / "docs" / ".venv" / "bin" / "zensical"
 _TRIED = re.compile(r"^<!-- tried(: empty database)? -->\n```(console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -127,8 +129,9 @@ def test_steps_of_a_guide_do_what_it_shows(page: str, demo_service: str, empty_d
 
 
 def test_guides_are_tried() -> None:
-    assert {"guides/first-request.md", "guides/keeping-a-copy.md", "guides/ci.md", "guides/production.md"} <= set(TRIED)
-    assert sum(len(blocks_of(page)) for page in TRIED) >= 9
+    guides = {"first-request", "keeping-a-copy", "ci", "production", "spreadsheet-to-keys"}
+    assert {f"guides/{name}.md" for name in guides} <= set(TRIED)
+    assert sum(len(blocks_of(page)) for page in TRIED) >= 12
 
 
 # -- The examples
@@ -188,6 +191,38 @@ def test_copy_of_a_release_that_is_gone_is_loaded_anew(live_server: str, tmp_pat
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout.strip().endswith("went from 1999-01 to 2020-01")
     assert len(copied(path)) == 132
+
+
+def analysis(tool: str, command: str, *, is_here: bool) -> Any:  # noqa: ANN401  # pytest's ParameterSet is private
+    """Return the command that runs an example of the analyst's guide, where its tool is on this machine."""
+    missing = f"{tool} is not on this machine; nothing else in this project needs it"
+    return pytest.param(command, id=tool, marks=pytest.mark.skipif(not is_here, reason=missing))
+
+
+_PANDAS = f'"{sys.executable}" docs/examples/match_pandas.py SERVICE'
+_R = "Rscript docs/examples/match.R SERVICE"
+_SQL = "import duckdb; print(duckdb.sql(open('docs/examples/match.sql').read()))"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        analysis("pandas", _PANDAS, is_here=find_spec("pandas") is not None),
+        analysis("R", _R, is_here=shutil.which("Rscript") is not None),
+        analysis("DuckDB", f'"{sys.executable}" -c "{_SQL}"', is_here=find_spec("duckdb") is not None),
+    ],
+)
+def test_rows_that_are_certain_are_joined(command: str, demo_service: str, clone: Path) -> None:
+    fetching = [re.sub(r"^\$ ", "", block.text).splitlines()[0] for block in blocks_of(ANALYSTS_GUIDE)]
+    for fetch in fetching:
+        if " -o " in fetch:
+            shell(fetch.replace(SERVICE, demo_service.removeprefix("http://")), clone)
+    printed = shell(command.replace("SERVICE", demo_service), clone)
+    assert re.findall(r"(00\d)\W+(14\d{7})\W+(\w+ \w+)", printed) == [
+        ("001", "140010022", "El Zapote"),
+        ("002", "140020021", "Huerta San"),
+        ("003", "140010011", "Charco Verde"),
+    ]
 
 
 _A_PERSON = """

@@ -26,7 +26,6 @@ from localidades_api.router.problem_types import answerable
 from localidades_api.settings import PREFIX, Settings, default_data_dir
 from tests.support.application import import_file
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.postgres import new_database
 from tests.support.wire import COMMAND, ROOT, environment, serving
 
 DOCS = ROOT / "docs"
@@ -63,15 +62,6 @@ TRIED = [page for page in pages() if blocks_of(page)]
 
 
 # -- The guides
-
-
-@pytest.fixture(scope="module")
-def demo_service(server: str, migrated: str) -> Iterator[str]:
-    """Lend the address of the service on the demo, as `make run` starts it."""
-    with new_database(server, migrated) as url:
-        import_file(url, "demo")
-        with serving(url) as live:
-            yield live.base
 
 
 @pytest.fixture

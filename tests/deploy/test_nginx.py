@@ -157,6 +157,15 @@ def test_answers_are_those_of_the_service_by_all_that_they_vary_by(
         assert fetch(port, download, Accept_Encoding=coding).all("content-encoding") == ["gzip"] * (coding == "gzip")
 
 
+def test_body_of_rows_may_be_of_any_size(live_server: str, proxied: Callable[[str], int]) -> None:
+    port = proxied(live_server)
+    body = "latitud,longitud,notas\n" + f"21.88,-102.3,{'x' * 900_000}\n" * 3
+    with closing(connect_tls(port)) as connection:
+        connection.request("POST", f"{LOCALIDADES}nearest/", body, {"Content-Type": "text/csv"})
+        answer = connection.getresponse()
+        assert (answer.status, answer.read().count(b"\n")) == (200, 4)
+
+
 def test_page_that_is_in_the_cache_outlives_the_service(seeded_database: str, proxied: Callable[[str], int]) -> None:
     with serving(seeded_database) as live:
         port = proxied(live.base)

@@ -32,7 +32,17 @@ def test_every_outcome_is_explained_with_its_thresholds() -> None:
 
 
 def test_faults_of_names_have_an_example() -> None:
-    of_other_columns = {"municipio", "estado", "distance", "former_key", "unknown_key", "withdrawn_key", "key", "name"}
+    of_other_columns = {
+        "municipio",
+        "estado",
+        "distance",
+        "ambito",
+        "former_key",
+        "unknown_key",
+        "withdrawn_key",
+        "key",
+        "name",
+    }
     assert {code for code, *_ in EXAMPLES} == set(get_args(FaultCode)) - of_other_columns
 
 

@@ -1,32 +1,25 @@
 """The typeahead of the guide, in a real Chromium on the demo."""
 
 import asyncio
-import os
 import re
-import shutil
 from collections.abc import AsyncIterator
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, Route, async_playwright, expect
+from playwright.async_api import Browser, Locator, Page, Route, expect
 
-from tests.support.machine import needed
+from tests.support.browser import axe_faults, launched
 from tests.support.wire import ROOT
 
 EXAMPLE = ROOT / "docs" / "examples" / "typeahead.html"
-AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 FULL_LIST = "Localidades: 8"
 
 
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
     """Lend Debian's Chromium."""
-    executable = needed(shutil.which("chromium"), "chromium is not on this machine")
-    async with async_playwright() as playwright:
-        # Root can't have Chromium's sandbox.
-        browser = await playwright.chromium.launch(executable_path=executable, chromium_sandbox=os.geteuid() != 0)
+    async with launched() as browser:
         yield browser
-        await browser.close()
 
 
 @pytest.fixture
@@ -143,10 +136,7 @@ async def test_open_list_has_no_fault_that_axe_finds(page: Page) -> None:
     await field(page).fill("zapote")
     await expect(page.get_by_role("status")).to_have_text(FULL_LIST)
     await field(page).press("ArrowDown")
-    await page.add_script_tag(path=needed(AXE, "axe-core is not installed: `make test` does it, with npm"))
-    options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
-    report = await page.evaluate("options => axe.run(options)", options)
-    assert [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in report["violations"]] == []
+    assert await axe_faults(page, runOnly=["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]) == {}
 
 
 def test_example_is_fifty_lines_without_anything_from_elsewhere() -> None:

@@ -13,7 +13,7 @@ from tests.support.application import import_file
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, launched, visit
 from tests.support.catalogue import TRAPS, write_catalogue
 from tests.support.postgres import new_database
-from tests.support.wire import serving
+from tests.support.wire import await_names, serving
 
 PAGE = "/match?format=api"
 RESOURCE = "**/api/census/localidades/match/**"
@@ -35,6 +35,7 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
     with new_database(server, migrated) as url:
         import_file(url, file)
         with serving(url) as live:
+            await_names(live)
             yield live.base
 
 
@@ -93,7 +94,7 @@ async def test_pasted_cells_are_matched_and_counted_by_outcome(page: Page) -> No
         [
             "RowWhat it saysReason",
             '5Xyzzy, "qwert"No place is like it.',
-            "6Municipio 001, Ags.Its `nombre` is empty, and it has no key to go by.",
+            "6Municipio 001, Ags.Its nombre is empty, and it has no key to go by.",
         ]
     )
     certain = page.get_by_text("Matched with certainty")
@@ -206,7 +207,7 @@ async def test_body_that_can_not_be_read_is_told_in_the_sentence_of_the_service(
         text = "Sitio\tA\tB\tC\nAsientos\t1\t2\t3\n"
         await page.get_by_label("Paste rows").fill(text)
         await page.get_by_role("button", name="Match", exact=True).click()
-        await expect(page.get_by_role("alert")).to_contain_text("The first line names no column for `nombre`")
+        await expect(page.get_by_role("alert")).to_contain_text("The first line names no column for nombre")
         await expect(page.get_by_label("Paste rows")).to_have_value(text)
         await page.get_by_label("Name", exact=True).select_option("Sitio")
         await page.get_by_role("button", name="Match", exact=True).click()
@@ -296,8 +297,8 @@ async def test_what_is_wrong_with_a_body_or_a_row_is_told_in_spanish(browser: Br
             (b"PK\x03\x04 a workbook", "El archivo es un libro de Excel o un zip: guarde su hoja como CSV (UTF-8)."),
             (
                 b"a,b,c,d\n1,2,3,4\n",
-                "La primera línea no nombra ninguna columna para `nombre` o `cvegeo` o `clave`: comience el archivo con"
-                " una línea como `nombre,municipio,estado` o indique qué contiene cada columna.",
+                "La primera línea no nombra ninguna columna para nombre o cvegeo o clave: comience el archivo con"
+                " una línea como nombre,municipio,estado o indique qué contiene cada columna.",
             ),
             (b'Localidad,x\nNinguno,"open\n', "En la fila 1 se abren comillas que no se cierran"),
         ):
@@ -310,7 +311,7 @@ async def test_what_is_wrong_with_a_body_or_a_row_is_told_in_spanish(browser: Br
         await page.get_by_role("button", name="Asignar", exact=True).click()
         await expect(page.locator("#unfound tbody td:last-child")).to_have_text(
             [
-                "`latitud` debe estar en grados decimales de -90 a 90, como 20.6736.",
+                "latitud debe estar en grados decimales de -90 a 90, como 20.6736.",
                 "Tiene 4 celdas y el encabezado 3: ponga entre comillas la celda que contenga el delimitador.",
             ]
         )

@@ -2,7 +2,7 @@
 import { join, parse, quote } from "./csv.js";
 import { Answers, count, words } from "./match_answers.js";
 import { Columns } from "./match_columns.js";
-import { translate } from "./match_sentences.js";
+import { sentenceOf } from "./match_sentences.js";
 
 const byId = (id) => document.getElementById(id);
 const [form, file, progress, error] = ["match", "file", "progress", "error"].map(byId);
@@ -48,8 +48,8 @@ async function match(signal) {
 }
 
 // The service writes the file; the answers that a person has chosen are replaced in it.
-async function download() {
-  const response = await ask(sent, "csv");
+async function download(signal) {
+  const response = await ask(sent, "csv", signal);
   const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(await response.arrayBuffer());
   const [, delimiter] = text.match(/([,;\t|])match\d*_outcome\1match\d*_cvegeo/);
   const mark = text.startsWith("\ufeff") ? "\ufeff" : "";
@@ -62,7 +62,7 @@ async function download() {
       if (changed !== undefined) record[at + column] = quote(changed, delimiter);
     });
   });
-  const lineEnd = text.includes("\r\n") ? "\r\n" : "\n";
+  const lineEnd = /^[^\n]*\r\n/.test(text) ? "\r\n" : "\n";
   // Cells that were copied have tabs between them, which no spreadsheet expects in a CSV file.
   save(mark + join([header, ...records], sent.name ? delimiter : ",", lineEnd), sent.name);
   answers.isSaved = true;
@@ -89,7 +89,7 @@ async function run(task) {
   } catch (problem) {
     const isStopped = problem.name === "AbortError";
     progress.textContent = isStopped ? words.stopped : "";
-    if (!isStopped) error.textContent = problem.detail ? translate(problem.detail) : words.unreachable;
+    if (!isStopped) error.replaceChildren(...(problem.detail ? sentenceOf(problem.detail) : [words.unreachable]));
     if (problem.type?.endsWith("#unreadable-body")) columns.details.open = true;
   }
   for (const button of buttons) button.disabled = false;

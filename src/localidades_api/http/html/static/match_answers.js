@@ -1,5 +1,5 @@
 // The answers, and the choices of the person where several places are possible.
-import { translate } from "./match_sentences.js";
+import { sentenceOf } from "./match_sentences.js";
 
 const STEP = 100; // rows drawn at once: a browser freezes over ten thousand
 const NONE = "none"; // the choice of none of the candidates
@@ -40,12 +40,13 @@ export class Answers {
       this.questions.set(key, question);
     }
     const asked = [...this.questions.values()];
-    const [open, unlikely] = [true, false].map((is) => asked.filter(({ answer }) => (answer.outcome === "ambiguous") === is));
+    const isOpen = ({ answer }) => answer.outcome === "ambiguous";
+    const [open, unlikely] = [asked.filter(isOpen), asked.filter((one) => !isOpen(one))];
     this.showTotals();
     byId("result").hidden = false;
     drawInSteps(byId("decide"), [...open, ...unlikely], (one) => this.drawQuestion(one));
     const unfound = this.answers.filter((one) => !isCertain(one) && !one.candidates.length);
-    drawInSteps(byId("unfound"), unfound, (one) => this.drawRow(one, element("td", { className: "text" }, reasonOf(one))));
+    drawInSteps(byId("unfound"), unfound, (one) => this.drawUnfound(one));
     drawInSteps(byId("found"), this.answers.filter(isCertain), (one) => this.drawFound(one));
     this.showDecided();
   }
@@ -71,7 +72,8 @@ export class Answers {
       return element("label", {}, input, element("span", {}, ...content));
     };
     const candidates = answer.candidates.map((one) => element("div", { className: "choice" },
-      choice(one.cvegeo, element("strong", {}, one.label), ` · ${words.score} ${one.score}`, ...drawFaults(one)),
+      choice(one.cvegeo, element("strong", {}, one.label), ` · ${words.score} ${one.score}`,
+        ...drawFaults(one)),
       this.link(one)));
     const others = rows > 1 ? ` (${words.appliesTo} ${count(rows)} ${words.rows})` : "";
     const said = element("strong", {}, this.describe(answer));
@@ -85,8 +87,13 @@ export class Answers {
       element("td", { className: "text" }, this.describe(answer)), ...cells);
   }
 
+  drawUnfound(answer) {
+    return this.drawRow(answer, element("td", { className: "text" }, ...reasonOf(answer)));
+  }
+
   drawFound(answer) {
-    return this.drawRow(answer, element("td", { className: "text" }, answer.label), element("td", {}, this.link(answer)),
+    return this.drawRow(answer, element("td", { className: "text" }, answer.label),
+      element("td", {}, this.link(answer)),
       element("td", { className: "text" }, ...drawFaults(answer)));
   }
 
@@ -134,8 +141,8 @@ function drawInSteps(section, items, draw) {
 }
 
 function reasonOf({ problem, withdrawn }) {
-  if (problem) return translate(problem);
-  return withdrawn ? `${words.withdrawn} ${withdrawn}.` : words.unlike;
+  if (problem) return sentenceOf(problem);
+  return [withdrawn ? `${words.withdrawn} ${withdrawn}.` : words.unlike];
 }
 
 // What only one side has is told at once: three words that the row has besides are one line.

@@ -4,7 +4,8 @@ import { DELIMITERS, decode, parse, quote, unquote } from "./csv.js";
 const SAMPLE = 65536; // bytes that tell the columns
 const WAIT = 100; // milliseconds without another change
 const ROLES_ALONE = ["nombre", "cvegeo", "clave"]; // a row needs one of these
-const OTHER_FORMAT = /^%PDF|[\0-\x08\x0e-\x1f]/; // a workbook, say: the service tells what to do, unless a header hides it
+// A workbook, say: the service tells what to do with it, unless a header stands before it.
+const OTHER_FORMAT = /^%PDF|[\0-\x08\x0e-\x1f]/;
 const MARK = "\ufeff";
 
 const fold = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase().match(/[a-z0-9]+/g)?.join("_") ?? "";
@@ -95,7 +96,8 @@ export class Columns {
       const header = Array.from({ length: width }, (_, at) => quote(roleAt(at) ?? `columna ${at + 1}`, delimiter));
       const hasMark = body.size >= 3 && (await body.slice(0, 3).text()) === ""; // `text` leaves the mark out
       const line = `${header.join(delimiter)}\r\n`;
-      return { body: new Blob([MARK, line, hasMark ? body.slice(3) : body]), query, headers: chosen.map(([role]) => role) };
+      const whole = new Blob([MARK, line, hasMark ? body.slice(3) : body]);
+      return { body: whole, query, headers: chosen.map(([role]) => role) };
     }
     for (const [role, at] of chosen) if (at !== guessed[role]) query.set(role, first[at]);
     return { body, query, headers: chosen.map(([, at]) => first[at]) };

@@ -12,7 +12,17 @@ function escape(text) {
   return text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 }
 
-export function translate(sentence) {
+// Returns a sentence as nodes: its words between backticks are code.
+export function sentenceOf(english) {
+  return translate(english).split("`").map((part, at) => {
+    if (at % 2 === 0) return part;
+    const code = document.createElement("code");
+    code.textContent = part;
+    return code;
+  });
+}
+
+function translate(sentence) {
   for (const { pattern, own } of known) {
     const found = sentence.match(pattern);
     if (found) return own.replace(/\{(\w+)\}/g, (_, name) => found.groups[name].replaceAll(", or ", or));

@@ -24,7 +24,7 @@ FaultCode = Literal[
     "unknown_key",  # a key that no release has
     "key",  # the key given is another place's
     "municipio",  # the municipio is another, or written otherwise
-    "estado",  # the estado is another, or none of that name
+    "estado",  # no estado has that name
     "distance",  # kilometres from the point that was given
     "ambito",  # urban where rural was given, or rural where urban was
 ]

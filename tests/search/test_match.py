@@ -58,6 +58,14 @@ def test_row_is_matched_with_its_faults(
     assert result.id == (key if outcome in {"exact", "sure"} else None)
 
 
+def test_fault_of_another_municipio_names_that_of_the_place(index: NameIndex) -> None:
+    result = index.match(MatchRow("LA MOJONERA", "Compostela", "Nayarit"))
+    assert result.best is not None
+    assert [(one.given, one.found) for one in result.best.faults if one.code == "municipio"] == [
+        ("Compostela", "Puerto Vallarta")
+    ]
+
+
 @pytest.mark.parametrize("nombre", ["Xochitepec", "El Zapote", "Qwrtz"])
 def test_row_that_no_place_is_like_has_no_key(index: NameIndex, nombre: str) -> None:
     result = index.match(MatchRow(nombre, CENTLA["municipio"], CENTLA["estado"]))

@@ -105,7 +105,8 @@ class Matcher:
                 self._within(given, area.id), row, given, found, area_fault(row, area, self._index.areas.municipios)
             )
         if not found or 100 - min(one.cost for one in found.values()) < _WITHIN_REACH:
-            fault = self._outside_fault(row, areas)
+            penalty = _OTHER_MUNICIPIO if areas else _UNKNOWN_MUNICIPIO
+            fault = Fault("municipio", row.municipio, "", penalty) if row.municipio else None
             self._compare_all(self._anywhere(given, estado_id), row, given, found, fault)
         if row.estado and estado_id is None:
             unknown = Fault("estado", row.estado, "", _UNKNOWN_ESTADO)
@@ -165,12 +166,6 @@ class Matcher:
                     found = dict.fromkeys(words.propose(query, _HOMONYMS))
         return list(found)
 
-    def _outside_fault(self, row: MatchRow, areas: Sequence[Area]) -> Fault | None:
-        if not row.municipio:
-            return None
-        found = self._index.areas.municipios.get(areas[0].id, "") if areas else ""
-        return Fault("municipio", row.municipio, found, _OTHER_MUNICIPIO if areas else _UNKNOWN_MUNICIPIO)
-
     # -- By key
 
     def _by_key(self, row: MatchRow, key: int, estado_id: int | None, areas: Sequence[Area]) -> MatchResult:
@@ -226,6 +221,11 @@ class Matcher:
 
     def _candidate(self, place: Known, faults: tuple[Fault, ...]) -> Candidate:
         score = round(max(0.0, 100 - sum(fault.penalty for fault in faults)), 2)
+        municipio = self._index.areas.municipios[place.id // KEYS_OF_A_MUNICIPIO]
+        faults = tuple(
+            fault._replace(found=municipio) if fault.code == "municipio" and not fault.found else fault
+            for fault in faults
+        )
         return Candidate(place.id, self._index.label(place), score, faults)
 
 

@@ -25,6 +25,7 @@ HEADERS = ["Host", "Accept", "Accept-Language", "Accept-Encoding", "If-None-Matc
            "X-HTTP-Method-Override", "X-Original-URL", "Traceparent"]  # fmt: skip
 
 _PLAIN_NAME = re.compile(rb"[A-Za-z0-9_.-]{1,40}")
+ROWS = b"lugar,mpio,nombre\r\nLugar 1,,Lugar 1\r\n"
 _SHORT = 3  # bytes, which an answer may have by chance
 _TELLING = re.compile(rb"[^A-Za-z0-9 .,:+-]")  # so may it what has nothing else
 # One relative address, whose query is kept as it was sent, or several with their relations: nothing in them ends the
@@ -42,31 +43,35 @@ class Sent(NamedTuple):
     request: bytes
 
 
-def request_of(place: str, data: bytes, target: bytes, *headers: bytes) -> Sent:
+def request_of(place: str, data: bytes, target: bytes, *headers: bytes, method: bytes = b"GET") -> Sent:
     host = () if place == "header Host" else (b"Host: test",)
-    lines = [b"GET " + target + b" HTTP/1.1", *host, b"Connection: close", *headers, b"", b""]
+    body = ROWS if method == b"POST" else b""
+    framing = (b"Content-Type: text/csv", b"Content-Length: %d" % len(body)) if body else ()
+    lines = [method + b" " + target + b" HTTP/1.1", *host, b"Connection: close", *framing, *headers, b"", body]
     return Sent(place, data, b"\r\n".join(lines))
 
 
-def parameters() -> Iterator[tuple[str, str, bytes]]:
-    """Return the path and name of each parameter of each operation, and a target that lacks but its value."""
-    for path, item in create_app(Settings()).openapi()["paths"].items():
-        taken = [one for one in item["get"].get("parameters", []) if one["in"] == "query"]
+def parameters() -> Iterator[tuple[str, str, bytes, bytes]]:
+    """Return the path, the name of a parameter, a target that lacks but its value, and the method."""
+    document = create_app(Settings()).openapi()
+    operations = [(path, *one) for path, item in document["paths"].items() for one in item.items()]
+    for path, method, operation in operations:
+        taken = [one for one in operation.get("parameters", []) if one["in"] == "query"]
         for one in taken:
             needed = {other["name"]: other["example"] for other in taken if other["required"] and other is not one}
             others = "".join(f"{name}={value}&" for name, value in needed.items())
             target = f"{path.format(name='2020-01', id='10010001')}?{others}{one['name']}="
-            yield path, one["name"], target.encode()
+            yield path, one["name"], target.encode(), method.upper().encode()
 
 
 def in_parameters() -> Iterator[Sent]:
-    for path, name, target in parameters():
+    for path, name, target, method in parameters():
         for data in INPUTS:
-            yield request_of(f"{path} {name}", data, target + encoded(data))
-    for name, target in {name: target for _, name, target in parameters()}.items():
+            yield request_of(f"{path} {name}", data, target + encoded(data), method=method)
+    for name, (target, method) in {name: (target, method) for _, name, target, method in parameters()}.items():
         for data in INPUTS:
-            yield request_of(f"{name}, decoded", data, target + decoded(data))
-            yield request_of(f"{name}, as a page", data, target + encoded(data) + b"&format=api")
+            yield request_of(f"{name}, decoded", data, target + decoded(data), method=method)
+            yield request_of(f"{name}, as a page", data, target + encoded(data) + b"&format=api", method=method)
 
 
 def in_names_of_parameters() -> Iterator[Sent]:

@@ -162,7 +162,7 @@ def test_file_that_cannot_be_read_gets_a_sentence_and_no_output(
             ("places.csv", "--output", "other.csv", "--resume"),
             "other.csv is not the answer to places.csv with these columns",
         ),
-        (("places.csv", "--nombre", "Nombre"), "There is no column `Nombre` for `nombre`; the columns are: folio, Loc"),
+        (("places.csv", "--nombre", "Nombre"), "no such header as the one that is named for `nombre`"),
     ],
 )
 def test_arguments_that_cannot_be_meant_change_nothing(

@@ -10,8 +10,6 @@ from localidades_api.errors import UnreadableBodyError
 
 Named: TypeAlias = Mapping[str, str]  # a role, and the header that the sender names for it
 
-_MAX_SHOWN = 80  # characters of a header that an error repeats
-
 
 class Assignment(NamedTuple):
     """The column of each role that was found: its place among the headers, and how its cells are read."""
@@ -68,18 +66,11 @@ def _find(header: str, headers: Sequence[str], folded: Sequence[str], role: str)
         return headers.index(header)
     if (name := _fold(header)) in folded:
         return folded.index(name)
-    known = ", ".join(_shorten(one) for one in headers[:20])
-    raise UnreadableBodyError(f"There is no column `{_shorten(header)}` for `{role}`; the columns are: {known}.")
+    raise UnreadableBodyError(f"The first line has no such header as the one that is named for `{role}`.")
 
 
 def _fold(header: str) -> str:
     return "_".join(fold(header).split())
-
-
-def _shorten(text: str) -> str:
-    """Return a header as an error may repeat it: on one line, and not long."""
-    text = "".join(character for character in " ".join(text.split()) if character.isprintable())
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
 def unique(headers: Iterable[str]) -> list[str]:

@@ -50,7 +50,7 @@ class ApiHeaders:
 def _preflight(allow: str) -> dict[str, str]:
     """Return the headers that let scripts of any origin use the methods, with any headers of theirs (Fetch §3.3.3)."""
     methods = allow.removesuffix(", OPTIONS").replace("GET", "GET, HEAD")
-    return {**_PREFLIGHT, "Access-Control-Allow-Methods": methods}
+    return {"Access-Control-Allow-Methods": methods, **_PREFLIGHT}
 
 
 def complete_sender(scope: Scope, send: Send) -> Send:

@@ -12,11 +12,13 @@ from alembic import command
 from fastapi import FastAPI
 from hypothesis import settings as hypothesis_settings
 
+from localidades_api.search.index import NameIndex
 from localidades_api.storage.embedded import run_embedded
 from tests.support.application import client_of, import_file, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.downloads import large_places
 from tests.support.machine import reachable_folder
+from tests.support.names import open_index
 from tests.support.postgres import alembic_config, execute, new_database
 from tests.support.waiting import in_thread
 from tests.support.wire import ROOT, serving
@@ -158,6 +160,14 @@ def live_server(server: str, seeded: str) -> Iterator[str]:
     """Lend the address of `localidades-api serve` on the small catalogue, for tests that only read."""
     with new_database(server, seeded) as url, serving(url) as live:
         yield live.base
+
+
+@pytest.fixture(scope="session")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
+    """Lend the index of the names in `tests.support.names`."""
+    opened = open_index(tmp_path_factory.mktemp("names"))
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(scope="session")

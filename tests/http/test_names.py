@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from localidades_api.cache import names
+from localidades_api.cache import name_folders, names
 from localidades_api.search.layout import META
 from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import many, write_catalogue
@@ -199,11 +199,11 @@ async def test_without_an_index_searches_are_503_and_the_rest_is_answered(
 ) -> None:
     tried: list[object] = []
 
-    def count_and_find(find: Callable[[], Path] = names._root) -> Path:  # what fails is counted
+    def count_and_find(find: Callable[[], Path] = name_folders.index_root) -> Path:  # what fails is counted
         tried.append(None)
         return find()
 
-    monkeypatch.setattr(names, "_root", count_and_find)
+    monkeypatch.setattr(names, "index_root", count_and_find)
     async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
         for _ in range(5):
             answer = await client.get(SUGGEST, params={"q": "a"})

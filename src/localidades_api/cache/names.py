@@ -6,73 +6,30 @@ is gone, the last of them removes its index. An index that nobody has opened for
 """
 
 import asyncio
-import fcntl
 import logging
 import os
-import shutil
 import sys
-import tempfile
 import time
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from localidades_api.cache.name_builder import build, fingerprint
+from localidades_api.cache.name_folders import OpenIndex, index_root, locked, remove_unfinished, remove_unused, try_open
 from localidades_api.cache.single_flight import SingleFlight
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import SearchUnavailableError, UnavailableError
 from localidades_api.observability.faults import FAULTS
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.search.index import NameIndex
-from localidades_api.search.layout import IndexUnreadableError
 from localidades_api.storage.pool import already_waited
 
 _log = logging.getLogger(__name__)
 
 _MAX_OPEN = 3  # indexes per process: of the served release, and of others that requests name
 _MAX_IN_THREAD = 20_000  # places; the index of more is built by a process of its own
-_MAX_UNUSED = 7 * 86_400.0  # seconds
-_RECHECK_INTERVAL = 0.1  # seconds
 _RETRY_INTERVAL = 30.0  # seconds after a build that failed: another would take as much of the processor
-
-
-class _OpenIndex:
-    """An open index, and the lock on its folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
-            os.utime(self._descriptor)
-            self.names = NameIndex(folder)
-        except BaseException:
-            os.close(self._descriptor)
-            raise
-        self._users = 0
-        self._is_closing = self._is_to_go = False
-
-    @contextmanager
-    def used(self) -> Iterator[NameIndex]:
-        """Keep it open, even if it is told to close meanwhile."""
-        self._users += 1
-        try:
-            yield self.names
-        finally:
-            self._users -= 1
-            if self._is_closing:
-                self.close(remove=self._is_to_go)
-
-    def close(self, *, remove: bool = False) -> None:
-        """Close it once nobody uses it; `remove` its folder unless another process has it open."""
-        self._is_closing, self._is_to_go = True, remove
-        if self._users:
-            return
-        self.names.close()
-        if remove and _try_lock(self._descriptor):
-            shutil.rmtree(self.folder, ignore_errors=True)
-        os.close(self._descriptor)
 
 
 class NameIndexes:
@@ -82,7 +39,7 @@ class NameIndexes:
         self._url = url
         self._releases = releases
         self._timeout = timeout
-        self._open: dict[Release, _OpenIndex] = {}  # the one that was opened last is at the end
+        self._open: dict[Release, OpenIndex] = {}  # the one that was opened last is at the end
         self._opening: SingleFlight[str, None] = SingleFlight()
         self._failed_at: dict[str, float] = {}
 
@@ -96,7 +53,7 @@ class NameIndexes:
         with (await self._ready(release)).used() as index:
             yield index
 
-    async def _ready(self, release: Release) -> _OpenIndex:
+    async def _ready(self, release: Release) -> OpenIndex:
         if release not in self._open:
             try:
                 async with asyncio.timeout(self._timeout - already_waited.get()):
@@ -138,16 +95,16 @@ class NameIndexes:
             raise SearchUnavailableError from error
 
     async def _open_index(self, release: Release, every: Collection[Release], name: str) -> None:
-        folder = _root() / name
-        if not (found := _try_open(folder)):
-            async with _locked(folder.with_suffix(".lock")):
-                if not (found := _try_open(folder)):
-                    _remove_unfinished(folder)
-                    _remove_unused(folder.parent)
+        folder = index_root() / name
+        if not (found := try_open(folder)):
+            async with locked(folder.with_suffix(".lock")):
+                if not (found := try_open(folder)):
+                    remove_unfinished(folder)
+                    remove_unused(folder.parent)
                     began = time.monotonic()
                     await self._build(release, every, folder)
                     _log.info("Indexed the names of release %s in %.1f s.", release.name, time.monotonic() - began)
-                    found = _OpenIndex(folder)
+                    found = OpenIndex(folder)
         if previous := self._open.pop(release, None):
             previous.close(remove=previous.folder != folder)
         self._open[release] = found
@@ -171,67 +128,6 @@ class NameIndexes:
         await self._opening.close()
         while self._open:
             self._open.popitem()[1].close()
-
-
-def _try_lock(descriptor: int) -> bool:
-    """Lock a folder, unless another process has it locked."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _root() -> Path:
-    """Return the folder of this user's indexes; raise OSError if somebody else owns it."""
-    root = Path(tempfile.gettempdir()) / f"localidades-api-{os.getuid()}"
-    root.mkdir(mode=0o700, exist_ok=True)
-    if root.is_symlink() or root.stat().st_uid != os.getuid():
-        raise PermissionError(f"{root} belongs to another user.")
-    return root
-
-
-def _try_open(folder: Path) -> _OpenIndex | None:
-    """Open an index, or return None if there is none that can be read."""
-    try:
-        return _OpenIndex(folder)
-    except FileNotFoundError:
-        return None
-    except IndexUnreadableError as error:
-        FAULTS.report(error, "Building an index of names again: %s", error, traceback=False)
-        shutil.rmtree(folder, ignore_errors=True)
-        return None
-
-
-def _remove_unfinished(folder: Path) -> None:
-    """Remove what a build of this index left when it was killed."""
-    for left in folder.parent.glob(f".{folder.name}-*"):
-        shutil.rmtree(left, ignore_errors=True)
-
-
-def _remove_unused(root: Path) -> None:
-    """Remove the indexes that no process has open or has opened for long: of other versions, of other databases."""
-    for folder in [one for one in root.iterdir() if not one.name.startswith(".") and one.is_dir()]:
-        with suppress(FileNotFoundError):  # another process was faster
-            if folder.stat().st_mtime < time.time() - _MAX_UNUSED:
-                descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-                if _try_lock(descriptor):
-                    shutil.rmtree(folder, ignore_errors=True)
-                os.close(descriptor)
-
-
-@asynccontextmanager
-async def _locked(path: Path) -> AsyncIterator[None]:
-    """Wait until no other process holds a lock, and take it; who comes later sees what has been built meanwhile."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT, 0o600)
-    try:
-        while not _try_lock(descriptor):  # noqa: ASYNC110  # no event tells of another process
-            await asyncio.sleep(_RECHECK_INTERVAL)
-        yield
-        with suppress(FileNotFoundError):
-            os.unlink(path)  # noqa: PTH108  # one call of the system, in a coroutine
-    finally:
-        os.close(descriptor)
 
 
 async def _run_builder(url: str, release: Release, folder: Path) -> None:

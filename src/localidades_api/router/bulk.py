@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import islice
 from time import perf_counter
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from localidades_api.bulk.answer_columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns
@@ -17,6 +17,7 @@ from localidades_api.bulk.nearest import Point, answer_points
 from localidades_api.bulk.reading import MediaType, reader
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.writing import writer
+from localidades_api.domain.pagination import whole_number
 from localidades_api.domain.schemas import (
     Found,
     Match,
@@ -30,7 +31,7 @@ from localidades_api.domain.schemas import (
 from localidades_api.errors import UnsupportedMediaTypeError
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.router.localities import describe_near
-from localidades_api.router.params import STRICT, BulkQuery, MatchQuery, NearestToEachQuery
+from localidades_api.router.params import STRICT, OfRelease
 from localidades_api.router.responses import Services, ServicesDep
 
 router = APIRouter(prefix="/localidades")
@@ -48,6 +49,55 @@ _MEDIA_TYPES: dict[str, MediaType] = {
     "text/tab-separated-values": "text/csv",
     "application/vnd.ms-excel": "text/csv",  # what browsers on Windows take a CSV file for
 }
+
+
+_Column = Annotated[
+    str | None,
+    Field(min_length=1, max_length=100, description="Header of the column that has this.", examples=["LOCALIDAD"]),
+]
+
+
+class BulkQuery(BaseModel):
+    """The parameters of a request of many rows: a column is guessed from its header unless it is named."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Annotated[
+        Literal["json", "ndjson", "csv"] | None,
+        Field(
+            description="Format of the answer, which overrides the Accept header; by default that of the body.",
+            examples=["csv"],
+        ),
+    ] = None
+    release: OfRelease = None
+    latitud: _Column = None
+    longitud: _Column = None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The header of each column that is named."""
+        given = self.model_dump(exclude={"format", "release", "limit"})
+        return {role: header for role, header in given.items() if header is not None}
+
+
+class MatchQuery(BulkQuery):
+    """The parameters of rows to be matched."""
+
+    nombre: _Column = None
+    municipio: _Column = None
+    estado: _Column = None
+    cvegeo: _Column = None
+    clave: _Column = None
+
+
+class NearestToEachQuery(BulkQuery):
+    """The parameters of many points."""
+
+    limit: Annotated[
+        int,
+        Field(ge=1, le=20, description="Maximum number of places for each point.", examples=[1]),
+        whole_number("Use a whole number from 1 to 20."),
+    ] = 1
 
 
 def _described(row: type[BaseModel], example: Mapping[str, str | float]) -> dict[str, Any]:

@@ -31,10 +31,6 @@ OfLanguage = Annotated[
         description="Language of the browsable page; by default the one that Accept-Language prefers.", examples=["es"]
     ),
 ]
-_Column = Annotated[
-    str | None,
-    Field(min_length=1, max_length=100, description="Header of the column that has this.", examples=["LOCALIDAD"]),
-]
 OfRelease = Annotated[
     str | None,
     Field(
@@ -158,49 +154,6 @@ class NearestQuery(ReleaseQuery):
         Field(ge=1, le=100, description="Maximum number of places.", examples=[10]),
         whole_number("Use a whole number from 1 to 100."),
     ] = 10
-
-
-class BulkQuery(BaseModel):
-    """The parameters of a request of many rows: a column is guessed from its header unless it is named."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    format: Annotated[
-        Literal["json", "ndjson", "csv"] | None,
-        Field(
-            description="Format of the answer, which overrides the Accept header; by default that of the body.",
-            examples=["csv"],
-        ),
-    ] = None
-    release: OfRelease = None
-    latitud: _Column = None
-    longitud: _Column = None
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """The header of each column that is named."""
-        given = self.model_dump(exclude={"format", "release", "limit"})
-        return {role: header for role, header in given.items() if header is not None}
-
-
-class MatchQuery(BulkQuery):
-    """The parameters of rows to be matched."""
-
-    nombre: _Column = None
-    municipio: _Column = None
-    estado: _Column = None
-    cvegeo: _Column = None
-    clave: _Column = None
-
-
-class NearestToEachQuery(BulkQuery):
-    """The parameters of many points."""
-
-    limit: Annotated[
-        int,
-        Field(ge=1, le=20, description="Maximum number of places for each point.", examples=[1]),
-        whole_number("Use a whole number from 1 to 20."),
-    ] = 1
 
 
 class DownloadQuery(LocalityFilters):

@@ -1,7 +1,6 @@
 """HTTP/1.1 on one connection: uvicorn's protocol with limits on what a client may send."""
 
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import httptools
@@ -14,19 +13,17 @@ from localidades_api.errors import (
     UriTooLongError,
 )
 from localidades_api.http.clients import TRANSPORT
-from localidades_api.http.headers import API_HEADERS, on_wire
 from localidades_api.http.paths import takes_body
-from localidades_api.http.problems import Wanted, problem_of
 from localidades_api.http.uvicorn_internals import (
-    STATUS_LINE,
     ASGI3Application,
-    HttpToolsProtocol,
     RequestResponseCycle,
     ServerState,
 )
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.router.probes import OPERATIONAL
+from localidades_api.server.bodies import MAX_PIECE, BodyProtocol
 from localidades_api.server.connection_limit import ConnectionLimit
+from localidades_api.server.ending import LingeringTransport, refusal
 from localidades_api.server.framing import NothingFollowsError, announces_body, malformed
 
 if TYPE_CHECKING:
@@ -37,23 +34,13 @@ if TYPE_CHECKING:
 
 _MAX_TARGET = 8 * 1024
 _MAX_HEAD = 16 * 1024
-_MAX_PIECE = 64 * 1024  # bytes of a body that are parsed at a time
 _MAX_UNREAD = 1024**2  # bytes discarded while a response is sent that may take minutes
 _OPERATIONAL = frozenset(path.encode() for path in OPERATIONAL)
 
 _log = logging.getLogger(__name__)
 
 
-class _LingeringTransport:
-    """The transport of a connection's last response: closing it waits for a client that is still sending."""
-
-    def __init__(self, transport: "asyncio.Transport", leave: Callable[[], None]) -> None:
-        self.write = transport.write
-        self.is_closing = transport.is_closing
-        self.close = leave
-
-
-class HttpProtocol(HttpToolsProtocol):
+class HttpProtocol(BodyProtocol):
     """Rejects requests that are too large or ambiguous, and ignores bytes that follow a connection's last request.
 
     A request that announces a body is such a last one. Its body is passed on where the resource takes one.
@@ -75,8 +62,6 @@ class HttpProtocol(HttpToolsProtocol):
         self._running: RequestResponseCycle | None = None  # the one that the application was called with last
         self._received = 0
         self._last: object = None  # the scope of a request with a body: the connection closes after its response
-        self._is_receiving = False  # the body of the connection's last request
-        self._framing = 0  # bytes that have been received since the last ones of a body
         self._whole: object = None  # the scope of the last request that has been received completely
         self._unfinished: object = None  # the scope of the request that the latest bytes left incomplete
         self._room = _MAX_HEAD  # bytes that the parser may take before the limits are checked again
@@ -124,18 +109,13 @@ class HttpProtocol(HttpToolsProtocol):
             self._stop_reading(error.__context__)  # raised by a callback
         else:
             if self._is_receiving:
-                self._bound_framing(len(data))
+                self._room = MAX_PIECE
+                if self._is_framed_at_length(len(data)):
+                    self._refuse_body()
             elif self.scope is not self._whole:
                 self._await_rest(len(data), alone=whole is self._whole)
             else:
                 self._room = _MAX_HEAD
-
-    def _bound_framing(self, size: int) -> None:
-        """Refuse a body whose framing (RFC 9112 §7.1) is longer than a head may be: the parser holds all of it."""
-        self._room = _MAX_PIECE
-        self._framing += size
-        if self._framing > _MAX_HEAD + _MAX_PIECE:
-            self._refuse_body()
 
     def _stop_reading(self, reason: BaseException | None) -> None:
         if isinstance(reason, NothingFollowsError):
@@ -179,7 +159,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Check the head before the application is called, and stop the parser if the connection ends with it."""
         if announces_body(self.parser, self.url, self.headers):
             self._last = self.scope
-        if not self._has_room and self._limit.is_exceeded and not self._is_operational():
+        if not self._has_room and self._limit.is_exceeded and self.url.partition(b"?")[0] not in _OPERATIONAL:
             self._limit.count_refusal()
             raise OverloadedError
         super().on_headers_complete()
@@ -187,17 +167,6 @@ class HttpProtocol(HttpToolsProtocol):
             self._is_receiving = True
         elif self._last or not self.cycle.keep_alive:
             raise NothingFollowsError
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header field; refuse one behind the body, as nothing here reads it."""
-        if self._is_receiving:
-            raise malformed()
-        super().on_header(name, value)
-
-    def on_body(self, body: bytes) -> None:
-        """Pass a part of the body on."""
-        self._framing = 0
-        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Note that the request has been received completely, and stop the parser behind a body."""
@@ -216,7 +185,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._limit.mark_busy(self)
         if cycle.scope is self._last:
             cycle.keep_alive = False
-            cycle.transport = cast("asyncio.Transport", _LingeringTransport(self.transport, self._leave))
+            cycle.transport = cast("asyncio.Transport", LingeringTransport(self.transport, self._leave))
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
@@ -233,44 +202,25 @@ class HttpProtocol(HttpToolsProtocol):
         else:
             self._limit.mark_idle(self)
 
-    def _has_asked(self) -> bool:
-        """Tell whether the head of a request has come: until then uvicorn has no cycle, despite its annotation."""
-        return bool(self.cycle)
-
     def _is_answering(self) -> bool:
         return bool(self.pipeline) or (self._running is not None and not self._running.response_complete)
-
-    def _is_operational(self) -> bool:
-        return self.url.partition(b"?")[0] in _OPERATIONAL
 
     def _refuse(self, error: LocalidadesError) -> None:
         """Discard further bytes, and send the problem once the responses before it are complete."""
         if isinstance(error, RequestError):
             _log.info("Refused a request: %s %s", error.status, error.slug)
         COUNTERS.refused[error.slug] += 1
-        self._refusal = self._problem(error)
+        self._refusal = refusal(error, self.root_path, self.server_state.default_headers)
         self._received = 0
         self._leaving = True
         if not self._is_answering():
             self._leave()
 
     def _refuse_body(self) -> None:
-        """End a request whose body can't be parsed: the application gets no more of it, and can't respond any more."""
-        self._is_receiving = False
-        self.cycle.disconnected = True
-        self.cycle.message_event.set()
-        if self.cycle.response_started:
-            self.transport.abort()
-            return
-        self.cycle.response_complete = True
-        if self.cycle is not self._running:
-            self.pipeline.clear()
-        self._refuse(malformed())
-
-    def _problem(self, error: LocalidadesError) -> bytes:
-        answer = problem_of(error, Wanted(root=self.root_path))
-        headers = [*self.server_state.default_headers, *answer.raw_headers, *API_HEADERS, (b"connection", b"close")]
-        return b"".join((STATUS_LINE[answer.status_code], on_wire(headers), b"\r\n", bytes(answer.body)))
+        if self._abandon_body():
+            if self.cycle is not self._running:
+                self.pipeline.clear()
+            self._refuse(malformed())
 
     def _leave(self) -> None:
         """Send a refusal and half-close: a full close may reset the connection before it is read (RFC 9112 §9.6)."""

@@ -75,6 +75,10 @@ class TimeoutProtocol(HttpProtocol):
         timeout = self._keep_alive_timeout if self._has_asked() else self._header_timeout
         return self._since + timeout, self.transport.close
 
+    def _has_asked(self) -> bool:
+        """Tell whether the head of a request has come: until then uvicorn has no cycle, despite its annotation."""
+        return bool(self.cycle)
+
     def _time_out(self) -> None:
         """Refuse and close at once: a client that has sent so little can read the refusal even without lingering."""
         self._refuse(RequestTimeoutError())

@@ -36,7 +36,7 @@ def service(
     with new_database(server, migrated) as url:
         for source in sources:
             import_file(url, source)
-        with serving(url) as live, httpx.Client(base_url=live.base, timeout=30) as client:
+        with serving(url) as live, httpx.Client(base_url=live.base, timeout=30, follow_redirects=True) as client:
             yield client
 
 
@@ -52,7 +52,9 @@ def example_body(operation: dict[str, Any]) -> dict[str, Any]:
         return {}
     media_type, content = next(iter(operation["requestBody"]["content"].items()))
     body = content["example"]
-    return {"content": body if isinstance(body, str) else json.dumps(body), "headers": {"Content-Type": media_type}}
+    if media_type == "application/x-www-form-urlencoded":
+        return {"data": body}
+    return {"content": json.dumps(body), "headers": {"Content-Type": media_type}}
 
 
 def test_example_of_each_parameter_is_answered(service: httpx.Client) -> None:

@@ -74,7 +74,27 @@ class ReconcileQuery(BaseModel):
     ] = None
 
 
-_BODY = {"required": True, "content": {_FORM: {"schema": ReconcileQuery.model_json_schema()}}}
+# One of the fields; /docs sends the other as blank.
+_BODY_FIELDS = {
+    name: {"type": "string", "description": field.description} for name, field in ReconcileQuery.model_fields.items()
+}
+_QUERIES = '{"q0": {"query": "Guadalajara, Jalisco"}}'
+_BODY = {
+    "required": True,
+    "content": {
+        _FORM: {
+            "schema": {
+                "type": "object",
+                "properties": {
+                    "queries": {**_BODY_FIELDS["queries"], "examples": [_QUERIES]},
+                    "extend": {**_BODY_FIELDS["extend"], "examples": [""]},
+                },
+                "additionalProperties": False,
+            },
+            "example": {"queries": _QUERIES},
+        }
+    },
+}
 
 
 @router.get(
@@ -149,7 +169,7 @@ def describe_service(base: str) -> Manifest:
 
 
 def _read_form(body: bytes) -> dict[str, str]:
-    """Return the fields of a form; raise InvalidParametersError for a form that is malformed or has others."""
+    """Return the fields of a form, without blank ones; raise InvalidParametersError for a form that is malformed."""
     try:
         fields = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
     except ValueError:
@@ -160,7 +180,7 @@ def _read_form(body: bytes) -> dict[str, str]:
         )
     if len(dict(fields)) < len(fields):
         raise InvalidParametersError([(fields[0][0], "Give this parameter only once.")])
-    return dict(fields)
+    return {name: value for name, value in fields if value}
 
 
 async def _answer(services: Services, fields: Mapping[str, str]) -> Response:

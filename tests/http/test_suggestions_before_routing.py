@@ -1,5 +1,6 @@
 """Suggestions answered before routing: what routing answers, byte for byte."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import quote
@@ -115,4 +116,16 @@ async def test_cache_keeps_to_its_room(app: FastAPI, monkeypatch: pytest.MonkeyP
     async with client_of(app) as client:
         for number in range(60):
             assert middleware.try_respond(scope_of(client.build_request("GET", f"{SUGGEST}?q=lugar+{number}")))
+            await asyncio.sleep(0)
             assert middleware._cache.currsize <= 20_000
+
+
+async def test_crowd_is_left_to_the_limit_of_concurrent_requests(app: FastAPI) -> None:
+    middleware = before_routing(app)
+    async with client_of(app) as client:
+        requests = [client.build_request("GET", f"{SUGGEST}?q=lugar+{number}") for number in range(40)]
+        answered = [middleware.try_respond(scope_of(request)) is not None for request in requests]
+        assert answered == [True] * 16 + [False] * 24
+        assert middleware.try_respond(scope_of(requests[0])) is not None  # cached
+        await asyncio.sleep(0)
+        assert middleware.try_respond(scope_of(requests[-1])) is not None

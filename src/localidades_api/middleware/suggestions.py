@@ -1,5 +1,6 @@
 """Plain requests for suggestions from the served release, answered before routing."""
 
+import asyncio
 from functools import cached_property, lru_cache
 
 from cachetools import LRUCache
@@ -23,6 +24,7 @@ from localidades_api.router.params import SuggestQuery
 _PATH = f"{LOCALIDADES}suggest/"
 _MAX_QUERY = 1000  # bytes; a hundred characters of three bytes each, percent-encoded
 _MAX_CACHE = 4 * 1024**2  # bytes of responses, some two thousand: everybody types the same beginnings
+_MAX_AT_ONCE = 16  # searches until the event loop turns to what else has come; the concurrency limit admits the rest
 _OVERHEAD = 600  # bytes per response besides its body and its key
 
 
@@ -36,6 +38,7 @@ class Suggestions:
         self._inner = inner
         self._app = app
         self._cache: LRUCache[tuple[object, ...], RawResponse] = LRUCache(_MAX_CACHE, getsizeof=_size)
+        self._searches = 0  # since the event loop has last turned
 
     def try_respond(self, scope: Scope) -> RawResponse | None:
         """Return suggestions, or a 304, or ask the inner middleware."""
@@ -64,9 +67,21 @@ class Suggestions:
         key = (encoder.etag, raw)
         response = self._cache.get(key)
         if response is None:
+            if not self._may_search():
+                return None
             response = encoder.encode(to_json(suggest(names, query)))
             self._cache[key] = response
         return response
+
+    def _may_search(self) -> bool:
+        """Count a search, and tell whether it may be done at once."""
+        if not self._searches:
+            asyncio.get_running_loop().call_soon(self._turn)
+        self._searches += 1
+        return self._searches <= _MAX_AT_ONCE
+
+    def _turn(self) -> None:
+        self._searches = 0
 
     @cached_property
     def _services(self) -> Services:

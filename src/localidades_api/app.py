@@ -81,6 +81,7 @@ async def _lifespan(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     finally:
         await names.close()
         await positions.close()
+        await pages.close()
         await comparing.dispose()
         await database.dispose()
 

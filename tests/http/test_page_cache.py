@@ -21,7 +21,7 @@ from tests.support.application import await_release, client_of, import_into, rec
 from tests.support.asgi import as_asgi, scope_of
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected
-from tests.support.postgres import new_database, run_sql
+from tests.support.postgres import locked, new_database, run_sql
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
@@ -438,3 +438,18 @@ async def test_release_whose_pages_cannot_be_fetched_is_served_all_the_same_afte
             assert held_by(app) == []
         await await_warm(app)
         assert held_by(app) == [1, 2, 3]
+
+
+async def test_fetch_of_a_page_ends_with_the_application(seeded_database: str) -> None:
+    """Its client may have gone; its connection must not stay."""
+    before = asyncio.all_tasks()
+    with locked(seeded_database):
+        async with running_app(seeded_database, wants_names=False) as app, connected(seeded_database) as other:
+            services = app.state.services
+            release = await services.release(None)
+            fetching = asyncio.create_task(services.pages.page(release, 2))
+            somebody_waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
+            await eventually_async(lambda: other.fetchval(somebody_waits))
+            fetching.cancel()
+            await asyncio.gather(fetching, return_exceptions=True)
+        assert asyncio.all_tasks() == before

@@ -87,6 +87,10 @@ class PageCache:
         COUNTERS.page_misses += 1
         return await self._fetching.run((release, number), lambda: self._fetch(release, number))
 
+    async def close(self) -> None:
+        """Cancel the fetches that are running: their clients may have gone."""
+        await self._fetching.close()
+
     async def _fetch(self, release: Release, number: int) -> RawResponse:
         (results,) = await self._list_pages(release, number, number) if release.total_pages else [""]
         held = self.of(release)

@@ -194,7 +194,8 @@ def is_text(constant: ast.Constant) -> bool:
 def test_catalogue_of_messages_holds_every_sentence_of_an_error_and_nothing_that_is_not_said() -> None:
     attribution = {"Demo: the municipios and localities are invented; they are not INEGI data."}
     assert len(of_errors()) > 30
-    said = {text for text in in_catalogue() if without_names(text) in of_rows()}
+    about_rows = of_rows()
+    said = {text for text in in_catalogue() if without_names(text) in about_rows}
     said |= of_errors() | of_pydantic() | attribution
     assert set(in_catalogue()) - in_templates() == said - in_templates()
 

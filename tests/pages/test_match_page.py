@@ -215,6 +215,14 @@ async def test_body_that_can_not_be_read_is_told_in_the_sentence_of_the_service(
         await expect(page.get_by_role("alert")).to_be_empty()
 
 
+async def test_button_stays_where_it_is_when_rows_are_pasted(page: Page) -> None:
+    button = page.get_by_role("button", name="Match", exact=True)
+    before = await button.bounding_box()
+    await page.get_by_label("Paste rows").fill(PASTED)
+    await expect(page.get_by_label("Name", exact=True).locator("option")).to_have_count(4)
+    assert await button.bounding_box() == before
+
+
 async def test_service_that_can_not_be_reached_loses_nothing_and_can_be_asked_again(
     browser: Browser, base: str
 ) -> None:

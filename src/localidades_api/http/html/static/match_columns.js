@@ -39,7 +39,6 @@ export class Columns {
 
   async read() {
     const text = (await this.sample()).replace(/^[\r\n]+/, "");
-    this.details.hidden = !text.trim();
     const likeness = ({ guessed, first }) => Object.keys(guessed).length * 1000 + first.length;
     const tables = DELIMITERS.map((delimiter) => {
       const records = parse(text, delimiter).slice(0, 100).map((record) => record.map(unquote));
@@ -52,7 +51,7 @@ export class Columns {
     this.table = table;
     const isRecognized = ROLES_ALONE.some((role) => role in this.table.guessed);
     this.headless.checked = !isRecognized && this.table.width <= 3 && !OTHER_FORMAT.test(text);
-    this.details.open = !isRecognized;
+    this.details.open = !isRecognized && text.trim() !== "";
     this.show();
   }
 

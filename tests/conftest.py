@@ -47,8 +47,9 @@ SLOWEST = (
 COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit", "bulk", "search")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the slowest files, then with the folders that need most; give INEGI's own files their time."""
+    """Begin with the slowest files, then with the folders that need most; leave INEGI's own files to the tail."""
 
     def rank(item: pytest.Item) -> tuple[int, int]:
         name, folder = item.path.stem, item.path.parent.name
@@ -59,6 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "real_catalogues" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(600))
+            item.add_marker(pytest.mark.tail)
 
 
 def pytest_collection_finish() -> None:

@@ -1,6 +1,7 @@
 """Releases come, go on being read, and the database goes away: what a client sees meanwhile."""
 
 import asyncio
+import getpass
 import json
 import re
 import socket
@@ -21,6 +22,7 @@ from localidades_api.storage.pool import Database
 from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected, photograph
+from tests.support.pages import Page
 from tests.support.postgres import name_of, new_database, run_sql
 from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 
@@ -293,6 +295,53 @@ def test_publish_by_command_says_what_was_current_and_what_is(two_releases: str)
     assert json.loads(said("publish", "2021-01", "--json")) == {"release": "2021-01", "previous": "2021-01"}
     listed = json.loads(said("--json"))["releases"]
     assert [(one["release"], one["current"]) for one in listed] == [("2020-01", False), ("2021-01", True)]
+
+
+async def test_log_tells_when_from_what_to_what_by_whom_and_why(two_releases: str) -> None:
+    settings = environment(two_releases)
+    reason = "2021-01 lacks a municipio, <b>go back</b>"
+    for options in (["2020-01", "--reason", reason], ["2021-01"], ["2021-01", "--reason", "changes nothing"]):
+        assert (await asyncio.to_thread(run, "releases", "publish", *options, env=settings)).returncode == 0
+    printed = await asyncio.to_thread(run, "releases", "--log", "--json", env=settings)
+    log = json.loads(printed.stdout)["publications"]
+    moments = [one.pop("published_at") for one in log]
+    assert moments == sorted(moments, reverse=True)
+    assert {one.pop("account") for one in log} == {f"{getpass.getuser()}@{socket.gethostname()}"}
+    [role] = {one.pop("role") for one in log}
+    assert log == [
+        {"number": 4, "release": "2021-01", "previous": "2020-01", "action": "publish", "reason": None},
+        {"number": 3, "release": "2020-01", "previous": "2021-01", "action": "publish", "reason": reason},
+        {"number": 2, "release": "2021-01", "previous": "2020-01", "action": "import", "reason": None},
+        {"number": 1, "release": "2020-01", "previous": None, "action": "import", "reason": None},
+    ]
+    table = await asyncio.to_thread(run, "releases", "--log", env=settings | {"COLUMNS": "200"})
+    assert [line.split(" UTC")[0] for line in table.stdout.splitlines()[1:]] == [
+        moment[:19].replace("T", " ") for moment in moments
+    ]
+    async with running_app(two_releases) as app, client_of(app) as client:
+        page = Page.of(await client.get(f"{INDEX}releases/?format=api"))
+        cells = [cell.text for cell in page.all("td")]
+        assert cells[-16:][2::4] == ["2020-01", "2021-01", "2020-01", ""]
+        assert cells[-16:][3::4] == ["", reason, "import", "import"]
+        assert f"{getpass.getuser()}@" not in "".join(cells)
+        assert role not in cells
+
+
+@pytest.mark.parametrize("reason", ["x" * 201, "two\nlines", "bell\a"])
+def test_reason_that_is_no_line_is_refused(two_releases: str, reason: str) -> None:
+    ended = run("releases", "publish", "2020-01", "--reason", reason, env=environment(two_releases))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "a reason is a line of up to 200 characters" in " ".join(ended.stderr.replace("│", " ").split())
+
+
+async def test_page_of_releases_is_new_after_each_publication(two_releases: str) -> None:
+    async with running_app(two_releases, release_poll=0.05) as app, client_of(app) as client:
+        tags = []
+        for name in ("2020-01", "2021-01", "2020-01"):
+            await publish(two_releases, name)
+            await await_release(client, name)
+            tags.append((await client.get(f"{INDEX}releases/?format=api")).headers["etag"])
+        assert len(set(tags)) == len(tags)
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from tests.support.waiting import eventually, in_thread
 from tests.support.wire import COMMAND, ROOT, environment, run
 
 TABLES = {
-    "alembic_version", "comparisons", "current_release", "localities", "municipalities", "pending_seed", "releases",
-    "states",
+    "alembic_version", "comparisons", "current_release", "localities", "municipalities", "pending_seed",
+    "publications", "releases", "states",
 }  # fmt: skip
 LATER = '''
 """A column of a later day."""
@@ -34,7 +34,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "9999"
-down_revision = "0007"
+down_revision = "0008"
 branch_labels = None
 depends_on = None
 
@@ -121,14 +121,14 @@ def test_upgrade_a_second_time_does_nothing(empty_database: str, config: Config,
 
 def test_upgrade_step_by_step_loads_at_the_end(empty_database: str, config: Config) -> None:
     alembic(command.upgrade, config, "0001")
-    assert tables_of(empty_database) == TABLES - {"comparisons"}
+    assert tables_of(empty_database) == TABLES - {"comparisons", "publications"}
     assert releases_of(empty_database) == []
     assert not is_pending(empty_database)
     alembic(command.upgrade, config, "head")
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
 
 
-@pytest.mark.parametrize("target", ["heads", "0007", "+7"])
+@pytest.mark.parametrize("target", ["heads", "0008", "+8"])
 def test_upgrade_to_the_head_by_another_word_loads_too(empty_database: str, config: Config, target: str) -> None:
     alembic(command.upgrade, config, target)
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
@@ -245,7 +245,7 @@ def test_seed_that_fails_leaves_the_schema_and_is_tried_again(
     with pytest.raises(CommandError, match=f"There is no file {absent}"):
         alembic(command.upgrade, alembic_config(empty_database, source=str(absent)), "head")
     assert tables_of(empty_database) == TABLES
-    assert version_of(empty_database) == [("0007",)]
+    assert version_of(empty_database) == [("0008",)]
     assert is_pending(empty_database)
     alembic(command.check, config)
     alembic(command.upgrade, config, "head")
@@ -311,7 +311,7 @@ def test_two_upgrades_at_once_both_succeed_and_load_once(empty_database: str, tm
     assert (one.returncode, other.returncode) == (0, 0), outputs
     assert sum("published release" in err for _, err in outputs) == 1
     assert releases_of(empty_database) == [("2020-01", 6_000, 6_000, True)]
-    assert version_of(empty_database) == [("0007",)]
+    assert version_of(empty_database) == [("0008",)]
 
 
 def test_upgrade_killed_while_it_loads_is_made_good_by_the_next(empty_database: str, config: Config) -> None:

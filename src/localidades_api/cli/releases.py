@@ -10,6 +10,16 @@ from localidades_api.cli.help import end_of_help
 
 releases = typer.Typer()
 
+_MAX_REASON = 200
+
+
+def _reason(given: str) -> str:
+    """Return a reason; raise BadParameter for one that would not fit on a line."""
+    reason = given.strip()
+    if not reason.isprintable() or len(reason) > _MAX_REASON:
+        raise typer.BadParameter(f"a reason is a line of up to {_MAX_REASON} characters")
+    return reason
+
 
 def _complete_name(incomplete: str) -> list[str]:
     """Complete the names of releases except the current one; nothing if the database does not answer."""
@@ -29,6 +39,9 @@ def _complete_name(incomplete: str) -> list[str]:
 def list_(
     context: typer.Context,
     *,
+    log: Annotated[
+        bool, typer.Option("--log", help="List the publications instead, newest first: when, by whom, and why.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a single JSON document to stdout.")] = False,
 ) -> None:
     """List the releases, oldest first; the current one has a star."""
@@ -37,11 +50,24 @@ def list_(
     with errors_as_sentences():
         from localidades_api.cli.tasks import releases_as_object, run_releases, tabulate  # noqa: PLC0415  # see `cli`
 
+        if log:
+            _print_log(as_json=as_json)
+            return
         every, current = run_releases()
         if as_json:
             print_json(releases_as_object(every, current))
         else:
             print_table(tabulate(every, current))
+
+
+def _print_log(*, as_json: bool) -> None:
+    from localidades_api.cli.tasks import run_log, tabulate_log  # noqa: PLC0415  # see `cli`
+
+    publications = run_log()
+    if as_json:
+        print_json({"publications": [one.model_dump(mode="json") for one in publications]})
+    else:
+        print_table(tabulate_log(publications))
 
 
 @releases.command(epilog=end_of_help("releases publish"))
@@ -53,13 +79,20 @@ def publish(
         ),
     ],
     *,
+    reason: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Why, for the log and the page of releases, which anyone may read; up to {_MAX_REASON} characters.",
+            parser=_reason,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a single JSON document to stdout.")] = False,
 ) -> None:
     """Make a release the current one, for example to go back after a bad import. Nothing is removed."""
     with errors_as_sentences():
         from localidades_api.cli.tasks import run_publication  # noqa: PLC0415  # see `cli`
 
-        previous = run_publication(name)
+        previous = run_publication(name, reason)
         if as_json:
             print_json({"release": name, "previous": previous})
         elif previous == name:

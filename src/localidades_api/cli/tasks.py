@@ -9,7 +9,7 @@ from rich.table import Table
 from localidades_api import __version__
 from localidades_api.cli.console import console, watch_import
 from localidades_api.cli.database import ready_database
-from localidades_api.domain.schemas import CHANGE_KINDS, PublishedRelease, Release
+from localidades_api.domain.schemas import CHANGE_KINDS, Publication, PublishedRelease, Release
 from localidades_api.errors import LocalidadesError, UnavailableError
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.releases.publish import publish_release
@@ -106,13 +106,28 @@ async def _read_releases(url: str, settings: Settings) -> tuple[list[Release], R
         await database.dispose()
 
 
-def run_publication(name: str) -> str | None:
-    """Make a release the current one; return the name of the previous one."""
+def run_log() -> list[Publication]:
+    """Return the log of publications, newest first."""
+    settings = read_settings()
+
+    async def run(url: str) -> list[Publication]:
+        database = Database.for_reading(url, pool_size=1, timeout=settings.database_timeout)
+        try:
+            return await ReleasesRepository(database).list_publications()
+        finally:
+            await database.dispose()
+
+    with ready_database(settings, seed=False) as url:
+        return asyncio.run(run(url))
+
+
+def run_publication(name: str, reason: str | None = None) -> str | None:
+    """Make a release the current one, log why, and return the name of the previous one."""
 
     async def run(url: str) -> str | None:
         database = Database.for_writing(url)
         try:
-            return await publish_release(database, name)
+            return await publish_release(database, name, reason=reason or None)
         finally:
             await database.dispose()
 
@@ -178,6 +193,21 @@ def tabulate(releases: list[Release], current: Release | None) -> Table:
             f"{release.localities:,}",
             f"{release.municipalities:,}",
             "generated" if release.is_demo else release.source,
+        )
+    return table
+
+
+def tabulate_log(publications: list[Publication]) -> Table:
+    """Return the log of publications as a table."""
+    table = Table("published", "release", "before", "by", "role", "reason", box=None, pad_edge=False)
+    for one in publications:
+        table.add_row(
+            f"{one.published_at:%Y-%m-%d %H:%M:%S} UTC",
+            one.release,
+            one.previous or "",
+            one.account,
+            one.role,
+            one.reason or ("import" if one.action == "import" else ""),
         )
     return table
 

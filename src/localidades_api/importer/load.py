@@ -58,7 +58,7 @@ async def load_release(
 async def publish(connection: AsyncConnection, release_id: int, progress: ImportProgress) -> None:
     """Move the pointer to a release; readers see it once this commits."""
     progress.begin(ImportStep.PUBLISH)
-    await set_current(connection, release_id)
+    await set_current(connection, release_id, action="import")
     await connection.execute(
         text("UPDATE releases SET published_at = clock_timestamp() WHERE id = :id"), {"id": release_id}
     )

@@ -1,5 +1,9 @@
 """The pointer to the current release, which imports set, and operators who go back from a bad release."""
 
+import getpass
+import socket
+from typing import Literal
+
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -7,9 +11,11 @@ from localidades_api.errors import PublicationError
 from localidades_api.storage.import_lock import begin_import
 from localidades_api.storage.pool import Database
 
+_CURRENT = text("SELECT name FROM releases JOIN current_release ON release_id = releases.id")
 
-async def publish_release(database: Database, name: str) -> str | None:
-    """Make a release the current one; return the name of the previous one.
+
+async def publish_release(database: Database, name: str, *, reason: str | None = None) -> str | None:
+    """Make a release the current one; return the name of the previous one. `reason` is for the log.
 
     The release keeps its time of publication, so its pages in caches stay valid. Raises PublicationError,
     ImportRunningError, ConfigurationError or DatabaseUnavailableError, and then changes nothing.
@@ -27,24 +33,50 @@ async def publish_release(database: Database, name: str) -> str | None:
                 f"Release {name} is half removed: finish with `localidades-api releases retire {name}`, then"
                 " import it again."
             )
-        previous = await connection.scalar(
-            text("SELECT name FROM releases JOIN current_release ON release_id = releases.id")
-        )
+        previous = await connection.scalar(_CURRENT)
         if previous != name:
-            await set_current(connection, release.id)
+            await set_current(connection, release.id, action="publish", reason=reason)
             await connection.commit()
     return str(previous) if previous is not None else None
 
 
-async def set_current(connection: AsyncConnection, release_id: int) -> None:
-    """Set the pointer; readers see the release once this commits."""
-    await connection.execute(
+async def set_current(
+    connection: AsyncConnection, release_id: int, *, action: Literal["import", "publish"], reason: str | None = None
+) -> None:
+    """Set the pointer, and log that; readers see the release once this commits."""
+    previous = await connection.scalar(_CURRENT)
+    number = await connection.scalar(
         text(
             """
             INSERT INTO current_release (release_id) VALUES (:release_id)
             ON CONFLICT (singleton)
             DO UPDATE SET release_id = excluded.release_id, publication = current_release.publication + 1
+            RETURNING publication
             """
         ),
         {"release_id": release_id},
     )
+    await connection.execute(
+        text(
+            """
+            INSERT INTO publications (number, release, previous, action, account, reason)
+            SELECT :number, name, :previous, :action, :account, :reason FROM releases WHERE id = :release_id
+            """
+        ),
+        {
+            "number": number,
+            "previous": previous,
+            "action": action,
+            "account": _account(),
+            "reason": reason,
+            "release_id": release_id,
+        },
+    )
+
+
+def _account() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a user that has no name
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"

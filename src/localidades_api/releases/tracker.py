@@ -3,9 +3,9 @@
 import hashlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from localidades_api.domain.schemas import Release
+from localidades_api.domain.schemas import Publication, Release
 from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, NotFoundError
 from localidades_api.observability.metrics import Series
 from localidades_api.storage.repository import ChangeCounts, Reading, ReleasesRepository
@@ -28,9 +28,10 @@ class ReleaseTracker:
         self._repository = repository
         self._by_name: Mapping[str, Release] = {}
         self.changes: Mapping[str, ChangeCounts] = {}  # since the release before, by name, where counted
+        self.publications: Sequence[Publication] = ()  # the latest, newest first
         # Twelve hexadecimal digits that identify the list of releases, for the ETag of answers that show several.
-        self.fingerprint = self._digest()
         self._publication = 0
+        self.fingerprint = self._digest()
         self._behind_since: float | None = None
         self.newest: Release | None = None
         self.served: Release | None = None
@@ -51,7 +52,7 @@ class ReleaseTracker:
         shown = "/".join(
             f"{one.name} {one.sha256} {one.published_at} {self.changes.get(one.name)}" for one in self.every
         )
-        return hashlib.blake2b(shown.encode(), digest_size=6).hexdigest()
+        return hashlib.blake2b(f"{self._publication} {shown}".encode(), digest_size=6).hexdigest()
 
     async def current(self) -> Release:
         """Return the served release; raise NoReleaseError before the first publication."""
@@ -88,6 +89,7 @@ class ReleaseTracker:
         self._publication = reading.publication
         self._by_name = {release.name: release for release in reading.every}
         self.changes = reading.changes
+        self.publications = reading.publications
         self.fingerprint = self._digest()
         if reading.current != self.newest:
             self.newest = reading.current

@@ -55,6 +55,10 @@ async def of_locality(
 
 
 def of_releases(services: Services, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return how many localities each shown release added, removed and renamed since the one before, and a chart."""
+    """Return what each shown release changed, a chart of that, and the log of publications."""
     changes = {release["release"]: services.releases.changes.get(release["release"]) for release in shown}
-    return {"changes": changes, "chart": draw_releases(shown, changes)}
+    return {
+        "changes": changes,
+        "chart": draw_releases(shown, changes),
+        "publications": services.releases.publications,
+    }

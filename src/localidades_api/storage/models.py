@@ -76,6 +76,20 @@ current_release = Table(
     comment="The pointer: publishing a release is moving it",
 )
 
+publications = Table(
+    "publications",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False, comment="As in current_release.publication"),
+    Column("release", Text, nullable=False, comment="Names stay here when their releases are retired"),
+    Column("previous", Text),
+    Column("published_at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("action", Text, nullable=False, comment="import, or publish for the command"),
+    Column("role", Text, nullable=False, server_default=text("SESSION_USER")),
+    Column("account", Text, nullable=False, comment="user@host, as the command's machine says"),
+    Column("reason", Text),
+    comment="The log of publications: a row for each time that the pointer was set",
+)
+
 comparisons = Table(
     "comparisons",
     metadata,

@@ -1,114 +1,195 @@
-"""The reverse proxy of the guide, its very text, in a real nginx before the service."""
+"""The front that is shipped, its very file, in a real nginx before the service."""
 
+import asyncio
+import gzip
 import http.client
+import json
 import os
-import re
 import shutil
-import socket
 import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
+from localidades_api.errors import NotAcceptableError
+from localidades_api.http.html.i18n import choose_language
+from localidades_api.http.html.renderer import FORMATS
+from localidades_api.http.negotiation import choose_media_type
+from tests.support.accept import ACCEPTS, BROWSERS, CHROME, LANGUAGES, PROGRAMS, REPRESENTATIVE
 from tests.support.http_server import Request, Respond, Response, http_server
 from tests.support.machine import needed
-from tests.support.wire import LOCALIDADES, ROOT, Answer, ask, serving
+from tests.support.nginx import NGINX, Front, running_nginx
+from tests.support.waiting import eventually
+from tests.support.wire import LOCALIDADES, Answer, ask, parse, send, serving
 
 pytestmark = pytest.mark.tail
 
-GUIDE = ROOT / "docs" / "guides" / "production.md"
-HTML = {"Accept": "text/html"}
-
-
-def recipe(**local: str) -> str:
-    """Return the guide's configuration with what is this machine's own put in its place."""
-    [text] = re.findall(r"```nginx\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
-    for place, value in local.items():
-        own = {
-            "listen": "listen 443 ",
-            "service": "server 127.0.0.1:8000;",
-            "cache": "/var/cache/nginx/localidades",
-            "certificate": "/etc/ssl/localidades.pem",
-            "key": "/etc/ssl/localidades.key",
-        }[place]
-        assert text.count(own) == 1, own
-        text = text.replace(own, value)
-    return str(text)
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tls")
-    openssl = needed(shutil.which("openssl"), "install openssl")
-    command = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localidades.example.mx"
-    files = ["-keyout", str(folder / "key"), "-out", str(folder / "pem")]
-    subprocess.run([openssl, *command.split(), *files], check=True, capture_output=True, timeout=60)
-    return folder
+HTML = ("Accept", CHROME)
+CROWD = 1000
+# What nginx adds, and what differs between two answers of the service itself.
+_OF_EACH = {"accept-ranges", "connection", "content-length", "date", "server", "transfer-encoding", "vary"}
 
 
 @pytest.fixture
-def proxied(certificate: Path, tmp_path: Path) -> Iterator[Callable[[str], int]]:
-    """Lend what puts nginx before a service, and returns its port."""
-    nginx = needed(shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin"), "install nginx-light")
-    running: list[subprocess.Popen[bytes]] = []
-
-    def start(base: str) -> int:
-        with socket.create_server(("127.0.0.1", 0)) as public:  # nginx takes it over: no port is lost to somebody else
-            port: int = public.getsockname()[1]
-            text = recipe(
-                listen=f"listen 127.0.0.1:{port} ",
-                service=f"server {urlsplit(base).netloc};",
-                cache=str(tmp_path / "cache"),
-                certificate=str(certificate / "pem"),
-                key=str(certificate / "key"),
-            )
-            kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-            folders = "".join(f"{kind}_temp_path {tmp_path / kind};\n" for kind in kinds)
-            user = "user root;\n" if os.geteuid() == 0 else ""  # pytest's folders are closed to others
-            file = tmp_path / "nginx.conf"
-            file.write_text(
-                f"{user}daemon off;\npid {tmp_path / 'pid'};\nerror_log stderr;\nworker_processes 1;\nevents {{}}\n"
-                f"http {{\naccess_log off;\n{folders}{text}}}\n"
-            )
-            running.append(
-                subprocess.Popen(
-                    [nginx, "-e", "stderr", "-p", str(tmp_path), "-c", str(file)],
-                    env=os.environ | {"NGINX": f"{public.fileno()};"},
-                    pass_fds=[public.fileno()],
-                )
-            )
-        return port
-
-    yield start
-    for process in running:
-        process.terminate()
-        process.wait(30)
+def proxied(tmp_path: Path) -> Iterator[Callable[[str], Front]]:
+    """Lend what puts nginx before an origin."""
+    with ExitStack() as stack:
+        yield lambda base: stack.enter_context(running_nginx(base, tmp_path))
 
 
-def connect_tls(port: int) -> http.client.HTTPSConnection:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context)
+@pytest.fixture(scope="module")
+def front(live_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+    """Lend an nginx before the service."""
+    with running_nginx(live_server, tmp_path_factory.mktemp("nginx")) as running:
+        yield running
 
 
-def fetch(port: int, target: str, method: str = "GET", **headers: str) -> Answer:
-    """Ask nginx for a target exactly as it is written."""
-    with closing(connect_tls(port)) as connection:
-        connection.request(method, target, headers={name.replace("_", "-"): value for name, value in headers.items()})
-        answer = connection.getresponse()
-        return Answer(answer.status, [(name.lower(), value) for name, value in answer.getheaders()], answer.read())
+def headers_of(accept: str | None, language: str | None = None) -> list[tuple[str, str]]:
+    wishes = {"Accept": accept, "Accept-Language": language}
+    return [(name, value) for name, value in wishes.items() if value is not None]
 
 
-def test_probes_and_figures_are_not_public(live_server: str, proxied: Callable[[str], int]) -> None:
-    port = proxied(live_server)
-    assert fetch(port, LOCALIDADES).status == 200
+def comparable(answer: Answer) -> tuple[int, bytes, set[str], list[tuple[str, str]]]:
+    """Return all that clients see of an answer; that it varies by its coding is nginx's to say."""
+    vary = {name.strip() for line in answer.all("vary") for name in line.split(",")} - {"Accept-Encoding"}
+    rest = sorted((name, value) for name, value in answer.headers if name not in _OF_EACH)
+    return answer.status, _whole(answer), vary, rest
+
+
+def _whole(answer: Answer) -> bytes:
+    """Return the body without the sizes of its chunks."""
+    if answer.all("transfer-encoding") != ["chunked"]:
+        return answer.body
+    whole, rest = b"", answer.body
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        length = int(size, 16)
+        whole, rest = whole + rest[:length], rest[length + 2 :]
+    return whole
+
+
+# -- What is answered
+
+
+@pytest.mark.parametrize("accept", ACCEPTS)
+def test_answer_through_nginx_is_that_of_the_service_for_each_language_and_format(
+    live_server: str, front: Front, accept: str | None
+) -> None:
+    for query in ("", "?format=json", "?format=api", "?format=api&lang=es", "?lang=es"):
+        for language in LANGUAGES if accept in {None, *BROWSERS} else (None, "es"):
+            wishes = headers_of(accept, language)
+            straight = ask(live_server, LOCALIDADES + query, *wishes)
+            through = ask(front.base, LOCALIDADES + query, *wishes)
+            assert comparable(through) == comparable(straight), (query, wishes)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/",
+        "/api/census/",
+        f"{LOCALIDADES}?page=2&release=2020-01",
+        f"{LOCALIDADES}?page=99",
+        f"{LOCALIDADES}?page=0",
+        f"{LOCALIDADES}?page_size=1000",
+        f"{LOCALIDADES}?FORMAT=json",
+        f"{LOCALIDADES}?format=json&format=api",
+        f"{LOCALIDADES}?format=json&%66ormat=api",
+        f"{LOCALIDADES}?format=%6ason",
+        f"{LOCALIDADES}?format=xml",
+        f"{LOCALIDADES}?xformat=json",
+        f"{LOCALIDADES}?lang=es&lang=en",
+        f"{LOCALIDADES}10010001/",
+        f"{LOCALIDADES}99999999/",
+        f"{LOCALIDADES}suggest/?q=pa",
+        f"{LOCALIDADES}nearest/?lat=21.88&lon=-102.3",
+        f"{LOCALIDADES}download/",
+        f"{LOCALIDADES}%64ownload/",
+        f"{LOCALIDADES}download/?format=api",
+        "/api/census/estados/",
+        "/api/census/releases/",
+        "/api/census/releases/2020-01/changes/?since=2020-01",
+        "/api/census/reconcile/",
+        "/api/census/reconcile/preview/?id=01",
+        "/api/census/nothing/",
+        "/match",
+        "/problems",
+        "/static/style.css",
+        "/static/nothing",
+        "/openapi.json",
+        "/docs",
+        "/api//census/",
+    ],
+)
+def test_answer_through_nginx_is_that_of_the_service_for_each_resource(
+    live_server: str, front: Front, target: str
+) -> None:
+    for accept in (None, *REPRESENTATIVE):
+        for language in (None, "es-MX,es;q=0.9", "de,en;q=0.2,es;q=0.5"):
+            wishes = headers_of(accept, language)
+            straight, through = ask(live_server, target, *wishes), ask(front.base, target, *wishes)
+            assert comparable(through) == comparable(straight), wishes
+        head = ask(front.base, target, *headers_of(accept), method="HEAD")
+        assert (head.status, head.body) == (ask(live_server, target, *headers_of(accept)).status, b"")
+
+
+_TYPES = ["application/json", "text/html", "*/*", "application/*", "text/*", "application/xml", "Text/HTML", "image/*"]
+_ODD = ["*", "json", "application/json/", 'text/html;a="b,c"', "", " ", "application/jsonp", "xapplication/json"]
+_WEIGHTS = ["", "", ";q=1", ";q=1.000", ";q=0", ";q=0.000", ";q=0.5", "; q=0.9", " ;Q=0.8", ";q=.2", ";q=2", ";q="]
+_PARAMETERS = ["", "", "", ";v=b3", ";charset=utf-8", "; level=1", ";xq=0", ";q=0.3"]
+_ELEMENTS = st.builds(str.__add__, st.sampled_from(_TYPES), st.builds(str.__add__, *[st.sampled_from(_PARAMETERS)] * 2))
+_WEIGHTED = st.builds(str.__add__, _ELEMENTS, st.sampled_from(_WEIGHTS))
+_HEADERS = st.builds(
+    str.join,
+    st.sampled_from([",", ", ", " ,\t", ",,", ";"]),
+    st.lists(_WEIGHTED | _WEIGHTED | st.sampled_from(_ODD), min_size=1, max_size=5),
+)
+
+
+@hypothesis_settings(max_examples=1000)
+@given(accept=_HEADERS)
+def test_media_type_through_nginx_is_that_which_the_service_chooses(front: Front, accept: str) -> None:
+    through = ask(front.base, LOCALIDADES, ("Accept", accept))
+    try:
+        chosen = choose_media_type(accept.strip(" \t") or None, list(FORMATS))
+    except NotAcceptableError:
+        assert through.status == 406
+    else:
+        assert (through.status, through.one("content-type").partition(";")[0]) == (200, chosen)
+
+
+_TAGS = st.sampled_from(["es", "en", "es-MX", "en-US", "ES", "de", "ca", "est", "eng", "*", "", "es-", "x-es"])
+_LANGUAGES = st.builds(
+    str.join,
+    st.sampled_from([",", ", ", ";"]),
+    st.lists(st.builds(str.__add__, _TAGS, st.sampled_from(_WEIGHTS)), min_size=1, max_size=4),
+)
+
+
+@hypothesis_settings(max_examples=500)
+@given(accept_language=_LANGUAGES)
+def test_language_through_nginx_is_that_which_the_service_chooses(front: Front, accept_language: str) -> None:
+    through = ask(front.base, LOCALIDADES, HTML, ("Accept-Language", accept_language))
+    assert f'<html lang="{choose_language(accept_language.strip())}"'.encode() in through.body
+
+
+def test_several_lines_of_accept_spoil_nothing_for_others(live_server: str, front: Front) -> None:
+    target = f"{LOCALIDADES}?page=3"
+    for first, second in (("text/html", "application/json"), ("application/json", "text/html"), ("*/*", "text/html")):
+        ask(front.base, target, ("Accept", first), ("Accept", second))
+        ask(front.base, target, ("Accept-Language", "en"), ("Accept-Language", "es"), HTML)
+    for wishes in ([("Accept", "application/json")], [HTML], [HTML, ("Accept-Language", "es")]):
+        assert ask(front.base, target, *wishes).body == ask(live_server, target, *wishes).body
+
+
+def test_probes_and_figures_are_not_public(live_server: str, front: Front) -> None:
     for path in ("/livez", "/readyz", "/metrics"):
         assert ask(live_server, path).status < 300
         name = path[1:]
@@ -121,91 +202,243 @@ def test_probes_and_figures_are_not_public(live_server: str, proxied: Callable[[
             f"/.{path}",
         ):
             for method in ("GET", "HEAD"):
-                assert fetch(port, spelled, method).status == 404, spelled
+                assert ask(front.base, spelled, method=method).status == 404, spelled
 
 
-def test_answers_are_those_of_the_service_by_all_that_they_vary_by(
-    live_server: str, proxied: Callable[[str], int]
+def test_what_nginx_refuses_itself_is_a_problem_too(front: Front, proxied: Callable[[str], Front]) -> None:
+    line = b"GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n"
+    refused = {
+        404: ask(front.base, "/metrics"),
+        405: ask(front.base, LOCALIDADES, method="TRACE"),
+        414: ask(front.base, LOCALIDADES + "x" * 9000),
+        431: ask(front.base, LOCALIDADES, ("X-Long", "x" * 9000)),
+        400: parse(send(front.base, b"GET / HTTP/1.1\r\n\r\n")),
+        413: parse(send(front.base, line.replace(b"GET", b"POST") + b"Content-Length: 2000000000\r\n\r\n")),
+        503: ask(proxied("http://127.0.0.1:1").base, LOCALIDADES),  # nobody listens on that port
+    }
+    for status, answer in refused.items():
+        assert answer.status == status
+        assert answer.one("content-type") == "application/problem+json"
+        assert answer.one("cache-control") == "no-store"
+        assert json.loads(answer.body)["status"] == status
+        assert answer.all("retry-after") == ["5"] * (status == 503)
+
+
+def test_nginx_answers_conditional_requests_as_the_service_does(live_server: str, front: Front) -> None:
+    for wishes in ([], [HTML]):
+        tag = ask(live_server, LOCALIDADES, *wishes).one("etag")
+        changed = ask(live_server, LOCALIDADES, *wishes).one("last-modified")
+        for condition, status in {
+            ("If-None-Match", tag): 304,
+            ("If-None-Match", f'"x", W/{tag}'): 304,
+            ("If-None-Match", "*"): 304,
+            ("If-None-Match", '"x"'): 200,
+            ("If-Modified-Since", changed): 200,
+            ("Range", "bytes=0-9"): 200,
+        }.items():
+            assert ask(live_server, LOCALIDADES, *wishes, condition).status == status
+            through = ask(front.base, LOCALIDADES, *wishes, condition)
+            assert through.status == status, condition
+            assert through.one("etag") == tag
+
+
+def test_pages_are_compressed_from_the_one_entry_that_serves_all_codings(live_server: str, front: Front) -> None:
+    target = f"{LOCALIDADES}?page=1&page_size=99"
+    plain = ask(front.base, target)
+    packed = ask(front.base, target, ("Accept-Encoding", "br, gzip"))
+    assert packed.one("content-encoding") == "gzip"
+    assert "Accept-Encoding" in packed.all("vary")
+    assert "Accept-Encoding" in plain.all("vary")
+    assert packed.one("etag") == f"W/{plain.one('etag')}"  # the same records, in other bytes
+    assert ask(front.base, target, ("If-None-Match", packed.one("etag"))).status == 304
+    assert gzip.decompress(_whole(packed)) == plain.body == ask(live_server, target).body
+
+
+def test_downloads_are_compressed_by_the_service_and_not_kept(
+    live_server: str, proxied: Callable[[str], Front]
 ) -> None:
-    port = proxied(live_server)
-    wishes = [
-        {},
-        HTML,
-        {**HTML, "Accept_Language": "es"},
-        {**HTML, "Accept_Language": "en"},
-        {"Accept": "application/json"},
-    ]
-    for target in (
-        LOCALIDADES,
-        f"{LOCALIDADES}?page=2",
-        f"{LOCALIDADES}10010001/",
-        f"{LOCALIDADES}?page=99",
-        "/problems",
-    ):
-        for wish in wishes * 2:
-            headers = [(name.replace("_", "-"), value) for name, value in wish.items()]
-            straight, through = ask(live_server, target, *headers), fetch(port, target, **wish)
-            assert (through.status, through.body) == (straight.status, straight.body)
-            assert through.all("vary") == straight.all("vary")
-            head = fetch(port, target, "HEAD", **wish)
-            assert (head.status, head.body) == (straight.status, b"")
-            if straight.all("etag"):
-                tag = straight.one("etag")
-                assert fetch(port, target, If_None_Match=tag, **wish).status == 304
-    for coding in ("gzip", "identity", "gzip"):
-        download = f"{LOCALIDADES}download/?format=ndjson"
-        assert fetch(port, download, Accept_Encoding=coding).all("content-encoding") == ["gzip"] * (coding == "gzip")
+    front = proxied(live_server)
+    for coding in ("zstd", "br", "gzip", "identity", "gzip"):
+        download = ask(front.base, f"{LOCALIDADES}download/?format=ndjson", ("Accept-Encoding", coding))
+        assert download.all("content-encoding") == ([] if coding == "identity" else [coding])
+        assert download.one("catalogue-records") == "132"
+    assert front.entries == []
 
 
-def test_body_of_rows_may_be_of_any_size(live_server: str, proxied: Callable[[str], int]) -> None:
-    port = proxied(live_server)
-    body = "latitud,longitud,notas\n" + f"21.88,-102.3,{'x' * 900_000}\n" * 3
-    with closing(connect_tls(port)) as connection:
-        connection.request("POST", f"{LOCALIDADES}nearest/", body, {"Content-Type": "text/csv"})
-        answer = connection.getresponse()
-        assert (answer.status, answer.read().count(b"\n")) == (200, 4)
+def test_body_of_rows_may_be_of_any_size(front: Front) -> None:
+    body = b"latitud,longitud,notas\n" + f"21.88,-102.3,{'x' * 900_000}\n".encode() * 3
+    answer = ask(front.base, f"{LOCALIDADES}nearest/", ("Content-Type", "text/csv"), method="POST", body=body)
+    assert (answer.status, _whole(answer).count(b"\n")) == (200, 4)
 
 
-def test_page_that_is_in_the_cache_outlives_the_service(seeded_database: str, proxied: Callable[[str], int]) -> None:
-    with serving(seeded_database) as live:
-        port = proxied(live.base)
-        page = fetch(port, LOCALIDADES)
-        assert page.status == 200
-    assert fetch(port, LOCALIDADES).body == page.body
-    assert fetch(port, f"{LOCALIDADES}?page=2").status == 502
+# -- What reaches the service
 
 
-def keeping(arrived: list[Request], seconds: float = 0) -> Respond:
-    """Return a service that takes so long, and keeps what arrives."""
+def keeping(arrived: list[Request], seconds: float = 0, **headers: str) -> Respond:
+    """Return an origin that takes so long, keeps what arrives, and answers with the number of the request."""
+    fresh = {"Cache-Control": "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400"}
 
     def respond(request: Request) -> Response:
         arrived.append(request)
+        number = len(arrived)
         time.sleep(seconds)
-        return Response(b"ok", headers={"Cache-Control": "public, max-age=60"})
+        return Response(b"%d" % number, headers=fresh | headers)
 
     return respond
 
 
-def test_of_many_requests_for_a_page_one_reaches_the_service(proxied: Callable[[str], int]) -> None:
+def test_each_representation_is_asked_for_once_whatever_the_spelling(proxied: Callable[[str], Front]) -> None:
+    arrived: list[Request] = []
+    with http_server(keeping(arrived)) as service:
+        front = proxied(service)
+        for accept in PROGRAMS:
+            for language in LANGUAGES:
+                ask(front.base, LOCALIDADES, *headers_of(accept, language))
+        assert [request.headers["accept"] for request in arrived] == ["application/json"]
+        del arrived[:]
+        for accept in BROWSERS:
+            for language in ("es", "es-MX,es;q=0.9,en;q=0.8", None, "en-US,en;q=0.9,es;q=0.8", "de"):
+                ask(front.base, LOCALIDADES, *headers_of(accept, language))
+        asked = [(request.headers["accept"], request.headers["accept-language"]) for request in arrived]
+        assert asked == [("text/html", "es"), ("text/html", "en")]
+        del arrived[:]
+        for accept in (*PROGRAMS, *BROWSERS):
+            ask(front.base, f"{LOCALIDADES}?format=json", *headers_of(accept))
+            ask(front.base, f"{LOCALIDADES}?lang=es&format=api", *headers_of(accept))
+        assert len(arrived) == 2
+
+
+def test_crowd_that_asks_for_a_cold_page_reaches_the_service_once(proxied: Callable[[str], Front]) -> None:
     arrived: list[Request] = []
     with http_server(keeping(arrived, 0.5)) as service:
-        port = proxied(service)
-        with ThreadPoolExecutor(8) as pool:
-            answers = list(pool.map(lambda _: fetch(port, LOCALIDADES), range(8)))
-        assert {(answer.status, answer.body) for answer in answers} == {(200, b"ok")}
+        front = proxied(service)
+
+        async def ask_once() -> bytes:
+            reader, writer = await asyncio.open_connection("127.0.0.1", front.port)
+            writer.write(f"GET {LOCALIDADES} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
+            received = await reader.read()
+            writer.close()
+            return received
+
+        async def ask_together() -> list[bytes]:
+            return await asyncio.gather(*(ask_once() for _ in range(CROWD)))
+
+        answers = [parse(received) for received in asyncio.run(ask_together())]
+        assert {(answer.status, answer.body) for answer in answers} == {(200, b"1")}
         assert len(arrived) == 1
 
 
-def test_service_is_told_who_asks_and_nothing_that_a_client_made_up(proxied: Callable[[str], int]) -> None:
+def test_service_is_told_who_asks_and_nothing_that_a_client_made_up(proxied: Callable[[str], Front]) -> None:
     arrived: list[Request] = []
+    made_up = (
+        ("Upgrade", "h2c"),
+        ("HTTP2-Settings", "AAMAAABkAAQAAP__"),
+        ("X-Forwarded-For", "192.0.2.1"),
+        ("X-Forwarded-Proto", "https"),
+    )
     with http_server(keeping(arrived)) as service:
-        port = proxied(service)
-        for page in range(3):
-            fetch(port, f"{LOCALIDADES}?page={page}", Upgrade="h2c", Connection="Upgrade, HTTP2-Settings",
-                  HTTP2_Settings="AAMAAABkAAQAAP__", X_Forwarded_For="192.0.2.1")  # fmt: skip
-        assert len(arrived) == 3
+        front = proxied(service)
+        workers = os.cpu_count() or 1
+        for page in range(workers * 3):
+            ask(front.base, f"{LOCALIDADES}?page={page}", *made_up)
+        assert len(arrived) == workers * 3
         for request in arrived:
             assert "upgrade" not in request.headers
             assert "connection" not in request.headers
             assert request.headers["x-forwarded-for"] == "127.0.0.1"
-        assert len({request.port for request in arrived}) == 1, "each request has a connection of its own"
+            assert request.headers["x-forwarded-proto"] == "http"
+        assert len({request.port for request in arrived}) <= workers, "each request has a connection of its own"
+
+
+def test_errors_and_answers_to_rows_are_not_kept(live_server: str, proxied: Callable[[str], Front]) -> None:
+    front = proxied(live_server)
+    for target in ("?page=99", "?nothing=1", "99999999/"):
+        assert ask(front.base, LOCALIDADES + target).status in {404, 422}
+    assert ask(front.base, LOCALIDADES, ("Accept", "text/plain")).status == 406
+    rows = b'[{"lat": 21.88, "lon": -102.3}]'
+    ask(front.base, f"{LOCALIDADES}nearest/", ("Content-Type", "application/json"), method="POST", body=rows)
+    assert front.entries == []
+
+
+# -- How long it is kept
+
+
+def test_entry_that_has_just_expired_is_sent_while_one_request_renews_it(proxied: Callable[[str], Front]) -> None:
+    arrived: list[Request] = []
+    with http_server(keeping(arrived)) as service:
+        front = proxied(service)
+        assert ask(front.base, LOCALIDADES).body == b"1"
+        front.age(600)
+        assert ask(front.base, LOCALIDADES).body == b"1"
+        eventually(lambda: ask(front.base, LOCALIDADES).body == b"2", within=10)
+        assert len(arrived) == 2
+
+
+def test_entry_that_expired_long_ago_is_renewed_before_it_is_sent(proxied: Callable[[str], Front]) -> None:
+    arrived: list[Request] = []
+    with http_server(keeping(arrived)) as service:
+        front = proxied(service)
+        assert ask(front.base, LOCALIDADES).body == b"1"
+        front.age(670)
+        assert ask(front.base, LOCALIDADES).body == b"2"
+
+
+@pytest.mark.parametrize("fault", [500, 502, 503, 504])
+def test_entry_is_sent_while_the_service_fails(proxied: Callable[[str], Front], fault: int) -> None:
+    responses = [Response(b"page", headers={"Cache-Control": "max-age=60"})]
+    with http_server(lambda _: responses[-1]) as service:
+        front = proxied(service)
+        ask(front.base, LOCALIDADES)
+        responses.append(Response(b"fault", fault, {"Cache-Control": "no-store"}))
+        front.age(7200)
+        assert (ask(front.base, LOCALIDADES).status, ask(front.base, LOCALIDADES).body) == (200, b"page")
+        assert ask(front.base, f"{LOCALIDADES}?page=2").status == fault
+
+
+def test_no_read_of_what_is_held_fails_while_the_service_is_away_for_a_day(
+    seeded_database: str, proxied: Callable[[str], Front]
+) -> None:
+    wishes = [headers_of(accept, language) for accept in (None, CHROME) for language in (None, "es")]
+    targets = [
+        LOCALIDADES,
+        f"{LOCALIDADES}?page=2",
+        f"{LOCALIDADES}10010001/",
+        "/api/census/estados/",
+        "/static/page.js",
+    ]
+    with serving(seeded_database) as live:
+        front = proxied(live.base)
+        held = {(target, *wish): ask(front.base, target, *wish).body for target in targets for wish in wishes}
+    for _ in range(24):
+        front.age(3600)
+        for (target, *wish), body in held.items():
+            answer = ask(front.base, target, *wish)
+            assert (answer.status, answer.body) == (200, body)
+    assert ask(front.base, f"{LOCALIDADES}?page=3").status == 503
+
+
+# -- TLS
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    openssl = needed(shutil.which("openssl"), "install openssl")
+    command = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localidades.example.mx"
+    files = ["-keyout", str(tmp_path / "tls.key"), "-out", str(tmp_path / "tls.pem")]
+    subprocess.run([openssl, *command.split(), *files], check=True, capture_output=True, timeout=60)
+    return tmp_path / "tls"
+
+
+def test_listening_with_tls_is_what_the_file_shows(live_server: str, tmp_path: Path, certificate: Path) -> None:
+    shown = [line.removeprefix("# ") for line in (NGINX / "listen.conf").read_text().splitlines() if ";" in line]
+    listen = "\n".join(line for line in shown if line not in {"listen 80;", "listen [::]:443 ssl http2;"})
+    listen = listen.replace("443", "127.0.0.1:PORT").replace("/etc/ssl/localidades", str(certificate))
+    context = ssl.create_default_context(cafile=f"{certificate}.pem")
+    context.check_hostname = False  # the test asks for 127.0.0.1
+    with (
+        running_nginx(live_server, tmp_path, listen) as front,
+        closing(http.client.HTTPSConnection("127.0.0.1", front.port, timeout=30, context=context)) as connection,
+    ):
+        connection.request("GET", LOCALIDADES)
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (200, ask(live_server, LOCALIDADES).body)

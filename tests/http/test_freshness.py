@@ -126,6 +126,36 @@ async def test_etag_differs_by_representation_but_not_by_page(client: httpx.Asyn
     assert len(set(tags.values())) == 2
 
 
+@pytest.mark.parametrize(
+    ("target", "seconds"),
+    [
+        (LOCALIDADES, 60),
+        (f"{LOCALIDADES}?release=2020-01", 86400),
+        (f"{LOCALIDADES}?page=2&release=2020-01&format=json", 86400),
+        (f"{LOCALIDADES}?estado_id=1&release=2020-01", 86400),
+        (f"{LOCALIDADES}?release=2020-01&format=api", 60),  # the page mentions other releases
+        (f"{LOCALIDADES}10010001/", 60),
+        (f"{LOCALIDADES}10010001/?release=2020-01", 86400),
+        (f"{LOCALIDADES}suggest/?q=pa", 60),
+        (f"{LOCALIDADES}suggest/?q=pa&release=2020-01", 86400),
+        (f"{LOCALIDADES}download/?format=csv", 60),
+        (f"{LOCALIDADES}download/?format=csv&release=2020-01", 86400),
+        (f"{INDEX}releases/", 60),
+        (f"{INDEX}releases/2020-01/changes/?since=2020-01", 86400),
+        (f"{INDEX}releases/2020-01/changes/?since=2020-01&format=ndjson", 86400),
+    ],
+)
+async def test_address_that_names_a_release_is_fresh_for_a_day(
+    client: httpx.AsyncClient, target: str, seconds: int
+) -> None:
+    answer = await client.get(target)
+    assert answer.status_code == 200
+    assert f"max-age={seconds}," in answer.headers["cache-control"]
+    unchanged = await client.get(target, headers={"If-None-Match": answer.headers["etag"]})
+    assert unchanged.status_code == 304
+    assert unchanged.headers["cache-control"] == answer.headers["cache-control"]
+
+
 @pytest.mark.parametrize("target", [LOCALIDADES, f"{LOCALIDADES}?page=3", f"{LOCALIDADES}?format=api", INDEX])
 @pytest.mark.parametrize("listed", ["{}", "W/{}", '"x", {}', "*"])
 async def test_fresh_answer_is_304_without_body_or_sql(

@@ -10,6 +10,8 @@ from localidades_api import __version__
 from localidades_api.domain.schemas import Release
 
 CACHE_CONTROL = "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400"
+# Of a request that names its release, which never changes. A release that was removed is kept that long too.
+PINNED_CACHE_CONTROL = "public, max-age=86400, stale-while-revalidate=86400, stale-if-error=86400"
 
 _ENTITY_TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
 
@@ -26,10 +28,13 @@ def entity_tag(release: Release, format_: str) -> str:
 
 
 @lru_cache(maxsize=32)
-def freshness_headers(release: Release, format_: str) -> Mapping[str, str]:
-    """Return the headers that a 200 and its 304 share, the same for every page of a release."""
+def freshness_headers(release: Release, format_: str, *, pinned: bool = False) -> Mapping[str, str]:
+    """Return the headers that a 200 and its 304 share, the same for every page of a release.
+
+    `pinned` says that the request names the release, so that the response stays right when another is published.
+    """
     return {
-        "Cache-Control": CACHE_CONTROL,
+        "Cache-Control": PINNED_CACHE_CONTROL if pinned else CACHE_CONTROL,
         "Catalogue-Release": release.name,
         "ETag": entity_tag(release, format_),
         "Last-Modified": format_datetime(release.published_at, usegmt=True),

@@ -43,6 +43,7 @@ class PageEncoder:
         self._release = release
         self._pinned = {"format": JSON.format, "release": release.name}
         self._head = _on_wire(headers) + b"link: "
+        self._pinned_head = _on_wire(freshness_headers(release, JSON.format, pinned=True)) + b"link: "
 
     def encode(self, number: int, results: str) -> RawResponse:
         """Return the 200 response with a page; `results` is a JSON array without its brackets."""
@@ -54,6 +55,10 @@ class PageEncoder:
         link = page.headers[1] if page else self._link(number)  # the second piece, as `encode` has it
         return RawResponse(304, (self._head, link, _END), b"")
 
+    def pin(self, response: RawResponse) -> RawResponse:
+        """Return a response of this encoder for a request that names the release."""
+        return RawResponse(response.status, (self._pinned_head, *response.headers[1:]), response.body)
+
     def _link(self, number: int) -> bytes:
         return link_header(LOCALIDADES, self._pinned, number, self._release.total_pages).encode()
 
@@ -61,8 +66,8 @@ class PageEncoder:
 class ResourceEncoder:
     """Encodes what a release has under one representation, as JSON without links, and its 304."""
 
-    def __init__(self, release: Release, representation: str) -> None:
-        headers = freshness_headers(release, representation)
+    def __init__(self, release: Release, representation: str, *, pinned: bool) -> None:
+        headers = freshness_headers(release, representation, pinned=pinned)
         self.etag = headers["ETag"]
         self.not_modified = RawResponse(304, (_on_wire(headers), on_wire(API_HEADERS)), b"")
         self._head = _on_wire({**headers, **JSON.headers}) + b"content-length: "

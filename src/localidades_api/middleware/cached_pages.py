@@ -58,10 +58,10 @@ class CachedPages:
             return self._html.get(key) if key else None
         page = held.pages[query.page]
         if if_none_match and _is_fresh(if_none_match, held):
-            return held.encoder.not_modified(query.page, page)
-        if page:
+            page = held.encoder.not_modified(query.page, page)
+        elif page:
             COUNTERS.page_hits += 1
-        return page
+        return held.encoder.pin(page) if page and query.names_release else page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Fetch the JSON page and send it, or pass on to routing."""
@@ -69,7 +69,7 @@ class CachedPages:
             held, query, format_, if_none_match = plain
             if format_ == "json":
                 scope[OPERATION] = "list_localities"
-                await self._send_page(held, query.page, scope, receive, send)
+                await self._send_page(held, query, scope, receive, send)
                 return
             if not if_none_match and (key := _html_key(held, query, scope)):
                 send = self._remembering(key, send)
@@ -93,14 +93,16 @@ class CachedPages:
                     return _PageRequest(held, asked, format_, if_none_match) if format_ else None
         return None
 
-    async def _send_page(self, held: ReleasePages, number: int, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _send_page(
+        self, held: ReleasePages, query: PlainQuery, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         """Fetch an existing page, and send it as JSON."""
         try:
-            page = await self._services.pages.page(held.release, number)
+            page = await self._services.pages.page(held.release, query.page)
         except Exception as error:  # noqa: BLE001  # nothing has been sent yet, so any error becomes a response
             await problem_response(scope, error)(scope, receive, ApiSender(allowed(LOCALIDADES), send))
             return
-        await page(scope, receive, send)
+        await (held.encoder.pin(page) if query.names_release else page)(scope, receive, send)
 
     def _remembering(self, key: tuple[object, ...], send: Send) -> Send:
         """Return a `send` that also caches routing's response."""

@@ -51,7 +51,8 @@ async def download_localities(
     if query.search is not None:  # names of other releases are found too
         representation += f".{(await services.names.of(release)).digest}"
     etag = entity_tag(release, representation)
-    headers = {**freshness_headers(release, representation), "ETag": f"W/{etag}"}
+    freshness = freshness_headers(release, representation, pinned=query.release is not None)
+    headers = {**freshness, "ETag": f"W/{etag}"}
     if is_fresh(request.headers.getlist("if-none-match"), etag):
         return Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
     places = await services.positions.positions_for(release, query)

@@ -408,10 +408,10 @@ def test_no_read_of_what_is_held_fails_while_the_service_is_away_for_a_day(
     ]
     with serving(seeded_database) as live:
         front = proxied(live.base)
-        held = {(target, *wish): ask(front.base, target, *wish).body for target in targets for wish in wishes}
+        held = [(target, wish, ask(front.base, target, *wish).body) for target in targets for wish in wishes]
     for _ in range(24):
         front.age(3600)
-        for (target, *wish), body in held.items():
+        for target, wish, body in held:
             answer = ask(front.base, target, *wish)
             assert (answer.status, answer.body) == (200, body)
     assert ask(front.base, f"{LOCALIDADES}?page=3").status == 503

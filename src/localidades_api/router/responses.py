@@ -130,8 +130,8 @@ class ResponseBuilder:
     def headers(self, format_: str, paging: Paging | None = None) -> dict[str, str]:
         """Return the headers that a 200 and its 304 share."""
         # HTML pages mention other releases, whichever they are of.
-        pinned = self.pinned is not None and format_ != "api"
-        headers = dict(freshness_headers(self.release, self._representation(format_), pinned=pinned))
+        is_pinned = self.pinned is not None and format_ != "api"
+        headers = dict(freshness_headers(self.release, self._representation(format_), pinned=is_pinned))
         if format_ == "api":
             headers["Vary"] = "Accept-Language"
         if paging:

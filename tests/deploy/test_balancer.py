@@ -55,13 +55,13 @@ class Balancer:
 
 
 @contextmanager
-def balancing(*bases: str) -> Iterator[Balancer]:
-    """Run HAProxy with the configuration of deploy/ before two servers."""
+def balancing(*bases: str, **variables: str) -> Iterator[Balancer]:
+    """Run HAProxy with the configuration of deploy/ before two servers; `variables` are presets of its own."""
     haproxy = needed(shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin"), "install haproxy")
     with ExitStack() as stack:
         # It takes over sockets that listen already: no port is lost to somebody else.
         public, operations = (stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2))
-        variables = {"LISTEN": f"fd@{public.fileno()}", "LISTEN_OPERATIONS": f"fd@{operations.fileno()}"}
+        variables |= {"LISTEN": f"fd@{public.fileno()}", "LISTEN_OPERATIONS": f"fd@{operations.fileno()}"}
         for number, base in enumerate(bases, start=1):
             address = urlsplit(base)
             variables |= {f"API_{number}": address.netloc, f"API_{number}_PROBES": str(address.port)}
@@ -192,11 +192,19 @@ def test_balancer_without_any_process_answers_with_a_problem(services: tuple[Liv
         assert ask(balancer.operations, "/livez").status == 503
 
 
-def test_balancer_passes_on_what_it_knows_itself_and_nothing_that_a_client_made_up() -> None:
-    def respond(request: Request) -> Response:
-        return Response(json.dumps(request.headers.items()).encode())
+def echo(request: Request) -> Response:
+    return Response(json.dumps(request.headers.items()).encode())
 
-    with http_server(respond) as base, balancing(base, base) as balancer:
+
+def test_balancer_believes_the_proxy_in_front_of_it() -> None:
+    said = [("x-forwarded-for", "192.0.2.1"), ("x-forwarded-proto", "https")]
+    with http_server(echo) as base, balancing(base, base, FRONT="127.0.0.1") as balancer:
+        arrived = [(name.lower(), value) for name, value in json.loads(ask(balancer.base, "/", *said).body)]
+        assert sorted(item for item in arrived if "forwarded" in item[0]) == said
+
+
+def test_balancer_passes_on_what_it_knows_itself_and_nothing_that_a_client_made_up() -> None:
+    with http_server(echo) as base, balancing(base, base) as balancer:
         made_up = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Prefix", "Forwarded")
         answer = ask(balancer.base, "/", *((name, "for=192.0.2.1") for name in made_up))
         assert not answer.all("server")

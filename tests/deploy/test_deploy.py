@@ -21,6 +21,7 @@ from tests.support.wire import ROOT, ask
 
 DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
+NGINX = DEPLOY / "nginx" / "nginx.conf"
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"
 DASHBOARD = DEPLOY / "grafana" / "localidades-api.json"
 _METRIC = re.compile(r"\blocalidades_(?!reader\b|importer\b)[a-z_]+[a-z]")  # two are roles of the database
@@ -99,7 +100,7 @@ def test_containers_can_do_no_more_than_they_must() -> None:
         assert service.get("user") or service["image"] == "localidades-api", name  # whose Dockerfile names its user
         assert service.get("healthcheck") or service["restart"] == "no", name
         ports = service.get("ports", [])
-        assert bool(ports) == (name == "balancer"), name
+        assert bool(ports) == (name == "front"), name
         assert all(port.startswith("127.0.0.1:") for port in ports), name
 
 
@@ -117,7 +118,7 @@ def test_containers_take_their_passwords_from_outside() -> None:
 def test_containers_mount_files_that_there_are() -> None:
     mounted = [volume for service in compose()["services"].values() for volume in service.get("volumes", [])]
     scripts = [DEPLOY / volume.split(":")[0] for volume in mounted if volume.startswith("./")]
-    assert len(scripts) == 3
+    assert len(scripts) == 4
     for path in scripts:
         assert path.is_file()
         assert os.access(path, os.X_OK) == (path.suffix == ".sh"), path
@@ -133,7 +134,24 @@ def test_balancer_and_processes_of_compose_agree() -> None:
         trusted = api["environment"]["LOCALIDADES_TRUSTED_PROXIES"]
         assert trusted == services["balancer"]["networks"]["clients"]["ipv4_address"]
         assert int(api["stop_grace_period"][:-1]) > int(api["environment"]["LOCALIDADES_SHUTDOWN_TIMEOUT"])
-    assert services["balancer"]["ports"] == [f"127.0.0.1:8000{preset['LISTEN']}"]
+
+
+def test_front_and_balancer_of_compose_agree() -> None:
+    services, configs = compose()["services"], compose()["configs"]
+    front, balancer = services["front"], services["balancer"]
+    assert balancer["environment"]["FRONT"] == front["networks"]["clients"]["ipv4_address"]
+    (port,) = re.findall(r"^listen (\d+);$", configs["listen"]["content"], re.MULTILINE)
+    assert front["ports"] == [f"127.0.0.1:8000:{port}"]
+    shipped = (DEPLOY / "nginx" / "origin.conf").read_text("utf-8").replace("127.0.0.1:8000", "balancer:8000")
+    assert directives(configs["origin"]["content"]) == directives(shipped)
+    assert {one["target"] for one in front["configs"]} == {
+        f"/etc/nginx/{name}" for name in re.findall(r"include (\S+);", NGINX.read_text("utf-8"))
+    }
+
+
+def directives(text: str) -> list[str]:
+    """Return the lines of a configuration of nginx but for comments."""
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
 
 
 # -- Kubernetes

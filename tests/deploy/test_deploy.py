@@ -22,6 +22,7 @@ from tests.support.wire import ROOT, ask
 DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
 NGINX = DEPLOY / "nginx" / "nginx.conf"
+GENERATED = "../nginx"  # the folder whose kustomization makes a ConfigMap of that file
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"
 DASHBOARD = DEPLOY / "grafana" / "localidades-api.json"
 _METRIC = re.compile(r"\blocalidades_(?!reader\b|importer\b)[a-z_]+[a-z]")  # two are roles of the database
@@ -142,11 +143,20 @@ def test_front_and_balancer_of_compose_agree() -> None:
     assert balancer["environment"]["FRONT"] == front["networks"]["clients"]["ipv4_address"]
     (port,) = re.findall(r"^listen (\d+);$", configs["listen"]["content"], re.MULTILINE)
     assert front["ports"] == [f"127.0.0.1:8000:{port}"]
-    shipped = (DEPLOY / "nginx" / "origin.conf").read_text("utf-8").replace("127.0.0.1:8000", "balancer:8000")
-    assert directives(configs["origin"]["content"]) == directives(shipped)
-    assert {one["target"] for one in front["configs"]} == {
-        f"/etc/nginx/{name}" for name in re.findall(r"include (\S+);", NGINX.read_text("utf-8"))
-    }
+    assert directives(configs["origin"]["content"]) == origin("balancer:8000")
+    assert {one["target"] for one in front["configs"]} == {f"/etc/nginx/{name}" for name in included()}
+
+
+def origin(address: str) -> list[str]:
+    """Return what the shipped origin.conf says, with another address."""
+    shipped = (DEPLOY / "nginx" / "origin.conf").read_text("utf-8")
+    assert shipped.count("127.0.0.1:8000") == 1
+    return directives(shipped.replace("127.0.0.1:8000", address))
+
+
+def included() -> set[str]:
+    """Return the files that nginx.conf includes."""
+    return set(re.findall(r"include (\S+);", NGINX.read_text("utf-8")))
 
 
 def directives(text: str) -> list[str]:
@@ -161,7 +171,7 @@ def manifests() -> dict[tuple[str, str], Any]:
     """Return what the two kustomizations hold, by kind and name."""
     found = {}
     for folder in (KUBERNETES, KUBERNETES / "jobs"):
-        for resource in document(folder / "kustomization.yaml")["resources"]:
+        for resource in set(document(folder / "kustomization.yaml")["resources"]) - {GENERATED}:
             for one in documents(folder / resource):
                 found[one["kind"], one["metadata"]["name"]] = one
     return found
@@ -188,7 +198,8 @@ def test_kustomizations_leave_nothing_out_but_the_example_of_secrets() -> None:
 
 
 def test_pods_can_do_no_more_than_they_must() -> None:
-    assert {name for name, _ in pods()} == {"localidades-api", "localidades-migrate", "localidades-import"}
+    names = {"localidades-api", "localidades-nginx", "localidades-migrate", "localidades-import"}
+    assert {name for name, _ in pods()} == names
     for name, template in pods():
         spec = template["spec"]
         assert not spec["automountServiceAccountToken"], name
@@ -203,7 +214,8 @@ def test_pods_can_do_no_more_than_they_must() -> None:
             "capabilities": {"drop": ["ALL"]},
         }, name
         assert "memory" in container["resources"]["limits"], name
-        assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/tmp"], name  # noqa: S108  # the pod's
+        writable = [mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")]
+        assert writable == ["/var/cache/nginx"] * (name == "localidades-nginx") + ["/tmp"], name  # noqa: S108  # the pod's
 
 
 def test_selectors_find_the_pods() -> None:
@@ -220,8 +232,33 @@ def test_selectors_find_the_pods() -> None:
     assert all(selector == labels for selector in selectors)
     jobs = found["NetworkPolicy", "localidades-jobs"]["spec"]["podSelector"]["matchLabels"]
     assert jobs != labels
-    others = [template["metadata"]["labels"] for name, template in pods() if name != "localidades-api"]
-    assert others == [jobs, jobs]
+    others = {name: template["metadata"]["labels"] for name, template in pods() if name != "localidades-api"}
+    front = others.pop("localidades-nginx")
+    assert front not in (labels, jobs)
+    assert [*others.values()] == [jobs, jobs]
+    assert found["Deployment", "localidades-nginx"]["spec"]["selector"]["matchLabels"] == front
+    assert found["Service", "localidades-nginx"]["spec"]["selector"] == front
+    assert found["PodDisruptionBudget", "localidades-nginx"]["spec"]["selector"]["matchLabels"] == front
+    policy = found["NetworkPolicy", "localidades-nginx"]["spec"]
+    assert policy["podSelector"]["matchLabels"] == front
+    (to,) = policy["egress"][-1]["to"]
+    assert to["podSelector"]["matchLabels"] == labels
+
+
+def test_nginx_of_kubernetes_has_the_file_that_is_shipped() -> None:
+    (generated,) = document(DEPLOY / "nginx" / "kustomization.yaml")["configMapGenerator"]
+    assert GENERATED in document(KUBERNETES / "kustomization.yaml")["resources"]
+    assert generated["files"] == [NGINX.name]
+    own = dict(literal.split("=", 1) for literal in generated["literals"])
+    assert set(own) == included()
+    service = manifests()["Service", "localidades-api"]
+    (port,) = service["spec"]["ports"]
+    assert directives(own["origin.conf"]) == origin(f"{service['metadata']['name']}:{port['port']}")
+    spec = manifests()["Deployment", "localidades-nginx"]["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    assert own["listen.conf"] == f"listen {container['ports'][0]['containerPort']};"
+    assert spec["volumes"][0]["configMap"]["name"] == generated["name"]
+    assert f"{container['volumeMounts'][0]['mountPath']}/{NGINX.name}" in container["command"]
 
 
 def test_pod_has_the_time_to_drain() -> None:
@@ -239,8 +276,9 @@ def test_secrets_are_an_example_without_values() -> None:
     assert secrets == {name: {"DATABASE_URL": ""} for name in ("localidades-reader", "localidades-importer")}
     for name, template in pods():
         (container,) = template["spec"]["containers"]
-        wanted = {one["valueFrom"]["secretKeyRef"]["name"] for one in container["env"] if "valueFrom" in one}
-        assert wanted == {"localidades-reader" if name == "localidades-api" else "localidades-importer"}, name
+        wanted = {one["valueFrom"]["secretKeyRef"]["name"] for one in container.get("env", []) if "valueFrom" in one}
+        role = {"localidades-api": {"localidades-reader"}, "localidades-nginx": set()}
+        assert wanted == role.get(name, {"localidades-importer"}), name
 
 
 # -- Prometheus and Grafana

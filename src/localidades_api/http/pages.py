@@ -66,8 +66,8 @@ class PageEncoder:
 class ResourceEncoder:
     """Encodes what a release has under one representation, as JSON without links, and its 304."""
 
-    def __init__(self, release: Release, representation: str, *, pinned: bool) -> None:
-        headers = freshness_headers(release, representation, pinned=pinned)
+    def __init__(self, release: Release, representation: str) -> None:
+        headers = freshness_headers(release, representation)
         self.etag = headers["ETag"]
         self.not_modified = RawResponse(304, (_on_wire(headers), on_wire(API_HEADERS)), b"")
         self._head = _on_wire({**headers, **JSON.headers}) + b"content-length: "

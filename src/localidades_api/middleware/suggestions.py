@@ -61,7 +61,7 @@ class Suggestions:
         format_ = query.format or accepted_format([value for name, value in headers if name == b"accept"])
         if format_ != "json" or query.release not in {None, release.name}:
             return None
-        encoder = _encoder(release, names.digest, pinned=query.release is not None)
+        encoder = _encoder(release, names.digest)
         if is_fresh([value.decode("latin-1") for name, value in headers if name == b"if-none-match"], encoder.etag):
             return encoder.not_modified
         key = (encoder.etag, raw)
@@ -104,5 +104,5 @@ def _read(query: bytes) -> SuggestQuery | None:
 
 
 @lru_cache(maxsize=8)
-def _encoder(release: Release, digest: str, *, pinned: bool) -> ResourceEncoder:
-    return ResourceEncoder(release, f"json.{digest}", pinned=pinned)
+def _encoder(release: Release, digest: str) -> ResourceEncoder:
+    return ResourceEncoder(release, f"json.{digest}")

@@ -51,7 +51,8 @@ async def download_localities(
     if query.search is not None:  # names of other releases are found too
         representation += f".{(await services.names.of(release)).digest}"
     etag = entity_tag(release, representation)
-    freshness = freshness_headers(release, representation, pinned=query.release is not None)
+    is_pinned = query.release is not None and query.search is None
+    freshness = freshness_headers(release, representation, pinned=is_pinned)
     headers = {**freshness, "ETag": f"W/{etag}"}
     if is_fresh(request.headers.getlist("if-none-match"), etag):
         return Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})

@@ -61,9 +61,8 @@ async def list_localities(
     meanwhile.
     """
     builder = await ResponseBuilder.begin(request, query, services)
-    if query.search is not None:  # names of other releases are found too
-        names = await services.names.of(builder.release)
-        builder = replace(builder, variant=f".{names.digest}")
+    if query.search is not None:
+        builder = _depending_on(await services.names.of(builder.release), builder)
     if query.chosen or query.page_size != PAGE_SIZE:
         return await _list_chosen(builder, query, services)
     release = builder.release
@@ -73,6 +72,11 @@ async def list_localities(
     page = await services.pages.page(release, query.page)
     context = await html_context.of_localities(services, release, query, page.body) if builder.wants_html else {}
     return builder.answer("localities.html", "Localidades", page.body, paging, **context)
+
+
+def _depending_on(names: NameIndex, builder: ResponseBuilder) -> ResponseBuilder:
+    """Return a builder of what is found by name: a place is found by its names in other releases too."""
+    return replace(builder, variant=f".{names.digest}", is_immutable=False)
 
 
 async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, services: Services) -> Response:
@@ -110,7 +114,7 @@ async def suggest_localities(
     """
     builder = await ResponseBuilder.begin(request, query, services)
     names = await services.names.of(builder.release)
-    builder = replace(builder, variant=f".{names.digest}")  # other releases have names of its places
+    builder = _depending_on(names, builder)
     if builder.is_not_modified:
         return builder.not_modified()
     return builder.answer("places.html", "Suggestions", suggest(names, query))

@@ -82,7 +82,8 @@ class ResponseBuilder:
     """Builds the response to one request, from a release and in one representation.
 
     `pinned` is the release that the request names. `variant` is added to the ETag of a response that depends on more
-    than its release, `page_variant` to that of an HTML page that does.
+    than its release, `page_variant` to that of an HTML page that does. `is_immutable` says whether the request names
+    all releases that the response depends on.
     """
 
     request: Request
@@ -93,6 +94,7 @@ class ResponseBuilder:
     language: Language = "en"
     variant: str = ""
     page_variant: str = ""
+    is_immutable: bool = False
 
     @classmethod
     async def begin(cls, request: Request, query: ReleaseQuery, services: Services) -> Self:
@@ -103,7 +105,9 @@ class ResponseBuilder:
         renderer = select_renderer(query.format, request.headers)
         language = query.lang or preferred_language(request.headers)
         asked = dict(request.query_params)  # no parameter is repeated: STRICT refuses that
-        builder = cls(request, asked, renderer, await services.release(query.release), query.release, language)
+        release = await services.release(query.release)
+        is_immutable = query.release is not None
+        builder = cls(request, asked, renderer, release, query.release, language, is_immutable=is_immutable)
         if builder.wants_html:
             _refuse_too_large(asked)
         return builder
@@ -130,7 +134,7 @@ class ResponseBuilder:
     def headers(self, format_: str, paging: Paging | None = None) -> dict[str, str]:
         """Return the headers that a 200 and its 304 share."""
         # HTML pages mention other releases, whichever they are of.
-        is_pinned = self.pinned is not None and format_ != "api"
+        is_pinned = self.is_immutable and format_ != "api"
         headers = dict(freshness_headers(self.release, self._representation(format_), pinned=is_pinned))
         if format_ == "api":
             headers["Vary"] = "Accept-Language"

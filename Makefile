@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 PEERS := benchmarks/.venv
 DOCS := build/docs/.venv
 SUPPLY := build/supply/.venv
+PATRONI := build/patroni
 PYTHON_CLIENT := tests/clients/python/.venv
 TYPESCRIPT_CLIENT := tests/clients/typescript/node_modules
 BROWSER := tests/browser/node_modules
@@ -36,18 +37,18 @@ quick: $(VENV)/dev.stamp ## Run the tests that need no Postgres, in half a minut
 tail: $(VENV)/dev.stamp $(BROWSER) ## Run what `make test` leaves out: processes that die or hang, large files, inputs by the thousand
 	$(PYTEST) -m "tail or hypothesis" --hypothesis-profile=tail $(ARGS)
 
-faults: $(VENV)/dev.stamp ## Stop, kill, pause and part real servers under load; ARGS="--fault-seconds 60"
-	"$(BIN)/python" -m pytest -n 2 tests/faults --timeout 600 $(ARGS)
+faults: $(VENV)/dev.stamp $(PATRONI)/patroni.stamp ## Stop, kill, pause and part real servers under load; ARGS="--fault-seconds 60"
+	"$(BIN)/python" -m pytest -n 2 --dist loadgroup tests/faults --timeout 600 $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style, types, layers and manifests
 	"$(BIN)/ruff" check .
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/mypy"
 	"$(BIN)/lint-imports" --no-logo
-	"$(BIN)/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml deploy/compose.ha.yml
+	"$(BIN)/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml deploy/compose.ha.yml deploy/compose.patroni.yml
 	"$(BIN)/yamllint" --strict docker-compose.yml deploy
 	"$(BIN)/kubernetes-validate" --strict --quiet $(MANIFESTS)
-	"$(BIN)/hadolint" Dockerfile
+	"$(BIN)/hadolint" Dockerfile deploy/postgres/Dockerfile
 
 format: $(VENV)/dev.stamp ## Format the code
 	"$(BIN)/ruff" check --fix .
@@ -85,6 +86,7 @@ requirements: $(VENV)/dev.stamp ## Pin the newest dependencies, with hashes
 	$(COMPILE:pyproject.toml=) --upgrade --group docs --output-file requirements/docs.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group supply --output-file requirements/supply.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group clients --output-file tests/clients/python/requirements.txt
+	$(COMPILE:pyproject.toml=) --upgrade --group patroni --output-file requirements/patroni.txt
 
 clean: ## Remove the virtual environment and caches; the database stays
 	rm -rf "$(VENV)" "$(PEERS)" "$(DOCS)" "$(SUPPLY)" "$(PYTHON_CLIENT)" "$(TYPESCRIPT_CLIENT)" "$(BROWSER)"
@@ -119,6 +121,12 @@ $(SUPPLY)/supply.stamp: requirements/supply.txt | $(VENV)/bin/python
 $(PYTHON_CLIENT)/test.stamp: tests/clients/python/requirements.txt | $(VENV)/bin/python
 	"$(BIN)/python" -m venv "$(PYTHON_CLIENT)"
 	"$(PYTHON_CLIENT)/bin/python" -m pip install --quiet --require-hashes -r tests/clients/python/requirements.txt
+	@touch "$@"
+
+# No environment: root's tests run it as another user, who may not get at this clone's Python.
+$(PATRONI)/patroni.stamp: requirements/patroni.txt | $(VENV)/bin/python
+	rm -rf "$(PATRONI)"
+	"$(BIN)/python" -m pip install --quiet --require-hashes --no-build-isolation --target "$(PATRONI)" -r requirements/patroni.txt
 	@touch "$@"
 
 # Whoever has no Node tests without it; CI has it.

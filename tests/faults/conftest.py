@@ -13,8 +13,8 @@ from localidades_api.storage.embedded.binaries import find_binaries, make_reacha
 from localidades_api.storage.embedded.data_directory import choose_account, make_cluster
 from tests.faults.service import CURRENT, NEXT, OLDER, publish
 from tests.faults.trial import HEAD, Report
-from tests.faults.truth import Truth
-from tests.support.catalogue import Place, many, write_catalogue
+from tests.faults.truth import Truth, renamed
+from tests.support.catalogue import write_catalogue
 from tests.support.machine import reachable_folder
 from tests.support.postgres import alembic_config
 from tests.support.servers import Installation, Server, running
@@ -47,14 +47,6 @@ def report(record_property: Callable[[str, object], None]) -> Report:
 def away(request: pytest.FixtureRequest) -> float:
     """Return the seconds that the database stays away."""
     return float(request.config.getoption("--fault-seconds"))
-
-
-def renamed(release: str, count: int) -> list[Place]:
-    """Return the same places with names that tell the release: no answer can pass for another release's."""
-    return [
-        Place(p.cvegeo, f"{p.nombre} {release}", nom_ent=p.nom_ent, nom_abr=p.nom_abr, nom_mun=p.nom_mun)
-        for p in many(count)
-    ]
 
 
 @pytest.fixture(scope="session")

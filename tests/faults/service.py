@@ -21,14 +21,14 @@ async def publish(server: Server, catalogues: Mapping[str, Path], name: str) -> 
 
 @asynccontextmanager
 async def service(
-    url: str, *, page_cache: bool = False, probe: str = "/readyz", **settings: str
+    url: str, *arguments: str, page_cache: bool = False, probe: str = "/readyz", **settings: str
 ) -> AsyncIterator[Live]:
     """Run `localidades-api serve` on a database; a proxy on this event loop goes on meanwhile."""
     settings = {"LOCALIDADES_POOL_SIZE": str(POOL_SIZE), **settings}
     if not page_cache:
         settings["LOCALIDADES_PAGE_CACHE_BYTES"] = "0"
     with ExitStack() as stack:
-        live = await asyncio.to_thread(stack.enter_context, serving(url, probe=probe, **settings))
+        live = await asyncio.to_thread(stack.enter_context, serving(url, *arguments, probe=probe, **settings))
         if probe == "/readyz":
             await asyncio.to_thread(await_names, live)
         try:

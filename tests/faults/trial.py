@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from tests.faults.load import Load, Question, load
 from tests.support.machine import open_files
-from tests.support.servers import Server
 from tests.support.wire import Live
 
 POOL_SIZE = 6
@@ -22,12 +22,20 @@ _PATIENCE = 10.0
 Report = Callable[[tuple[str, ...]], None]
 
 
+class Counted(Protocol):
+    """A server that counts the connections that the service has to it."""
+
+    async def service_connections(self) -> int:
+        """Return how many there are."""
+
+
 @dataclass
 class Trial:
     """A service under load while something happens to its database."""
 
     load: Load
     returned: float | None = None
+    note: str = ""  # for the table, after the name of the fault
 
     async def ordinary(self) -> None:
         """Let it run for a while before anything happens; everything is answered."""
@@ -56,13 +64,13 @@ class Trial:
         sent, refused = len(self.load.outcomes), self.load.count("refused")
         slowest = f"{self.load.slowest('refused'):.2f}" if refused else "-"
         recovery = f"{self.recovery:.1f}" if self.returned else "-"
-        return (fault, f"{sent}", f"{self.load.count('answered')}", f"{refused}", f"{self.load.count('wrong')}",
-                slowest, recovery)  # fmt: skip
+        answered, wrong = self.load.count("answered"), self.load.count("wrong")
+        return (fault + self.note, f"{sent}", f"{answered}", f"{refused}", f"{wrong}", slowest, recovery)
 
 
 @asynccontextmanager
 async def trial(
-    report: Report, fault: str, live: Live, questions: Sequence[Question], *servers: Server, rate: float = 40
+    report: Report, fault: str, live: Live, questions: Sequence[Question], *servers: Counted, rate: float = 40
 ) -> AsyncIterator[Trial]:
     """Ask questions while the block does something to the database, write a line, and check what always holds."""
     descriptors = open_files(live)
@@ -79,7 +87,7 @@ async def trial(
     await _assert_nothing_leaks(live, servers, descriptors)
 
 
-async def _assert_nothing_leaks(live: Live, servers: Sequence[Server], descriptors: int) -> None:
+async def _assert_nothing_leaks(live: Live, servers: Sequence[Counted], descriptors: int) -> None:
     """Wait until the service has no more connections and files than it may; what it gave up ends by itself."""
     deadline = time.monotonic() + _PATIENCE
     while True:

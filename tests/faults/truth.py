@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from json import dumps
 from typing import Any
 
-from tests.support.catalogue import Place
+from tests.support.catalogue import Place, many
 from tests.support.records import in_order
 
 PAGE_SIZE = 50
@@ -68,6 +68,14 @@ class Truth:
                 },
             }
         )
+
+
+def renamed(release: str, count: int) -> list[Place]:
+    """Return the same places with names that tell the release: no answer can pass for another release's."""
+    return [
+        Place(p.cvegeo, f"{p.nombre} {release}", nom_ent=p.nom_ent, nom_abr=p.nom_abr, nom_mun=p.nom_mun)
+        for p in many(count)
+    ]
 
 
 def listed(place: Place) -> dict[str, Any]:

@@ -1,0 +1,171 @@
+"""Failover by Patroni: no read is wrong, what is cached is always answered, and an import is soon possible again."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+from alembic import command
+
+from localidades_api.errors import DatabaseUnavailableError
+from tests.faults.load import Question, lookups, pages
+from tests.faults.patroni import IMPORTER, OWNER, READER, Cluster, find_programs, running_cluster
+from tests.faults.service import service
+from tests.faults.trial import POOL_SIZE, Report, Trial, trial
+from tests.faults.truth import Truth, renamed
+from tests.support.application import import_into
+from tests.support.catalogue import write_catalogue
+from tests.support.postgres import alembic_config
+from tests.support.servers import Installation
+from tests.support.wire import Live, environment, run
+
+# One cluster for all of these, so they run one after the other in one process.
+pytestmark = [pytest.mark.xdist_group("patroni"), pytest.mark.timeout(300)]
+
+IMPORTED_WITHIN = 30.0  # seconds from the fault: the primary's lease, the election, and the import itself
+OLDER, CURRENT, *NEXT = (f"2020-{month:02}" for month in range(1, 8))
+
+
+@pytest.fixture(scope="module")
+def truth() -> Truth:
+    """Return what each release holds; the later ones have fewer places."""
+    return Truth({name: renamed(name, 1500 - 10 * number) for number, name in enumerate((OLDER, CURRENT, *NEXT))})
+
+
+@pytest.fixture(scope="module")
+def catalogues(truth: Truth, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """Return the file of each release."""
+    folder = tmp_path_factory.mktemp("catalogues")
+    return {name: write_catalogue(folder / f"{name}.csv", places) for name, places in truth.releases.items()}
+
+
+@pytest.fixture(scope="module")
+async def cluster(installation: Installation, folder: Path, catalogues: Mapping[str, Path]) -> AsyncIterator[Cluster]:
+    """Lend three nodes with two releases."""
+    async with running_cluster(find_programs(installation, folder)) as cluster:
+        env = environment(cluster.url(OWNER, "primary"))
+        granted = await asyncio.to_thread(lambda: run("roles", env=env))
+        assert granted.returncode == 0, granted.stderr
+        tables = alembic_config(cluster.url(IMPORTER, "primary"), seed=False)
+        await asyncio.to_thread(command.upgrade, tables, "head")
+        for name in (OLDER, CURRENT):
+            await publish(cluster, catalogues, name)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+async def live(cluster: Cluster) -> AsyncIterator[Live]:
+    """Lend one service for all faults: two workers with half of the connections each."""
+    url = cluster.url(READER, "prefer-standby")
+    async with service(url, "--workers", "2", page_cache=True, LOCALIDADES_POOL_SIZE=f"{POOL_SIZE // 2}") as live:
+        yield live
+
+
+async def publish(cluster: Cluster, catalogues: Mapping[str, Path], name: str) -> None:
+    """Import a release as the command line does."""
+    url = cluster.url(IMPORTER, "primary") + "&application_name=importer&connect_timeout=3"
+    await asyncio.to_thread(lambda: asyncio.run(import_into(url, catalogues[name], release=name)))
+
+
+async def publish_soon(tried: Trial, cluster: Cluster, catalogues: Mapping[str, Path], name: str) -> None:
+    """Try an import until it succeeds, which must be within 30 seconds of the fault."""
+    began = time.monotonic()
+    while True:
+        try:
+            await publish(cluster, catalogues, name)
+        except DatabaseUnavailableError:
+            assert time.monotonic() - began < 2 * IMPORTED_WITHIN
+            await asyncio.sleep(0.2)
+        else:
+            break
+    seconds = time.monotonic() - began
+    tried.note += f", import after {seconds:.0f} s"
+    assert seconds <= IMPORTED_WITHIN
+
+
+def questions(truth: Truth) -> list[Question]:
+    """Return questions for cached pages, and for what is read from the database."""
+    return [*pages(truth, are_held=True) * 3, *pages(truth, OLDER) * 2, *lookups(truth), *lookups(truth, OLDER)]
+
+
+def assert_reads(tried: Trial, newest: str) -> None:
+    """Check what holds beyond what every trial checks: at most one refusal a connection, and the newest release."""
+    assert tried.load.count("refused") <= POOL_SIZE
+    assert tried.returned is not None
+    assert tried.load.releases(tried.returned) == {newest}
+
+
+async def test_switchover_that_is_asked_for_costs_no_read(
+    cluster: Cluster, live: Live, truth: Truth, report: Report, catalogues: Mapping[str, Path]
+) -> None:
+    await cluster.await_health()
+    former = await cluster.primary()
+    async with trial(report, "Patroni: switchover", live, questions(truth), *cluster.nodes) as tried:
+        await tried.ordinary()
+        await former.control("switchover", "localidades", "--leader", former.name, "--force")
+        await publish_soon(tried, cluster, catalogues, NEXT[0])
+        await cluster.await_health()
+        await tried.recovered()
+    assert_reads(tried, NEXT[0])
+    assert await former.is_standby()
+    assert await former.has_release(NEXT[0])
+
+
+async def test_primary_that_is_killed_is_replaced_and_comes_back_as_a_standby(
+    cluster: Cluster, live: Live, truth: Truth, report: Report, catalogues: Mapping[str, Path]
+) -> None:
+    await cluster.await_health()
+    lost = await cluster.primary()
+    async with trial(report, "Patroni: primary killed", live, questions(truth), *cluster.nodes) as tried:
+        await tried.ordinary()
+        await publish(cluster, catalogues, NEXT[1])
+        lost.kill()  # a standby has what was just acknowledged
+        await publish_soon(tried, cluster, catalogues, NEXT[2])
+        promoted = await cluster.primary()
+        assert promoted is not lost
+        assert await promoted.has_release(NEXT[1])
+        lost.start()
+        await cluster.await_health()
+        await tried.recovered()
+    assert_reads(tried, NEXT[2])
+    assert await lost.is_standby()
+    assert await lost.has_release(NEXT[2])
+
+
+async def test_primary_without_a_network_is_replaced_and_comes_back_as_a_standby(
+    cluster: Cluster, live: Live, truth: Truth, report: Report, catalogues: Mapping[str, Path]
+) -> None:
+    await cluster.await_health()
+    lost = await cluster.primary()
+    async with trial(report, "Patroni: primary's network cut", live, questions(truth), *cluster.nodes) as tried:
+        await tried.ordinary()
+        cluster.cut(lost)
+        await publish_soon(tried, cluster, catalogues, NEXT[3])
+        assert await lost.is_standby() is not False  # it has stepped down by itself: there is one primary
+        cluster.heal()
+        await cluster.await_health()
+        await tried.recovered()
+    assert_reads(tried, NEXT[3])
+    assert await lost.is_standby()
+    assert await lost.has_release(NEXT[3])
+
+
+async def test_primary_stays_one_while_etcd_is_away(
+    cluster: Cluster, live: Live, truth: Truth, report: Report, catalogues: Mapping[str, Path]
+) -> None:
+    await cluster.await_health()
+    primary = await cluster.primary()
+    async with trial(report, "Patroni: etcd away, 60 s", live, questions(truth), *cluster.nodes) as tried:
+        await tried.ordinary()
+        cluster.etcd.stop()
+        began = time.monotonic()
+        await asyncio.sleep(40)  # its lease has long ended
+        await publish_soon(tried, cluster, catalogues, NEXT[4])
+        await asyncio.sleep(max(0, began + 60 - time.monotonic()))
+        assert await cluster.primary() is primary
+        cluster.etcd.start()
+        await cluster.await_health()
+        await tried.recovered()
+    assert_reads(tried, NEXT[4])
+    assert tried.load.count("answered") == len(tried.load.outcomes)

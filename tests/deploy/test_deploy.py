@@ -1,5 +1,6 @@
 """The files of deploy/: what their own tools say of them, and that they agree with the service and with each other."""
 
+import inspect
 import json
 import os
 import re
@@ -8,14 +9,18 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from ruamel.yaml import YAML
 
 from localidades_api import __version__
+from localidades_api.cli import roles
 from localidades_api.settings import PREFIX, Settings
+from localidades_api.storage.hosts import Dsn
 from tests.support.machine import needed
 from tests.support.wire import ROOT, ask
 
@@ -88,12 +93,24 @@ def test_configuration_of_the_balancer_is_valid_without_a_warning() -> None:
     assert "valid" in tool("haproxy", "-c", "-dW", "-f", "haproxy.cfg", env=addresses)
 
 
-def compose() -> Any:  # noqa: ANN401  # as above
-    return document(DEPLOY / "compose.ha.yml")
+COMPOSE = pytest.mark.parametrize("file", ["compose.ha.yml", "compose.patroni.yml"])
 
 
-def test_containers_can_do_no_more_than_they_must() -> None:
-    for name, service in compose()["services"].items():
+def services_of(file: str) -> dict[str, Any]:
+    """Return the services of a Compose file, each with what it extends."""
+    return {name: extended(service) for name, service in document(DEPLOY / file)["services"].items()}
+
+
+def extended(service: Any) -> Any:  # noqa: ANN401  # as above
+    if "extends" not in service:
+        return service
+    base = services_of(service["extends"]["file"])[service["extends"]["service"]]
+    return {**base, **service, "environment": base.get("environment", {}) | service.get("environment", {})}
+
+
+@COMPOSE
+def test_containers_can_do_no_more_than_they_must(file: str) -> None:
+    for name, service in services_of(file).items():
         assert service["read_only"], name
         assert service["cap_drop"] == ["ALL"], name
         assert service["security_opt"] == ["no-new-privileges:true"], name
@@ -105,28 +122,31 @@ def test_containers_can_do_no_more_than_they_must() -> None:
         assert all(port.startswith("127.0.0.1:") for port in ports), name
 
 
-def test_containers_take_their_passwords_from_outside() -> None:
-    for name, service in compose()["services"].items():
+@COMPOSE
+def test_containers_take_their_passwords_from_outside(file: str) -> None:
+    services = services_of(file)
+    hosts = ",".join(f"{name}:5432" for name in services if re.fullmatch(r"primary|standby|node\d", name))
+    for name, service in services.items():
         for variable, value in service.get("environment", {}).items():
             if "PASSWORD" in variable:
                 assert re.fullmatch(r"\$\{[A-Z_]+:-[a-z]+\}", value), (name, variable)
             if variable == "DATABASE_URL":
-                assert re.match(
-                    r"postgresql://[a-z_]+:\$\{[A-Z_]+_PASSWORD:-[a-z]+\}@primary:5432,standby:5432/", value
-                )
+                assert re.match(rf"postgresql://[a-z_]+:\$\{{[A-Z_]+_PASSWORD:-[a-z]+\}}@{hosts}/localidades\?", value)
 
 
-def test_containers_mount_files_that_there_are() -> None:
-    mounted = [volume for service in compose()["services"].values() for volume in service.get("volumes", [])]
-    scripts = [DEPLOY / volume.split(":")[0] for volume in mounted if volume.startswith("./")]
-    assert len(scripts) == 4
+@COMPOSE
+def test_containers_mount_files_that_there_are(file: str) -> None:
+    mounted = [volume for service in services_of(file).values() for volume in service.get("volumes", [])]
+    scripts = {DEPLOY / volume.split(":")[0] for volume in mounted if volume.startswith("./")}
+    assert len(scripts) >= 3
     for path in scripts:
         assert path.is_file()
         assert os.access(path, os.X_OK) == (path.suffix == ".sh"), path
 
 
-def test_balancer_and_processes_of_compose_agree() -> None:
-    services = compose()["services"]
+@COMPOSE
+def test_balancer_and_processes_of_compose_agree(file: str) -> None:
+    services = services_of(file)
     preset = dict(re.findall(r"^ +presetenv (\S+) (\S+)", (DEPLOY / "haproxy.cfg").read_text("utf-8"), re.MULTILINE))
     for number in (1, 2):
         api = services[f"api-{number}"]
@@ -138,7 +158,8 @@ def test_balancer_and_processes_of_compose_agree() -> None:
 
 
 def test_front_and_balancer_of_compose_agree() -> None:
-    services, configs = compose()["services"], compose()["configs"]
+    services = services_of("compose.ha.yml")
+    configs = document(DEPLOY / "compose.ha.yml")["configs"]
     front, balancer = services["front"], services["balancer"]
     assert balancer["environment"]["FRONT"] == front["networks"]["clients"]["ipv4_address"]
     (port,) = re.findall(r"^listen (\d+);$", configs["listen"]["content"], re.MULTILINE)
@@ -164,13 +185,32 @@ def directives(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
 
 
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_nodes_of_compose_are_told_their_own_names(number: int) -> None:
+    variables = services_of("compose.patroni.yml")[f"node{number}"]["environment"]
+    assert variables["PATRONI_NAME"] == f"node{number}"
+    assert variables["PATRONI_POSTGRESQL_CONNECT_ADDRESS"] == f"node{number}:5432"
+    assert variables["PATRONI_RESTAPI_CONNECT_ADDRESS"] == f"node{number}:8008"
+    script = (DEPLOY / "postgres" / "patroni-init.sh").read_text(encoding="utf-8")
+    assert set(re.findall(r"[A-Z]+_PASSWORD", script)) <= set(variables)
+
+
+def test_times_of_patroni_are_those_that_it_keeps_to() -> None:
+    """Otherwise it corrects them, and only its log says so."""
+    dcs = document(DEPLOY / "postgres" / "patroni.yml")["bootstrap"]["dcs"]
+    assert dcs["loop_wait"] + 2 * dcs["retry_timeout"] <= dcs["ttl"]
+    assert (dcs["ttl"], dcs["failsafe_mode"], dcs["synchronous_mode"]) == (20, True, True)
+
+
 # -- Kubernetes
+
+KUSTOMIZATIONS = (KUBERNETES, KUBERNETES / "jobs", KUBERNETES / "postgres")
 
 
 def manifests() -> dict[tuple[str, str], Any]:
-    """Return what the two kustomizations hold, by kind and name."""
+    """Return what the kustomizations hold, by kind and name."""
     found = {}
-    for folder in (KUBERNETES, KUBERNETES / "jobs"):
+    for folder in KUSTOMIZATIONS:
         for resource in set(document(folder / "kustomization.yaml")["resources"]) - {GENERATED}:
             for one in documents(folder / resource):
                 found[one["kind"], one["metadata"]["name"]] = one
@@ -188,18 +228,19 @@ def pods() -> Iterator[tuple[str, Any]]:
 def test_kustomizations_leave_nothing_out_but_the_example_of_secrets() -> None:
     listed = {
         (folder / resource)
-        for folder in (KUBERNETES, KUBERNETES / "jobs")
+        for folder in KUSTOMIZATIONS
         for resource in ["kustomization.yaml", *document(folder / "kustomization.yaml")["resources"]]
     }
-    assert set(KUBERNETES.rglob("*")) - {KUBERNETES / "jobs"} - listed == {KUBERNETES / "secrets.example.yaml"}
-    for folder in (KUBERNETES, KUBERNETES / "jobs"):
+    examples = {KUBERNETES / "secrets.example.yaml", KUBERNETES / "postgres" / "secrets.example.yaml"}
+    assert {path for path in KUBERNETES.rglob("*") if path.is_file()} - listed == examples
+    for folder in KUSTOMIZATIONS:
         (image,) = document(folder / "kustomization.yaml")["images"]
         assert (image["name"], image["newTag"]) == ("localidades-api", __version__)
 
 
 def test_pods_can_do_no_more_than_they_must() -> None:
-    names = {"localidades-api", "localidades-nginx", "localidades-migrate", "localidades-import"}
-    assert {name for name, _ in pods()} == names
+    jobs = {"localidades-migrate", "localidades-import", "localidades-roles"}
+    assert {name for name, _ in pods()} == {"localidades-api", "localidades-nginx", *jobs}
     for name, template in pods():
         spec = template["spec"]
         assert not spec["automountServiceAccountToken"], name
@@ -235,7 +276,7 @@ def test_selectors_find_the_pods() -> None:
     others = {name: template["metadata"]["labels"] for name, template in pods() if name != "localidades-api"}
     front = others.pop("localidades-nginx")
     assert front not in (labels, jobs)
-    assert [*others.values()] == [jobs, jobs]
+    assert [*others.values()] == [jobs, jobs, jobs]
     assert found["Deployment", "localidades-nginx"]["spec"]["selector"]["matchLabels"] == front
     assert found["Service", "localidades-nginx"]["spec"]["selector"] == front
     assert found["PodDisruptionBudget", "localidades-nginx"]["spec"]["selector"]["matchLabels"] == front
@@ -277,8 +318,33 @@ def test_secrets_are_an_example_without_values() -> None:
     for name, template in pods():
         (container,) = template["spec"]["containers"]
         wanted = {one["valueFrom"]["secretKeyRef"]["name"] for one in container.get("env", []) if "valueFrom" in one}
-        role = {"localidades-api": {"localidades-reader"}, "localidades-nginx": set()}
-        assert wanted == role.get(name, {"localidades-importer"}), name
+        others = {
+            "localidades-api": {"localidades-reader"},
+            "localidades-nginx": set(),
+            "localidades-roles": {"localidades-postgres-superuser"},
+        }
+        assert wanted == others.get(name, {"localidades-importer"}), name
+
+
+def test_cluster_of_cloudnativepg_has_what_the_service_connects_to() -> None:
+    cluster = manifests()["Cluster", "localidades-postgres"]
+    made, (reader,) = cluster["spec"]["bootstrap"]["initdb"], cluster["spec"]["managed"]["roles"]
+    known = {made["secret"]["name"]: made["owner"], reader["passwordSecret"]["name"]: reader["name"]}
+    secrets = {one["metadata"]["name"]: one for one in documents(KUBERNETES / "postgres" / "secrets.example.yaml")}
+    assert set(secrets) == set(known) == {"localidades-reader", "localidades-importer"}
+    for name, role in known.items():
+        given = secrets[name]["stringData"]
+        assert (given["username"], given["password"]) == (role, "")
+        dsn = Dsn.parse(given["DATABASE_URL"])
+        addresses = [urlsplit(one) for one in dsn.addresses]
+        hosts = {"localidades-postgres-ro", "localidades-postgres-rw"}
+        assert {one.hostname for one in addresses} == (hosts if dsn.prefers_standby else {"localidades-postgres-rw"})
+        assert {(one.username, one.password, one.path) for one in addresses} == {
+            (role, "PASSWORD", f"/{made['database']}")
+        }
+    assert Dsn.parse(secrets["localidades-reader"]["stringData"]["DATABASE_URL"]).prefers_standby
+    defaults = inspect.signature(roles).parameters
+    assert set(known.values()) == {defaults["reader"].default, defaults["importer"].default}
 
 
 # -- Prometheus and Grafana

@@ -10,7 +10,9 @@ from alembic import command
 
 from localidades_api.errors import DatabaseUnavailableError
 from tests.faults.load import Question, lookups, pages
-from tests.faults.patroni import IMPORTER, OWNER, READER, Cluster, find_programs, running_cluster
+from tests.faults.patroni.cluster import Cluster, running_cluster
+from tests.faults.patroni.node import IMPORTER, OWNER, READER
+from tests.faults.patroni.programs import find_programs
 from tests.faults.service import service
 from tests.faults.trial import POOL_SIZE, Report, Trial, trial
 from tests.faults.truth import Truth, renamed
@@ -24,6 +26,7 @@ from tests.support.wire import Live, environment, run
 pytestmark = [pytest.mark.xdist_group("patroni"), pytest.mark.timeout(300)]
 
 IMPORTED_WITHIN = 30.0  # seconds from the fault: the primary's lease, the election, and the import itself
+ETCD_AWAY = 60.0  # seconds
 OLDER, CURRENT, *NEXT = (f"2020-{month:02}" for month in range(1, 8))
 
 
@@ -160,13 +163,13 @@ async def test_primary_stays_one_while_etcd_is_away(
 ) -> None:
     await cluster.await_health()
     primary = await cluster.primary()
-    async with trial(report, "Patroni: etcd away, 60 s", live, questions(truth), *cluster.nodes) as tried:
+    async with trial(report, f"Patroni: etcd away, {ETCD_AWAY:g} s", live, questions(truth), *cluster.nodes) as tried:
         await tried.ordinary()
         cluster.etcd.stop()
         began = time.monotonic()
-        await asyncio.sleep(40)  # its lease has long ended
+        await asyncio.sleep(ETCD_AWAY * 2 / 3)  # the primary's lease has long ended
         await publish_soon(tried, cluster, catalogues, NEXT[4], since=time.monotonic())
-        await asyncio.sleep(max(0, began + 60 - time.monotonic()))
+        await asyncio.sleep(max(0, began + ETCD_AWAY - time.monotonic()))
         assert await cluster.primary() is primary
         cluster.etcd.start()
         await cluster.await_health()

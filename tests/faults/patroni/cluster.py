@@ -1,0 +1,136 @@
+"""Three nodes and their etcd, started on the configuration of deploy/postgres, and what can be done to them."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from localidades_api.storage.embedded.binaries import read_version
+from tests.faults.patroni.node import Network, Node
+from tests.faults.patroni.programs import Etcd, Programs
+from tests.faults.proxy import proxied
+from tests.support.machine import free_port
+from tests.support.servers import IMMEDIATE, KILL
+from tests.support.waiting import eventually, eventually_async
+from tests.support.wire import ROOT
+
+_FILES = ROOT / "deploy" / "postgres"
+_PATIENCE = 60.0
+_BUILTIN_LOCALES = 17  # the first version that has them
+# fsync: processes are killed here, never the machine.
+_PARAMETERS = {"unix_socket_directories": "", "fsync": "off", "shared_buffers": "16MB", "max_connections": "40"}
+
+
+class Cluster:
+    """Three nodes and their etcd."""
+
+    def __init__(self, etcd: Etcd, nodes: tuple[Node, ...]) -> None:
+        self.etcd = etcd
+        self.nodes = nodes
+
+    def url(self, role: str, prefer: str) -> str:
+        """Return the address of all nodes, as the service and imports get it."""
+        hosts = ",".join(node.address for node in self.nodes)
+        return f"postgresql://{role}:{role}@{hosts}/localidades?sslmode=disable&target_session_attrs={prefer}"
+
+    async def primary(self) -> Node:
+        """Return the one that takes writes."""
+        (primary,) = [node for node in self.nodes if await node.is_standby() is False]
+        return primary
+
+    async def await_health(self) -> None:
+        """Wait until there are a primary, a synchronous standby and another one, and both stream."""
+        try:
+            await eventually_async(self._is_healthy, within=_PATIENCE)
+        except TimeoutError:
+            raise AssertionError("\n\n".join(f"{node.name}: {node.log()}" for node in self.nodes)) from None
+
+    async def _is_healthy(self) -> bool:
+        told = [await node.members() for node in self.nodes]
+        standbys = [await node.is_standby() for node in self.nodes]
+        whole = {("leader", "running"), ("sync_standby", "streaming"), ("replica", "streaming")}
+        return sorted(map(str, standbys)) == ["False", "True", "True"] and all(
+            {(one.role, one.state) for one in members} == whole for members in told
+        )
+
+    def cut(self, lost: Node) -> None:
+        """Let nothing through between a node and its clients, its standbys and etcd.
+
+        Its network is cut for what it asks of other nodes too. As their proxies can't tell who asks, no node reaches
+        Patroni's API on another one meanwhile.
+        """
+        for node in self.nodes:
+            assert node.network
+            for proxy in node.network if node is lost else (node.network.api,):
+                proxy.swallow()
+
+    def heal(self) -> None:
+        """Let everything through again."""
+        for node in self.nodes:
+            assert node.network
+            for proxy in node.network:
+                proxy.heal()
+
+
+def _configure(programs: Programs) -> Path:
+    """Return the file of deploy/, with what this machine and this Postgres need."""
+    yaml = YAML(typ="safe", pure=True)
+    configuration = yaml.load(_FILES / "patroni.yml")
+    bootstrap = configuration["bootstrap"]
+    script = shutil.copy(_FILES / "patroni-init.sh", programs.folder)  # the clone may be closed to the servers' user
+    assert bootstrap["post_init"] == f"/{Path(script).name}"
+    bootstrap["post_init"] = script
+    if int(read_version(programs.postgres.binaries).partition(".")[0]) < _BUILTIN_LOCALES:
+        bootstrap["initdb"] = [
+            one for one in bootstrap["initdb"] if not {"locale-provider", "builtin-locale"} & set(one)
+        ]
+    configuration["postgresql"]["parameters"] = dict(_PARAMETERS)
+    path = programs.folder / "patroni.yml"
+    yaml.dump(configuration, path)
+    path.chmod(0o644)
+    return path
+
+
+@asynccontextmanager
+async def running_cluster(programs: Programs) -> AsyncIterator[Cluster]:
+    """Run a cluster; nothing of it is left."""
+    configuration = _configure(programs)
+    etcd = Etcd(programs)
+    ports = [(free_port(), free_port()) for _ in range(3)]
+    nodes = tuple(Node(f"node{n}", programs, configuration, each) for n, each in enumerate(ports, 1))
+    async with AsyncExitStack() as stack:
+        for node, (port, api_port) in zip(nodes, ports, strict=True):
+            leading = [await stack.enter_async_context(proxied(one)) for one in (port, api_port, etcd.port)]
+            node.network = Network(*leading)
+        cluster = Cluster(etcd, nodes)
+        stack.callback(_end, cluster, programs.folder)
+        etcd.start()
+        for node in nodes:
+            node.start()
+        await cluster.await_health()
+        yield cluster
+
+
+def _end(cluster: Cluster, folder: Path) -> None:
+    """Kill every process of a cluster; a Postgres gets the time to give its shared memory back."""
+    for node in cluster.nodes:
+        node.kill(IMMEDIATE)
+    cluster.etcd.stop()
+    with suppress(AssertionError):
+        eventually(lambda: not _processes_of(folder))
+    for process in _processes_of(folder):
+        os.kill(process, KILL)
+
+
+def _processes_of(folder: Path) -> list[int]:
+    """Return the processes that work in a folder, or were started with a path in it."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            command = (process / "cmdline").read_bytes()
+            if str(folder).encode() in command or (process / "cwd").readlink().is_relative_to(folder):
+                found.append(int(process.name))
+    return found

@@ -1,0 +1,138 @@
+"""A node of the cluster: a Patroni with its Postgres, which others reach through proxies."""
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import asyncpg
+import httpx
+
+from tests.faults.patroni.programs import Programs
+from tests.faults.proxy import Proxy
+from tests.support.servers import KILL
+
+OWNER, READER, IMPORTER = "localidades", "localidades_reader", "localidades_importer"
+_PATIENCE = 60.0
+
+
+class Member(NamedTuple):
+    """What Patroni says of a node."""
+
+    name: str
+    role: str
+    state: str
+
+
+class Network(NamedTuple):
+    """The proxies that others reach a node through, and it etcd."""
+
+    postgres: Proxy
+    api: Proxy
+    etcd: Proxy
+
+
+class Node:
+    """A Patroni with its Postgres."""
+
+    def __init__(self, name: str, programs: Programs, configuration: Path, ports: tuple[int, int]) -> None:
+        self.name = name
+        self._programs = programs
+        self._configuration = configuration
+        self._port, self._api_port = ports
+        self._process: subprocess.Popen[bytes] | None = None
+        self.network: Network | None = None
+
+    @property
+    def address(self) -> str:
+        """The host and port that clients know."""
+        assert self.network
+        return f"127.0.0.1:{self.network.postgres.port}"
+
+    @property
+    def _variables(self) -> Mapping[str, str]:
+        """What compose.patroni.yml sets, for ports and folders of this machine."""
+        assert self.network
+        binaries = str(self._programs.postgres.binaries)
+        return {
+            "PATH": f"{binaries}:{os.environ['PATH']}",
+            "READER_PASSWORD": READER,
+            "IMPORTER_PASSWORD": IMPORTER,
+            "PATRONI_NAME": self.name,
+            "PATRONI_ETCD3_PROXY": f"http://127.0.0.1:{self.network.etcd.port}",  # and not the address that etcd names
+            "PATRONI_RESTAPI_LISTEN": f"127.0.0.1:{self._api_port}",
+            "PATRONI_RESTAPI_CONNECT_ADDRESS": f"127.0.0.1:{self.network.api.port}",
+            "PATRONI_POSTGRESQL_LISTEN": f"127.0.0.1:{self._port}",
+            "PATRONI_POSTGRESQL_CONNECT_ADDRESS": self.address,
+            "PATRONI_POSTGRESQL_BIN_DIR": binaries,
+            "PATRONI_POSTGRESQL_DATA_DIR": str(self._cluster),
+            "PATRONI_POSTGRESQL_PGPASS": str(self._programs.folder / f"{self.name}.pgpass"),
+            "PATRONI_SUPERUSER_USERNAME": OWNER,
+            "PATRONI_SUPERUSER_PASSWORD": OWNER,
+            "PATRONI_REPLICATION_USERNAME": "replicator",
+            "PATRONI_REPLICATION_PASSWORD": "replicator",
+        }
+
+    @property
+    def _cluster(self) -> Path:
+        return self._programs.folder / self.name
+
+    def start(self) -> None:
+        """Start Patroni, which starts Postgres."""
+        command = [*self._programs.python, "-m", "patroni", str(self._configuration)]
+        self._process = self._programs.start(self.name, command, **self._variables)
+
+    def kill(self, number: signal.Signals = KILL) -> None:
+        """Kill Patroni and, by a signal, Postgres: by default as a machine does that loses its power."""
+        if self._process:
+            self._process.kill()  # first, or it would start Postgres again
+            self._process.wait()
+        with suppress(FileNotFoundError, ProcessLookupError):
+            postmaster = int((self._cluster / "postmaster.pid").read_text().partition("\n")[0])
+            os.kill(postmaster, number)
+
+    async def control(self, *arguments: str) -> None:
+        """Run patronictl."""
+        program = [*self._programs.python, "-c", "from patroni.ctl import ctl; ctl()", "-c", str(self._configuration)]
+        ended = self._programs.start("patronictl", [*program, *arguments], **self._variables)
+        assert await asyncio.to_thread(ended.wait, _PATIENCE) == 0, self.log("patronictl")
+
+    def log(self, name: str | None = None) -> str:
+        """Return the end of a log, the node's own by default."""
+        return (self._programs.folder / f"{name or self.name}.log").read_text(errors="replace")[-3000:]
+
+    async def members(self) -> list[Member]:
+        """Return what this node knows of all, from etcd; nothing while it does not answer."""
+        with suppress(httpx.HTTPError):
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self._api_port}", timeout=2) as client:
+                answer = (await client.get("/cluster")).json()
+            return [Member(one["name"], one["role"], one["state"]) for one in answer.get("members", ())]
+        return []
+
+    async def fetch(self, statement: str, *values: object, database: str = "localidades") -> list[Any]:
+        """Run a statement as the owner, over a connection that needs no network."""
+        address = f"postgresql://{OWNER}:{OWNER}@127.0.0.1:{self._port}/{database}?sslmode=disable"
+        connection = await asyncpg.connect(address, timeout=2, command_timeout=5)
+        try:
+            return list(await connection.fetch(statement, *values))
+        finally:
+            connection.terminate()
+
+    async def is_standby(self) -> bool | None:
+        """Return whether the server only replays, or None while it does not answer."""
+        with suppress(OSError, asyncpg.PostgresError):
+            return bool((await self.fetch("SELECT pg_is_in_recovery()", database="postgres"))[0][0])
+        return None
+
+    async def has_release(self, name: str) -> bool:
+        """Return whether the server has a release."""
+        return bool(await self.fetch("SELECT FROM releases WHERE name = $1", name))
+
+    async def service_connections(self) -> int:
+        """Count the connections that the service has to this server."""
+        rows = await self.fetch("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'localidades-api'")
+        return int(rows[0][0])

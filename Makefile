@@ -38,7 +38,7 @@ tail: $(VENV)/dev.stamp $(BROWSER) ## Run what `make test` leaves out: processes
 	$(PYTEST) -m "tail or hypothesis" --hypothesis-profile=tail $(ARGS)
 
 faults: $(VENV)/dev.stamp $(PATRONI)/patroni.stamp ## Stop, kill, pause and part real servers under load; ARGS="--fault-seconds 60"
-	"$(BIN)/python" -m pytest -n 2 --dist loadgroup tests/faults --timeout 600 $(ARGS)
+	"$(BIN)/python" -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/faults --timeout 600 $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style, types, layers and manifests
 	"$(BIN)/ruff" check .

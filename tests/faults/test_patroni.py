@@ -22,8 +22,7 @@ from tests.support.postgres import alembic_config
 from tests.support.servers import Installation
 from tests.support.wire import Live, environment, run
 
-# One cluster for all of these, so they run one after the other in one process.
-pytestmark = [pytest.mark.xdist_group("patroni"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)  # leases are waited for
 
 IMPORTED_WITHIN = 30.0  # seconds from the fault: the primary's lease, the election, and the import itself
 ETCD_AWAY = 60.0  # seconds

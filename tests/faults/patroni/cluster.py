@@ -2,14 +2,14 @@
 
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from ruamel.yaml import YAML
 
 from localidades_api.storage.embedded.binaries import read_version
-from tests.faults.patroni.node import Network, Node
+from tests.faults.patroni.node import PASSWORDS, Network, Node
 from tests.faults.patroni.programs import Etcd, Programs
 from tests.faults.proxy import proxied
 from tests.support.machine import free_port
@@ -27,14 +27,16 @@ _PARAMETERS = {"unix_socket_directories": "", "fsync": "off", "shared_buffers": 
 class Cluster:
     """Three nodes and their etcd."""
 
-    def __init__(self, etcd: Etcd, nodes: tuple[Node, ...]) -> None:
+    def __init__(self, etcd: Etcd, nodes: Sequence[Node]) -> None:
         self.etcd = etcd
         self.nodes = nodes
 
     def url(self, role: str, prefer: str) -> str:
         """Return the address of all nodes, as the service and imports get it."""
         hosts = ",".join(node.address for node in self.nodes)
-        return f"postgresql://{role}:{role}@{hosts}/localidades?sslmode=disable&target_session_attrs={prefer}"
+        return (
+            f"postgresql://{role}:{PASSWORDS[role]}@{hosts}/localidades?sslmode=disable&target_session_attrs={prefer}"
+        )
 
     async def primary(self) -> Node:
         """Return the one that takes writes."""
@@ -63,14 +65,12 @@ class Cluster:
         Patroni's API on another one meanwhile.
         """
         for node in self.nodes:
-            assert node.network
             for proxy in node.network if node is lost else (node.network.api,):
                 proxy.swallow()
 
     def heal(self) -> None:
         """Let everything through again."""
         for node in self.nodes:
-            assert node.network
             for proxy in node.network:
                 proxy.heal()
 
@@ -99,12 +99,12 @@ async def running_cluster(programs: Programs) -> AsyncIterator[Cluster]:
     """Run a cluster; nothing of it is left."""
     configuration = _configure(programs)
     etcd = Etcd(programs)
-    ports = [(free_port(), free_port()) for _ in range(3)]
-    nodes = tuple(Node(f"node{n}", programs, configuration, each) for n, each in enumerate(ports, 1))
+    nodes = []
     async with AsyncExitStack() as stack:
-        for node, (port, api_port) in zip(nodes, ports, strict=True):
-            leading = [await stack.enter_async_context(proxied(one)) for one in (port, api_port, etcd.port)]
-            node.network = Network(*leading)
+        for number in (1, 2, 3):
+            ports = (free_port(), free_port())
+            network = Network(*[await stack.enter_async_context(proxied(port)) for port in (*ports, etcd.port)])
+            nodes.append(Node(f"node{number}", programs, configuration, ports, network))
         cluster = Cluster(etcd, nodes)
         stack.callback(_end, cluster, programs.folder)
         etcd.start()
@@ -122,7 +122,8 @@ def _end(cluster: Cluster, folder: Path) -> None:
     with suppress(AssertionError):
         eventually(lambda: not _processes_of(folder))
     for process in _processes_of(folder):
-        os.kill(process, KILL)
+        with suppress(ProcessLookupError):
+            os.kill(process, KILL)
 
 
 def _processes_of(folder: Path) -> list[int]:

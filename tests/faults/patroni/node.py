@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -11,13 +12,23 @@ from typing import Any, NamedTuple
 
 import asyncpg
 import httpx
+from ruamel.yaml import YAML
 
 from tests.faults.patroni.programs import Programs
 from tests.faults.proxy import Proxy
 from tests.support.servers import KILL
+from tests.support.wire import ROOT
 
 OWNER, READER, IMPORTER = "localidades", "localidades_reader", "localidades_importer"
+PASSWORDS = {OWNER: "localidades", READER: "reader", IMPORTER: "importer"}  # by default, in Compose
+_COMPOSE = ROOT / "deploy" / "compose.patroni.yml"
 _PATIENCE = 60.0
+
+
+def _variables_in_compose(name: str) -> dict[str, str]:
+    """Return the environment of a node's container, with the default passwords."""
+    given = YAML(typ="safe", pure=True).load(_COMPOSE)["services"][name]["environment"]
+    return {variable: re.sub(r"^\$\{\w+:-(\w+)\}$", r"\1", value) for variable, value in given.items()}
 
 
 class Member(NamedTuple):
@@ -29,7 +40,7 @@ class Member(NamedTuple):
 
 
 class Network(NamedTuple):
-    """The proxies that others reach a node through, and it etcd."""
+    """The proxies through which others reach a node, and through which it reaches etcd."""
 
     postgres: Proxy
     api: Proxy
@@ -39,31 +50,26 @@ class Network(NamedTuple):
 class Node:
     """A Patroni with its Postgres."""
 
-    def __init__(self, name: str, programs: Programs, configuration: Path, ports: tuple[int, int]) -> None:
+    def __init__(
+        self, name: str, programs: Programs, configuration: Path, ports: tuple[int, int], network: Network
+    ) -> None:
         self.name = name
+        self.network = network
+        self.address = f"127.0.0.1:{network.postgres.port}"  # that clients know
         self._programs = programs
         self._configuration = configuration
         self._port, self._api_port = ports
         self._process: subprocess.Popen[bytes] | None = None
-        self.network: Network | None = None
-
-    @property
-    def address(self) -> str:
-        """The host and port that clients know."""
-        assert self.network
-        return f"127.0.0.1:{self.network.postgres.port}"
 
     @property
     def _variables(self) -> Mapping[str, str]:
-        """What compose.patroni.yml sets, for ports and folders of this machine."""
-        assert self.network
+        """What compose.patroni.yml sets, with ports and folders of this machine."""
+        variables = _variables_in_compose(self.name)
+        del variables["PATRONI_ETCD3_HOSTS"]  # PROXY keeps Patroni from asking etcd for its address
         binaries = str(self._programs.postgres.binaries)
-        return {
+        return variables | {
             "PATH": f"{binaries}:{os.environ['PATH']}",
-            "READER_PASSWORD": READER,
-            "IMPORTER_PASSWORD": IMPORTER,
-            "PATRONI_NAME": self.name,
-            "PATRONI_ETCD3_PROXY": f"http://127.0.0.1:{self.network.etcd.port}",  # and not the address that etcd names
+            "PATRONI_ETCD3_PROXY": f"http://127.0.0.1:{self.network.etcd.port}",
             "PATRONI_RESTAPI_LISTEN": f"127.0.0.1:{self._api_port}",
             "PATRONI_RESTAPI_CONNECT_ADDRESS": f"127.0.0.1:{self.network.api.port}",
             "PATRONI_POSTGRESQL_LISTEN": f"127.0.0.1:{self._port}",
@@ -71,10 +77,6 @@ class Node:
             "PATRONI_POSTGRESQL_BIN_DIR": binaries,
             "PATRONI_POSTGRESQL_DATA_DIR": str(self._cluster),
             "PATRONI_POSTGRESQL_PGPASS": str(self._programs.folder / f"{self.name}.pgpass"),
-            "PATRONI_SUPERUSER_USERNAME": OWNER,
-            "PATRONI_SUPERUSER_PASSWORD": OWNER,
-            "PATRONI_REPLICATION_USERNAME": "replicator",
-            "PATRONI_REPLICATION_PASSWORD": "replicator",
         }
 
     @property
@@ -115,7 +117,7 @@ class Node:
 
     async def fetch(self, statement: str, *values: object, database: str = "localidades") -> list[Any]:
         """Run a statement as the owner, over a connection that needs no network."""
-        address = f"postgresql://{OWNER}:{OWNER}@127.0.0.1:{self._port}/{database}?sslmode=disable"
+        address = f"postgresql://{OWNER}:{PASSWORDS[OWNER]}@127.0.0.1:{self._port}/{database}?sslmode=disable"
         connection = await asyncpg.connect(address, timeout=2, command_timeout=5)
         try:
             return list(await connection.fetch(statement, *values))

@@ -1,8 +1,10 @@
 """Postgres, Patroni and etcd as programs, run by the user who may run Postgres."""
 
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,8 +42,19 @@ class Programs:
                 user=account and account.uid,
                 group=account and account.gid,
                 extra_groups=[] if account else None,
-                preexec_fn=_die_with_parent(),  # noqa: PLW1509  # asyncio has no thread of its own here
+                preexec_fn=_end_with_parent(),  # noqa: PLW1509  # asyncio has no thread of its own here
             )
+
+
+def _end_with_parent() -> Callable[[], None]:
+    """Return the function to run before exec; a shell starts what runs in its background with SIGINT ignored."""
+    die_with_parent = _die_with_parent()
+
+    def prepare() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        die_with_parent()
+
+    return prepare
 
 
 def find_programs(installation: Installation, folder: Path) -> Programs:

@@ -4,6 +4,7 @@ import gc
 import os
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import httpx
@@ -19,6 +20,7 @@ from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.downloads import large_places
 from tests.support.machine import reachable_folder
 from tests.support.names import open_index
+from tests.support.pooler import pooling_the_service
 from tests.support.postgres import alembic_config, execute, new_database
 from tests.support.waiting import in_thread
 from tests.support.wire import ROOT, serving
@@ -46,6 +48,11 @@ SLOWEST = (
     "test_browser",
 )
 COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit", "bulk", "search")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the tests' services reach their databases through PgBouncer."""
+    parser.addoption("--pooler", choices=["session", "transaction"], help="put PgBouncer between services and Postgres")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
@@ -81,14 +88,16 @@ def _no_settings_of_the_developer() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[str]:
+def server(request: pytest.FixtureRequest) -> Iterator[str]:
     """Lend the address of the run's own Postgres server."""
+    mode = request.config.getoption("--pooler")
     chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
     with reachable_folder() as folder, run_embedded(folder / "data", Path(chosen) if chosen else None) as url:
         # Nobody pulls the plug of this server: what it would lose then is lost with it anyway.
         careless = (f"ALTER SYSTEM SET {name} = off" for name in ("fsync", "full_page_writes", "synchronous_commit"))
         execute(url, *careless, "SELECT pg_reload_conf()")
-        yield url
+        with pooling_the_service(url, mode) if mode else nullcontext():
+            yield url
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
 from tests.support.asgi import as_asgi
 from tests.support.progress import Silent
+from tests.support.service_address import service_address
 from tests.support.waiting import eventually_async, in_thread
 from tests.support.wire import LOCALIDADES
 
@@ -47,7 +48,9 @@ async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # no
     """
     wants_names = options.pop("wants_names", True)
     app = create_app(
-        Settings(**{"database_url": SecretStr(url), "release_poll": 0.1, "page_cache_bytes": 0, **options})
+        Settings(
+            **{"database_url": SecretStr(service_address(url)), "release_poll": 0.1, "page_cache_bytes": 0, **options}
+        )
     )
     async with app.router.lifespan_context(app):
         if wants_names:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tests.support.service_address import service_address
 from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -131,7 +132,7 @@ def serving(
     with tempfile.NamedTemporaryFile(prefix="localidades-serve-", suffix=".log") as output:
         process = subprocess.Popen(
             limited(files, *command, *arguments),
-            env=environment(url, **settings),
+            env=environment(service_address(url), **settings),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=output,

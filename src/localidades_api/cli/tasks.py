@@ -153,15 +153,16 @@ def run_retirement(name: str) -> list[str]:
 
 def run_roles(*, reader: str, importer: str) -> str:
     """Create or update the two roles; return the name of the database."""
+    settings = read_settings()
 
     async def run(url: str) -> str:
         database = Database.for_writing(url)
         try:
-            return await grant_roles(database, reader=reader, importer=importer)
+            return await grant_roles(database, reader=reader, importer=importer, deadline=settings.database_timeout)
         finally:
             await database.dispose()
 
-    with ready_database(read_settings(), seed=False) as url:
+    with ready_database(settings, seed=False) as url:
         return asyncio.run(run(url))
 
 

@@ -28,7 +28,6 @@ _FOREIGN_OPTIONS = frozenset(
         "keepalives_idle",
         "keepalives_interval",
         "load_balance_hosts",
-        "pgbouncer",
         "pool_timeout",
         "prepared_statement_cache_size",
         "schema",
@@ -54,6 +53,7 @@ class Dsn:
     addresses: tuple[str, ...]
     connect_timeout: float | None
     prefers_standby: bool
+    is_pooled: bool  # a pooler stands between (`pgbouncer=true`, as Prisma and its hosts write it)
 
     @classmethod
     def parse(cls, url: str) -> Self:
@@ -68,11 +68,14 @@ class Dsn:
         options: dict[str, str] = {"application_name": "localidades-api"}
         hosts: list[str] = []
         connect_timeout = None
+        is_pooled = False
         for name, value in parse_qsl(parts.query, keep_blank_values=True):
             if name == "host":
                 hosts.append(value)
             elif name in _TIMEOUT_OPTIONS:
                 connect_timeout = _seconds(name, value)
+            elif name == "pgbouncer":
+                is_pooled = _is_true(name, value)
             elif name not in _FOREIGN_OPTIONS:
                 options["sslmode" if name == "ssl" else name] = value
         if hosts:
@@ -90,6 +93,7 @@ class Dsn:
             tuple(written(*one) for one in _of_each_host(parts.netloc, options)),
             connect_timeout,
             options.get("target_session_attrs") == "prefer-standby",
+            is_pooled,
         )
 
 
@@ -126,6 +130,12 @@ def _seconds(name: str, value: str) -> float | None:
         return float(value) or None  # in libpq, 0 means no timeout
     except ValueError:
         raise ConfigurationError(f"DATABASE_URL: {name} must be a number of seconds") from None
+
+
+def _is_true(name: str, value: str) -> bool:
+    if value not in {"true", "false"}:
+        raise ConfigurationError(f"DATABASE_URL: {name} must be true or false")
+    return value == "true"
 
 
 def _check_choices(options: Mapping[str, str]) -> None:
@@ -168,6 +178,7 @@ class ServerConnection(asyncpg.Connection):
     """A connection that knows its server, and closes without waiting for it: it may be gone."""
 
     server = ""
+    statement_timeout = 0  # milliseconds that the role of a pooler's session allows
 
     async def close(self, *, timeout: float | None = None) -> None:  # noqa: ARG002, ASYNC109  # asyncpg's signature
         """Close the socket."""

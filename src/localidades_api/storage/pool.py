@@ -16,13 +16,12 @@ from sqlalchemy.pool import QueuePool
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.observability.metrics import COUNTERS, Series
 from localidades_api.storage.hosts import Dsn, ServerConnection, Servers
+from localidades_api.storage.sessions import SET_LIMITS, check_session, direct_settings, limits
 from localidades_api.storage.sqlstate import error_kind, translate, translate_connecting, translate_refusal
 
 _MAX_ATTEMPTS = 3  # of a SELECT, on as many connections
 # Seconds after which a connection to one of several servers is replaced, so that a server that has come back is used.
 _MAX_CONNECTION_AGE = 600
-# The server cancels a statement a little before the deadline, so the connection stays usable.
-_STATEMENT_SHARE = 0.9
 
 # Seconds that a request has spent in the queue, which count towards the deadline.
 already_waited: ContextVar[float] = ContextVar("already_waited", default=0.0)
@@ -38,48 +37,49 @@ class ReplicaCheck(Protocol):
 class Database:
     """A pool of connections to one Postgres, or to a primary and its standbys."""
 
-    def __init__(self, engine: AsyncEngine, servers: Servers, timeout: float = 10) -> None:
+    def __init__(self, engine: AsyncEngine, servers: Servers, timeout: float = 10, *, is_pooled: bool = False) -> None:
         self.engine = engine
+        self._is_pooled = is_pooled
         self.timeout = timeout  # seconds
         self.waiting = 0  # requests that wait for a connection
         self._servers = servers
 
     @classmethod
     def for_reading(cls, url: str, *, pool_size: int, timeout: float) -> Self:
-        """Open a pool of read-only sessions in autocommit, whose statements end within `timeout` seconds.
+        """Open a pool of read-only sessions, whose statements end within `timeout` seconds.
 
-        A session waits for a lock for half of that, so that the log tells a lock from a slow statement.
+        A connection to Postgres itself is in autocommit: a statement is one round trip, without BEGIN and COMMIT.
+        A pooler may give every transaction another server, so there a check and its statement are one transaction,
+        and no prepared statement outlives one.
         """
         dsn = Dsn.parse(url)
         servers = Servers(dsn)
 
         async def connect() -> asyncpg.Connection:
-            return await servers.connect(
-                timeout=timeout,
-                server_settings={
-                    "default_transaction_read_only": "on",
-                    "statement_timeout": str(int(timeout * _STATEMENT_SHARE * 1000)),
-                    "lock_timeout": str(int(timeout * 500)),
-                    "idle_in_transaction_session_timeout": str(int(timeout * 1000)),
-                    # Postgres overestimates the cost of a generic plan, because it counts partitions that execution
-                    # prunes. With several releases it would plan every execution, and compile statements of a
-                    # millisecond (decision 0015).
-                    "plan_cache_mode": "force_generic_plan",
-                    "jit": "off",
-                },
-            )
+            return await servers.connect(timeout=timeout, server_settings=direct_settings(timeout))
+
+        async def connect_to_pooler() -> asyncpg.Connection:
+            connection = await servers.connect(timeout=timeout, statement_cache_size=0)
+            try:
+                connection.statement_timeout = await check_session(connection)
+            except BaseException:
+                connection.terminate()
+                raise
+            return connection
 
         engine = create_async_engine(
             "postgresql+asyncpg://",
-            async_creator=connect,
-            isolation_level="AUTOCOMMIT",  # one round trip for each statement, without BEGIN and COMMIT
+            async_creator=connect_to_pooler if dsn.is_pooled else connect,
+            # Statements without a name are parsed, planned and executed in one exchange.
+            connect_args={"prepared_statement_name_func": str} if dsn.is_pooled else {},
+            **({} if dsn.is_pooled else {"isolation_level": "AUTOCOMMIT"}),
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=timeout / 2,  # leaves time to use the connection, or to replace it
             pool_recycle=_MAX_CONNECTION_AGE if len(dsn.addresses) > 1 else -1,
             hide_parameters=True,  # keep what clients send out of the log
         )
-        return cls(engine, servers, timeout)
+        return cls(engine, servers, timeout, is_pooled=dsn.is_pooled)
 
     @classmethod
     def for_writing(cls, url: str) -> Self:
@@ -153,16 +153,24 @@ class Database:
         """Run a SELECT on the first connection that passes the check; close those that fail."""
         while True:
             async with self.connect() as connection:
+                if self._is_pooled:
+                    await self._begin(connection)
                 if replica_check is None or await replica_check(connection):
                     rows = (await connection.execute(statement, parameters)).all()
                     # Rows that were removed in the meantime look like an empty result.
                     if replica_check is None or any(map(any, rows)) or await replica_check(connection, anew=True):
                         return rows
-                driver = (await connection.get_raw_connection()).driver_connection
-                if not self._servers.avoid(cast("ServerConnection", driver).server):
+                if not self._servers.avoid((await _driver_of(connection)).server):
                     sentence = "The database server does not have the requested release yet."
                     raise DatabaseUnavailableError(sentence, is_passing=True)
                 await connection.invalidate()
+
+    async def _begin(self, connection: AsyncConnection) -> None:
+        """Begin a transaction, for which the pooler chooses a server, whose limits are those of the deadline."""
+        connection.info.pop("releases", None)  # another server may have had them
+        wanted = limits(self.timeout)
+        if (await _driver_of(connection)).statement_timeout != int(wanted["statement_timeout"]):
+            await connection.execute(SET_LIMITS, wanted)
 
     def gauges(self) -> dict[Series, float]:
         """Return how many connections are in use, idle, and waited for."""
@@ -177,3 +185,7 @@ class Database:
     async def dispose(self) -> None:
         """Close every connection."""
         await self.engine.dispose()
+
+
+async def _driver_of(connection: AsyncConnection) -> ServerConnection:
+    return cast("ServerConnection", (await connection.get_raw_connection()).driver_connection)

@@ -13,13 +13,16 @@ from localidades_api.errors import ImportRunningError, RoleError
 from localidades_api.storage.import_lock import IMPORT_LOCK
 from localidades_api.storage.models import metadata, pending_seed
 from localidades_api.storage.pool import Database
+from localidades_api.storage.sessions import role_settings
 
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
 _READ = [name for name in metadata.tables if name != pending_seed.name]
 
 
-async def grant_roles(database: Database, *, reader: str, importer: str) -> str:
+async def grant_roles(database: Database, *, reader: str, importer: str, deadline: float) -> str:
     """Create or update the two roles; return the name of the database.
+
+    `deadline` is how many seconds the service waits for a statement of the reader.
 
     Raises RoleError, ImportRunningError or DatabaseUnavailableError, and then changes nothing.
     """
@@ -42,6 +45,8 @@ async def grant_roles(database: Database, *, reader: str, importer: str) -> str:
         database_name, schema = names.one()
         await _let_own(connection, importer, database_name, schema)
         await _let_read(connection, reader, importer, database_name, schema)
+        for setting, value in role_settings(deadline).items():
+            await connection.execute(text(f'ALTER ROLE "{reader}" IN DATABASE {database_name} SET {setting} = {value}'))
         await _refuse_more_than_reading(connection, reader)
         await connection.commit()
     return str(database_name)
@@ -98,9 +103,6 @@ async def _let_read(connection: AsyncConnection, reader: str, importer: str, dat
     await connection.execute(text(f'REVOKE CREATE, TEMPORARY ON DATABASE {database} FROM PUBLIC, "{reader}"'))
     await connection.execute(text(f'GRANT CONNECT ON DATABASE {database} TO "{reader}"'))
     await connection.execute(text(f'GRANT USAGE ON SCHEMA {schema} TO "{reader}"'))
-    await connection.execute(
-        text(f'ALTER ROLE "{reader}" IN DATABASE {database} SET default_transaction_read_only = on')
-    )
     await connection.execute(
         text(f'ALTER DEFAULT PRIVILEGES FOR ROLE "{importer}" IN SCHEMA {schema} GRANT SELECT ON TABLES TO "{reader}"')
     )

@@ -1,0 +1,91 @@
+"""The settings of the sessions that serve.
+
+A connection to Postgres itself brings them along. A pooler shares its sessions among clients, so there they are set on
+the role, by `localidades-api roles`, and a new connection checks that they are in force.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import asyncpg
+from sqlalchemy import text
+
+from localidades_api.errors import DatabaseUnavailableError
+
+# The server cancels a statement a little before the deadline, so the connection stays usable.
+_STATEMENT_SHARE = 0.9
+_MAX_TIMEOUT = 60_000  # milliseconds; the longest LOCALIDADES_DATABASE_TIMEOUT
+_BOUNDED = ("statement_timeout", "idle_in_transaction_session_timeout")
+
+# For one transaction.
+SET_LIMITS = text(
+    "SELECT set_config('statement_timeout', :statement_timeout, true), set_config('lock_timeout', :lock_timeout, true),"
+    " set_config('idle_in_transaction_session_timeout', :idle_in_transaction_session_timeout, true)"
+)
+
+_IN_FORCE = """
+    SELECT name, setting, coalesce(unit, '') AS unit, quote_ident(current_user) AS role,
+           quote_ident(current_database()) AS database
+      FROM pg_settings WHERE name = ANY($1::text[])
+"""
+
+
+def limits(timeout: float) -> dict[str, str]:
+    """Return the timeouts of a session whose statements end within `timeout` seconds, in milliseconds.
+
+    A session waits for a lock for half of that, so that the log tells a lock from a slow statement.
+    """
+    return {
+        "statement_timeout": str(int(timeout * _STATEMENT_SHARE * 1000)),
+        "lock_timeout": str(int(timeout * 500)),
+        "idle_in_transaction_session_timeout": str(int(timeout * 1000)),
+    }
+
+
+def direct_settings(timeout: float) -> dict[str, str]:
+    """Return what a connection to Postgres itself sends."""
+    return {
+        "default_transaction_read_only": "on",
+        **limits(timeout),
+        # Postgres overestimates the cost of a generic plan, because it counts partitions that execution prunes. With
+        # several releases it would plan every execution, and compile statements of a millisecond (decision 0015).
+        "plan_cache_mode": "force_generic_plan",
+        "jit": "off",
+    }
+
+
+def role_settings(timeout: float) -> dict[str, str]:
+    """Return what is set on the reader's role.
+
+    Behind a pooler no plan outlives its execution. One for the given values leaves out the other releases' partitions
+    at once, and a generic one would have to consider them all.
+    """
+    return {**direct_settings(timeout), "plan_cache_mode": "force_custom_plan"}
+
+
+async def check_session(connection: asyncpg.Connection) -> int:
+    """Return the session's statement_timeout in milliseconds, once it is certain that the role's settings are in force.
+
+    Raises DatabaseUnavailableError with the way out if they are not.
+
+    Any timeout of up to a minute will do: requests have a deadline of their own, and what counts is that a statement or
+    a transaction whose client is gone ends.
+    """
+    expected = role_settings(1)
+    found = {row["name"]: row for row in await connection.fetch(_IN_FORCE, list(expected))}
+    wrong = [name for name, row in found.items() if not _is_acceptable(name, row["setting"], expected)]
+    if not wrong:
+        return int(found["statement_timeout"]["setting"])
+    row: Mapping[str, Any] = found[wrong[0]]
+    shown = ", ".join(f"{name} = {found[name]['setting']}{found[name]['unit']}" for name in sorted(wrong))
+    raise DatabaseUnavailableError(
+        f"The pooler's sessions lack settings that the service needs ({shown}): name the reader that `localidades-api"
+        f" roles` makes in DATABASE_URL, or set them with ALTER ROLE {row['role']} IN DATABASE {row['database']} SET …;"
+        " then have the pooler reconnect (RECONNECT in PgBouncer's console)."
+    )
+
+
+def _is_acceptable(name: str, setting: str, expected: Mapping[str, str]) -> bool:
+    if name in _BOUNDED:
+        return 0 < int(setting) <= _MAX_TIMEOUT
+    return name == "lock_timeout" or setting == expected[name]  # statement_timeout bounds the wait for a lock too

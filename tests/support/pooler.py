@@ -1,0 +1,107 @@
+"""A real PgBouncer before a test's Postgres, with the configuration of deploy/."""
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from urllib.parse import parse_qs, urlsplit
+
+import asyncpg
+
+from localidades_api.storage.embedded.data_directory import choose_account
+from localidades_api.storage.sessions import role_settings
+from tests.support import service_address
+from tests.support.machine import free_port, needed, reachable_folder
+from tests.support.postgres import execute
+from tests.support.waiting import eventually
+from tests.support.wire import ROOT
+
+CONFIGURATION = ROOT / "deploy" / "pgbouncer.ini"
+PATIENCE = 30.0
+
+
+class Pooler:
+    """A PgBouncer that runs; it asks for no password, as the tests' Postgres doesn't."""
+
+    def __init__(self, port: int, mode: str) -> None:
+        self.port = port
+        self.mode = mode
+
+    def url(self, direct: str, role: str = "postgres") -> str:
+        """Return the address of a database behind the pooler, for a role."""
+        name = urlsplit(direct).path
+        return f"postgresql://{role}@127.0.0.1:{self.port}{name}?sslmode=disable&pgbouncer=true"
+
+    async def command(self, command: str) -> None:
+        """Run a command in PgBouncer's console, which knows no prepared statements."""
+        console = await asyncpg.connect(f"postgresql://postgres@127.0.0.1:{self.port}/pgbouncer?sslmode=disable")
+        try:
+            await console.execute(command)
+        finally:
+            await console.close()
+
+
+@contextmanager
+def pooling(
+    *hosts: str, roles: Collection[str] = (), mode: str = "transaction", **settings: object
+) -> Iterator[Pooler]:
+    """Run PgBouncer before servers, each a `host:port` or `folder:port`; it lets in `postgres` and these roles."""
+    pgbouncer = needed(shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin"), "install pgbouncer")
+    port = free_port()
+    with reachable_folder() as folder:
+        account = choose_account(folder)  # it does not run as root either
+        shutil.copy(CONFIGURATION, folder)
+        users = folder / "users.txt"
+        users.write_text("".join(f'"{role}" ""\n' for role in ("postgres", *roles)))
+        own = {"listen_addr": "127.0.0.1", "listen_port": port, "pool_mode": mode, "admin_users": "postgres"}
+        own |= {"auth_type": "trust", "auth_file": users, **settings}
+        lines = "\n".join(f"{name} = {value}" for name, value in own.items())
+        file = folder / "test.ini"
+        file.write_text(
+            f"%include {folder / CONFIGURATION.name}\n"
+            f"[databases]\nlocalidades = {_hosts(hosts)}\n* = {_hosts(hosts)}\n[pgbouncer]\n{lines}\n"
+        )
+        process = subprocess.Popen(
+            [pgbouncer, "--quiet", str(file)],
+            cwd="/",
+            user=account and account.uid,
+            group=account and account.gid,
+            extra_groups=[] if account else None,
+        )
+        try:
+            pooler = Pooler(port, mode)
+            _await_answer(pooler, process)
+            yield pooler
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+
+
+def _hosts(hosts: tuple[str, ...]) -> str:
+    names, ports = zip(*(host.rpartition(":")[::2] for host in hosts), strict=True)
+    return f"host={','.join(names)} port={','.join(ports)}"
+
+
+def _await_answer(pooler: Pooler, process: "subprocess.Popen[bytes]") -> None:
+    def listens() -> bool:
+        assert process.poll() is None, "PgBouncer has ended"
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", pooler.port)) == 0
+
+    eventually(listens, within=PATIENCE)
+
+
+@contextmanager
+def pooling_the_service(server: str, mode: str) -> Iterator[None]:
+    """Lead every service of the tests to its database through PgBouncer, as a role that reads."""
+    role = "pooled_service"
+    settings = (f"ALTER ROLE {role} SET {name} = {value}" for name, value in role_settings(1.9).items())
+    execute(server, f"CREATE ROLE {role} LOGIN SUPERUSER", *settings)  # tests break tables that others own
+    options = parse_qs(urlsplit(server).query)
+    # A template database is copied once nobody is connected to it.
+    with pooling(
+        f"{options['host'][0]}:{options['port'][0]}", roles=[role], mode=mode, server_idle_timeout=1
+    ) as pooler, service_address.through(lambda url: pooler.url(url, role), server):
+        yield

@@ -56,7 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the slowest files, then with the folders that need most; leave INEGI's own files to the tail."""
 
     def rank(item: pytest.Item) -> tuple[int, int]:
@@ -69,6 +69,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "real_catalogues" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(600))
             item.add_marker(pytest.mark.tail)
+        if config.getoption("--pooler") and (direct := item.get_closest_marker("direct")):
+            item.add_marker(pytest.mark.skip(direct.args[0]))
 
 
 def pytest_collection_finish() -> None:

@@ -51,6 +51,7 @@ async def _lifespan(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         raise ConfigurationError("DATABASE_URL is not set: set it, or start the service with `localidades-api serve`.")
     url = settings.database_url.get_secret_value()
     database = Database.for_reading(url, pool_size=settings.pool_size, timeout=settings.database_timeout)
+    await database.check_sessions()
     # Comparisons take no connection from requests: they have a pool of their own, which connects on first use.
     comparing = Database.for_reading(url, pool_size=MAX_COMPARISONS, timeout=COMPARISON_TIMEOUT)
     repository = CatalogueRepository(database)

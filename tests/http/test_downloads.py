@@ -533,6 +533,7 @@ def assert_broken(download: Stalled) -> None:
     ("format_", "coding"),
     [*((format_, "identity") for format_ in FORMATS), ("csv", "gzip"), ("ndjson", "br"), ("geojson", "zstd")],
 )
+@pytest.mark.direct("PgBouncer lets nobody in for a moment after a login that failed")
 def test_download_whose_database_goes_away_in_the_middle_is_seen_to_be_broken(
     busy: tuple[Live, str], server: str, format_: str, coding: str
 ) -> None:

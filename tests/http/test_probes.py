@@ -32,6 +32,7 @@ def test_readiness_tells_the_release_with_its_age_and_lag(seeded_database: str) 
     assert 0 <= ready["lag_seconds"] < 1
 
 
+@pytest.mark.direct("PgBouncer does not pass on why a login failed")
 def test_readiness_without_a_database_says_what_is_still_served(server: str, seeded_database: str) -> None:
     with serving(seeded_database) as live:
         await_metrics(live.base, lambda figures: value(figures, "page_cache_pages") == 3)

@@ -121,6 +121,7 @@ async def test_older_release_by_name_is_served_whole(seeded_database: str, next_
         assert (beyond.status_code, beyond.json()["total_pages"]) == (404, 3)
 
 
+@pytest.mark.direct("a shared session keeps no statement")
 async def test_statements_are_planned_once_however_many_releases_there_are(
     seeded_database: str, next_catalogue: Path
 ) -> None:
@@ -541,6 +542,7 @@ async def test_connections_terminated_under_the_service_are_replaced_within_the_
             assert answer.json()["quantity"] == 132
 
 
+@pytest.mark.direct("PgBouncer lets nobody in for a moment after a login that failed")
 async def test_database_that_takes_no_connections_is_503_until_it_does(server: str, seeded_database: str) -> None:
     name = name_of(seeded_database)
     async with running_app(seeded_database) as app, client_of(app) as client:
@@ -557,6 +559,7 @@ async def test_database_that_takes_no_connections_is_503_until_it_does(server: s
         assert (await client.get(LOCALIDADES)).status_code == 200
 
 
+@pytest.mark.direct("PgBouncer lets nobody in for a moment after a login that failed")
 async def test_database_dropped_under_the_service_is_503(server: str, seeded: str) -> None:
     with new_database(server, seeded) as url:
         async with running_app(url) as app, client_of(app) as client:

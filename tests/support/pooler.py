@@ -59,10 +59,9 @@ def pooling(
         own |= {"auth_type": "trust", "auth_file": users, **settings}
         lines = "\n".join(f"{name} = {value}" for name, value in own.items())
         file = folder / "test.ini"
-        file.write_text(
-            f"%include {folder / CONFIGURATION.name}\n"
-            f"[databases]\nlocalidades = {_hosts(hosts)}\n* = {_hosts(hosts)}\n[pgbouncer]\n{lines}\n"
-        )
+        # A section that begins anew would have its defaults again.
+        databases = f"[databases]\nlocalidades = {_hosts(hosts)}\n* = {_hosts(hosts)}\n"
+        file.write_text(f"%include {folder / CONFIGURATION.name}\n{lines}\n{databases}")
         process = subprocess.Popen(
             [pgbouncer, "--quiet", str(file)],
             cwd="/",
@@ -101,7 +100,8 @@ def pooling_the_service(server: str, mode: str) -> Iterator[None]:
     execute(server, f"CREATE ROLE {role} LOGIN SUPERUSER", *settings)  # tests break tables that others own
     options = parse_qs(urlsplit(server).query)
     # A template database is copied once nobody is connected to it.
-    with pooling(
-        f"{options['host'][0]}:{options['port'][0]}", roles=[role], mode=mode, server_idle_timeout=1
-    ) as pooler, service_address.through(lambda url: pooler.url(url, role), server):
+    with (
+        pooling(f"{options['host'][0]}:{options['port'][0]}", roles=[role], mode=mode, server_idle_timeout=1) as pooler,
+        service_address.through(lambda url: pooler.url(url, role), server),
+    ):
         yield

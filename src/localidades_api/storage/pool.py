@@ -1,8 +1,8 @@
 """Connections to Postgres: a bounded pool, and a deadline for each statement."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Protocol, Self, cast
 
@@ -13,11 +13,24 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import QueuePool
 
-from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from localidades_api.observability.metrics import COUNTERS, Series
 from localidades_api.storage.hosts import Dsn, ServerConnection, Servers
-from localidades_api.storage.sessions import SET_LIMITS, check_session, direct_settings, limits
-from localidades_api.storage.sqlstate import error_kind, translate, translate_connecting, translate_refusal
+from localidades_api.storage.sessions import (
+    SET_LIMITS,
+    check_session,
+    direct_settings,
+    is_pooled,
+    limits,
+    require_own_session,
+)
+from localidades_api.storage.sqlstate import (
+    NO_POOLER_EXPECTED,
+    error_kind,
+    translate,
+    translate_connecting,
+    translate_refusal,
+)
 
 _MAX_ATTEMPTS = 3  # of a SELECT, on as many connections
 # Seconds after which a connection to one of several servers is replaced, so that a server that has come back is used.
@@ -37,9 +50,11 @@ class ReplicaCheck(Protocol):
 class Database:
     """A pool of connections to one Postgres, or to a primary and its standbys."""
 
-    def __init__(self, engine: AsyncEngine, servers: Servers, timeout: float = 10, *, is_pooled: bool = False) -> None:
+    def __init__(
+        self, engine: AsyncEngine, servers: Servers, timeout: float = 10, *, shares_sessions: bool = False
+    ) -> None:
         self.engine = engine
-        self._is_pooled = is_pooled
+        self._shares_sessions = shares_sessions
         self.timeout = timeout  # seconds
         self.waiting = 0  # requests that wait for a connection
         self._servers = servers
@@ -56,12 +71,14 @@ class Database:
         servers = Servers(dsn)
 
         async def connect() -> asyncpg.Connection:
-            return await servers.connect(timeout=timeout, server_settings=direct_settings(timeout))
-
-        async def connect_to_pooler() -> asyncpg.Connection:
-            connection = await servers.connect(timeout=timeout, statement_cache_size=0)
+            settings = {"server_settings": direct_settings(timeout)}
+            given = {"statement_cache_size": 0} if dsn.is_pooled else settings
+            connection = await servers.connect(timeout=timeout, **given)
             try:
-                connection.statement_timeout = await check_session(connection)
+                if dsn.is_pooled:
+                    connection.statement_timeout = await check_session(connection)
+                elif await is_pooled(connection):
+                    raise ConfigurationError(NO_POOLER_EXPECTED)
             except BaseException:
                 connection.terminate()
                 raise
@@ -69,27 +86,40 @@ class Database:
 
         engine = create_async_engine(
             "postgresql+asyncpg://",
-            async_creator=connect_to_pooler if dsn.is_pooled else connect,
-            # Statements without a name are parsed, planned and executed in one exchange.
-            connect_args={"prepared_statement_name_func": str} if dsn.is_pooled else {},
-            **({} if dsn.is_pooled else {"isolation_level": "AUTOCOMMIT"}),
+            **(
+                _pooled_options(connect)
+                if dsn.is_pooled
+                else {"async_creator": connect, "isolation_level": "AUTOCOMMIT"}
+            ),
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=timeout / 2,  # leaves time to use the connection, or to replace it
             pool_recycle=_MAX_CONNECTION_AGE if len(dsn.addresses) > 1 else -1,
             hide_parameters=True,  # keep what clients send out of the log
         )
-        return cls(engine, servers, timeout, is_pooled=dsn.is_pooled)
+        return cls(engine, servers, timeout, shares_sessions=dsn.is_pooled)
 
     @classmethod
     def for_writing(cls, url: str) -> Self:
-        """Open one connection at a time, for migrations and imports; with several servers, to the primary."""
+        """Open one connection at a time, for migrations and imports; with several servers, to the primary.
+
+        To connect raises ConfigurationError behind a pooler that shares sessions among transactions.
+        """
         dsn = Dsn.parse(url)
         servers = Servers(dsn)
         wishes = {"target_session_attrs": "primary"} if len(dsn.addresses) > 1 else {}
 
+        async def open_one() -> asyncpg.Connection:
+            return await servers.connect(timeout=dsn.connect_timeout or 10, statement_cache_size=0, **wishes)
+
         async def connect() -> asyncpg.Connection:
-            return await servers.connect(timeout=dsn.connect_timeout or 10, **wishes)
+            connection = await open_one()
+            try:
+                await require_own_session(connection, open_one)
+            except BaseException:
+                connection.terminate()
+                raise
+            return connection
 
         engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, pool_size=1, max_overflow=0)
         return cls(engine, servers)
@@ -142,6 +172,8 @@ class Database:
         except TimeoutError as error:
             COUNTERS.database_errors[error_kind(error)] += 1
             raise DatabaseUnavailableError from error
+        except ConfigurationError as error:  # the pooler's sessions have lost their settings since the start
+            raise DatabaseUnavailableError(str(error)) from error
         except DBAPIError as error:
             if (refusal := translate_refusal(error)) is None:
                 raise
@@ -153,7 +185,7 @@ class Database:
         """Run a SELECT on the first connection that passes the check; close those that fail."""
         while True:
             async with self.connect() as connection:
-                if self._is_pooled:
+                if self._shares_sessions:
                     await self._begin(connection)
                 if replica_check is None or await replica_check(connection):
                     rows = (await connection.execute(statement, parameters)).all()
@@ -164,6 +196,13 @@ class Database:
                     sentence = "The database server does not have the requested release yet."
                     raise DatabaseUnavailableError(sentence, is_passing=True)
                 await connection.invalidate()
+
+    async def check_sessions(self) -> None:
+        """Raise ConfigurationError if a pooler's sessions lack settings; do nothing if no session can be had now."""
+        if self._shares_sessions:
+            with suppress(DatabaseUnavailableError):
+                async with self.connect():
+                    pass
 
     async def _begin(self, connection: AsyncConnection) -> None:
         """Begin a transaction, for which the pooler chooses a server, whose limits are those of the deadline."""
@@ -189,3 +228,16 @@ class Database:
 
 async def _driver_of(connection: AsyncConnection) -> ServerConnection:
     return cast("ServerConnection", (await connection.get_raw_connection()).driver_connection)
+
+
+def _pooled_options(connect: Callable[[], Awaitable[asyncpg.Connection]]) -> dict[str, Any]:
+    """Return options of an engine that describes each statement anew.
+
+    asyncpg would misread a statement whose columns have changed since. SQLAlchemy drops these arguments beside its own
+    option `async_creator`.
+    """
+
+    async def connect_anywhere(**_: object) -> asyncpg.Connection:
+        return await connect()
+
+    return {"connect_args": {"async_creator_fn": connect_anywhere, "prepared_statement_cache_size": 0}}

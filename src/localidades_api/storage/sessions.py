@@ -4,18 +4,22 @@ A connection to Postgres itself brings them along. A pooler shares its sessions 
 the role, by `localidades-api roles`, and a new connection checks that they are in force.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 
 import asyncpg
 from sqlalchemy import text
 
-from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.errors import ConfigurationError
 
 # The server cancels a statement a little before the deadline, so the connection stays usable.
 _STATEMENT_SHARE = 0.9
 _MAX_TIMEOUT = 60_000  # milliseconds; the longest LOCALIDADES_DATABASE_TIMEOUT
 _BOUNDED = ("statement_timeout", "idle_in_transaction_session_timeout")
+
+_NOTIFICATION_TIMEOUT = 2.0  # seconds; one takes a few milliseconds
 
 # For one transaction.
 SET_LIMITS = text(
@@ -66,7 +70,7 @@ def role_settings(timeout: float) -> dict[str, str]:
 async def check_session(connection: asyncpg.Connection) -> int:
     """Return the session's statement_timeout in milliseconds, once it is certain that the role's settings are in force.
 
-    Raises DatabaseUnavailableError with the way out if they are not.
+    Raises ConfigurationError with the way out if they are not.
 
     Any timeout of up to a minute will do: requests have a deadline of their own, and what counts is that a statement or
     a transaction whose client is gone ends.
@@ -76,9 +80,9 @@ async def check_session(connection: asyncpg.Connection) -> int:
     wrong = [name for name, row in found.items() if not _is_acceptable(name, row["setting"], expected)]
     if not wrong:
         return int(found["statement_timeout"]["setting"])
-    row: Mapping[str, Any] = found[wrong[0]]
+    row = found[wrong[0]]
     shown = ", ".join(f"{name} = {found[name]['setting']}{found[name]['unit']}" for name in sorted(wrong))
-    raise DatabaseUnavailableError(
+    raise ConfigurationError(
         f"The pooler's sessions lack settings that the service needs ({shown}): name the reader that `localidades-api"
         f" roles` makes in DATABASE_URL, or set them with ALTER ROLE {row['role']} IN DATABASE {row['database']} SET …;"
         " then have the pooler reconnect (RECONNECT in PgBouncer's console)."
@@ -89,3 +93,38 @@ def _is_acceptable(name: str, setting: str, expected: Mapping[str, str]) -> bool
     if name in _BOUNDED:
         return 0 < int(setting) <= _MAX_TIMEOUT
     return name == "lock_timeout" or setting == expected[name]  # statement_timeout bounds the wait for a lock too
+
+
+async def is_pooled(connection: asyncpg.Connection) -> bool:
+    """Return whether a pooler stands between: it makes up the process id that a connection gets at its start."""
+    return bool(connection.get_server_pid() != await connection.fetchval("SELECT pg_backend_pid()"))
+
+
+async def require_own_session(
+    connection: asyncpg.Connection, connect: Callable[[], Awaitable[asyncpg.Connection]]
+) -> None:
+    """Raise ConfigurationError if a pooler gives the connection another session for each transaction.
+
+    The locks and settings of writing commands belong to a session. A notification arrives only if the session that
+    listens for it is still the connection's; `connect` opens another connection, which sends it.
+    """
+    if not await is_pooled(connection):
+        return
+    heard = asyncio.Event()
+    channel = f"localidades_{secrets.token_hex(8)}"
+    await connection.add_listener(channel, lambda *_: heard.set())
+    other = await connect()
+    try:
+        await other.execute("SELECT pg_notify($1, '')", channel)
+    finally:
+        other.terminate()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_NOTIFICATION_TIMEOUT):
+            await heard.wait()
+    if not heard.is_set():
+        raise ConfigurationError(
+            "DATABASE_URL leads through a pooler that gives each transaction another session (PgBouncer's"
+            " pool_mode = transaction). Commands that write need one session: give this command the address of Postgres"
+            " itself, or of a pooler in session mode."
+        )
+    await connection.execute("UNLISTEN *")

@@ -17,15 +17,33 @@ _TOO_MANY_FILES = (
     "The service has too many open files to connect to the database: raise the limit (ulimit -n), or lower"
     " LOCALIDADES_MAX_CONNECTIONS."
 )
+NO_POOLER_EXPECTED = (
+    "A pooler stands between the service and Postgres: add pgbouncer=true to the parameters of DATABASE_URL, and run"
+    " `localidades-api roles`."
+)
+_CONNECTION = "08"
+# What PgBouncer itself says, whose SQLSTATE is that of a violation of the protocol, or of a lost connection.
+_POOLER = {
+    "unsupported startup parameter": NO_POOLER_EXPECTED,
+    "no more connections allowed": "The pooler has as many clients as it allows: raise its max_client_conn, or lower"
+    " LOCALIDADES_POOL_SIZE.",
+    "query_wait_timeout": "The pooler had no free session in time: raise its default_pool_size.",
+    "cannot connect to server": "The pooler can't reach the database: see its log.",
+    "server login": "The pooler can't log in to the database: see its log.",
+    "no such database": "The pooler does not know the database that DATABASE_URL names: add it to its [databases].",
+    "authentication failed": "The pooler refuses this user or password: correct DATABASE_URL, or its auth_file.",
+}
 _CONFLICT = "40001"  # on a standby, replay removed rows that the statement was reading
 # SQLSTATE codes and classes of errors that can pass, with the sentence for the operator.
 _UNAVAILABLE = {
     "08": "The connection to the database was lost.",
     "0A000": "The database's tables changed during the request: try again.",
     "25006": "The database is read-only: it is a standby, or its role has no right to write.",
+    "26000": NO_POOLER_EXPECTED,
     "28": "The database refuses this user or password: correct DATABASE_URL.",
     "3D": "The database that DATABASE_URL names does not exist: create it, or correct the address.",
     "40001": "The database cancelled the statement because of a conflict: try again.",
+    "42P05": NO_POOLER_EXPECTED,
     "42P01": "The database lacks the service's tables: run `localidades-api migrate`.",
     "53": "The database has run out of connections, memory or disk: give it more.",
     "55000": "The database does not accept connections.",
@@ -87,6 +105,8 @@ def translate(error: DBAPIError | asyncpg.PostgresError) -> DatabaseUnavailableE
     """Return the error for a database that can't answer now; None for any other."""
     sqlstate = sqlstate_of(error)
     is_passing = sqlstate in {_CONFLICT, _REPLANNED} or (isinstance(error, DBAPIError) and error.connection_invalidated)
+    if sentence := _sentence_of_pooler(error, sqlstate):
+        return DatabaseUnavailableError(sentence, is_passing=is_passing)
     if sqlstate is None or isinstance(error, InterfaceError):
         return DatabaseUnavailableError(is_passing=is_passing)
     if sentence := _sentence(_UNAVAILABLE, sqlstate):
@@ -98,6 +118,12 @@ def translate_refusal(error: DBAPIError) -> DatabaseUnavailableError | None:
     """Return the error for a SELECT that lacks a privilege, a table or a column; None for any other."""
     sentence = _sentence(_REFUSED, sqlstate := sqlstate_of(error) or "")
     return DatabaseUnavailableError(sentence, is_unforeseen=sqlstate not in _REFUSED) if sentence else None
+
+
+def _sentence_of_pooler(error: Exception, sqlstate: str | None) -> str | None:
+    if not (sqlstate or "").startswith(_CONNECTION):
+        return None
+    return next((sentence for words, sentence in _POOLER.items() if words in str(error)), None)
 
 
 def _sentence(sentences: Mapping[str, str], sqlstate: str) -> str | None:

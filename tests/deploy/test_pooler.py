@@ -1,0 +1,247 @@
+"""The service and its commands behind a real PgBouncer, with the configuration of deploy/."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import asyncpg
+import pytest
+from sqlalchemy import text
+
+from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
+from localidades_api.storage.pool import Database
+from localidades_api.storage.sessions import limits, role_settings
+from tests.support.catalogue import many, write_catalogue
+from tests.support.pooler import pooling
+from tests.support.postgres import execute, new_database, out_of_reach
+from tests.support.waiting import eventually
+from tests.support.wire import LOCALIDADES, ask, environment, run, serving
+
+pytestmark = pytest.mark.tail
+
+BOTH_MODES = pytest.mark.parametrize("mode", ["session", "transaction"])
+_numbers = count(1)
+
+
+def address_of(server: str) -> str:
+    """Return the socket of the run's own Postgres as `pooling` takes it."""
+    options = parse_qs(urlsplit(server).query)
+    return f"{options['host'][0]}:{options['port'][0]}"
+
+
+@contextmanager
+def reader_of(url: str) -> Iterator[str]:
+    """Have `roles` make a reader of a database, and lend its name."""
+    number = next(_numbers)
+    reader, importer = f"pooled_reader_{number}", f"pooled_importer_{number}"
+    ended = run("roles", "--reader", reader, "--importer", importer, env=environment(url))
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
+    yield reader
+
+
+# -- Reading
+
+
+@BOTH_MODES
+def test_service_behind_a_pooler_answers_as_without(server: str, seeded: str, live_server: str, mode: str) -> None:
+    with (
+        new_database(server, seeded) as url,
+        reader_of(url) as reader,
+        pooling(address_of(server), roles=[reader], mode=mode) as pooler,
+        serving(pooler.url(url, reader)) as live,
+    ):
+        for target in (f"{LOCALIDADES}?page=2", f"{LOCALIDADES}10010001/", f"{LOCALIDADES}?search=ninguno"):
+            assert ask(live.base, target).body == ask(live_server, target).body
+
+
+@BOTH_MODES
+async def test_statements_behind_a_pooler_reach_the_database_of_their_own_transaction(
+    server: str, seeded_database: str, mode: str
+) -> None:
+    """Eight connections share two sessions; each statement has its own answer, after errors too."""
+    with reader_of(seeded_database) as reader:
+        size = 2 if mode == "transaction" else 8
+        with pooling(address_of(server), roles=[reader], mode=mode, default_pool_size=size) as pooler:
+            database = Database.for_reading(pooler.url(seeded_database, reader), pool_size=8, timeout=1.9)
+            try:
+                await asyncio.gather(*(ask_in_turn(database, number) for number in range(8)))
+            finally:
+                await database.dispose()
+
+
+async def test_table_that_is_altered_behind_a_pooler_is_read_on(server: str, seeded_database: str) -> None:
+    """A statement that was described before would take the bytes of one type for another's."""
+    with reader_of(seeded_database) as reader, pooling(address_of(server), roles=[reader]) as pooler:
+        database = Database.for_reading(pooler.url(seeded_database, reader), pool_size=1, timeout=1.9)
+        try:
+            for type_, value in (("integer", 132), ("bigint", 132), ("text", "132"), ("real", 132.0)):
+                alter = f"ALTER TABLE releases ALTER COLUMN localities TYPE {type_} USING localities::{type_}"
+                await asyncio.to_thread(execute, seeded_database, alter)
+                assert [row[0] for row in await database.fetch(text("SELECT localities FROM releases"))] == [value]
+        finally:
+            await database.dispose()
+
+
+async def ask_in_turn(database: Database, number: int) -> None:
+    for other in range(50):
+        product = (await database.fetch(text(f"SELECT :a * {number}"), {"a": other}))[0][0]
+        assert product == number * other
+        if other % 10 == 0:
+            with pytest.raises(DatabaseUnavailableError):
+                await database.fetch(text("SELECT nonesuch(1)"))
+
+
+@pytest.mark.parametrize("deadline", [1.9, 60])
+async def test_session_behind_a_pooler_is_read_only_and_has_the_limits_of_its_deadline(
+    server: str, seeded_database: str, deadline: float
+) -> None:
+    with reader_of(seeded_database) as reader, pooling(address_of(server), roles=[reader]) as pooler:
+        database = Database.for_reading(pooler.url(seeded_database, reader), pool_size=1, timeout=deadline)
+        expected = {**role_settings(1.9), **limits(deadline)}
+        statement = text("SELECT name, setting FROM pg_settings WHERE name = ANY(CAST(:names AS text[]))")
+        try:
+            found = await database.fetch(statement, {"names": [*expected]})
+            assert {row.name: row.setting for row in found} == expected
+        finally:
+            await database.dispose()
+
+
+def test_service_whose_role_lacks_the_settings_does_not_start(server: str, seeded_database: str) -> None:
+    with pooling(address_of(server)) as pooler:
+        ended = run("serve", "--port", "0", env=environment(pooler.url(seeded_database)))
+        assert ended.returncode == 1
+        assert "statement_timeout = 0ms" in ended.stderr
+        assert "localidades-api roles" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "is_refused"),
+    [
+        ("default_transaction_read_only", "off", True),
+        ("statement_timeout", "0", True),
+        ("statement_timeout", "2min", True),
+        ("statement_timeout", "30s", False),
+        ("lock_timeout", "0", False),
+        ("idle_in_transaction_session_timeout", "0", True),
+        ("plan_cache_mode", "force_generic_plan", True),
+        ("jit", "on", True),
+    ],
+)
+async def test_role_whose_settings_were_changed_is_refused_where_it_matters(
+    server: str, seeded_database: str, setting: str, value: str, *, is_refused: bool
+) -> None:
+    with reader_of(seeded_database) as reader, pooling(address_of(server), roles=[reader]) as pooler:
+        database = Database.for_reading(pooler.url(seeded_database, reader), pool_size=1, timeout=1.9)
+        name = urlsplit(seeded_database).path[1:]
+        execute(seeded_database, f"ALTER ROLE {reader} IN DATABASE {name} SET {setting} = '{value}'")
+        try:
+            if is_refused:
+                with pytest.raises(DatabaseUnavailableError, match=rf"\({setting} = [^,]*\): name the reader"):
+                    await database.fetch(text("SELECT 1"))
+            else:
+                assert await database.fetch(text("SELECT 1"))
+        finally:
+            await database.dispose()
+
+
+def test_service_behind_a_pooler_recovers_when_the_database_is_back(server: str, seeded_database: str) -> None:
+    detail = f"{LOCALIDADES}10010001/"
+    with (
+        reader_of(seeded_database) as reader,
+        pooling(address_of(server), roles=[reader]) as pooler,
+        serving(pooler.url(seeded_database, reader)) as live,
+    ):
+        assert ask(live.base, detail).status == 200
+        with out_of_reach(server, seeded_database):
+            eventually(lambda: ask(live.base, detail).status == 503)
+            assert ask(live.base, LOCALIDADES).status == 200
+        eventually(lambda: ask(live.base, detail).status == 200, within=5, otherwise=live.output.read_text)
+
+
+# -- What the pooler says
+
+
+@pytest.mark.parametrize(
+    ("settings", "query", "sentence"),
+    [
+        ({}, "sslmode=disable", "add pgbouncer=true to the parameters of DATABASE_URL"),
+        ({"ignore_startup_parameters": ",".join(role_settings(1))}, "sslmode=disable", "add pgbouncer=true"),
+        ({"max_client_conn": 2}, None, "raise its max_client_conn"),
+        ({"default_pool_size": 1, "query_wait_timeout": 0.3}, None, "raise its default_pool_size"),
+    ],
+    ids=["not mentioned", "settings ignored", "too many clients", "no free session"],
+)
+async def test_error_of_the_pooler_says_what_to_do(
+    server: str, seeded_database: str, settings: dict[str, object], query: str | None, sentence: str
+) -> None:
+    with reader_of(seeded_database) as reader, pooling(address_of(server), roles=[reader], **settings) as pooler:
+        url = pooler.url(seeded_database, reader)
+        database = Database.for_reading(url.partition("?")[0] + f"?{query}" if query else url, pool_size=1, timeout=1.9)
+        others = [await asyncpg.connect(url.partition("?")[0], ssl=False, statement_cache_size=0) for _ in range(2)]
+        try:
+            await others[0].execute("BEGIN")  # it keeps a session
+            with pytest.raises(DatabaseUnavailableError, match=sentence):
+                await database.fetch(text("SELECT 1"))
+        finally:
+            for other in others:
+                other.terminate()
+            await database.dispose()
+
+
+def test_user_or_database_that_the_pooler_does_not_know_is_told(server: str, seeded_database: str) -> None:
+    with pooling(address_of(server)) as pooler:
+        ended = run("releases", env=environment(pooler.url(seeded_database, "nobody_knows")))
+        assert ended.returncode != 0
+        assert "The pooler refuses this user" in ended.stderr
+
+
+# -- Writing
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("migrate",),
+        ("import", "FILE"),
+        ("releases", "publish", "2020-01"),
+        ("releases", "retire", "2020-01"),
+        ("roles",),
+    ],
+    ids=" ".join,
+)
+def test_command_that_writes_is_refused_behind_a_pooler_that_shares_sessions(
+    server: str, seeded_database: str, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140))
+    with pooling(address_of(server)) as pooler:
+        given = [str(file) if word == "FILE" else word for word in words]
+        ended = run(*given, env=environment(pooler.url(seeded_database)))
+        assert ended.returncode == 1
+        assert "give this command the address of Postgres itself" in ended.stderr
+    assert execute(seeded_database, "SELECT name FROM releases")[0] == [("2020-01",)]
+
+
+def test_commands_that_write_do_so_behind_a_pooler_in_session_mode(server: str, tmp_path: Path) -> None:
+    with new_database(server) as url, pooling(address_of(server), mode="session") as pooler:
+        env = environment(pooler.url(url))
+        assert run("migrate", env=env).returncode == 0
+        for year in ("2020", "2021"):
+            file = write_catalogue(tmp_path / f"catun_localidad_{year}-01.csv", many(132 + int(year)))
+            ended = run("import", str(file), "--allow-shrink", env=env)
+            assert ended.returncode == 0, ended.stderr
+        ended = run("releases", "retire", "2020-01", env=env)
+        assert ended.returncode == 0, ended.stderr
+        assert execute(url, "SELECT name FROM releases")[0] == [("2021-01",)]
+
+
+async def test_connection_for_writing_is_refused_however_often_it_is_tried(server: str, seeded_database: str) -> None:
+    with pooling(address_of(server), default_pool_size=1) as pooler:
+        database = Database.for_writing(pooler.url(seeded_database))
+        for _ in range(3):
+            with pytest.raises(ConfigurationError, match="gives each transaction another session"):
+                async with database.connect():
+                    pass
+        await database.dispose()

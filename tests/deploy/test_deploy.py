@@ -93,18 +93,24 @@ def test_configuration_of_the_balancer_is_valid_without_a_warning() -> None:
     assert "valid" in tool("haproxy", "-c", "-dW", "-f", "haproxy.cfg", env=addresses)
 
 
-COMPOSE = pytest.mark.parametrize("file", ["compose.ha.yml", "compose.patroni.yml"])
+COMPOSE = pytest.mark.parametrize("file", ["compose.ha.yml", "compose.patroni.yml", "compose.pooler.yml"])
 
 
 def services_of(file: str) -> dict[str, Any]:
-    """Return the services of a Compose file, each with what it extends."""
-    return {name: extended(service) for name, service in document(DEPLOY / file)["services"].items()}
+    """Return the services of a Compose file, each with what it extends; compose.pooler.yml adds to compose.ha.yml."""
+    services = {name: extended(service) for name, service in document(DEPLOY / file)["services"].items()}
+    base = services_of("compose.ha.yml") if file == "compose.pooler.yml" else {}
+    return base | {name: combined(base.get(name, {}), service) for name, service in services.items()}
 
 
 def extended(service: Any) -> Any:  # noqa: ANN401  # as above
     if "extends" not in service:
         return service
-    base = services_of(service["extends"]["file"])[service["extends"]["service"]]
+    return combined(services_of(service["extends"]["file"])[service["extends"]["service"]], service)
+
+
+def combined(base: Any, service: Any) -> Any:  # noqa: ANN401  # as above
+    """Return a service with what it does not say itself."""
     return {**base, **service, "environment": base.get("environment", {}) | service.get("environment", {})}
 
 
@@ -131,7 +137,10 @@ def test_containers_take_their_passwords_from_outside(file: str) -> None:
             if "PASSWORD" in variable:
                 assert re.fullmatch(r"\$\{[A-Z_]+:-[a-z]+\}", value), (name, variable)
             if variable == "DATABASE_URL":
-                assert re.match(rf"postgresql://[a-z_]+:\$\{{[A-Z_]+_PASSWORD:-[a-z]+\}}@{hosts}/localidades\?", value)
+                assert re.match(
+                    rf"postgresql://[a-z_]+:\$\{{[A-Z_]+_PASSWORD:-[a-z]+\}}@(?:{hosts}|pooler:6432)/localidades\?",
+                    value,
+                )
 
 
 @COMPOSE

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
@@ -175,7 +176,7 @@ def test_service_behind_a_pooler_recovers_when_the_database_is_back(server: str,
     ids=["not mentioned", "settings ignored", "too many clients", "no free session"],
 )
 async def test_error_of_the_pooler_says_what_to_do(
-    server: str, seeded_database: str, settings: dict[str, object], query: str | None, sentence: str
+    server: str, seeded_database: str, settings: dict[str, Any], query: str | None, sentence: str
 ) -> None:
     with reader_of(seeded_database) as reader, pooling(address_of(server), roles=[reader], **settings) as pooler:
         url = pooler.url(seeded_database, reader)

@@ -38,6 +38,7 @@ _EXAMPLE = "postgresql://user:password@host:5432/database"
 _NO_ADDRESS = f"DATABASE_URL is not a Postgres address: write it like {_EXAMPLE}"
 _TIMEOUT_OPTIONS = frozenset({"connect_timeout", "timeout"})
 _CHOICES = {
+    "pgbouncer": ("false", "true"),
     "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
     "target_session_attrs": ("any", "primary", "standby", "prefer-standby", "read-write", "read-only"),
 }
@@ -68,19 +69,17 @@ class Dsn:
         options: dict[str, str] = {"application_name": "localidades-api"}
         hosts: list[str] = []
         connect_timeout = None
-        is_pooled = False
         for name, value in parse_qsl(parts.query, keep_blank_values=True):
             if name == "host":
                 hosts.append(value)
             elif name in _TIMEOUT_OPTIONS:
                 connect_timeout = _seconds(name, value)
-            elif name == "pgbouncer":
-                is_pooled = _is_true(name, value)
             elif name not in _FOREIGN_OPTIONS:
                 options["sslmode" if name == "ssl" else name] = value
         if hosts:
             options["host"] = ",".join(hosts)
         _check_choices(options)
+        is_pooled = options.pop("pgbouncer", "") == "true"
         _check_ports(parts.netloc, options)
         _check_tls_files(options)
 
@@ -130,12 +129,6 @@ def _seconds(name: str, value: str) -> float | None:
         return float(value) or None  # in libpq, 0 means no timeout
     except ValueError:
         raise ConfigurationError(f"DATABASE_URL: {name} must be a number of seconds") from None
-
-
-def _is_true(name: str, value: str) -> bool:
-    if value not in {"true", "false"}:
-        raise ConfigurationError(f"DATABASE_URL: {name} must be true or false")
-    return value == "true"
 
 
 def _check_choices(options: Mapping[str, str]) -> None:

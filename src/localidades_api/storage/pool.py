@@ -20,12 +20,11 @@ from localidades_api.storage.sessions import (
     SET_LIMITS,
     check_session,
     direct_settings,
-    is_pooled,
     limits,
+    refuse_pooler,
     require_own_session,
 )
 from localidades_api.storage.sqlstate import (
-    NO_POOLER_EXPECTED,
     error_kind,
     translate,
     translate_connecting,
@@ -77,8 +76,8 @@ class Database:
             try:
                 if dsn.is_pooled:
                     connection.statement_timeout = await check_session(connection)
-                elif await is_pooled(connection):
-                    raise ConfigurationError(NO_POOLER_EXPECTED)
+                else:
+                    await refuse_pooler(connection)
             except BaseException:
                 connection.terminate()
                 raise

@@ -13,6 +13,7 @@ import asyncpg
 from sqlalchemy import text
 
 from localidades_api.errors import ConfigurationError
+from localidades_api.storage.sqlstate import NO_POOLER_EXPECTED
 
 # The server cancels a statement a little before the deadline, so the connection stays usable.
 _STATEMENT_SHARE = 0.9
@@ -95,7 +96,13 @@ def _is_acceptable(name: str, setting: str, expected: Mapping[str, str]) -> bool
     return name == "lock_timeout" or setting == expected[name]  # statement_timeout bounds the wait for a lock too
 
 
-async def is_pooled(connection: asyncpg.Connection) -> bool:
+async def refuse_pooler(connection: asyncpg.Connection) -> None:
+    """Raise ConfigurationError if a pooler stands between: it may have ignored the settings that it was sent."""
+    if await _is_pooled(connection):
+        raise ConfigurationError(NO_POOLER_EXPECTED)
+
+
+async def _is_pooled(connection: asyncpg.Connection) -> bool:
     """Return whether a pooler stands between: it makes up the process id that a connection gets at its start."""
     return bool(connection.get_server_pid() != await connection.fetchval("SELECT pg_backend_pid()"))
 
@@ -108,7 +115,7 @@ async def require_own_session(
     The locks and settings of writing commands belong to a session. A notification arrives only if the session that
     listens for it is still the connection's; `connect` opens another connection, which sends it.
     """
-    if not await is_pooled(connection):
+    if not await _is_pooled(connection):
         return
     heard = asyncio.Event()
     channel = f"localidades_{secrets.token_hex(8)}"

@@ -183,6 +183,7 @@ def test_service_without_a_trusted_server_answers_503_and_says_why_once(servers:
         ("h/d?sslkey=/", "the file in sslkey can.t be used .*directory"),
         ("h/d?sslcrl=/no/such/file", "the file in sslcrl can.t be used"),
         ("h/d?sslmode=verify-full", "sslrootcert"),
+        ("h/d?pgbouncer=perhaps", "pgbouncer must be one of false, true"),
     ],
 )
 def test_address_that_no_server_can_mend_is_refused_by_the_parameter(

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 import asyncpg
-from sqlalchemy import text
 
 from localidades_api.errors import ConfigurationError
 from localidades_api.storage.sqlstate import NO_POOLER_EXPECTED
@@ -21,12 +20,6 @@ _MAX_TIMEOUT = 60_000  # milliseconds; the longest LOCALIDADES_DATABASE_TIMEOUT
 _BOUNDED = ("statement_timeout", "idle_in_transaction_session_timeout")
 
 _NOTIFICATION_TIMEOUT = 2.0  # seconds; one takes a few milliseconds
-
-# For one transaction.
-SET_LIMITS = text(
-    "SELECT set_config('statement_timeout', :statement_timeout, true), set_config('lock_timeout', :lock_timeout, true),"
-    " set_config('idle_in_transaction_session_timeout', :idle_in_transaction_session_timeout, true)"
-)
 
 _IN_FORCE = """
     SELECT name, setting, coalesce(unit, '') AS unit, quote_ident(current_user) AS role,
@@ -45,6 +38,11 @@ def limits(timeout: float) -> dict[str, str]:
         "lock_timeout": str(int(timeout * 500)),
         "idle_in_transaction_session_timeout": str(int(timeout * 1000)),
     }
+
+
+def set_limits(limits: Mapping[str, str]) -> str:
+    """Return statements that set limits for one transaction."""
+    return "; ".join(f"SET LOCAL {name} = {value}" for name, value in limits.items())
 
 
 def direct_settings(timeout: float) -> dict[str, str]:

@@ -104,7 +104,8 @@ def translate_connecting(error: Exception) -> DatabaseUnavailableError:
 def translate(error: DBAPIError | asyncpg.PostgresError) -> DatabaseUnavailableError | None:
     """Return the error for a database that can't answer now; None for any other."""
     sqlstate = sqlstate_of(error)
-    is_passing = sqlstate in {_CONFLICT, _REPLANNED} or (isinstance(error, DBAPIError) and error.connection_invalidated)
+    is_lost = isinstance(error, asyncpg.PostgresConnectionError) or getattr(error, "connection_invalidated", False)
+    is_passing = is_lost or sqlstate in {_CONFLICT, _REPLANNED}
     if sentence := _sentence_of_pooler(error, sqlstate):
         return DatabaseUnavailableError(sentence, is_passing=is_passing)
     if sqlstate is None or isinstance(error, InterfaceError):

@@ -1,5 +1,6 @@
 """Three nodes and their etcd, started on the configuration of deploy/postgres, and what can be done to them."""
 
+import asyncio
 import os
 import shutil
 from collections.abc import AsyncIterator, Sequence
@@ -42,6 +43,24 @@ class Cluster:
         """Return the one that takes writes."""
         (primary,) = [node for node in self.nodes if await node.is_standby() is False]
         return primary
+
+    @asynccontextmanager
+    async def never_two_primaries(self) -> AsyncIterator[None]:
+        """Check again and again while the block runs that at most one node takes writes."""
+
+        async def watch() -> None:
+            while True:
+                standbys = await asyncio.gather(*(node.is_standby() for node in self.nodes))
+                assert standbys.count(False) <= 1
+                await asyncio.sleep(0.1)
+
+        watching = asyncio.create_task(watch())
+        try:
+            yield
+            assert not watching.done(), watching.exception()
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
 
     async def await_health(self) -> None:
         """Wait until there are a primary, a synchronous standby and another one, and both stream."""

@@ -126,7 +126,7 @@ class Node:
 
     async def is_standby(self) -> bool | None:
         """Return whether the server only replays, or None while it does not answer."""
-        with suppress(OSError, asyncpg.PostgresError):
+        with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
             return bool((await self.fetch("SELECT pg_is_in_recovery()", database="postgres"))[0][0])
         return None
 

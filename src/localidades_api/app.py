@@ -45,8 +45,8 @@ from localidades_api.storage.repository import (
 
 
 @contextlib.asynccontextmanager
-async def _lifespan(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
-    """Create the services, run the background tasks, and close the connections at shutdown."""
+async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) -> AsyncIterator[None]:
+    """Create the services, run the background tasks if wanted, and close the connections at shutdown."""
     if settings.database_url is None:
         raise ConfigurationError("DATABASE_URL is not set: set it, or start the service with `localidades-api serve`.")
     url = settings.database_url.get_secret_value()
@@ -77,7 +77,7 @@ async def _lifespan(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     )
     sampler = Sampler(database.gauges, pages.gauges, releases.gauges)
     try:
-        async with _running(poller.run(settings.release_poll), sampler.run()):
+        async with _running(*((poller.run(settings.release_poll), sampler.run()) if in_background else ())):
             yield
     finally:
         await names.close()
@@ -101,16 +101,22 @@ async def _running(*endless: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def create_app(settings: Settings, *, collect_metrics: Callable[[], Awaitable[Snapshot]] = own_snapshot) -> FastAPI:
+def create_app(
+    settings: Settings,
+    *,
+    collect_metrics: Callable[[], Awaitable[Snapshot]] = own_snapshot,
+    in_background: bool = True,
+) -> FastAPI:
     """Build the application; it connects to the database when it starts, not here.
 
-    `collect_metrics` returns the metrics of all processes that serve the port.
+    `collect_metrics` returns the metrics of all processes that serve the port. Without `in_background` no page is
+    cached and no name indexed before it is requested, and no new release is noticed.
     """
     app = FastAPIOffline(
         title="localidades-api",
         version=__version__,
         summary="INEGI's catalogue of the localities of Mexico.",
-        lifespan=partial(_lifespan, settings=settings),
+        lifespan=partial(_lifespan, settings=settings, in_background=in_background),
         redirect_slashes=False,  # Starlette's redirect trusts the Host header
         generate_unique_id_function=_operation_id,
         # Traces if OpenTelemetry's variables configure them; Prometheus scrapes the metrics, and logs go to stderr.

@@ -70,6 +70,12 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         UNWRITTEN: "the output can't be written; the error says how to go on",
         INTERRUPTED: "interrupted (Ctrl-C); what is printed says how to go on",
     },
+    "mirror": {
+        0: "the release is mirrored, and the pointer names the current one",
+        FAILED: "unfinished; the error says why, and the next run continues",
+        **_EVERYWHERE,
+        INTERRUPTED: "interrupted (Ctrl-C); the next run continues",
+    },
     "openapi": {
         0: "printed",
         FAILED: "an environment variable is wrong; the error names it",
@@ -118,6 +124,12 @@ _EXAMPLES: dict[str, tuple[str, ...]] = {
         "localidades-api match places.csv --output found.csv --resume",
         "localidades-api match - < places.csv > found.csv",
         "localidades-api match places.csv --url https://example.org",
+    ),
+    "mirror": (
+        "localidades-api mirror /srv/localidades",
+        "localidades-api mirror /srv/localidades --release 2012-06",
+        "localidades-api mirror /srv/localidades --url https://example.org",
+        "localidades-api mirror /srv/localidades --origin http://10.0.0.7:8000",
     ),
     "openapi": (
         "localidades-api openapi > openapi.json",

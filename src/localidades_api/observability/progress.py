@@ -38,6 +38,18 @@ class MatchStep(Step):
     MATCH = "matching rows"
 
 
+class MirrorStep(Step):
+    """The steps of writing a mirror."""
+
+    PLAN = "reading what the release has"
+    WRITE = "writing files"
+
+    @property
+    def unit(self) -> str:
+        """The unit of its amounts."""
+        return "files"
+
+
 class Counting(Protocol):
     """An observer of one step."""
 

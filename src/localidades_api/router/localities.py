@@ -164,11 +164,12 @@ async def get_locality(
 
     get = services.repository.get_locality
     return await answer_by_key(
-        request, query, services, localities, id, get, _detail, template="locality.html", context=context
+        request, query, services, localities, id, get, describe_locality, template="locality.html", context=context
     )
 
 
-def _detail(row: Row[Any]) -> dict[str, Any]:
+def describe_locality(row: Row[Any]) -> dict[str, Any]:
+    """Return a locality with its municipio and its estado."""
     municipio = {
         "id": row.municipio_id,
         "estado_id": row.estado_id,

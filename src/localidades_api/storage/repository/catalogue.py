@@ -56,8 +56,7 @@ _MUNICIPALITIES = select(
     municipalities.c.localities.label("localidades"),
 ).order_by(municipalities.c.id)
 
-_DETAIL = text(
-    f"""
+_DETAILS = f"""
     SELECT l.id, l.municipio_id, l.clave, l.nombre, lpad(l.id::text, 9, '0') AS cvegeo,
            {", ".join(f"l.{name}" for name in ATTRIBUTES)},
            m.clave AS municipio_clave, m.nombre AS municipio_nombre, m.localities AS municipio_localidades,
@@ -65,9 +64,10 @@ _DETAIL = text(
       FROM localities AS l
       JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
       JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
-     WHERE l.release_id = :release_id AND l.id = :id
-    """
-)
+     WHERE l.release_id = :release_id AND
+"""
+_DETAIL = text(f"{_DETAILS} l.id = :id")
+_DETAILS_BETWEEN = text(f"{_DETAILS} l.id BETWEEN :first AND :last ORDER BY l.id")
 _SUCCESSORS = text(
     f"""
     SELECT new.id
@@ -159,6 +159,11 @@ class CatalogueRepository:
             _DETAIL, {"release_id": release.id, "id": id_}, replica_check=requires_release(release)
         )
         return rows[0] if rows else None
+
+    async def list_between(self, release: Release, first: int, last: int) -> Sequence[Row[Any]]:
+        """Return the localities whose keys are in a range, by key, each as `get_locality` does."""
+        parameters = {"release_id": release.id, "first": first, "last": last}
+        return await self._database.fetch(_DETAILS_BETWEEN, parameters, replica_check=requires_release(release))
 
     async def name_municipalities(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
         """Return these municipios with their estados, by key."""

@@ -1,0 +1,113 @@
+"""Processes that write units side by side, each with an upstream of its own."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import cast
+
+from localidades_api.cli.mirroring.in_process import open_in_process
+from localidades_api.cli.mirroring.journal import ReleaseFolder
+from localidades_api.cli.mirroring.plan import Unit
+from localidades_api.cli.mirroring.remote import open_remote
+from localidades_api.cli.mirroring.upstream import Upstream
+from localidades_api.errors import LocalidadesError, MirrorError
+from localidades_api.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where answers come from: the service at `url`, or else the database at `database`."""
+
+    settings: Settings
+    url: str | None = None
+    database: str = ""
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Upstream]:
+        """Open an upstream."""
+        if self.url is not None:
+            async with open_remote(self.url) as remote:
+                yield remote
+        else:
+            async with open_in_process(self.database, self.settings) as own:
+                yield own
+
+
+def write_units(
+    origin: Origin, folder: Path, release: str, units: Iterable[Unit], processes: int, advance: Callable[[int], None]
+) -> None:
+    """Write every unit, and count files as they are written; raise MirrorError for the first that fails."""
+    left = iter(units)
+    with _started(origin, folder, release, processes) as idle:
+        busy: set[Connection] = set()
+        for connection in idle:
+            _give(connection, left, busy)
+        while busy:
+            for connection in cast("list[Connection]", wait(list(busy))):
+                advance(_take(connection))
+                busy.discard(connection)
+                _give(connection, left, busy)
+
+
+def _give(connection: Connection, left: Iterator[Unit], busy: set[Connection]) -> None:
+    if unit := next(left, None):
+        connection.send(unit)
+        busy.add(connection)
+
+
+def _take(connection: Connection) -> int:
+    try:
+        told: int | str = connection.recv()
+    except (EOFError, ConnectionError):
+        raise MirrorError(
+            "A process that wrote the mirror was killed, perhaps for lack of memory. Run the command again to go on."
+        ) from None
+    if isinstance(told, str):
+        raise MirrorError(told)
+    return told
+
+
+@contextmanager
+def _started(origin: Origin, folder: Path, release: str, processes: int) -> Iterator[list[Connection]]:
+    """Start processes that end with their connection, so none outlives this one, however it ends."""
+    context = get_context("spawn")
+    running: list[tuple[SpawnProcess, Connection]] = []
+    try:
+        for _ in range(processes):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_work, args=(theirs, origin, folder, release), daemon=True)
+            process.start()
+            theirs.close()
+            running.append((process, ours))
+        yield [connection for _, connection in running]
+    finally:
+        for process, connection in running:
+            connection.close()
+            process.terminate()
+        for process, _ in running:
+            process.join()
+
+
+def _work(connection: Connection, origin: Origin, folder: Path, release: str) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group: the first process ends this one
+    try:
+        asyncio.run(_write_all(connection, origin, ReleaseFolder(folder), release))
+    except (EOFError, ConnectionError):
+        return  # there is no more to do
+    except LocalidadesError as error:
+        connection.send(error.detail)
+    except OSError as error:
+        connection.send(f"The mirror can't be written: {error}.")
+
+
+async def _write_all(connection: Connection, origin: Origin, folder: ReleaseFolder, release: str) -> None:
+    async with origin.open() as upstream:
+        while True:
+            unit: Unit = connection.recv()
+            connection.send(await folder.write(unit, upstream, release))

@@ -1,0 +1,64 @@
+"""The configuration with which a plain nginx serves a mirror under the service's contract.
+
+ETag, Last-Modified and the like are the same for all JSON answers of a release, so a map of a few lines has them. Link
+follows from the number of a page: a map leads from each number to the one before and to the one after, since nginx
+can't calculate.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from localidades_api.cli.mirroring.common import CommonFolder
+from localidades_api.cli.mirroring.summary import MirroredRelease
+from localidades_api.errors import MirrorError
+from localidades_api.http.headers import API_HEADERS
+
+CONFIGURATION = "mirror.conf"
+_templates = Environment(  # noqa: S701  # no HTML
+    loader=PackageLoader("localidades_api.cli.mirroring"),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+
+
+def quoted(value: str) -> str:
+    """Write a value as a string of nginx's; raise MirrorError for what nginx can't hold."""
+    if "$" in value or not value.isprintable():
+        raise MirrorError(f"A header has a value that nginx can't be told: {value!r}.")
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+_templates.filters["quoted"] = quoted
+_templates.filters["escaped"] = lambda name: name.replace(".", "\\.")
+
+
+def write_configuration(
+    mirror: Path, common: CommonFolder, releases: Sequence[MirroredRelease], current: str, origin: httpx.URL | None
+) -> None:
+    """Write mirror.conf, which is replaced at once, and the operator's own files where there are none."""
+    text = _templates.get_template("mirror.conf").render(
+        common=common,
+        releases=releases,
+        current=next(one for one in releases if one.release == current),
+        missing=[name for name in common.releases if name not in {one.release for one in releases}],
+        last_page=max(one.pages for release in releases for one in release.lists),
+        shared=[(name.decode().title(), value.decode()) for name, value in API_HEADERS],
+        of_release=("cache-control", "catalogue-release", "etag", "last-modified"),
+        of_files=("cache-control", "etag", "last-modified", "content-type", "content-disposition",
+                  "catalogue-records", "catalogue-release"),
+        origin=origin,
+    )  # fmt: skip
+    draft = mirror / f".{CONFIGURATION}"
+    draft.write_text(text, encoding="utf-8")
+    for name in ("nginx.conf", "server.conf"):
+        if not (mirror / name).exists():
+            (mirror / name).write_text(
+                _templates.get_template(name).render(root=quoted(str(mirror.resolve()))), encoding="utf-8"
+            )
+    draft.replace(mirror / CONFIGURATION)
+

@@ -55,10 +55,12 @@ def write_configuration(
     )  # fmt: skip
     draft = mirror / f".{CONFIGURATION}"
     draft.write_text(text, encoding="utf-8")
+    root = mirror.resolve()
     for name in ("nginx.conf", "server.conf"):
         if not (mirror / name).exists():
             (mirror / name).write_text(
-                _templates.get_template(name).render(root=quoted(str(mirror.resolve()))), encoding="utf-8"
+                _templates.get_template(name).render(root=quoted(str(root)), pid=quoted(str(root / "mirror.pid"))),
+                encoding="utf-8",
             )
     draft.replace(mirror / CONFIGURATION)
 

@@ -396,9 +396,7 @@ def test_file_that_was_damaged_meanwhile_is_written_again(pair: Pair, tmp_path: 
     shutil.copytree(whole, draft)
     (draft / "journal").mkdir()
     manifest = (draft / "manifest.ndjson").read_bytes().splitlines(keepends=True)
-    (draft / "journal" / "records-0.ndjson").write_bytes(
-        b"".join(line for line in manifest if b'"index.json"' in line)
-    )
+    (draft / "journal" / "records-0.ndjson").write_bytes(b"".join(line for line in manifest if b'"index.json"' in line))
     (draft / "index.json").write_bytes((draft / "index.json").read_bytes()[::-1])
     assert write_mirror(folder, pair.database).returncode == 0
     assert (folder / whole.name / "index.json").read_bytes() == (whole / "index.json").read_bytes()

@@ -10,7 +10,9 @@ from localidades_api.cli.errors import errors_as_sentences
 
 
 def mirror(
-    folder: Annotated[Path, typer.Argument(help="Folder of the mirror: a new one, or one that holds a mirror already.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of the mirror: a new one, or one that holds a mirror already.")
+    ],
     release: Annotated[str | None, typer.Option(help="Name of the release; by default the current one.")] = None,
     url: Annotated[
         str | None, typer.Option(help="Root address of a running service to read from; by default the database.")

@@ -124,12 +124,16 @@ def _write_release(job: MirrorJob, origin: Origin, plan: Plan, counting: Countin
 def _publish(job: MirrorJob, common: CommonFolder, newest: MirroredRelease) -> Pointer:
     """Move the pointer: nginx's configuration, and last the file that other servers and clients read."""
     before = _read_pointer(job.folder)
-    folders = {**(before.releases if before else {}), newest.release: newest.folder}
+    held = (
+        {name: folder for name, folder in before.releases.items() if (job.folder / folder).is_dir()} if before else {}
+    )
+    folders = {**held, newest.release: newest.folder}
     releases = [
         MirroredRelease.model_validate_json((job.folder / folder / _SUMMARY).read_bytes())
         for folder in folders.values()
     ]
-    current = common.current if common.current in folders else before.current if before else newest.release
+    wanted = (common.current, before.current if before else newest.release, newest.release)
+    current = next(name for name in wanted if name in folders)
     pointer = Pointer(current=current, releases=folders, common=common.folder)
     write_configuration(job.folder, common, releases, current, job.origin)
     draft = job.folder / f".{POINTER}"

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from localidades_api.cli.mirroring.common import CommonFolder
 from localidades_api.cli.mirroring.summary import MirroredRelease
-from localidades_api.errors import MirrorError
+from localidades_api.errors import MirrorError, UnavailableError
 from localidades_api.http.headers import API_HEADERS
 
 CONFIGURATION = "mirror.conf"
@@ -51,6 +51,7 @@ def write_configuration(
         of_release=("cache-control", "catalogue-release", "etag", "last-modified"),
         of_files=("cache-control", "etag", "last-modified", "content-type", "content-disposition",
                   "catalogue-records", "catalogue-release"),
+        retry_after=UnavailableError.retry_after,
         origin=origin,
     )  # fmt: skip
     draft = mirror / f".{CONFIGURATION}"
@@ -63,4 +64,3 @@ def write_configuration(
                 encoding="utf-8",
             )
     draft.replace(mirror / CONFIGURATION)
-

@@ -85,11 +85,7 @@ async def plan_release(upstream: Upstream, release: str, earlier: Sequence[str])
         ListOf("localidades/all", LOCALIDADES, "", -(-totals["localidades"] // 50)),
         *_areas("estados", len(estados)),
         *_areas("municipios", len(municipios)),
-        *(
-            one
-            for estado in estados
-            for one in _areas("municipios", _count(municipios, estado["id"]), estado["id"])
-        ),
+        *(one for estado in estados for one in _areas("municipios", _count(municipios, estado["id"]), estado["id"])),
     ]
     singles = [
         Item(f"{PREFIX}/?format=json&release={release}", INDEX, coded=False),
@@ -110,7 +106,9 @@ class _Reader:
         self.etag = ""
 
     async def read(self, path: str, query: str) -> Any:  # noqa: ANN401  # JSON
-        head, body = await fetch(self._upstream, f"{path}{query}&format=json&release={self._release}".replace("?&", "?"))
+        head, body = await fetch(
+            self._upstream, f"{path}{query}&format=json&release={self._release}".replace("?&", "?")
+        )
         if head.status != _FOUND:
             raise MirrorError(f"The service answers {head.status} for {path} of release {self._release}.")
         self.etag = head.headers["etag"]
@@ -132,7 +130,9 @@ class _Reader:
             before = _Reader(self._upstream, since)
             for name in ("estados", "municipios"):
                 has = {one["id"] for one in await self.read_all(f"{PREFIX}/{name}/")}
-                gone |= {(name, one["id"]) for one in await before.read_all(f"{PREFIX}/{name}/") if one["id"] not in has}
+                gone |= {
+                    (name, one["id"]) for one in await before.read_all(f"{PREFIX}/{name}/") if one["id"] not in has
+                }
             head, body = await fetch(self._upstream, f"{changes}?since={since}&change=removed&format=ndjson")
             if head.status != _FOUND:
                 raise MirrorError(f"The service answers {head.status} for the changes since release {since}.")
@@ -154,9 +154,7 @@ def _areas(name: str, quantity: int, estado: int | None = None) -> Iterator[List
     chosen, folder = ("", "all") if estado is None else (f"&estado_id={estado}", f"estado-{estado}")
     yield ListOf(f"{name}/{folder}", path, chosen, -(-quantity // 50))
     size = f"page_size={MAX_PAGE_SIZE}"
-    yield ListOf(
-        f"{name}/{folder}-{MAX_PAGE_SIZE}", path, f"{chosen}&{size}", -(-quantity // MAX_PAGE_SIZE)
-    )
+    yield ListOf(f"{name}/{folder}-{MAX_PAGE_SIZE}", path, f"{chosen}&{size}", -(-quantity // MAX_PAGE_SIZE))
 
 
 def _records(name: str, ids: Sequence[int], release: str) -> Iterator[Item]:

@@ -45,7 +45,9 @@ class Remote:
                 why = f"it answers {head.status}"
             await asyncio.sleep(pause)
             pause = min(2 * pause, _MAX_PAUSE)
-        raise MirrorError(f"The service at {self._service.root} does not answer: {why}. Run the command again to go on.")
+        raise MirrorError(
+            f"The service at {self._service.root} does not answer: {why}. Run the command again to go on."
+        )
 
     async def _ask_once(self, target: str, sink: Sink, accept: str) -> Head:
         address = self._service.root + target

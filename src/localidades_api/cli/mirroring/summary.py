@@ -58,7 +58,9 @@ def summarize(plan: Plan, folder: str, draft: ReleaseFolder) -> MirroredRelease:
         release=plan.release,
         folder=folder,
         headers=common,
-        lists=[MirroredList(name=one.name, path=one.path, parameters=one.parameters, pages=one.pages) for one in plan.lists],
+        lists=[
+            MirroredList(name=one.name, path=one.path, parameters=one.parameters, pages=one.pages) for one in plan.lists
+        ],
         files=files,
         localities=plan.localities,
     )

@@ -2,7 +2,6 @@
 
 import asyncio
 import fcntl
-
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import httpx
 from pydantic import BaseModel
-
 
 from localidades_api.cli.console import console, watch_import
 from localidades_api.cli.database import ready_database

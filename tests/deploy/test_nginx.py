@@ -189,6 +189,41 @@ def test_several_lines_of_accept_spoil_nothing_for_others(live_server: str, fron
         assert ask(front.base, target, *wishes).body == ask(live_server, target, *wishes).body
 
 
+def test_headers_that_are_no_part_of_the_key_spoil_nothing_for_others(
+    live_server: str, proxied: Callable[[str], Front]
+) -> None:
+    front = proxied(live_server)
+    made_up = [
+        ("Host", "other.example"),
+        ("X-Forwarded-Host", "other.example"),
+        ("X-Forwarded-Prefix", "/other"),
+        ("Origin", "https://other.example"),
+        ("Referer", "https://other.example/"),
+        ("User-Agent", "other.example"),
+        ("Cookie", "lang=es"),
+        ("Accept-Encoding", "br"),
+        ("Accept-Charset", "utf-16"),
+        ("If-None-Match", "*"),
+        ("If-Match", '"x"'),
+        ("Range", "bytes=0-1"),
+    ]
+    for target in (
+        "/",
+        "/api/census/",
+        LOCALIDADES,
+        f"{LOCALIDADES}10010001/",
+        "/docs",
+        "/openapi.json",
+        "/static/page.js",
+    ):
+        for wishes in ([], [HTML]):
+            lines = [f"{name}: {value}" for name, value in (*made_up, *wishes)]
+            head = "\r\n".join([f"GET {target} HTTP/1.1", *lines, "Connection: close", "", ""])
+            send(front.base, head.encode())
+            straight, through = ask(live_server, target, *wishes), ask(front.base, target, *wishes)
+            assert comparable(through) == comparable(straight)
+
+
 def test_probes_and_figures_are_not_public(live_server: str, front: Front) -> None:
     for path in ("/livez", "/readyz", "/metrics"):
         assert ask(live_server, path).status < 300

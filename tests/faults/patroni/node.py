@@ -59,6 +59,8 @@ class Node:
         self._programs = programs
         self._configuration = configuration
         self._port, self._api_port = ports
+        unkept = httpx.Limits(max_keepalive_connections=0)
+        self._api = httpx.AsyncClient(base_url=f"http://127.0.0.1:{self._api_port}", timeout=2, limits=unkept)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -94,8 +96,9 @@ class Node:
             self._process.kill()  # first, or it would start Postgres again
             self._process.wait()
         with suppress(FileNotFoundError, ProcessLookupError):
-            postmaster = int((self._cluster / "postmaster.pid").read_text().partition("\n")[0])
-            os.kill(postmaster, number)
+            postmaster = (self._cluster / "postmaster.pid").read_text().partition("\n")[0]
+            if Path(f"/proc/{postmaster}/cwd").readlink() == self._cluster:  # the file outlives a server that is killed
+                os.kill(int(postmaster), number)
 
     async def control(self, *arguments: str) -> None:
         """Run patronictl."""
@@ -110,8 +113,7 @@ class Node:
     async def members(self) -> list[Member]:
         """Return what this node knows of all, from etcd; nothing while it does not answer."""
         with suppress(httpx.HTTPError):
-            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self._api_port}", timeout=2) as client:
-                answer = (await client.get("/cluster")).json()
+            answer = (await self._api.get("/cluster")).json()
             return [Member(one["name"], one["role"], one["state"]) for one in answer.get("members", ())]
         return []
 

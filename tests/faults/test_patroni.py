@@ -138,6 +138,7 @@ async def test_primary_that_is_killed_is_replaced_and_comes_back_as_a_standby(
     assert await lost.has_release(NEXT[2])
 
 
+@pytest.mark.tail
 async def test_primary_without_a_network_is_replaced_and_comes_back_as_a_standby(
     cluster: Cluster, live: Live, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
@@ -159,6 +160,7 @@ async def test_primary_without_a_network_is_replaced_and_comes_back_as_a_standby
     assert await lost.has_release(NEXT[3])
 
 
+@pytest.mark.tail
 async def test_primary_stays_one_while_etcd_is_away(
     cluster: Cluster, live: Live, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:

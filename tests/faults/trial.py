@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -80,7 +79,7 @@ async def trial(
             yield tried
     finally:
         report(tried.figures(fault))
-    assert tried.load.wrong() == Counter()
+    assert not tried.load.wrong(), tried.load.wrong()
     assert tried.recovery <= RECOVERED_WITHIN
     assert all(outcome.kind == "answered" for outcome in tried.load.outcomes if outcome.question.is_held)
     assert live.process.poll() is None

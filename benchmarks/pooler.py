@@ -10,16 +10,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from random import Random
 
 from benchmarks.contenders import COMMAND, OURS, OURS_COLD, Contender
 from benchmarks.database import environment, read_rows, seeded_postgres, write_catalogue
 from benchmarks.lab import await_pages_held
-from benchmarks.processes import PATH, ROOT, free_port, serving, unwind_at_sigterm
+from benchmarks.processes import PATH, ROOT, Server, fetch, free_port, serving, unwind_at_sigterm
 from benchmarks.series import Series
 from benchmarks.wrk import drive
 from localidades_api.storage.embedded.data_directory import choose_account
@@ -27,6 +29,7 @@ from localidades_api.storage.embedded.data_directory import choose_account
 _RELEASES = ("2021-01", "2022-01", "2023-01", "2024-01")  # besides the demo
 _TARGETS = 2000  # of each kind
 _READER = "localidades_reader"
+_WORKER = ", by the worker's processor"
 
 
 def measure(folder: Path, rounds: int, seconds: int) -> None:
@@ -42,12 +45,12 @@ def measure(folder: Path, rounds: int, seconds: int) -> None:
                     address = pooled if is_pooled else direct
                     for kind, rate in _rates(address, folder, kinds, seconds).items():
                         figures[kind, is_pooled].append(rate)
-                        print(f"round {number + 1}  {'pooled' if is_pooled else 'direct'}  {kind:14} {rate:8,.0f}/s")
+                        print(f"round {number + 1}  {'pooled' if is_pooled else 'direct'}  {kind:36} {rate:8,.0f}/s")
         for kind in dict.fromkeys(kind for kind, _ in figures):
             without, through = (Series.of(figures[kind, is_pooled]) for is_pooled in (False, True))
             ratio = through.over(without)
             print(
-                f"{kind:14} direct {without.median:8,.0f}/s  pooled {through.median:8,.0f}/s"
+                f"{kind:36} direct {without.median:8,.0f}/s  pooled {through.median:8,.0f}/s"
                 f"  ratio {ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
             )
 
@@ -83,17 +86,22 @@ def _write_targets(url: str, folder: Path) -> dict[str, Path]:
 
 
 def _rates(address: str, folder: Path, kinds: dict[str, Path], seconds: int) -> dict[str, float]:
-    with _service(OURS_COLD, address, folder) as base:
-        rates = {}
+    """Return requests a second, and requests per second of the worker's processor, which other load does not change."""
+    rates = {}
+    with _service(OURS_COLD, address, folder) as server:
         for kind, targets in kinds.items():
-            drive(base, 2, targets=targets)  # sessions are opened and their catalogues read
-            rates[kind] = drive(base, seconds, targets=targets).rate
-    with _service(OURS, address, folder) as base:
-        return {**rates, "pages, cached": drive(base, seconds, targets=kinds["pages"]).rate}
+            drive(server.base, 2, targets=targets)  # sessions are opened and their catalogues read
+            before = server.cpu_seconds()
+            load = drive(server.base, seconds, targets=targets)
+            rates[kind] = load.rate
+            rates[f"{kind}{_WORKER}"] = load.requests / (server.cpu_seconds() - before)
+    with _service(OURS, address, folder) as server:
+        rates["pages, cached"] = drive(server.base, seconds, targets=kinds["pages"]).rate
+    return rates
 
 
 @contextmanager
-def _service(contender: Contender, address: str, folder: Path) -> Iterator[str]:
+def _service(contender: Contender, address: str, folder: Path) -> Iterator[Server]:
     port = free_port()
     command = [part.replace("{port}", str(port)) for part in contender.command]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LOCALIDADES_")}
@@ -101,7 +109,9 @@ def _service(contender: Contender, address: str, folder: Path) -> Iterator[str]:
     with serving(command, port, variables, folder / f"service-{port}.log") as server:
         if contender is OURS:
             await_pages_held(server)
-        yield server.base
+        while fetch(f"{server.base}{PATH}suggest/?q=a").status != HTTPStatus.OK:
+            time.sleep(0.1)  # the index of names takes a processor while it is built
+        yield server
 
 
 @contextmanager

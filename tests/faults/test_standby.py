@@ -7,12 +7,14 @@ from pathlib import Path
 import httpx
 import pytest
 
+from localidades_api.storage.sessions import role_settings
 from tests.faults.load import lookups, pages
 from tests.faults.proxy import proxied
 from tests.faults.service import CURRENT, KILL_ALL, NEXT, OLDER, publish, service, slow_down
 from tests.faults.trial import POOL_SIZE, Report, trial
 from tests.faults.truth import Truth
 from tests.support.application import await_release
+from tests.support.pooler import pooling
 from tests.support.servers import IMMEDIATE, KILL, Server
 from tests.support.wire import LOCALIDADES
 
@@ -91,6 +93,32 @@ async def test_primary_whose_network_swallows_packets_is_left_for_the_standby(
         await asyncio.sleep(away)
         network.heal()
     assert tried.load.count("refused") <= POOL_SIZE  # what waited for it as it was lost, one each
+
+
+async def test_standby_that_is_behind_a_release_behind_a_pooler_gives_no_wrong_answer(
+    primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path]
+) -> None:
+    """Each transaction of a connection may reach the other server."""
+    role = "pooled_service"
+    settings = [f"ALTER ROLE {role} SET {name} = {value}" for name, value in role_settings(1.9).items()]
+    for statement in (f"CREATE ROLE {role} LOGIN SUPERUSER", *settings):
+        await primary.fetch(statement)
+    await standby.catch_up(primary)
+    hosts = (f"127.0.0.1:{primary.port}", f"127.0.0.1:{standby.port}")
+    questions = [*pages(truth) * 4, *lookups(truth), *lookups(truth, OLDER)]
+    with pooling(*hosts, roles=[role]) as pooler:
+        async with (
+            service(pooler.url(primary.url(), role), page_cache=True) as live,
+            trial(report, "standby behind a release, behind a pooler", live, questions, primary, standby) as tried,
+        ):
+            await tried.ordinary()
+            await standby.fetch("SELECT pg_wal_replay_pause()")
+            await publish(primary, catalogues, NEXT)
+            await asyncio.sleep(3)
+            await standby.fetch("SELECT pg_wal_replay_resume()")
+            await standby.catch_up(primary)
+            await tried.recovered()
+    assert tried.load.returns_to(CURRENT, NEXT) == 0
 
 
 @pytest.mark.parametrize("prefer", ["prefer-standby", "any"])

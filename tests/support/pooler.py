@@ -44,10 +44,8 @@ class Pooler:
 
 
 @contextmanager
-def pooling(
-    *hosts: str, roles: Collection[str] = (), mode: str = "transaction", **settings: object
-) -> Iterator[Pooler]:
-    """Run PgBouncer before servers, each a `host:port` or `folder:port`; it lets in `postgres` and these roles."""
+def pooling(hosts: str, roles: Collection[str] = (), mode: str = "transaction", **settings: object) -> Iterator[Pooler]:
+    """Run PgBouncer before one or more `hosts:port` or `folder:port`; it lets in `postgres` and these roles."""
     pgbouncer = needed(shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin"), "install pgbouncer")
     port = free_port()
     with reachable_folder() as folder:
@@ -60,7 +58,9 @@ def pooling(
         lines = "\n".join(f"{name} = {value}" for name, value in own.items())
         file = folder / "test.ini"
         # A section that begins anew would have its defaults again.
-        databases = f"[databases]\nlocalidades = {_hosts(hosts)}\n* = {_hosts(hosts)}\n"
+        names, _, server_port = hosts.rpartition(":")
+        address = f"host={names} port={server_port}"
+        databases = f"[databases]\nlocalidades = {address}\n* = {address}\n"
         file.write_text(f"%include {folder / CONFIGURATION.name}\n{lines}\n{databases}")
         process = subprocess.Popen(
             [pgbouncer, "--quiet", str(file)],
@@ -76,11 +76,6 @@ def pooling(
         finally:
             process.terminate()
             process.wait(PATIENCE)
-
-
-def _hosts(hosts: tuple[str, ...]) -> str:
-    names, ports = zip(*(host.rpartition(":")[::2] for host in hosts), strict=True)
-    return f"host={','.join(names)} port={','.join(ports)}"
 
 
 def _await_answer(pooler: Pooler, process: "subprocess.Popen[bytes]") -> None:

@@ -123,10 +123,8 @@ async def test_standby_that_is_behind_a_release_behind_a_pooler_gives_no_wrong_a
                 assert release is not None
                 # Transactions at the same time have the pooler open sessions, on either server in turn.
                 await asyncio.gather(*(pooled.fetch(select(func.pg_sleep(0.3))) for _ in range(4)))
-                statement = (
-                    select(func.count() + 1).select_from(localities).where(localities.c.release_id == release.id)
-                )
-                outcomes = Counter([await count(pooled, statement, requires_release(release)) for _ in range(40)])
+                counted = select(func.count() + 1).select_from(localities).where(localities.c.release_id == release.id)
+                outcomes = Counter([await count(pooled, counted, requires_release(release)) for _ in range(40)])
                 assert set(outcomes) <= {release.localities + 1, None}
                 assert outcomes[release.localities + 1]
             finally:

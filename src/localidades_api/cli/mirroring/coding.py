@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
 
-import brotli
+import brotli  # type: ignore[import-untyped]
 
 if sys.version_info >= (3, 14):
     from compression import zstd

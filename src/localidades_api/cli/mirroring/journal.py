@@ -7,7 +7,7 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from pydantic_core import from_json, to_json
 from localidades_api.cli.mirroring.coding import CodedFile, Written
 from localidades_api.cli.mirroring.plan import Item, Unit
 from localidades_api.cli.mirroring.upstream import Head, Upstream
+from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.errors import MirrorError
+from localidades_api.http.paths import LOCALIDADES
 
 MANIFEST = "manifest.ndjson"
 _JOURNAL = "journal"
@@ -54,7 +56,7 @@ class ReleaseFolder:
             body = (self.folder / entry["path"]).read_bytes()
         except FileNotFoundError:
             return False
-        return len(body) == entry["bytes"] and hashlib.sha256(body).hexdigest() == entry["sha256"]
+        return (len(body), hashlib.sha256(body).hexdigest()) == (int(entry["bytes"]), str(entry["sha256"]))
 
     def entries(self, unit: Unit) -> Iterator[dict[str, Any]]:
         """Read the journal of a unit: what the manifest will say of its files."""
@@ -88,15 +90,15 @@ class ReleaseFolder:
             raise MirrorError(f"The service answers {head.status} for {item.target}, not {item.status}.")
         return [{**_entry(written[0]), **_head(item.target, head)}, *map(_entry, written[1:])]
 
-    async def _write_localities(self, unit: Unit, upstream: Upstream, release: str) -> Any:  # noqa: ANN401  # below
+    async def _write_localities(self, unit: Unit, upstream: Upstream, release: str) -> AsyncIterator[dict[str, Any]]:
         """Write each locality, and ask for the first by its address too: both ways must give the same bytes."""
         first = True
         async for id_, body in upstream.localities(release, unit.municipios):
-            path = f"localidades/{id_ // 10_000}/{id_}.json"
+            path = f"localidades/{id_ // KEYS_OF_A_MUNICIPIO}/{id_}.json"
             entry = _entry(_write(self.folder, path, body))
             if first:
                 first = False
-                target = f"/api/census/localidades/{id_}/?format=json&release={release}"
+                target = f"{LOCALIDADES}{id_}/?format=json&release={release}"
                 asked = bytearray()
                 head = await upstream.ask(target, asked.extend)
                 if asked != body:

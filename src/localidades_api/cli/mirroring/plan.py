@@ -77,7 +77,7 @@ class Plan:
 async def plan_release(upstream: Upstream, release: str, earlier: Sequence[str]) -> Plan:
     """Ask what a release has; `earlier` are the releases whose changes up to this one are mirrored."""
     reader = _Reader(upstream, release)
-    index = await reader.read(f"{PREFIX}/", "?")
+    index = await reader.read(f"{PREFIX}/")
     totals = index["totals"]
     municipios = await reader.read_all(f"{PREFIX}/municipios/")
     estados = await reader.read_all(f"{PREFIX}/estados/")
@@ -105,10 +105,8 @@ class _Reader:
         self._release = release
         self.etag = ""
 
-    async def read(self, path: str, query: str) -> Any:  # noqa: ANN401  # JSON
-        head, body = await fetch(
-            self._upstream, f"{path}{query}&format=json&release={self._release}".replace("?&", "?")
-        )
+    async def read(self, path: str, query: str = "") -> Any:  # noqa: ANN401  # JSON
+        head, body = await fetch(self._upstream, f"{path}?format=json&release={self._release}{query}")
         if head.status != _FOUND:
             raise MirrorError(f"The service answers {head.status} for {path} of release {self._release}.")
         self.etag = head.headers["etag"]
@@ -117,7 +115,7 @@ class _Reader:
     async def read_all(self, path: str) -> list[Any]:
         found, page, pages = [], 1, 1
         while page <= pages:
-            listed = await self.read(path, f"?page={page}&page_size={MAX_PAGE_SIZE}")
+            listed = await self.read(path, f"&page={page}&page_size={MAX_PAGE_SIZE}")
             found += listed["results"]
             page, pages = page + 1, listed["total_pages"]
         return found
@@ -130,9 +128,8 @@ class _Reader:
             before = _Reader(self._upstream, since)
             for name in ("estados", "municipios"):
                 has = {one["id"] for one in await self.read_all(f"{PREFIX}/{name}/")}
-                gone |= {
-                    (name, one["id"]) for one in await before.read_all(f"{PREFIX}/{name}/") if one["id"] not in has
-                }
+                had = {one["id"] for one in await before.read_all(f"{PREFIX}/{name}/")}
+                gone |= {(name, id_) for id_ in had - has}
             head, body = await fetch(self._upstream, f"{changes}?since={since}&change=removed&format=ndjson")
             if head.status != _FOUND:
                 raise MirrorError(f"The service answers {head.status} for the changes since release {since}.")

@@ -1,22 +1,23 @@
 """What the web server has to know of a mirrored release: headers that its answers share, lists, and downloads."""
 
+import re
+
 from pydantic import BaseModel
 
 from localidades_api.cli.mirroring.journal import ReleaseFolder
-from localidades_api.cli.mirroring.plan import INDEX, ListOf, Plan
+from localidades_api.cli.mirroring.plan import ListOf, Plan
 from localidades_api.domain.pagination import link_header
 from localidades_api.errors import MirrorError
 
 _OF_EACH = {"link", "content-type", "vary", "allow"}
+_LOCALITY = re.compile("localidades/[0-9]+/")
 _FILES = ("download/", "changes/")
 
 
 class MirroredList(BaseModel):
-    """A list: its folder in the release, its path, what follows `release` in its query, and its last page."""
+    """A list: its folder in the release, and how many pages it has."""
 
     name: str
-    path: str
-    parameters: str
     pages: int
 
 
@@ -39,7 +40,9 @@ def summarize(plan: Plan, folder: str, draft: ReleaseFolder) -> MirroredRelease:
     lists = {one.name: one for one in plan.lists}
     common: dict[str, str] = {}
     files: dict[str, dict[str, str]] = {}
+    localities = 0
     for entry in (entry for unit in plan.units for entry in draft.entries(unit)):
+        localities += bool(_LOCALITY.match(entry["path"]))
         if "headers" not in entry or entry["status"] != 200:  # noqa: PLR2004  # problems share nothing of a release
             continue
         path, headers = entry["path"], entry["headers"]
@@ -52,15 +55,15 @@ def summarize(plan: Plan, folder: str, draft: ReleaseFolder) -> MirroredRelease:
         link = _link(lists[name], plan.release, int(file.removesuffix(".json"))) if name in lists else None
         if shared != common or headers.get("link") != link:
             raise MirrorError(f"The headers of {entry['target']} are not those that a mirror can give.")
-    if not common:
-        raise MirrorError(f"The service has no {INDEX} of release {plan.release}.")
+    if localities != plan.localities:
+        raise MirrorError(
+            f"The service gave {localities} localities of release {plan.release}, which has {plan.localities}."
+        )
     return MirroredRelease(
         release=plan.release,
         folder=folder,
         headers=common,
-        lists=[
-            MirroredList(name=one.name, path=one.path, parameters=one.parameters, pages=one.pages) for one in plan.lists
-        ],
+        lists=[MirroredList(name=one.name, pages=one.pages) for one in plan.lists],
         files=files,
         localities=plan.localities,
     )

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from localidades_api.cli.console import console, watch_import
 from localidades_api.cli.database import ready_database
 from localidades_api.cli.mirroring.common import CommonFolder
-from localidades_api.cli.mirroring.crew import Origin, write_units
+from localidades_api.cli.mirroring.crew import Origin, await_writers, write_units
 from localidades_api.cli.mirroring.journal import ReleaseFolder
 from localidades_api.cli.mirroring.nginx import write_configuration
 from localidades_api.cli.mirroring.plan import Plan, earlier_releases, plan_release
@@ -82,6 +82,7 @@ def _locked(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise MirrorError(f"Another command is writing the mirror in {folder}: wait for it to finish.") from None
+        await_writers(folder)
         yield
 
 

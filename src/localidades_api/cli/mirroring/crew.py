@@ -1,6 +1,7 @@
 """Processes that write units side by side, each with an upstream of its own."""
 
 import asyncio
+import fcntl
 import signal
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -18,6 +19,8 @@ from localidades_api.cli.mirroring.remote import open_remote
 from localidades_api.cli.mirroring.upstream import Upstream
 from localidades_api.errors import LocalidadesError, MirrorError
 from localidades_api.settings import Settings
+
+_WRITERS = ".writers"  # locked by every process that writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,12 @@ class Origin:
         else:
             async with open_in_process(self.database, self.settings) as own:
                 yield own
+
+
+def await_writers(mirror: Path) -> None:
+    """Wait for processes that outlive a command that was killed: each ends after its unit."""
+    with (mirror / _WRITERS).open("w") as writers:
+        fcntl.flock(writers, fcntl.LOCK_EX)
 
 
 def write_units(
@@ -97,7 +106,9 @@ def _started(origin: Origin, folder: Path, release: str, processes: int) -> Iter
 def _work(connection: Connection, origin: Origin, folder: Path, release: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group: the first process ends this one
     try:
-        asyncio.run(_write_all(connection, origin, ReleaseFolder(folder), release))
+        with (folder.parent / _WRITERS).open("w") as writers:
+            fcntl.flock(writers, fcntl.LOCK_SH)
+            asyncio.run(_write_all(connection, origin, ReleaseFolder(folder), release))
     except (EOFError, ConnectionError):
         return  # there is no more to do
     except LocalidadesError as error:

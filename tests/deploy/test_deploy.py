@@ -20,7 +20,7 @@ from ruamel.yaml import YAML
 from localidades_api import __version__
 from localidades_api.cli import roles
 from localidades_api.settings import PREFIX, Settings
-from localidades_api.storage.hosts import Dsn
+from localidades_api.storage.dsn import Dsn
 from tests.support.machine import needed
 from tests.support.wire import ROOT, ask
 

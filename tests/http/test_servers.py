@@ -13,7 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from localidades_api.storage import hosts, pool
-from localidades_api.storage.hosts import Dsn, Servers
+from localidades_api.storage.dsn import Dsn
+from localidades_api.storage.hosts import Servers
 from localidades_api.storage.pool import Database, already_waited
 from tests.support.postgres import execute
 

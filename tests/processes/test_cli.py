@@ -27,7 +27,7 @@ from localidades_api.cli.help import EXIT_CODES
 from localidades_api.errors import ConfigurationError
 from localidades_api.importer import ImportStep, import_catalogue
 from localidades_api.settings import PREFIX
-from localidades_api.storage.hosts import Dsn
+from localidades_api.storage.dsn import Dsn
 from localidades_api.storage.pool import Database
 from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.machine import free_port

@@ -17,10 +17,10 @@ from pydantic import SecretStr
 
 from localidades_api.errors import EmbeddedPostgresError
 from localidades_api.settings import Settings
+from localidades_api.storage.dsn import Dsn
 from localidades_api.storage.embedded import binaries, find_binaries, provide_database, run_embedded
 from localidades_api.storage.embedded import postgres_process as embedded_server
 from localidades_api.storage.embedded.data_directory import choose_account
-from localidades_api.storage.hosts import Dsn
 from tests.support.embedded import IS_ROOT, find_processes, lend_folder, only_linux
 from tests.support.waiting import eventually
 

@@ -13,8 +13,8 @@ from alembic import command
 from sqlalchemy import text
 
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
+from localidades_api.storage.dsn import Dsn
 from localidades_api.storage.embedded.data_directory import choose_account, make_cluster
-from localidades_api.storage.hosts import Dsn
 from localidades_api.storage.pool import Database
 from tests.support.application import import_into
 from tests.support.machine import needed, reachable_folder

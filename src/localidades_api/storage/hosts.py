@@ -1,170 +1,15 @@
-"""Parses DATABASE_URL, and chooses among its servers."""
+"""Chooses among the servers of DATABASE_URL."""
 
-import os
 import random
-import ssl
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Self
-from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from typing import Any
 
 import asyncpg
 
 from localidades_api.errors import ConfigurationError
+from localidades_api.storage.dsn import NO_ADDRESS, Dsn
 
 _AVOID_INTERVAL = 3.0  # seconds; five seconds after a server has come back, connections go to it again
-
-# Options of other drivers and hosting services, which asyncpg would send to the server as settings.
-_FOREIGN_OPTIONS = frozenset(
-    {
-        "channel_binding",
-        "client_encoding",
-        "connection_limit",
-        "gssencmode",
-        "keepalives",
-        "keepalives_count",
-        "keepalives_idle",
-        "keepalives_interval",
-        "load_balance_hosts",
-        "pool_timeout",
-        "prepared_statement_cache_size",
-        "schema",
-    }
-)
-_MAX_PORT = 65535
-_EXAMPLE = "postgresql://user:password@host:5432/database"
-_NO_ADDRESS = f"DATABASE_URL is not a Postgres address: write it like {_EXAMPLE}"
-_TIMEOUT_OPTIONS = frozenset({"connect_timeout", "timeout"})
-_CHOICES = {
-    "pgbouncer": ("false", "true"),
-    "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
-    "target_session_attrs": ("any", "primary", "standby", "prefer-standby", "read-write", "read-only"),
-}
-_TRUST_FILES = ("sslrootcert", "sslcrl")  # loaded into a TLS context
-_TLS_FILES = (*_TRUST_FILES, "sslcert", "sslkey")
-
-
-@dataclass(frozen=True, slots=True)
-class Dsn:
-    """A database address as asyncpg reads it; `addresses` has one for each host."""
-
-    address: str
-    addresses: tuple[str, ...]
-    connect_timeout: float | None
-    prefers_standby: bool
-    is_pooled: bool  # a pooler stands between (`pgbouncer=true`, as Prisma and its hosts write it)
-
-    @classmethod
-    def parse(cls, url: str) -> Self:
-        """Read any common spelling of a Postgres URL.
-
-        Takes the schemes `postgres`, `postgresql` and `postgresql+driver`; `ssl` for `sslmode`; several hosts in
-        libpq's spelling or SQLAlchemy's (`?host=a:5432&host=b:5432`); options of other drivers are dropped.
-        Raises ConfigurationError for a value, a port or a certificate file that no server could accept. The message
-        names the parameter and not the address, which may hold a password.
-        """
-        parts = _split(url)
-        options: dict[str, str] = {"application_name": "localidades-api"}
-        hosts: list[str] = []
-        connect_timeout = None
-        for name, value in parse_qsl(parts.query, keep_blank_values=True):
-            if name == "host":
-                hosts.append(value)
-            elif name in _TIMEOUT_OPTIONS:
-                connect_timeout = _seconds(name, value)
-            elif name not in _FOREIGN_OPTIONS:
-                options["sslmode" if name == "ssl" else name] = value
-        if hosts:
-            options["host"] = ",".join(hosts)
-        _check_choices(options)
-        is_pooled = options.pop("pgbouncer", "") == "true"
-        _check_ports(parts.netloc, options)
-        _check_tls_files(options)
-
-        def written(netloc: str, options: dict[str, str]) -> str:
-            query = urlencode(options, quote_via=quote)
-            return urlunsplit(("postgresql", netloc, parts.path, query, ""))
-
-        return cls(
-            written(parts.netloc, options),
-            tuple(written(*one) for one in _of_each_host(parts.netloc, options)),
-            connect_timeout,
-            options.get("target_session_attrs") == "prefer-standby",
-            is_pooled,
-        )
-
-
-def _split(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url.strip())
-    except ValueError:  # a bracket that is not closed
-        raise ConfigurationError(_NO_ADDRESS) from None
-    if parts.scheme.partition("+")[0] not in {"postgres", "postgresql"}:
-        raise ConfigurationError(_NO_ADDRESS)
-    return parts
-
-
-def _of_each_host(netloc: str, options: dict[str, str]) -> list[tuple[str, dict[str, str]]]:
-    """Return the network location and the options of each host; `port` may list the ports of several hosts."""
-    account, at, in_netloc = netloc.rpartition("@")
-    hosts = (in_netloc or options.get("host", "")).split(",")
-    if len(hosts) > 1 and "" in hosts:
-        raise ConfigurationError(_NO_ADDRESS)
-    ports = options.get("port", "").split(",")
-    each = []
-    for number, host in enumerate(hosts):
-        own = dict(options)
-        if not in_netloc and host:
-            own["host"] = host
-        if len(ports) == len(hosts) > 1:
-            own["port"] = ports[number]
-        each.append((f"{account}{at}{host}" if in_netloc else netloc, own))
-    return each
-
-
-def _seconds(name: str, value: str) -> float | None:
-    try:
-        return float(value) or None  # in libpq, 0 means no timeout
-    except ValueError:
-        raise ConfigurationError(f"DATABASE_URL: {name} must be a number of seconds") from None
-
-
-def _check_choices(options: Mapping[str, str]) -> None:
-    for name, choices in _CHOICES.items():
-        if options.get(name, choices[0]) not in choices:
-            raise ConfigurationError(f"DATABASE_URL: {name} must be one of {', '.join(choices)}")
-
-
-def _check_ports(netloc: str, options: Mapping[str, str]) -> None:
-    hosts = f"{netloc.rpartition('@')[2]},{options.get('host', '')}".split(",")
-    in_hosts = [host.rpartition("]")[2].partition(":")[2] for host in hosts if not host.startswith("/")]
-    for port in filter(None, (*in_hosts, *options.get("port", "").split(","))):
-        if not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) <= _MAX_PORT):
-            raise ConfigurationError(f"DATABASE_URL: a port must be a number from 1 to {_MAX_PORT}, as in {_EXAMPLE}")
-
-
-def _check_tls_files(options: Mapping[str, str]) -> None:
-    """Read the certificate files, so that a missing one is reported before the first connection."""
-    mode = options.get("sslmode", "")
-    root = options.get("sslrootcert") or os.environ.get("PGSSLROOTCERT")
-    if mode.startswith("verify-") and not (root or Path("~/.postgresql/root.crt").expanduser().exists()):
-        raise ConfigurationError(
-            f"DATABASE_URL: sslmode={mode} needs the certificate of the authority that signed the server's:"
-            " set sslrootcert to its file, or save it as ~/.postgresql/root.crt"
-        )
-    for name in _TLS_FILES:
-        if not (path := options.get(name)):
-            continue
-        try:
-            if name in _TRUST_FILES:
-                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
-            else:
-                Path(path).read_bytes()
-        except OSError as error:
-            reason = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
-            raise ConfigurationError(f"DATABASE_URL: the file in {name} can't be used ({reason})") from error
 
 
 class ServerConnection(asyncpg.Connection):
@@ -198,7 +43,7 @@ class Servers:
         addresses.sort(key=self._is_avoided)
         share = min(self._dsn.connect_timeout or timeout, timeout) / len(addresses)
         spare: ServerConnection | None = None
-        fault: Exception = ConfigurationError(_NO_ADDRESS)
+        fault: Exception = ConfigurationError(NO_ADDRESS)
         try:
             for address in addresses:
                 if spare and self._is_avoided(address):
@@ -242,7 +87,7 @@ async def _open(address: str, **options: Any) -> ServerConnection:  # noqa: ANN4
         IndexError,
         OverflowError,
     ):  # of a host or port that asyncpg can't read; it may quote a password
-        raise ConfigurationError(_NO_ADDRESS) from None
+        raise ConfigurationError(NO_ADDRESS) from None
     connection.server = address
     return connection
 

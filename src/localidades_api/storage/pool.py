@@ -15,7 +15,8 @@ from sqlalchemy.pool import QueuePool
 
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from localidades_api.observability.metrics import COUNTERS, Series
-from localidades_api.storage.hosts import Dsn, ServerConnection, Servers
+from localidades_api.storage.dsn import Dsn
+from localidades_api.storage.hosts import ServerConnection, Servers
 from localidades_api.storage.sessions import (
     check_session,
     direct_settings,

@@ -8,6 +8,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from typing import Any
 
 import asyncpg
 
@@ -133,3 +134,16 @@ async def require_own_session(
             " itself, or of a pooler in session mode."
         )
     await connection.execute("UNLISTEN *")
+
+
+def pooled_options(connect: Callable[[], Awaitable[asyncpg.Connection]]) -> dict[str, Any]:
+    """Return options of an engine that describes each statement anew.
+
+    asyncpg would misread a statement whose columns have changed since. SQLAlchemy drops these arguments beside its own
+    option `async_creator`.
+    """
+
+    async def connect_anywhere(**_: object) -> asyncpg.Connection:
+        return await connect()
+
+    return {"connect_args": {"async_creator_fn": connect_anywhere, "prepared_statement_cache_size": 0}}

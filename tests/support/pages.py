@@ -99,9 +99,10 @@ class Page(HTMLParser):
         return sent
 
     def rows(self) -> list[list[str]]:
-        """Return the cells of the table's body."""
+        """Return the cells of the first table's body, which is that of the list."""
         rows: list[list[str]] = []
-        for element in self.elements:
+        tables = [at for at, element in enumerate(self.elements) if element.tag == "table"]
+        for element in self.elements[: tables[1] if len(tables) > 1 else None]:
             if element.tag == "tr" and "tbody" in element.path:
                 rows.append([])
             elif element.tag == "td":

@@ -1,10 +1,12 @@
 """The index of names: built once on a machine, shared, kept in step with the releases, and never needed elsewhere."""
 
+import asyncio
 import fcntl
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,16 @@ import httpx
 import pytest
 
 from localidades_api.cache import name_folders, names
+from localidades_api.cache.name_builder import fingerprint
 from localidades_api.search.layout import META
-from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
+from tests.support.application import (
+    await_release,
+    client_of,
+    import_into,
+    publish,
+    recorded_statements,
+    running_app,
+)
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import out_of_reach
 from tests.support.wire import LOCALIDADES
@@ -123,6 +133,51 @@ async def test_new_release_is_served_with_its_names(seeded_database: str, next_c
         assert after.json()["results"][0]["nombre"] == "Nuevo Asiento"
         assert before.headers["etag"] != after.headers["etag"]
         assert set(names_of(folder)) - set(old)
+
+
+@contextmanager
+def unfinished(folder: Path, name: str) -> Iterator[None]:
+    """Keep the index of a name from being built, as another process does that builds it."""
+    descriptor = os.open(folder / f"{name}.lock", os.O_RDONLY | os.O_CREAT)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+async def test_release_that_comes_back_is_served_with_the_names_that_it_had(
+    seeded_database: str, next_catalogue: Path, folder: Path
+) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        before = await client.get(SUGGEST, params={"q": "asientos"})
+        await import_into(seeded_database, next_catalogue)
+        await await_release(client, "2021-01")
+        releases = app.state.services.releases
+        anew = fingerprint(await releases.named("2020-01"), releases.every)
+        with unfinished(folder, anew):
+            await publish(seeded_database, "2020-01")
+            await await_release(client, "2020-01")
+            again = await client.get(SUGGEST, params={"q": "asientos"})
+            assert (again.content, again.headers["etag"]) == (before.content, before.headers["etag"])
+        async with asyncio.timeout(10):
+            while not app.state.services.names.is_ready(releases.served):  # noqa: ASYNC110  # the next poll has it built
+                await asyncio.sleep(0.05)
+        assert anew in names_of(folder)
+
+
+async def test_release_that_comes_back_to_a_new_process_does_not_wait_for_its_names(
+    seeded_database: str, next_catalogue: Path, folder: Path
+) -> None:
+    await import_into(seeded_database, next_catalogue)
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        await await_release(client, "2021-01")
+        releases = app.state.services.releases
+        with unfinished(folder, fingerprint(await releases.named("2020-01"), releases.every)):
+            await publish(seeded_database, "2020-01")
+            await await_release(client, "2020-01")
+            answer = await client.get(SUGGEST, params={"q": "asientos"})
+            assert (answer.status_code, answer.json()["type"]) == (503, "/problems#search-unavailable")
 
 
 async def test_index_that_is_damaged_is_built_again(seeded_database: str, folder: Path) -> None:

@@ -17,9 +17,7 @@ import pytest
 
 from localidades_api.errors import CatalogueError, ImportRunningError
 from localidades_api.releases import tracker
-from localidades_api.releases.publish import publish_release
-from localidades_api.storage.pool import Database
-from tests.support.application import await_release, client_of, import_into, running_app
+from tests.support.application import await_release, client_of, import_into, publish, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected, photograph
 from tests.support.pages import Page
@@ -267,14 +265,6 @@ async def test_walk_by_next_link_on_the_wire_with_workers_during_a_publication_i
 
 
 # -- Going back
-
-
-async def publish(url: str, name: str) -> str | None:
-    database = Database.for_writing(url)
-    try:
-        return await publish_release(database, name)
-    finally:
-        await database.dispose()
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from localidades_api.domain.schemas import Release
 from localidades_api.errors import LocalidadesError
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.middleware import build_middleware_stack
+from localidades_api.releases.publish import publish_release
 from localidades_api.router import Services
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
@@ -108,3 +109,12 @@ def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
     finally:
         for engine in engines:
             event.remove(engine, "before_cursor_execute", record)
+
+
+async def publish(url: str, name: str) -> str | None:
+    """Make a release the current one, as the command does; return the name of the previous one."""
+    database = Database.for_writing(url)
+    try:
+        return await publish_release(database, name)
+    finally:
+        await database.dispose()

@@ -83,8 +83,12 @@ class NameIndexes:
         name = fingerprint(release, every)
         if time.monotonic() < self._failed_at.get(name, -_RETRY_INTERVAL) + _RETRY_INTERVAL:
             raise SearchUnavailableError
+        await self._opening.run(name, lambda: self._open_index(release, every, name))
+
+    async def _open_index(self, release: Release, every: Collection[Release], name: str) -> None:
+        """Open an index, or build it; a failure is noted before another task can try again."""
         try:
-            await self._opening.run(name, lambda: self._open_index(release, every, name))
+            await self._find_index(release, every, name)
         except UnavailableError:
             raise
         except Exception as error:
@@ -94,7 +98,7 @@ class NameIndexes:
             FAULTS.report(error, message, release.name, error, traceback=not is_foreseen)
             raise SearchUnavailableError from error
 
-    async def _open_index(self, release: Release, every: Collection[Release], name: str) -> None:
+    async def _find_index(self, release: Release, every: Collection[Release], name: str) -> None:
         folder = index_root() / name
         if not (found := try_open(folder)):
             async with locked(folder.with_suffix(".lock")):

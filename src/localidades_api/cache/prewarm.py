@@ -1,6 +1,7 @@
 """Which release is served: the pointer is polled, and a new release is made ready before requests see it.
 
-Ready means that its pages are in the cache and its names are indexed.
+Ready means that its pages are in the cache and its names are indexed. A release that comes back is served with the
+names that it had, or without them, until they are indexed anew with those of releases that came since.
 """
 
 import asyncio
@@ -79,12 +80,16 @@ class ReleasePoller:
             if warming and is_new:
                 await asyncio.wait({warming}, timeout=_ACTIVATION_TIMEOUT)
             indexing = self._index_names(release)
-            if indexing and is_new and self._releases.served:
+            if indexing and is_new and self._is_next(release):
                 await asyncio.wait({indexing}, timeout=_ACTIVATION_TIMEOUT)
                 if not indexing.done():
                     return  # the next poll looks again
         self._releases.serve(release)
         self._pages.drop_all_but(release)
+
+    def _is_next(self, release: Release) -> bool:
+        """Return whether a release follows the served one; who goes back has a reason not to wait."""
+        return self._releases.served is not None and self._releases.served.id < release.id
 
     def _warm_up(self, pages: ReleasePages) -> "asyncio.Task[None] | None":
         """Have a release's pages fetched, unless they are; what has failed is tried again."""

@@ -21,7 +21,7 @@ from tests.support.application import (
     await_release,
     client_of,
     import_into,
-    publish,
+    publish_again,
     recorded_statements,
     running_app,
 )
@@ -156,7 +156,7 @@ async def test_release_that_comes_back_is_served_with_the_names_that_it_had(
         releases = app.state.services.releases
         anew = fingerprint(await releases.named("2020-01"), releases.every)
         with unfinished(folder, anew):
-            await publish(seeded_database, "2020-01")
+            await publish_again(seeded_database, "2020-01")
             await await_release(client, "2020-01")
             again = await client.get(SUGGEST, params={"q": "asientos"})
             assert (again.content, again.headers["etag"]) == (before.content, before.headers["etag"])
@@ -174,7 +174,7 @@ async def test_release_that_comes_back_to_a_new_process_does_not_wait_for_its_na
         await await_release(client, "2021-01")
         releases = app.state.services.releases
         with unfinished(folder, fingerprint(await releases.named("2020-01"), releases.every)):
-            await publish(seeded_database, "2020-01")
+            await publish_again(seeded_database, "2020-01")
             await await_release(client, "2020-01")
             answer = await client.get(SUGGEST, params={"q": "asientos"})
             assert (answer.status_code, answer.json()["type"]) == (503, "/problems#search-unavailable")

@@ -17,7 +17,7 @@ import pytest
 
 from localidades_api.errors import CatalogueError, ImportRunningError
 from localidades_api.releases import tracker
-from tests.support.application import await_release, client_of, import_into, publish, running_app
+from tests.support.application import await_release, client_of, import_into, publish_again, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected, photograph
 from tests.support.pages import Page
@@ -329,7 +329,7 @@ async def test_page_of_releases_is_new_after_each_publication(two_releases: str)
     async with running_app(two_releases, release_poll=0.05) as app, client_of(app) as client:
         tags = []
         for name in ("2020-01", "2021-01", "2020-01"):
-            await publish(two_releases, name)
+            await publish_again(two_releases, name)
             await await_release(client, name)
             tags.append((await client.get(f"{INDEX}releases/?format=api")).headers["etag"])
         assert len(set(tags)) == len(tags)
@@ -358,8 +358,8 @@ async def test_publish_while_an_import_holds_the_lock_is_refused(two_releases: s
     async with connected(two_releases) as importer, importer.transaction():
         await importer.execute("SELECT pg_advisory_xact_lock(6088304400)")
         with pytest.raises(ImportRunningError):
-            await publish(two_releases, "2020-01")
-    assert await publish(two_releases, "2020-01") == "2021-01"
+            await publish_again(two_releases, "2020-01")
+    assert await publish_again(two_releases, "2020-01") == "2021-01"
 
 
 async def test_import_of_a_file_that_is_there_names_the_command_that_publishes_it(
@@ -388,7 +388,7 @@ async def test_release_that_comes_back_is_answered_as_before(two_releases: str) 
         first = await photograph_answers(pinned)
         seen: dict[str, list[tuple[httpx.Headers, bytes]]] = {"2021-01": await photograph_answers(plain)}
         for name in ("2020-01", "2021-01") * 2:
-            await publish(two_releases, name)
+            await publish_again(two_releases, name)
             await await_release(client, name)
             assert await photograph_answers(pinned) == first
             assert seen.setdefault(name, await photograph_answers(plain)) == await photograph_answers(plain)
@@ -426,7 +426,7 @@ async def test_answers_on_the_wire_while_releases_are_published_to_and_fro_are_e
 
         async def go_to_and_fro() -> None:
             for name in ("2020-01", "2021-01") * 2:
-                await publish(two_releases, name)
+                await publish_again(two_releases, name)
                 await await_every_worker(live.base, name)
             finished.set()
 
@@ -459,7 +459,7 @@ async def test_server_that_shows_an_earlier_publication_is_passed_over_whatever_
 ) -> None:
     """As a standby that is behind does, of an import and of going back alike."""
     await run_sql(two_releases, "UPDATE releases SET published_at = '2001-01-01' WHERE name = '2021-01'")
-    await publish(two_releases, "2020-01")
+    await publish_again(two_releases, "2020-01")
     earlier = "UPDATE current_release SET publication = publication - 1, release_id = $1"
     async with running_app(two_releases) as app, client_of(app) as client:
         await await_release(client, "2020-01")

@@ -111,7 +111,7 @@ def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
             event.remove(engine, "before_cursor_execute", record)
 
 
-async def publish(url: str, name: str) -> str | None:
+async def publish_again(url: str, name: str) -> str | None:
     """Make a release the current one, as the command does; return the name of the previous one."""
     database = Database.for_writing(url)
     try:

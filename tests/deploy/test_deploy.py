@@ -213,7 +213,7 @@ def test_times_of_patroni_are_those_that_it_keeps_to() -> None:
 
 # -- Kubernetes
 
-KUSTOMIZATIONS = (KUBERNETES, KUBERNETES / "jobs", KUBERNETES / "postgres")
+KUSTOMIZATIONS = tuple(KUBERNETES / folder for folder in (".", "jobs", "postgres", "pooler"))
 
 
 def manifests() -> dict[tuple[str, str], Any]:
@@ -243,6 +243,8 @@ def test_kustomizations_leave_nothing_out_but_the_example_of_secrets() -> None:
     examples = {KUBERNETES / "secrets.example.yaml", KUBERNETES / "postgres" / "secrets.example.yaml"}
     assert {path for path in KUBERNETES.rglob("*") if path.is_file()} - listed == examples
     for folder in KUSTOMIZATIONS:
+        if folder.name == "pooler":
+            continue  # the operator's own image
         (image,) = document(folder / "kustomization.yaml")["images"]
         assert (image["name"], image["newTag"]) == ("localidades-api", __version__)
 
@@ -354,6 +356,14 @@ def test_cluster_of_cloudnativepg_has_what_the_service_connects_to() -> None:
     assert Dsn.parse(secrets["localidades-reader"]["stringData"]["DATABASE_URL"]).prefers_standby
     defaults = inspect.signature(roles).parameters
     assert set(known.values()) == {defaults["reader"].default, defaults["importer"].default}
+
+
+def test_pooler_of_cloudnativepg_is_the_one_that_is_tried() -> None:
+    pooler = manifests()["Pooler", "localidades-pooler"]["spec"]
+    assert ("Cluster", pooler["cluster"]["name"]) in manifests()
+    tried = dict(re.findall(r"^(\w+) = (.*)$", (DEPLOY / "pgbouncer.ini").read_text("utf-8"), re.MULTILINE))
+    assert pooler["pgbouncer"]["poolMode"] == tried["pool_mode"]
+    assert pooler["pgbouncer"]["parameters"].items() <= tried.items()
 
 
 # -- Prometheus and Grafana

@@ -45,7 +45,7 @@ lint: $(VENV)/dev.stamp ## Check style, types, layers and manifests
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/mypy"
 	"$(BIN)/lint-imports" --no-logo
-	"$(BIN)/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml deploy/compose.ha.yml deploy/compose.patroni.yml
+	"$(BIN)/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml $(wildcard deploy/compose.*.yml)
 	"$(BIN)/yamllint" --strict docker-compose.yml deploy
 	"$(BIN)/kubernetes-validate" --strict --quiet $(MANIFESTS)
 	"$(BIN)/hadolint" Dockerfile deploy/postgres/Dockerfile

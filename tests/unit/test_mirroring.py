@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic_core import to_json
 
-from localidades_api.cli.mirroring.journal import ReleaseFolder
 from localidades_api.cli.mirroring.nginx import quoted
 from localidades_api.cli.mirroring.plan import ListOf, Plan, Unit, earlier_releases
+from localidades_api.cli.mirroring.release_folder import ReleaseFolder
 from localidades_api.cli.mirroring.summary import MirroredRelease, summarize
 from localidades_api.domain.pagination import link_header
 from localidades_api.errors import MirrorError

@@ -13,12 +13,12 @@ from pydantic import BaseModel
 
 from localidades_api.cli.console import console, watch_import
 from localidades_api.cli.database import ready_database
-from localidades_api.cli.mirroring.common import CommonFolder
-from localidades_api.cli.mirroring.crew import Origin, await_writers, write_units
-from localidades_api.cli.mirroring.journal import ReleaseFolder
+from localidades_api.cli.mirroring.common_folder import CommonFolder
 from localidades_api.cli.mirroring.nginx import write_configuration
 from localidades_api.cli.mirroring.plan import Plan, earlier_releases, plan_release
+from localidades_api.cli.mirroring.release_folder import ReleaseFolder
 from localidades_api.cli.mirroring.summary import MirroredRelease, summarize
+from localidades_api.cli.mirroring.writers import Origin, await_writers, write_units
 from localidades_api.errors import MirrorError
 from localidades_api.observability.progress import Counting, MirrorStep
 from localidades_api.settings import read_settings

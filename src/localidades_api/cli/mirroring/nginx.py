@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from localidades_api.cli.mirroring.common import CommonFolder
+from localidades_api.cli.mirroring.common_folder import CommonFolder
 from localidades_api.cli.mirroring.summary import MirroredRelease
 from localidades_api.errors import MirrorError, UnavailableError
 from localidades_api.http.headers import API_HEADERS

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import cast
 
 from localidades_api.cli.mirroring.in_process import open_in_process
-from localidades_api.cli.mirroring.journal import ReleaseFolder
 from localidades_api.cli.mirroring.plan import Unit
+from localidades_api.cli.mirroring.release_folder import ReleaseFolder
 from localidades_api.cli.mirroring.remote import open_remote
 from localidades_api.cli.mirroring.upstream import Upstream
 from localidades_api.errors import LocalidadesError, MirrorError

@@ -11,7 +11,20 @@ from localidades_api.errors import PublicationError
 from localidades_api.storage.import_lock import begin_import
 from localidades_api.storage.pool import Database
 
-_CURRENT = text("SELECT name FROM releases JOIN current_release ON release_id = releases.id")
+_CURRENT = "SELECT name FROM releases JOIN current_release ON release_id = releases.id"
+# Every part sees the tables as they were before the statement.
+_SET_CURRENT = text(
+    f"""
+    WITH pointer AS (
+         INSERT INTO current_release (release_id) VALUES (:release_id)
+         ON CONFLICT (singleton)
+         DO UPDATE SET release_id = excluded.release_id, publication = current_release.publication + 1
+         RETURNING publication)
+    INSERT INTO publications (number, release, previous, action, account, reason)
+    SELECT pointer.publication, releases.name, ({_CURRENT}), :action, :account, :reason
+      FROM pointer CROSS JOIN releases WHERE releases.id = :release_id
+    """  # noqa: S608  # no values
+)
 
 
 async def publish_release(database: Database, name: str, *, reason: str | None = None) -> str | None:
@@ -33,7 +46,7 @@ async def publish_release(database: Database, name: str, *, reason: str | None =
                 f"Release {name} is half removed: finish with `localidades-api releases retire {name}`, then"
                 " import it again."
             )
-        previous = await connection.scalar(_CURRENT)
+        previous = await connection.scalar(text(_CURRENT))
         if previous != name:
             await set_current(connection, release.id, action="publish", reason=reason)
             await connection.commit()
@@ -44,33 +57,8 @@ async def set_current(
     connection: AsyncConnection, release_id: int, *, action: Literal["import", "publish"], reason: str | None = None
 ) -> None:
     """Set the pointer, and log that; readers see the release once this commits."""
-    previous = await connection.scalar(_CURRENT)
-    number = await connection.scalar(
-        text(
-            """
-            INSERT INTO current_release (release_id) VALUES (:release_id)
-            ON CONFLICT (singleton)
-            DO UPDATE SET release_id = excluded.release_id, publication = current_release.publication + 1
-            RETURNING publication
-            """
-        ),
-        {"release_id": release_id},
-    )
     await connection.execute(
-        text(
-            """
-            INSERT INTO publications (number, release, previous, action, account, reason)
-            SELECT :number, name, :previous, :action, :account, :reason FROM releases WHERE id = :release_id
-            """
-        ),
-        {
-            "number": number,
-            "previous": previous,
-            "action": action,
-            "account": _account(),
-            "reason": reason,
-            "release_id": release_id,
-        },
+        _SET_CURRENT, {"release_id": release_id, "action": action, "account": _account(), "reason": reason}
     )
 
 

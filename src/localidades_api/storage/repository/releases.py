@@ -13,6 +13,7 @@ from localidades_api.storage.pool import Database
 # A standby is behind while it has received changes that it does not show yet.
 _IS_BEHIND = text("pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn() AS is_behind")
 _SHOWN_PUBLICATIONS = 20
+# In the same statement as the releases, so that a page never shows a log of another moment.
 _LATEST = text(
     "CASE WHEN current_release.publication IS NOT NULL THEN"
     " (SELECT json_agg(latest) FROM"

@@ -18,7 +18,7 @@ from localidades_api.cli.mirroring.nginx import write_configuration
 from localidades_api.cli.mirroring.plan import Plan, earlier_releases, plan_release
 from localidades_api.cli.mirroring.release_folder import ReleaseFolder
 from localidades_api.cli.mirroring.summary import MirroredRelease, summarize
-from localidades_api.cli.mirroring.writers import Origin, await_writers, write_units
+from localidades_api.cli.mirroring.writers import UpstreamAddress, await_writers, write_units
 from localidades_api.errors import MirrorError
 from localidades_api.observability.progress import Counting, MirrorStep
 from localidades_api.settings import read_settings
@@ -54,12 +54,12 @@ def run_mirror(job: MirrorJob) -> None:
             stack.enter_context(_locked(job.folder))
             settings = read_settings()
             database = stack.enter_context(ready_database(settings)) if job.url is None else ""
-            origin = Origin(settings, job.url, database)
+            address = UpstreamAddress(settings, job.url, database)
             progress = stack.enter_context(watch_import())
             progress.begin(MirrorStep.PLAN)
-            common, bodies, plan = asyncio.run(_plan(origin, job.release))
+            common, bodies, plan = asyncio.run(_plan(address, job.release))
             progress.begin(MirrorStep.WRITE)
-            release = _write_release(job, origin, plan, progress)
+            release = _write_release(job, address, plan, progress)
             common.write(job.folder, bodies)
             pointer = _publish(job, common, release)
     except OSError as error:
@@ -86,8 +86,8 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-async def _plan(origin: Origin, release: str | None) -> tuple[CommonFolder, dict[str, bytes], Plan]:
-    async with origin.open() as upstream:
+async def _plan(address: UpstreamAddress, release: str | None) -> tuple[CommonFolder, dict[str, bytes], Plan]:
+    async with address.open() as upstream:
         common, bodies = await CommonFolder.read(upstream)
         name = release or common.current
         if name not in common.releases:
@@ -95,7 +95,7 @@ async def _plan(origin: Origin, release: str | None) -> tuple[CommonFolder, dict
         return common, bodies, await plan_release(upstream, name, earlier_releases(common.releases, name))
 
 
-def _write_release(job: MirrorJob, origin: Origin, plan: Plan, counting: Counting) -> MirroredRelease:
+def _write_release(job: MirrorJob, address: UpstreamAddress, plan: Plan, counting: Counting) -> MirroredRelease:
     """Write a release, or what an interrupted run has left of it, and give it its name once it is whole."""
     # The digest within the ETag: of the catalogue's file, and of the version of the software that wrote it.
     name = f"{plan.release}-{plan.etag.strip(chr(34)).rpartition('.')[2]}"
@@ -113,7 +113,7 @@ def _write_release(job: MirrorJob, origin: Origin, plan: Plan, counting: Countin
             counting.advance(written)
     if left:
         processes = min(job.processes, len(left))
-        write_units(origin, draft.folder, plan.release, left, processes, counting.advance)
+        write_units(address, draft.folder, plan.release, left, processes, counting.advance)
     release = summarize(plan, name, draft)
     (draft.folder / _SUMMARY).write_text(release.model_dump_json(indent=1))
     draft.finish(plan.units, place)

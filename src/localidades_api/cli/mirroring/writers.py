@@ -24,7 +24,7 @@ _WRITERS = ".writers"  # locked by every process that writes
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class UpstreamAddress:
     """Where answers come from: the service at `url`, or else the database at `database`."""
 
     settings: Settings
@@ -49,11 +49,16 @@ def await_writers(mirror: Path) -> None:
 
 
 def write_units(
-    origin: Origin, folder: Path, release: str, units: Iterable[Unit], processes: int, advance: Callable[[int], None]
+    address: UpstreamAddress,
+    folder: Path,
+    release: str,
+    units: Iterable[Unit],
+    processes: int,
+    advance: Callable[[int], None],
 ) -> None:
     """Write every unit, and count files as they are written; raise MirrorError for the first that fails."""
     left = iter(units)
-    with _started(origin, folder, release, processes) as idle:
+    with _started(address, folder, release, processes) as idle:
         busy: set[Connection] = set()
         for connection in idle:
             _give(connection, left, busy)
@@ -83,14 +88,14 @@ def _take(connection: Connection) -> int:
 
 
 @contextmanager
-def _started(origin: Origin, folder: Path, release: str, processes: int) -> Iterator[list[Connection]]:
+def _started(address: UpstreamAddress, folder: Path, release: str, processes: int) -> Iterator[list[Connection]]:
     """Start processes that end with their connection, so none outlives this one, however it ends."""
     context = get_context("spawn")
     running: list[tuple[SpawnProcess, Connection]] = []
     try:
         for _ in range(processes):
             ours, theirs = context.Pipe()
-            process = context.Process(target=_work, args=(theirs, origin, folder, release), daemon=True)
+            process = context.Process(target=_work, args=(theirs, address, folder, release), daemon=True)
             process.start()
             theirs.close()
             running.append((process, ours))
@@ -103,12 +108,12 @@ def _started(origin: Origin, folder: Path, release: str, processes: int) -> Iter
             process.join()
 
 
-def _work(connection: Connection, origin: Origin, folder: Path, release: str) -> None:
+def _work(connection: Connection, address: UpstreamAddress, folder: Path, release: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group: the first process ends this one
     try:
         with (folder.parent / _WRITERS).open("w") as writers:
             fcntl.flock(writers, fcntl.LOCK_SH)
-            asyncio.run(_write_all(connection, origin, ReleaseFolder(folder), release))
+            asyncio.run(_write_all(connection, address, ReleaseFolder(folder), release))
     except (EOFError, ConnectionError):
         return  # there is no more to do
     except LocalidadesError as error:
@@ -117,8 +122,8 @@ def _work(connection: Connection, origin: Origin, folder: Path, release: str) ->
         connection.send(f"The mirror can't be written: {error}.")
 
 
-async def _write_all(connection: Connection, origin: Origin, folder: ReleaseFolder, release: str) -> None:
-    async with origin.open() as upstream:
+async def _write_all(connection: Connection, address: UpstreamAddress, folder: ReleaseFolder, release: str) -> None:
+    async with address.open() as upstream:
         while True:
             unit: Unit = connection.recv()
             connection.send(await folder.write(unit, upstream, release))

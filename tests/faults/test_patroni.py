@@ -11,7 +11,7 @@ from alembic import command
 from localidades_api.errors import DatabaseUnavailableError
 from tests.faults.load import Question, lookups, pages
 from tests.faults.patroni.cluster import Cluster, running_cluster
-from tests.faults.patroni.node import IMPORTER, OWNER, READER
+from tests.faults.patroni.node import IMPORTER, OWNER, READER, Node
 from tests.faults.patroni.programs import find_programs
 from tests.faults.service import service
 from tests.faults.trial import POOL_SIZE, Report, Trial, trial
@@ -99,6 +99,12 @@ def assert_reads(tried: Trial, newest: str) -> None:
     assert tried.load.releases(tried.returned) == {newest}
 
 
+async def assert_standby(node: Node, newest: str) -> None:
+    """Check that a former primary is a standby, and has what was published since."""
+    assert await node.is_standby()
+    assert await node.has_release(newest)
+
+
 async def test_switchover_that_is_asked_for_costs_no_read(
     cluster: Cluster, live: Live, truth: Truth, report: Report, catalogues: Mapping[str, Path]
 ) -> None:
@@ -112,8 +118,7 @@ async def test_switchover_that_is_asked_for_costs_no_read(
         await cluster.await_health()
         await tried.recovered()
     assert_reads(tried, NEXT[0])
-    assert await former.is_standby()
-    assert await former.has_release(NEXT[0])
+    await assert_standby(former, NEXT[0])
 
 
 async def test_primary_that_is_killed_is_replaced_and_comes_back_as_a_standby(
@@ -134,8 +139,7 @@ async def test_primary_that_is_killed_is_replaced_and_comes_back_as_a_standby(
         await cluster.await_health()
         await tried.recovered()
     assert_reads(tried, NEXT[2])
-    assert await lost.is_standby()
-    assert await lost.has_release(NEXT[2])
+    await assert_standby(lost, NEXT[2])
 
 
 @pytest.mark.tail
@@ -156,8 +160,7 @@ async def test_primary_without_a_network_is_replaced_and_comes_back_as_a_standby
         await cluster.await_health()
         await tried.recovered()
     assert_reads(tried, NEXT[3])
-    assert await lost.is_standby()
-    assert await lost.has_release(NEXT[3])
+    await assert_standby(lost, NEXT[3])
 
 
 @pytest.mark.tail

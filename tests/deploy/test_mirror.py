@@ -358,6 +358,29 @@ def test_release_is_added_beside_the_one_before(
                     compare(now, target)
 
 
+def test_mirror_goes_back_and_drops_a_release_whose_folder_is_deleted(
+    server: str, migrated: str, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "mirror"
+    with new_database(server, migrated) as url:
+        for file in files:
+            import_file(url, file)
+            assert write_mirror(folder, url).returncode == 0
+        with mirror_served(folder) as (mirror, nginx):
+            assert ask(mirror, LOCALIDADES).one("catalogue-release") == "2020-01"
+            assert run("releases", "publish", "2019-01", env=environment(url)).returncode == 0
+            assert write_mirror(folder, url).returncode == 0
+            nginx.send_signal(signal.SIGHUP)
+            eventually(lambda: ask(mirror, LOCALIDADES).one("catalogue-release") == "2019-01", within=10)
+            assert ask(mirror, f"{LOCALIDADES}?release=2020-01").status == 200
+            (unwanted,) = folder.glob("2020-01-*")
+            shutil.rmtree(unwanted)
+            assert write_mirror(folder, url).returncode == 0
+            nginx.send_signal(signal.SIGHUP)
+            eventually(lambda: ask(mirror, f"{LOCALIDADES}?release=2020-01").status == 501, within=10)
+            assert ask(mirror, LOCALIDADES).one("catalogue-release") == "2019-01"
+
+
 def test_mirror_of_a_service_is_that_of_its_database(pair: Pair, tmp_path: Path) -> None:
     written = write_mirror(tmp_path / "mirror", None, "--url", pair.live)
     assert written.returncode == 0, written.stderr

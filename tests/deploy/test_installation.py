@@ -1,0 +1,91 @@
+"""What is published is whole: the wheel has the package and its migrations, and serves where there is only Python."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.embedded import lend_folder
+from tests.support.machine import needed
+from tests.support.wire import LOCALIDADES, ROOT, ask, environment, serving
+
+WORKFLOW = ROOT / ".github" / "workflows" / "release.yml"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a wheel that was built from an sdist, as `make dist` and `pip install` of an sdist do."""
+    folder = tmp_path_factory.mktemp("dist")
+    built = build("sdist", ROOT, folder)
+    with tarfile.open(built) as archive:
+        archive.extractall(folder, filter="data")
+    return build("wheel", folder / built.name.removesuffix(".tar.gz"), folder)
+
+
+def build(target: str, source: Path, folder: Path) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(folder)]
+    subprocess.run(command, cwd=source, capture_output=True, timeout=60, check=True)
+    [built] = folder.glob({"sdist": "*.tar.gz", "wheel": "*.whl"}[target])
+    return built
+
+
+def test_wheel_holds_the_package_its_migrations_and_no_more(wheel: Path) -> None:
+    is_clone = (ROOT / ".git").exists()
+    git = needed(shutil.which("git") if is_clone else None, "git says what is tracked, in a clone")
+    command = [git, "ls-files", "-z", "src/localidades_api", "migrations"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    tracked = {path.removeprefix("src/") for path in listed.split("\0") if path and (ROOT / path).is_file()}
+    expected = {path if path.startswith("localidades_api/") else f"localidades_api/{path}" for path in tracked}
+    with zipfile.ZipFile(wheel) as archive:
+        packed = set(archive.namelist())
+    described = {path for path in packed if ".dist-info/" in path}
+    assert packed - described == expected
+    assert {path.partition("/")[2] for path in described} == {
+        "METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE",
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """Lend the home of a user who has nothing."""
+    with lend_folder() as folder:
+        yield folder
+
+
+@pytest.mark.tail
+def test_uvx_serves_from_the_wheel_and_keeps_what_it_made(wheel: Path, home: Path) -> None:
+    uvx = needed(shutil.which("uvx", path=str(Path(sys.executable).parent)), "uvx runs a wheel")
+    # The newest versions may be minutes old: what runs here is what `make run` runs.
+    pinned = home / "constraints.txt"
+    pins = re.findall(r"^([a-z0-9._-]+==[^\s;]+)", (ROOT / "requirements" / "run.txt").read_text(), re.MULTILINE)
+    pinned.write_text("\n".join(pins))
+    command = [uvx, "--quiet", "--python", sys.executable, "--constraints", str(pinned), "--from", str(wheel)]
+    settings = {
+        "HOME": str(home),
+        "XDG_DATA_HOME": str(home / "data"),
+        "UV_CACHE_DIR": str(home / "uv"),
+        "PATH": os.defpath,
+        "PYTHONPATH": "",
+        "LOCALIDADES_DATA_DIR": str(home / "postgres"),
+    }
+    fetch = [*command, "localidades-api", "--version"]
+    subprocess.run(fetch, env=environment(**settings), capture_output=True, timeout=120, check=True)
+    for _ in range(2):  # the first makes the database, the second finds it
+        with serving("", command=[*command, "localidades-api", "serve", "--port", "0"], **settings) as live:
+            answered = ask(live.base, LOCALIDADES)
+            assert answered.status == 200
+            assert answered.all("catalogue-release") == ["demo"]
+
+
+def test_workflow_runs_nothing_that_its_author_can_change_later() -> None:
+    used = re.findall(r"uses: (\S+)(.*)", WORKFLOW.read_text())
+    assert len(used) >= 10
+    unpinned = [name for name, note in used if not (re.search(r"@[0-9a-f]{40}$", name) and re.match(r" # v\d", note))]
+    assert unpinned == []

@@ -20,6 +20,7 @@ from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.pages import PageCache
 from localidades_api.cache.positions import COMPARISON_TIMEOUT, MAX_COMPARISONS, PositionCache
 from localidades_api.cache.prewarm import ReleasePoller
+from localidades_api.cache.tiles import TileCache
 from localidades_api.downloads.transfer import Transfers
 from localidades_api.errors import ConfigurationError
 from localidades_api.http.paths import PREFIX
@@ -41,6 +42,7 @@ from localidades_api.storage.repository import (
     NearestRepository,
     RecordsRepository,
     ReleasesRepository,
+    TilesRepository,
 )
 
 
@@ -60,7 +62,8 @@ async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) ->
     names = NameIndexes(url, releases, settings.database_timeout)
     positions = PositionCache(repository, changes, names, settings.database_timeout)
     pages = PageCache(repository, settings.page_cache_bytes)
-    poller = ReleasePoller(releases, pages, positions, names)
+    tiles = TileCache(TilesRepository(database))
+    poller = ReleasePoller(releases, pages, positions, names, tiles)
     app.state.database = database
     app.state.comparing = comparing
     app.state.services = Services(
@@ -74,6 +77,7 @@ async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) ->
         RecordsRepository(database),
         Transfers(settings.max_downloads, settings.min_download_rate),
         BulkRequests(),
+        tiles,
     )
     sampler = Sampler(database.gauges, pages.gauges, releases.gauges)
     try:
@@ -82,6 +86,7 @@ async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) ->
     finally:
         await names.close()
         await positions.close()
+        await tiles.close()
         await pages.close()
         await comparing.dispose()
         await database.dispose()

@@ -10,6 +10,7 @@ import logging
 from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.pages import PageCache, ReleasePages
 from localidades_api.cache.positions import PositionCache
+from localidades_api.cache.tiles import TileCache
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError, UnavailableError
 from localidades_api.observability.faults import FAULTS
@@ -26,12 +27,18 @@ class ReleasePoller:
     """Keeps a process in step with what is published."""
 
     def __init__(
-        self, releases: ReleaseTracker, pages: PageCache, positions: PositionCache, names: NameIndexes
+        self,
+        releases: ReleaseTracker,
+        pages: PageCache,
+        positions: PositionCache,
+        names: NameIndexes,
+        tiles: TileCache,
     ) -> None:
         self._releases = releases
         self._pages = pages
         self._positions = positions
         self._names = names
+        self._tiles = tiles
         self._indexing: asyncio.Task[None] | None = None
         self._is_away = False
         self._warming: tuple[ReleasePages, asyncio.Task[None]] | None = None
@@ -128,6 +135,7 @@ class ReleasePoller:
         try:
             await self._pages.fill(pages)
             await self._positions.prewarm(pages.release)
+            await self._tiles.prewarm(pages.release)
         except Exception as error:  # noqa: BLE001  # as above
             is_foreseen = isinstance(error, DatabaseUnavailableError)
             message = "Can't load the pages of release %s: %s"

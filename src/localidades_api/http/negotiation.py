@@ -56,6 +56,16 @@ def choose_media_type(accept: str | None, offered: Sequence[str]) -> str:
     return offered[qualities.index(best)]
 
 
+def accepts_gzip(lines: Sequence[str]) -> bool:
+    """Return whether the lines of Accept-Encoding allow gzip; without the header, nothing is compressed."""
+    qualities = {}
+    for element in ",".join(lines).lower().split(","):
+        coding, *parameters = (part.strip() for part in element.split(";"))
+        quality = [value for value in parameters if value.startswith("q=")]
+        qualities[coding] = not quality or not re.fullmatch(r"q=0(\.0*)?", quality[0])
+    return qualities.get("gzip", qualities.get("*", False))
+
+
 def _quality(media_type: str, ranges: Sequence[_MediaRange]) -> float:
     """Return the quality that the most specific range gives a media type, 0 if none matches."""
     precedence, quality = max(((range_.precedence(media_type), range_.quality) for range_ in ranges), default=(0, 0.0))

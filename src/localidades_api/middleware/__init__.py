@@ -11,12 +11,13 @@ from localidades_api.middleware.proxy_headers import ProxyHeaders
 from localidades_api.middleware.rate_limit import RateLimit
 from localidades_api.middleware.suggestions import Suggestions
 from localidades_api.middleware.telemetry import Telemetry
+from localidades_api.middleware.tiles import CachedTiles
 from localidades_api.settings import Settings
 
 
 def build_middleware_stack(app: FastAPI, settings: Settings) -> Middleware:
     """Build the middleware that the settings enable, from the inside out, and return the outermost."""
-    stack: Middleware = Suggestions(CachedPages(app), app)
+    stack: Middleware = CachedTiles(Suggestions(CachedPages(app), app), app)
     stack = ConcurrencyLimit(stack, max_in_flight=settings.max_in_flight, max_queued=settings.max_queued)
     if settings.rate_limit:
         stack = RateLimit(stack, settings.rate_limit)

@@ -11,6 +11,7 @@ from localidades_api.router import (
     localities,
     reconcile,
     releases,
+    tiles,
 )
 from localidades_api.router.by_key import add_slashless_twins, add_trailing_slash
 from localidades_api.router.responses import (
@@ -30,9 +31,10 @@ for part in (
     areas,
     downloads,
     bulk,
+    tiles,
     localities,
     releases,
-):  # `localidades/download/` must precede `localidades/{id}/`
+):  # `localidades/download/` and others must precede `localidades/{id}/`
     add_slashless_twins(part.router)
     census.include_router(part.router)
 router = APIRouter()

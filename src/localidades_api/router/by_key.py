@@ -63,7 +63,7 @@ async def add_trailing_slash(request: Request) -> Response:
 def add_slashless_twins(router: APIRouter) -> None:
     """Add a redirect from the slashless form of every path of a router."""
     for path in dict.fromkeys(route.path for route in router.routes if isinstance(route, APIRoute)):
-        if path != "/":
+        if path != "/" and path.endswith("/"):
             slashless = path.removeprefix(router.prefix).rstrip("/")
             router.add_api_route(slashless, add_trailing_slash, include_in_schema=False)
 

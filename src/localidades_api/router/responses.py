@@ -14,6 +14,7 @@ from localidades_api.bulk.exchange import BulkRequests
 from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.pages import PageCache
 from localidades_api.cache.positions import PositionCache
+from localidades_api.cache.tiles import TileCache
 from localidades_api.domain.pagination import (
     Paging,
     link_header,
@@ -63,6 +64,7 @@ class Services:
     records: RecordsRepository
     transfers: Transfers
     bulk: BulkRequests
+    tiles: TileCache
 
     @classmethod
     async def of(cls, request: Request) -> Self:

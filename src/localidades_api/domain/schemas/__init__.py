@@ -48,6 +48,7 @@ from localidades_api.domain.schemas.releases import (
     Resources,
     Totals,
 )
+from localidades_api.domain.schemas.tiles import TileJson, VectorLayer
 
 __all__ = [
     "CHANGE_KINDS",
@@ -86,6 +87,8 @@ __all__ = [
     "Resources",
     "State",
     "Suggestion",
+    "TileJson",
     "Totals",
+    "VectorLayer",
     "rows_of",
 ]

@@ -6,6 +6,7 @@ from localidades_api.storage.repository.exports import RecordsRepository
 from localidades_api.storage.repository.names import NamesRepository
 from localidades_api.storage.repository.nearest import NearestRepository
 from localidades_api.storage.repository.releases import ChangeCounts, Reading, ReleasesRepository
+from localidades_api.storage.repository.tiles import TilesRepository
 
 __all__ = [
     "CatalogueRepository",
@@ -16,5 +17,6 @@ __all__ = [
     "Reading",
     "RecordsRepository",
     "ReleasesRepository",
+    "TilesRepository",
     "count_changes",
 ]

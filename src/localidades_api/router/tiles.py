@@ -1,0 +1,137 @@
+"""The map: vector tiles of a release, and the TileJSON that says where they are."""
+
+import gzip
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, ConfigDict
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from localidades_api.domain.mercator import MAX_ZOOM, WORLD, Tile
+from localidades_api.domain.pagination import whole_number
+from localidades_api.domain.schemas import Problem, Release, TileJson, VectorLayer
+from localidades_api.errors import NotFoundError
+from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from localidades_api.http.html.renderer import JSON
+from localidades_api.http.mvt import MEDIA_TYPE
+from localidades_api.http.negotiation import accepts_gzip
+from localidades_api.http.paths import LOCALIDADES
+from localidades_api.router.index import describe_release
+from localidades_api.router.params import STRICT, OfRelease
+from localidades_api.router.responses import ServicesDep
+
+router = APIRouter(prefix="/localidades")
+
+_NUMBER = whole_number("The numbers of a tile have the digits 0 to 9 only.")
+_REPRESENTATION = "mvt"
+_LAYERS = [
+    VectorLayer(
+        id="places",
+        description="Places, the most populous first: as many as a tile has room for, at the highest zoom all.",
+        fields={
+            "nombre": "String: name",
+            "cvegeo": "String: official key, nine digits; as a number it is the id of the feature",
+            "municipio_id": "Number: key of the municipio",
+            "estado_id": "Number: key of the estado",
+            "ambito": "String: U (urban) or R (rural)",
+            "poblacion": "Number: population",
+        },
+    ),
+    VectorLayer(
+        id="backdrop",
+        description="One feature of points: where there are places at all, in tiles that have no room for all of them.",
+        fields={},
+    ),
+]
+
+
+class TilesQuery(BaseModel):
+    """The parameters of the map."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    release: OfRelease = None
+
+
+@router.get("/tiles.json", response_model=TileJson, dependencies=STRICT)
+async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()], services: ServicesDep) -> Response:
+    """Describe the vector tiles of a release as TileJSON: MapLibre, QGIS and others need only this address."""
+    release = await services.release(query.release)
+    address = f"{str(request.base_url).rstrip('/')}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}"
+    description = TileJson(
+        name=f"Localidades {release.name}",
+        attribution=describe_release(release).attribution,
+        tiles=[address],
+        minzoom=0,
+        maxzoom=MAX_ZOOM,
+        bounds=list(await services.tiles.bounds(release) or WORLD),
+        vector_layers=_LAYERS,
+    )
+    # The address is made from the Host header, so no shared cache may keep it for others.
+    headers = {**JSON.headers, "Cache-Control": "no-cache, private", "Catalogue-Release": release.name}
+    return Response(to_json(description), headers=headers)
+
+
+@router.get(
+    "/tiles/{z}/{x}/{y}.mvt",
+    response_class=Response,
+    dependencies=STRICT,
+    responses={
+        200: {
+            "description": "The tile; it is empty where there are no places.",
+            "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+        },
+        404: {"model": Problem, "description": "There is no such tile or no such release."},
+    },
+)
+async def get_tile(  # the numbers have their names on the wire
+    request: Request,
+    z: Annotated[int, Path(description=f"Zoom, 0 to {MAX_ZOOM}.", examples=[5]), _NUMBER],
+    x: Annotated[int, Path(description="Column, from the west.", examples=[7]), _NUMBER],
+    y: Annotated[int, Path(description="Row, from the north.", examples=[14]), _NUMBER],
+    query: Annotated[TilesQuery, Query()],
+    services: ServicesDep,
+) -> Response:
+    """Draw a map tile of a release (Mapbox Vector Tile 2.1, Web Mercator).
+
+    Of a tile's places the most populous are in the layer `places`, as many as 60 kB hold; if these are not all of them,
+    the layer `backdrop` has a point wherever there is any place. At the highest zoom every place is in its tile.
+    """
+    tile = Tile(z, x, y)
+    if not tile.exists:
+        raise NotFoundError(
+            f"There is no such tile: the highest zoom is {MAX_ZOOM}, and zoom z has 2^z rows and columns."
+        )
+    release = await services.release(query.release)
+    is_pinned = query.release is not None
+    if is_held(request.headers.getlist("if-none-match"), release):
+        return not_modified(release, pinned=is_pinned)
+    body = await services.tiles.tile(release, tile)
+    return answer(release, body, request.headers.getlist("accept-encoding"), pinned=is_pinned)
+
+
+def is_held(if_none_match: Sequence[str], release: Release) -> bool:
+    """Return whether the client has this tile already."""
+    return is_fresh(if_none_match, entity_tag(release, _REPRESENTATION))
+
+
+def not_modified(release: Release, *, pinned: bool) -> Response:
+    """Return the 304 response for a tile."""
+    return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=_headers(release, pinned=pinned))
+
+
+def answer(release: Release, body: bytes, accept_encoding: Sequence[str], *, pinned: bool) -> Response:
+    """Return the response with a tile, `body`, which is compressed with gzip."""
+    headers = {**_headers(release, pinned=pinned), "Content-Type": MEDIA_TYPE, "X-Content-Type-Options": "nosniff"}
+    if accepts_gzip(accept_encoding):
+        return Response(body, headers={**headers, "Content-Encoding": "gzip"})
+    return Response(gzip.decompress(body), headers=headers)
+
+
+def _headers(release: Release, *, pinned: bool) -> dict[str, str]:
+    """Return the headers that a 200 and its 304 share; the ETag is weak, because it is that of every coding."""
+    headers = freshness_headers(release, _REPRESENTATION, pinned=pinned)
+    return {**headers, "ETag": f"W/{headers['ETag']}", "Vary": "Accept-Encoding"}

@@ -1,0 +1,94 @@
+"""The places of a tile of the map, the most prominent first, and the cells of its backdrop (decision 0032)."""
+
+from typing import Any, NamedTuple
+
+from pydantic_core import from_json
+from sqlalchemy import text
+
+from localidades_api.domain.mercator import Box, Tile
+from localidades_api.domain.schemas import Release
+from localidades_api.storage.pool import Database
+from localidades_api.storage.replica_check import requires_release
+
+EXTENT = 4096  # units along a side of a tile
+CELLS = 256  # cells of the backdrop along a side of a tile
+_BITS = EXTENT.bit_length() - 1
+_CELL_BITS = (EXTENT // CELLS).bit_length() - 1
+
+# A place lies in exactly one tile of a zoom: the index finds those within the box or on its edges, and the units tell.
+# OFFSET 0 keeps Postgres from projecting what is outside the box, where a latitude can be out of range.
+_TILE = text(
+    f"""
+    WITH inside AS MATERIALIZED (
+        SELECT id, prominence, x % {EXTENT} AS x, y % {EXTENT} AS y
+          FROM (SELECT id, prominence,
+                       floor((longitud / 360 + 0.5) * :scale)::int AS x,
+                       floor((0.5 - atanh(sin(radians(latitud))) / (2 * pi())) * :scale)::int AS y
+                  FROM localities
+                 WHERE release_id = :release_id
+                   AND point(longitud, latitud) <@ box(point(:west, :south), point(:east, :north))
+                OFFSET 0) AS projected
+         WHERE x >> {_BITS} = :column AND y >> {_BITS} = :row
+    ), total AS (
+        SELECT count(*) AS places FROM inside
+    )
+    SELECT (SELECT json_agg(json_build_array(id, x, y, nombre, ambito, poblacion) ORDER BY prominence, id)::text
+              FROM (SELECT * FROM inside ORDER BY prominence, id LIMIT :most) AS shown
+              JOIN (SELECT id, nombre, ambito, poblacion FROM localities WHERE release_id = :release_id) AS named
+             USING (id)),
+           (SELECT string_agg(int4send(cell), ''::bytea ORDER BY cell)
+              FROM (SELECT DISTINCT (y >> {_CELL_BITS}) * {CELLS} + (x >> {_CELL_BITS}) AS cell FROM inside) AS cells
+             WHERE (SELECT places FROM total) > :most)
+    """
+)
+_BOUNDS = text(
+    "SELECT min(longitud), min(latitud), max(longitud), max(latitud) FROM localities WHERE release_id = :release_id"
+)
+
+
+class TilePlace(NamedTuple):
+    """A place of a tile; `x` and `y` are units from its north-west corner."""
+
+    id: int
+    x: int
+    y: int
+    nombre: str
+    ambito: str | None
+    poblacion: int | None
+
+
+class TileContent(NamedTuple):
+    """The most prominent places of a tile, and the cells that hold any place: empty if all places are listed.
+
+    Cells are counted eastwards, row by row from the north, as big-endian integers of four bytes in order.
+    """
+
+    places: list[TilePlace]
+    cells: bytes
+
+
+class TilesRepository:
+    """Reads the tiles of a release; a database that does not answer raises DatabaseUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def read_tile(self, release: Release, tile: Tile, most: int) -> TileContent:
+        """Return the places of a tile, at most `most`."""
+        parameters: dict[str, Any] = {
+            "release_id": release.id,
+            "scale": float(2**tile.zoom * EXTENT),
+            "column": tile.column,
+            "row": tile.row,
+            "most": most,
+            **tile.box._asdict(),
+        }
+        rows = await self._database.fetch(_TILE, parameters, replica_check=requires_release(release))
+        places, cells = rows[0][0], rows[0][1]
+        return TileContent([TilePlace(*place) for place in from_json(places or "[]")], bytes(cells or b""))
+
+    async def read_bounds(self, release: Release) -> Box | None:
+        """Return the smallest box with all places; None if none has coordinates."""
+        rows = await self._database.fetch(_BOUNDS, {"release_id": release.id}, replica_check=requires_release(release))
+        bounds = rows[0].tuple()
+        return None if None in bounds else Box._make(bounds)

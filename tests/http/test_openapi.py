@@ -60,6 +60,8 @@ def test_document_names_its_operations_as_a_client_would(document: Document) -> 
         "POST /api/census/localidades/nearest/": "list_nearest_to_each",
         "POST /api/census/localidades/match/": "match_localities",
         "GET /api/census/localidades/download/": "download_localities",
+        "GET /api/census/localidades/tiles.json": "describe_tiles",
+        "GET /api/census/localidades/tiles/{z}/{x}/{y}.mvt": "get_tile",
         "GET /api/census/releases/": "list_releases",
         "GET /api/census/releases/{name}/changes/": "list_changes",
         "GET /api/census/reconcile/": "get_reconciliation",

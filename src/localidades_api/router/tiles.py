@@ -89,9 +89,9 @@ async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()]
 )
 async def get_tile(  # the numbers have their names on the wire
     request: Request,
-    z: Annotated[int, Path(description=f"Zoom, 0 to {MAX_ZOOM}.", examples=[5]), _NUMBER],
-    x: Annotated[int, Path(description="Column, from the west.", examples=[7]), _NUMBER],
-    y: Annotated[int, Path(description="Row, from the north.", examples=[14]), _NUMBER],
+    z: Annotated[int, Path(description=f"Zoom of the tile, 0 to {MAX_ZOOM}.", examples=[5]), _NUMBER],
+    x: Annotated[int, Path(description="Column of the tile, from the west.", examples=[7]), _NUMBER],
+    y: Annotated[int, Path(description="Row of the tile, from the north.", examples=[14]), _NUMBER],
     query: Annotated[TilesQuery, Query()],
     services: ServicesDep,
 ) -> Response:

@@ -35,10 +35,10 @@ _TILE = text(
     SELECT (SELECT json_agg(json_build_array(id, x, y, nombre, ambito, poblacion) ORDER BY prominence, id)::text
               FROM (SELECT * FROM inside ORDER BY prominence, id LIMIT :most) AS shown
               JOIN (SELECT id, nombre, ambito, poblacion FROM localities WHERE release_id = :release_id) AS named
-             USING (id)),
+             USING (id)) AS places,
            (SELECT string_agg(int4send(cell), ''::bytea ORDER BY cell)
               FROM (SELECT DISTINCT (y >> {_CELL_BITS}) * {CELLS} + (x >> {_CELL_BITS}) AS cell FROM inside) AS cells
-             WHERE (SELECT places FROM total) > :most)
+             WHERE (SELECT places FROM total) > :most) AS cells
     """
 )
 _BOUNDS = text(
@@ -84,11 +84,10 @@ class TilesRepository:
             **tile.box._asdict(),
         }
         rows = await self._database.fetch(_TILE, parameters, replica_check=requires_release(release))
-        places, cells = rows[0][0], rows[0][1]
-        return TileContent([TilePlace(*place) for place in from_json(places or "[]")], bytes(cells or b""))
+        places = [TilePlace(*place) for place in from_json(rows[0].places or "[]")]
+        return TileContent(places, bytes(rows[0].cells or b""))
 
     async def read_bounds(self, release: Release) -> Box | None:
         """Return the smallest box with all places; None if none has coordinates."""
         rows = await self._database.fetch(_BOUNDS, {"release_id": release.id}, replica_check=requires_release(release))
-        bounds = rows[0].tuple()
-        return None if None in bounds else Box._make(bounds)
+        return None if None in rows[0] else Box._make(rows[0])

@@ -14,7 +14,7 @@ MANIFESTS := $(filter-out %kustomization.yaml %cluster.yaml,$(wildcard deploy/ku
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test coverage tail faults lint format docs bench dist sbom audit requirements clean
+.PHONY: help run quick test coverage tail faults lint format docs bench dist sbom audit requirements maplibre clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -98,6 +98,10 @@ requirements: $(VENV)/dev.stamp ## Pin the newest dependencies, with hashes
 	$(COMPILE:pyproject.toml=) --upgrade --group supply --output-file requirements/supply.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group clients --output-file tests/clients/python/requirements.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group patroni --output-file requirements/patroni.txt
+
+maplibre: $(VENV)/dev.stamp ## Take over the newest MapLibre from npm
+	cd tests/browser && npm install --save-exact maplibre-gl@latest --no-audit --no-fund
+	"$(BIN)/python" -m tests.support.vendored
 
 clean: ## Remove the virtual environment and caches; the database stays
 	rm -rf "$(VENV)" "$(PEERS)" "$(DOCS)" "$(SUPPLY)" "$(PYTHON_CLIENT)" "$(TYPESCRIPT_CLIENT)" "$(BROWSER)"

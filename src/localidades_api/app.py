@@ -12,7 +12,6 @@ from fastapi.routing import APIRoute
 from fastapi_offline import FastAPIOffline
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.staticfiles import StaticFiles
 
 from localidades_api import __version__, router
 from localidades_api.bulk.exchange import BulkRequests
@@ -25,6 +24,7 @@ from localidades_api.downloads.transfer import Transfers
 from localidades_api.errors import ConfigurationError
 from localidades_api.http.paths import PREFIX
 from localidades_api.http.problems import install_handlers
+from localidades_api.http.static_files import CompressedStaticFiles
 from localidades_api.middleware.api_headers import ApiHeaders
 from localidades_api.middleware.head_requests import HeadRequests
 from localidades_api.middleware.security_headers import SecurityHeaders
@@ -132,7 +132,8 @@ def create_app(
     app.include_router(probes.router)
     app.include_router(problem_types.router)
     app.include_router(match_page.router)
-    app.mount("/static", StaticFiles(directory=Path(__file__).parent / "http" / "html" / "static"), name="static")
+    static = CompressedStaticFiles(directory=Path(__file__).parent / "http" / "html" / "static")
+    app.mount("/static", static, name="static")
     app.add_api_route("/", _go_to_index, include_in_schema=False)
     install_handlers(app)
     app.add_middleware(ApiHeaders)

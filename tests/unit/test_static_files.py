@@ -1,0 +1,92 @@
+"""Static files: codings, validators, and MapLibre as npm has it."""
+
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import brotli  # type: ignore[import-untyped]
+import httpx
+import pytest
+
+from localidades_api.http.static_files import CompressedStaticFiles
+from tests.support.machine import needed
+from tests.support.vendored import FOLDER, LICENCE, PACKAGE, SCRIPTS
+
+PLAIN = b"export const text = 'Zipolite';\n" * 100
+DECODERS: dict[str, Callable[[bytes], bytes]] = {"br": brotli.decompress, "gzip": gzip.decompress, "": bytes}
+
+
+async def fetch(folder: Path, name: str, **headers: str) -> tuple[httpx.Response, bytes]:
+    """Return the answer and its body as sent."""
+    headers = {"accept-encoding": "", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(CompressedStaticFiles(directory=folder)))
+    async with client, client.stream("GET", f"http://test/{name}", headers=headers) as answer:
+        return answer, b"".join([part async for part in answer.aiter_raw()])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Lend a folder with a script, one that is kept compressed alone, and a file that is no text."""
+    (tmp_path / "plain.js").write_bytes(PLAIN)
+    (tmp_path / "packed.mjs.br").write_bytes(brotli.compress(PLAIN))
+    (tmp_path / "other.bin").write_bytes(b"\0\1")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["plain.js", "packed.mjs"])
+@pytest.mark.parametrize(
+    ("accepted", "coding"),
+    [
+        ("gzip, deflate, br, zstd", "br"), ("gzip, deflate", "gzip"), ("GZIP;q=0.5", "gzip"), ("br;q=0, gzip", "gzip"),
+        ("br;q=0.0,gzip;q=0", ""), ("br;q=0.001", "br"), ("", ""), ("zstd", ""), ("brotli", ""), ("x-gzip", ""),
+        ("*", ""),
+    ],
+)  # fmt: skip
+async def test_text_is_sent_in_the_best_coding_that_is_accepted(
+    folder: Path, name: str, accepted: str, coding: str
+) -> None:
+    answer, body = await fetch(folder, name, accept_encoding=accepted)
+    assert answer.status_code == 200
+    assert answer.headers.get("content-encoding", "") == coding
+    assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert answer.headers["vary"] == "Accept-Encoding"
+    assert int(answer.headers["content-length"]) == len(body)
+    assert DECODERS[coding](body) == PLAIN
+
+
+async def test_validator_is_that_of_the_content_and_the_coding(folder: Path) -> None:
+    tags = {
+        accepted: (await fetch(folder, "plain.js", accept_encoding=accepted))[0].headers["etag"]
+        for accepted in DECODERS
+    }
+    assert len(set(tags.values())) == 3
+    for accepted, tag in tags.items():
+        kept, body = await fetch(folder, "plain.js", accept_encoding=accepted, if_none_match=f'"x", W/{tag}')
+        assert (kept.status_code, body, kept.headers["etag"]) == (304, b"", tag)
+        assert kept.headers["cache-control"] == "no-cache"
+        assert (await fetch(folder, "plain.js", accept_encoding=accepted, if_none_match='"x"'))[0].status_code == 200
+    same, _ = await fetch(folder, "packed.mjs", accept_encoding="br")
+    assert same.headers["etag"] == tags["br"]
+
+
+async def test_text_that_was_changed_is_read_again(folder: Path) -> None:
+    before, _ = await fetch(folder, "plain.js")
+    (folder / "plain.js").write_bytes(b"0;")
+    os.utime(folder / "plain.js", ns=(1, 1))
+    after, body = await fetch(folder, "plain.js", if_none_match=before.headers["etag"])
+    assert (after.status_code, body) == (200, b"0;")
+
+
+async def test_file_that_is_no_text_is_sent_as_it_is(folder: Path) -> None:
+    answer, body = await fetch(folder, "other.bin", accept_encoding="br, gzip")
+    assert (body, "content-encoding" in answer.headers) == (b"\0\1", False)
+
+
+def test_maplibre_is_the_package_that_is_pinned() -> None:
+    needed(PACKAGE, "maplibre-gl is not installed: `make test` does it, with npm")
+    assert {path.name for path in FOLDER.iterdir()} == {LICENCE, *(f"{name}.br" for name in SCRIPTS)}
+    for name in SCRIPTS:
+        vendored = brotli.decompress((FOLDER / f"{name}.br").read_bytes())
+        assert vendored == (PACKAGE / "dist" / name).read_bytes(), "`make maplibre` brings it up to date"
+    assert (FOLDER / LICENCE).read_bytes() == (PACKAGE / LICENCE).read_bytes()

@@ -89,6 +89,9 @@ def test_document_describes_the_service(document: Document) -> None:
     assert info["version"] == __version__
     assert "INEGI" in info["summary"]
     assert len(info["description"]) > 200
+    assert info["license"] == {"name": "MIT", "identifier": "MIT"}
+    assert info["contact"]["name"]
+    assert document["servers"] == [{"url": "."}]  # relative to the document, and so right below any path
 
 
 def test_document_describes_every_operation_parameter_and_answer(document: Document) -> None:
@@ -124,15 +127,59 @@ def test_document_parameters_are_those_that_the_service_takes(document: Document
     assert "api" in json.dumps(parameters["format"])
 
 
+def test_document_is_of_json_alone_wherever_that_is_the_default(document: Document) -> None:
+    """A type of several representations would say of an answer that it may be text."""
+    others = {name: media for name, media in named_media_types(document) if media - {"application/json"}}
+    assert others == {
+        "GET /api/census/localidades/download/": {
+            "text/csv", "application/x-ndjson", "application/geo+json", "application/vnd.apache.parquet",
+        },
+        "GET /api/census/reconcile/preview/": {"text/html"},
+    }  # fmt: skip
+
+
+def named_media_types(document: Document) -> Iterator[tuple[str, set[str]]]:
+    """Yield each operation, and the media types of its answers."""
+    for name, operation in operations(document):
+        found = [answer.get("content", {}) for status, answer in operation["responses"].items() if status < "400"]
+        yield name, {media_type for content in found for media_type in content}
+
+
+def test_document_has_each_choice_of_several_operations_once(document: Document) -> None:
+    schemas = document["components"]["schemas"]
+    assert schemas["Language"] == {"type": "string", "enum": ["en", "es"]}
+    assert schemas["Format"] == {"type": "string", "enum": ["json", "api"]}
+    assert schemas["RowsFormat"] == {"type": "string", "enum": ["json", "ndjson", "csv"]}
+    inline: list[tuple[str, ...]] = []
+    for _, operation in operations(document):
+        for parameter in operation.get("parameters", []):
+            if "enum" in parameter["schema"]:
+                inline.append(tuple(parameter["schema"]["enum"]))
+            if parameter["name"] == "lang":
+                assert parameter["schema"]["$ref"] == "#/components/schemas/Language"
+    assert not {("en", "es"), ("json", "api"), ("json", "ndjson", "csv")} & set(inline)
+
+
+def test_document_names_things_in_words(document: Document) -> None:
+    described = [tag["name"] for tag in document["tags"]]
+    used = {tag for _, operation in operations(document) for tag in operation["tags"]}
+    assert used == set(described)
+    assert described[:6] == ["Localities", "Areas", "Matching", "Downloads", "Releases", "Reconciliation"]
+    assert all(len(tag["description"]) > 20 for tag in document["tags"])
+    for name, operation in operations(document):
+        assert re.fullmatch(r"[A-Z][a-z ,]+[a-z]", operation["summary"]), name
+    assert not [name for name in document["components"]["schemas"] if not name.isalnum()]
+
+
 def test_document_answers_are_those_of_the_contract(document: Document) -> None:
     for path in (INDEX, LOCALIDADES):
         responses = document["paths"][path]["get"]["responses"]
         listed = {"307"} if path == LOCALIDADES else set()
         assert set(responses) == {"200", "304", "404", "406", "422", "503"} | listed
-        assert set(responses["200"]["content"]) == {"application/json", "text/html"}
+        assert set(responses["200"]["content"]) == {"application/json"}
         assert "content" not in responses["304"]
         for status in ("404", "406", "422", "503"):
-            assert set(responses[status]["content"]) == {"application/problem+json", "text/html"}
+            assert set(responses[status]["content"]) == {"application/problem+json"}
         for status, answer in responses.items():
             assert {"Allow", "Vary"} <= set(answer["headers"]), status
         for status in ("200", "304"):
@@ -157,7 +204,7 @@ def test_document_examples_keep_to_their_schemas(document: Document) -> None:
     for _, operation in operations(document):
         for parameter in operation.get("parameters", []):
             for example in parameter["schema"].get("examples", []):
-                jsonschema_rs.validate(parameter["schema"], example)
+                jsonschema_rs.validate({**parameter["schema"], "components": document["components"]}, example)
                 checked += 1
     assert checked > 10
 

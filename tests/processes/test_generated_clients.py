@@ -29,6 +29,9 @@ FOUND = {
     "suggestion": "Aguascalientes, Municipio 001, Aguascalientes",
     "match": "prefix",
     "problem": "Not Found",
+    "changes": 0,
+    "matched": "010010001",
+    "localidades": 132,
 }
 
 

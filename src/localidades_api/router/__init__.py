@@ -24,7 +24,7 @@ from localidades_api.router.responses import (
 
 __all__ = ["PageTooLargeError", "Services", "router", "show_smaller_page"]
 
-census = APIRouter(prefix=PREFIX, tags=["census"], responses={**ERRORS, **CACHEABLE_ERRORS})
+census = APIRouter(prefix=PREFIX, responses={**ERRORS, **CACHEABLE_ERRORS})
 census.add_api_route("", add_trailing_slash, include_in_schema=False)
 for part in (
     index,
@@ -39,4 +39,4 @@ for part in (
     census.include_router(part.router)
 router = APIRouter()
 router.include_router(census)
-router.include_router(reconcile.router, prefix=PREFIX, tags=["reconciliation"], responses=ERRORS)
+router.include_router(reconcile.router, prefix=PREFIX, tags=["Reconciliation"], responses=ERRORS)

@@ -30,11 +30,11 @@ from localidades_api.router.responses import (
 )
 from localidades_api.storage.models import municipalities, states
 
-router = APIRouter()
+router = APIRouter(tags=["Areas"])
 router.add_api_route("/municipios/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
 
 
-@router.get("/estados/", response_model=Page[State], dependencies=STRICT, responses=LISTED)
+@router.get("/estados/", summary="List estados", response_model=Page[State], dependencies=STRICT, responses=LISTED)
 async def list_states(request: Request, query: Annotated[StatesQuery, Query()], services: ServicesDep) -> Response:
     """List the estados of a release, sorted by id."""
     builder = await ResponseBuilder.begin(request, query, services)
@@ -46,7 +46,7 @@ async def list_states(request: Request, query: Annotated[StatesQuery, Query()], 
     return builder.answer("states.html", "Estados", envelope(paging, results), paging)
 
 
-@router.get("/estados/{id}/", response_model=State, dependencies=STRICT, responses=NO_KEY)
+@router.get("/estados/{id}/", summary="Get estado", response_model=State, dependencies=STRICT, responses=NO_KEY)
 async def get_state(
     request: Request,
     id: Annotated[StateId, Path()],  # noqa: A002  # the parameter's name on the wire
@@ -60,7 +60,13 @@ async def get_state(
     )
 
 
-@router.get("/municipios/", response_model=Page[Municipality], dependencies=STRICT, responses=LISTED)
+@router.get(
+    "/municipios/",
+    summary="List municipios",
+    response_model=Page[Municipality],
+    dependencies=STRICT,
+    responses=LISTED,
+)
 async def list_municipalities(
     request: Request, query: Annotated[MunicipalitiesQuery, Query()], services: ServicesDep
 ) -> Response:
@@ -83,7 +89,13 @@ async def list_municipalities(
     return builder.answer("municipalities.html", "Municipios", envelope(paging, results), paging, **context)
 
 
-@router.get("/municipios/{id}/", response_model=MunicipalityDetail, dependencies=STRICT, responses=NO_KEY)
+@router.get(
+    "/municipios/{id}/",
+    summary="Get municipio",
+    response_model=MunicipalityDetail,
+    dependencies=STRICT,
+    responses=NO_KEY,
+)
 async def get_municipality(
     request: Request,
     id: Annotated[MunicipalityId, Path()],  # noqa: A002  # the parameter's name on the wire

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
+from typing_extensions import TypeAliasType
 
 from localidades_api.bulk.answer_columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns
 from localidades_api.bulk.exchange import Answered, AnswerSome
@@ -34,7 +35,7 @@ from localidades_api.router.localities import describe_near
 from localidades_api.router.params import STRICT, OfRelease
 from localidades_api.router.responses import Services, ServicesDep
 
-router = APIRouter(prefix="/localidades")
+router = APIRouter(prefix="/localidades", tags=["Matching"])
 
 _ROW = {"nombre": "Guadalajra", "municipio": "Guadalajara", "estado": "Jal."}
 _POINT = {"latitud": 20.6767, "longitud": -103.3475}
@@ -57,13 +58,16 @@ _Column = Annotated[
 ]
 
 
+RowsFormat = TypeAliasType("RowsFormat", Literal["json", "ndjson", "csv"])  # has a name in generated clients
+
+
 class BulkQuery(BaseModel):
     """The parameters of a request of many rows: a column is guessed from its header unless it is named."""
 
     model_config = ConfigDict(extra="forbid")
 
     format: Annotated[
-        Literal["json", "ndjson", "csv"] | None,
+        RowsFormat | None,
         Field(
             description="Format of the answer, which overrides the Accept header; by default that of the body.",
             examples=["csv"],
@@ -101,14 +105,16 @@ class NearestToEachQuery(BulkQuery):
 
 
 def _described(row: type[BaseModel], example: Mapping[str, str | float]) -> dict[str, Any]:
-    """Return what the OpenAPI document says of the body and of the answers in other formats than JSON.
+    """Return what the OpenAPI document says of the body and the answers.
 
-    It names only JSON for the body: generators of clients know no others, and give up.
+    It names only JSON: generators of clients give up on a body in other formats, and an answer that may be text as well
+    has a type that says nothing.
     """
-    text = {"schema": {"type": "string"}}
     content = {"application/json": {"schema": rows_of(row), "example": {"rows": [example]}}}
     responses = {
-        200: {"content": dict.fromkeys(("application/x-ndjson", "text/csv"), text)},
+        200: {
+            "description": "The answers, in the order of the rows; as NDJSON or CSV if `format` or the body says so."
+        },
         404: {"model": Problem, "description": "There is no such release."},
         408: {"model": Problem, "description": "The body came too slowly."},
         415: {"model": Problem, "description": "The body is neither JSON, NDJSON nor CSV."},
@@ -129,7 +135,13 @@ _PLACES = _Subject(ROLES, MATCH_COLUMNS, "match")
 _POINTS = _Subject(POINTS, NEAREST_COLUMNS, "nearest")
 
 
-@router.post("/match/", response_model=Found[Match], dependencies=STRICT, **_described(MatchableRow, _ROW))
+@router.post(
+    "/match/",
+    summary="Match names to keys",
+    response_model=Found[Match],
+    dependencies=STRICT,
+    **_described(MatchableRow, _ROW),
+)
 async def match_localities(request: Request, query: Annotated[MatchQuery, Query()], services: ServicesDep) -> Response:
     """Find the locality that each row means: its key, how certain it is, and what differs.
 
@@ -140,7 +152,13 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     return _respond(request, query, services, release, _PLACES, _matching(services, release))
 
 
-@router.post("/nearest/", response_model=Found[NearestPlaces], dependencies=STRICT, **_described(PointRow, _POINT))
+@router.post(
+    "/nearest/",
+    summary="List the places nearest to many points",
+    response_model=Found[NearestPlaces],
+    dependencies=STRICT,
+    **_described(PointRow, _POINT),
+)
 async def list_nearest_to_each(
     request: Request, query: Annotated[NearestToEachQuery, Query()], services: ServicesDep
 ) -> Response:

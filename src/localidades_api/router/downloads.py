@@ -13,7 +13,7 @@ from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.router.params import STRICT, DownloadFormat, DownloadQuery
 from localidades_api.router.responses import ServicesDep
 
-router = APIRouter(prefix="/localidades")
+router = APIRouter(prefix="/localidades", tags=["Downloads"])
 
 _OBJECT = {"schema": {"type": "object"}}
 _FILE = {"schema": {"type": "string", "format": "binary"}}

@@ -14,10 +14,10 @@ from localidades_api.domain.schemas import (
 from localidades_api.router.params import STRICT, ReleaseQuery
 from localidades_api.router.responses import ResponseBuilder, ServicesDep
 
-router = APIRouter()
+router = APIRouter(tags=["Releases"])
 
 
-@router.get("/", response_model=Index, dependencies=STRICT)
+@router.get("/", summary="Show a release and its totals", response_model=Index, dependencies=STRICT)
 async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep) -> Response:
     """Show the release, its totals, the addresses of the lists, and the credit to INEGI."""
     builder = await ResponseBuilder.begin(request, query, services)

@@ -41,7 +41,7 @@ from localidades_api.search.index import NameIndex
 from localidades_api.search.places import Suggested
 from localidades_api.storage.models import localities
 
-router = APIRouter(prefix="/localidades")
+router = APIRouter(prefix="/localidades", tags=["Localities"])
 router.add_api_route("/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
 
 _LOCALITY_ID = Annotated[

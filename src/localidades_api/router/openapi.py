@@ -1,5 +1,6 @@
-"""Adds to FastAPI's OpenAPI document: headers, problems, browsable pages and examples."""
+"""Adds to FastAPI's OpenAPI document: words, headers, problems and examples."""
 
+import json
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from functools import lru_cache
@@ -36,7 +37,21 @@ Estatales, Municipales y Localidades*. The API is read-only, needs no API key, a
   even if another release is published meanwhile.
 * `ETag` and `If-None-Match` avoid transferring what has not changed.
 * Errors are `application/problem+json` (RFC 9457).
+* Answers are JSON unless something else is asked for, and this document describes the JSON. Resources that take
+  `format` are HTML pages too, errors included: with `format=api`, and for browsers by default.
+
+The licence of this document is that of the software. INEGI's terms of free use cover the data: credit INEGI wherever
+you show them, with the words in `attribution` of `/api/census/`.
 """
+_TAGS = {
+    "Localities": "The places: lists, records, suggestions while somebody types, and the nearest to a point.",
+    "Areas": "What localities are in: municipios, and the estados that these are in.",
+    "Matching": "Tables of names or points, of any length, answered with keys.",
+    "Downloads": "All localities, or those that match filters, as one file.",
+    "Releases": "The versions of the catalogue, their totals, and what changed from one to another.",
+    "Reconciliation": "For OpenRefine and other clients of the Reconciliation Service API.",
+    "Health": "For operators: whether the service runs, and whether it is ready.",
+}
 
 _HEADERS: dict[str, tuple[str, str]] = {
     "Allow": ("The methods that the resource allows.", "GET"),
@@ -71,11 +86,16 @@ _LINK = (
 def describe(app: FastAPI) -> None:
     """Extend `app.openapi()`; the document is generated once, and copied when the releases in its examples change."""
     app.description = _DESCRIPTION
+    app.license_info = {"name": "MIT", "identifier": "MIT"}
+    app.contact = {"name": "The localidades-api authors"}
+    app.openapi_tags = [{"name": name, "description": description} for name, description in _TAGS.items()]
+    app.servers = [{"url": "."}]  # relative to the document, so right below any path
+    app.root_path_in_servers = False
     generate = app.openapi
 
     def describe_all() -> dict[str, Any]:
         if app.openapi_schema is None:
-            document = generate()
+            document = _name_lists(generate()) | {"security": []}  # everything is public
             for path, operation in _operations(document):
                 _describe_operation(operation, path)
             app.openapi_schema = document
@@ -94,6 +114,16 @@ def describe(app: FastAPI) -> None:
         return describe_with(*held) if held else describe_all()
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way of extending it
+
+
+def _name_lists(document: dict[str, Any]) -> dict[str, Any]:
+    """Name the schemas of lists by their titles: LocalityPage, where pydantic has Page_Locality_."""
+    text = json.dumps(document)
+    for name, schema in document["components"]["schemas"].items():
+        if name.endswith("_"):
+            text = text.replace(f'"{name}":', f'"{schema["title"]}":').replace(f'/{name}"', f'/{schema["title"]}"')
+    named: dict[str, Any] = json.loads(text)
+    return named
 
 
 def _newest(releases: ReleaseTracker) -> tuple[str, str] | None:
@@ -125,10 +155,12 @@ def _name_release(parameter: dict[str, Any], current: str, previous: str) -> Non
 
 
 def _describe_operation(operation: dict[str, Any], path: str) -> None:
+    """Describe an operation; of its representations only JSON is named, or generated types would be of all of them."""
+    operation["summary"] = operation["summary"].capitalize()
     for parameter in operation.get("parameters", ()):
         _describe_parameter(parameter)
-    is_api, is_read = path.startswith(PREFIX), "requestBody" not in operation
-    if is_api and not is_read:
+    is_api = path.startswith(PREFIX)
+    if is_api and "requestBody" in operation:
         operation["responses"].pop("304", None)  # nothing is said of a copy of the answer to what was sent
     for status, answer in operation["responses"].items():
         content = answer.get("content", {})
@@ -136,16 +168,9 @@ def _describe_operation(operation: dict[str, Any], path: str) -> None:
             content["application/problem+json"] = _with_example(status, content.pop("application/json"))
         if not is_api:
             continue
-        # Reconciliation has no HTML pages of its own: its resources do not take `format`.
-        if status >= "400" or (is_read and "application/json" in content and _takes_format(operation)):
-            content["text/html"] = {}
         # Not `format: binary`, which the route gives CSV: generated clients would expect bytes in decoded text.
         content |= {name: {"schema": {"type": "string"}} for name in content if name.startswith("text/")}
         answer["headers"] = _headers(status, operation, allowed(path))
-
-
-def _takes_format(operation: Mapping[str, Any]) -> bool:
-    return any(parameter["name"] == "format" for parameter in operation.get("parameters", ()))
 
 
 def _with_example(status: str, content: dict[str, Any]) -> dict[str, Any]:

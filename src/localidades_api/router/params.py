@@ -8,6 +8,7 @@ from urllib.parse import unquote_to_bytes
 from fastapi import Depends, Path, Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
+from typing_extensions import TypeAliasType
 
 from localidades_api.domain.filters import (
     MAX_TEXT_LENGTH,
@@ -19,11 +20,14 @@ from localidades_api.domain.keys import PlaceKind
 from localidades_api.domain.pagination import PageNumber, PageSize, whole_number
 from localidades_api.domain.schemas import PAGE_SIZE, RELEASE_NAME, ChangeKind
 from localidades_api.errors import InvalidParametersError, NotFoundError
-from localidades_api.http.html.i18n import Language
-from localidades_api.http.html.renderer import Format
+from localidades_api.http.html import i18n, renderer
 from localidades_api.http.problems import plain_name
 
 _DECIMAL = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,25})?")  # no language writes more of a double
+
+# Named types: the OpenAPI document has each of them once, and generated clients give it that name.
+Language = TypeAliasType("Language", i18n.Language)
+Format = TypeAliasType("Format", renderer.Format)
 
 OfLanguage = Annotated[
     Language | None,

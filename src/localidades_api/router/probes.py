@@ -18,7 +18,7 @@ from localidades_api.storage.sqlstate import sqlstate_of
 
 OPERATIONAL = frozenset({"/livez", "/readyz", "/metrics"})  # for operators; exempt from rate and concurrency limits
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["Health"])
 
 
 class Served(BaseModel):
@@ -45,7 +45,7 @@ class NotReadyProblem(Problem):
     lag_seconds: float | None = None
 
 
-@router.get("/livez", status_code=204)
+@router.get("/livez", summary="Check whether the process runs", status_code=204)
 async def get_liveness() -> Response:
     """Answer as long as the process and its event loop run."""
     return Response(status_code=204)
@@ -53,6 +53,7 @@ async def get_liveness() -> Response:
 
 @router.get(
     "/readyz",
+    summary="Check whether the service is ready",
     responses={503: {"model": NotReadyProblem, "description": "The service is not ready; `detail` says why."}},
 )
 async def get_readiness(request: Request, services: Annotated[Services, Depends(Services.of)]) -> Ready:

@@ -41,7 +41,7 @@ from localidades_api.router.responses import (
     envelope,
 )
 
-router = APIRouter(prefix="/releases")
+router = APIRouter(prefix="/releases", tags=["Releases"])
 router.add_api_route("/{name}/changes/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
 
 _CHUNK = 2000  # changes read per statement
@@ -65,13 +65,7 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     "/{name}/changes/",
     response_model=Page[LocalityChange],
     dependencies=STRICT,
-    responses={
-        200: {
-            "description": "One page of the changes, or all of them as NDJSON.",
-            "content": {NDJSON: {"schema": {"type": "string"}}},
-        },
-        **LISTED,
-    },
+    responses={200: {"description": "One page of the changes."}, **LISTED},
 )
 async def list_changes(
     request: Request, name: ReleaseName, query: Annotated[ChangesQuery, Query()], services: ServicesDep

@@ -5,8 +5,7 @@ import type { components, operations, paths } from "./schema.js";
 
 declare const process: { argv: string[] };
 
-// Every answer has a page for people too; the second type says that this client takes JSON.
-const client = createClient<paths, `application/${string}json`>({ baseUrl: process.argv[2] ?? "" });
+const client = createClient<paths>({ baseUrl: process.argv[2] ?? "" });
 
 function held<T>(value: T | undefined): T {
   if (value === undefined) throw new Error("The service does not answer as its document says.");
@@ -22,6 +21,23 @@ const found = held((await client.GET("/api/census/localidades/suggest/", { param
 const suggestion = held(found.results[0]);
 const match: "key" | "label" | "exact" | "seat" | "everyday" | "former" | "prefix" | "words" | "near" =
   suggestion.match;
+const changes = held(
+  (
+    await client.GET("/api/census/releases/{name}/changes/", {
+      params: { path: { name: "2020-01" }, query: { since: "2020-01" } },
+    })
+  ).data,
+);
+const matched = held(
+  (
+    await client.POST("/api/census/localidades/match/", {
+      body: { rows: [{ nombre: first.nombre, estado: "Aguascalientes" }] },
+    })
+  ).data,
+);
+const language: components["schemas"]["Language"] = "es";
+const format: components["schemas"]["Format"] = "json";
+const index = held((await client.GET("/api/census/", { params: { query: { lang: language, format } } })).data);
 const problem = held((await client.GET(list, { params: { query: { page: page.total_pages + 1 } } })).error);
 
 // The compiler knows what is not there: none of the types above is `any`.
@@ -45,5 +61,8 @@ console.log(
     suggestion: suggestion.label,
     match,
     problem: problem.title,
+    changes: changes.quantity,
+    matched: matched.results[0]?.cvegeo,
+    localidades: index.totals.localidades,
   }),
 );

@@ -1,6 +1,6 @@
 """What answers wrap records in."""
 
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -15,6 +15,11 @@ MAX_HTML_PAGE_SIZE = 100
 class Page(BaseModel, Generic[T]):
     """One page of a list, and the size of the whole list."""
 
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """Return the name of a list in the OpenAPI document and in generated clients, such as LocalityPage."""
+        return f"{params[0].__name__}Page"
+
     quantity: Annotated[int, Field(description="Records in the whole list.", ge=0, examples=[304363])]
     total_pages: Annotated[int, Field(description="Pages in the whole list.", ge=0, examples=[6088])]
     results: Annotated[
@@ -25,5 +30,10 @@ class Page(BaseModel, Generic[T]):
 
 class Found(BaseModel, Generic[T]):
     """The results, best first."""
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """Return the name of the results in the OpenAPI document and in generated clients, such as MatchResults."""
+        return f"{params[0].__name__}Results"
 
     results: list[T]

@@ -99,6 +99,7 @@ _BODY = {
 
 @router.get(
     "/",
+    summary="Show the reconciliation service, or ask it",
     response_model=Manifest | dict[str, ReconciliationResult] | Extension,
     dependencies=STRICT,
     responses=_TOO_LARGE,
@@ -121,6 +122,7 @@ async def get_reconciliation(
 
 @router.post(
     "/",
+    summary="Reconcile or extend a table",
     response_model=dict[str, ReconciliationResult] | Extension,
     dependencies=STRICT,
     responses={**_TOO_LARGE, **_OF_BODY},

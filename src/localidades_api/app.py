@@ -37,6 +37,7 @@ from localidades_api.router.openapi import describe
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
 from localidades_api.storage.repository import (
+    AreasRepository,
     CatalogueRepository,
     ChangesRepository,
     NearestRepository,
@@ -71,6 +72,7 @@ async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) ->
         pages,
         positions,
         repository,
+        AreasRepository(database),
         names,
         NearestRepository(database),
         changes,

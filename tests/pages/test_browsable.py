@@ -80,10 +80,9 @@ async def test_page_table_is_the_records(client: httpx.AsyncClient, number: int)
     municipalities = (await client.get(f"{INDEX}municipios/?page_size=1000")).json()["results"]
     parents = {record["id"]: record for record in municipalities}
     states = {state["id"]: state["nombre"] for state in (await client.get(f"{INDEX}estados/")).json()["results"]}
-    assert [element.text for element in page.all("th")] == ["Clave", "Name", "Municipio", "Estado", "Key"]
+    assert [element.text for element in page.all("th")] == ["Name", "Municipio", "Estado", "Key"]
     assert page.rows() == [
         [
-            record["clave"],
             record["nombre"],
             parents[record["municipio_id"]]["nombre"],
             states[parents[record["municipio_id"]]["estado_id"]],

@@ -184,7 +184,7 @@ async def test_municipio_of_a_place_is_paged_through_to_its_last_page(anyone: Pa
     await anyone.get_by_role("row", name="Jalisco").get_by_role("link", name="Guadalajara").click()
     await expect(anyone.get_by_role("heading", level=1)).to_have_text("Guadalajara")
     await anyone.locator(".lead a").first.click()
-    await anyone.locator("dl").get_by_role("link", name="76").click()
+    await anyone.get_by_role("link", name="76 localities").click()
     amount = anyone.locator("p.amount")
     await expect(amount).to_have_text("76 records · page 1 of 2")
     await anyone.get_by_role("link", name="Next").first.click()
@@ -213,7 +213,7 @@ async def test_list_is_filtered_by_its_form_and_the_address_can_be_shared(anyone
     await anyone.get_by_role("button", name="Filter").click()
     await expect(anyone).to_have_url(f"{base}{LIST}&estado_id=14&ambito=U")
     await expect(anyone.locator("p.amount")).to_have_text("33 records")
-    assert set(await anyone.locator("tbody td:nth-child(4)").all_inner_texts()) == {"Jalisco"}
+    assert set(await anyone.locator("tbody td:nth-child(3)").all_inner_texts()) == {"Jalisco"}
     municipio = anyone.get_by_label("Municipio", exact=True)
     await expect(municipio.locator("option")).to_have_count(4)  # scripts or none, these are the estado's
     await municipio.select_option("14002")
@@ -242,7 +242,7 @@ async def test_language_is_switched_and_kept(anyone: Page) -> None:
         ("Siguiente", "Localidades"),
         ("Tepatitlán 1", "Tepatitlán 1"),
         ("Jalisco", "Jalisco"),
-        ("Municipios de este estado", "Municipios"),
+        ("3 municipios", "Municipios"),
         ("Versiones", "Versiones"),
         ("localidades-api", "Localidades de México"),
     ):
@@ -392,10 +392,22 @@ async def test_command_is_copied(browser: Browser, base: str) -> None:
     async with visit(browser, base, permissions=["clipboard-read", "clipboard-write"]) as page:
         await page.goto(f"{LIST}&page=2")
         await page.get_by_text("API request and JSON response").click()
-        await page.get_by_role("button", name="Copy").click()
-        await expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        await page.get_by_role("button", name="Copy", exact=True).click()
+        await expect(page.locator("[aria-live=polite]")).to_have_text("Copied")
         copied = await page.evaluate("() => navigator.clipboard.readText()")
         assert copied == f"curl '{base}{INDEX}localidades/?page=2&format=json'"
+
+
+async def test_key_of_a_list_and_address_of_a_record_are_copied(browser: Browser, base: str) -> None:
+    async with visit(browser, base, permissions=["clipboard-read", "clipboard-write"]) as page:
+        await page.goto(f"{LIST}&municipio_id=14001")
+        await page.get_by_role("button", name="Copy 140010002").click()
+        await expect(page.locator("[aria-live=polite]")).to_have_text("Copied")
+        assert await page.evaluate("() => navigator.clipboard.readText()") == "140010002"
+        await page.goto(f"{INDEX}estados/14/?format=api&release=2020-01")
+        await page.get_by_role("button", name=re.compile("^Copy http")).click()
+        address = f"{base}{INDEX}estados/14/?release=2020-01&format=json"
+        assert await page.evaluate("() => navigator.clipboard.readText()") == address
 
 
 async def test_page_is_walked_by_keyboard_alone(page: Page) -> None:
@@ -406,6 +418,33 @@ async def test_page_is_walked_by_keyboard_alone(page: Page) -> None:
     await page.keyboard.press("Enter")
     await page.keyboard.press("Tab")
     await expect(page.locator("#search")).to_be_focused()
+
+
+# -- On a telephone
+
+
+async def test_table_on_a_telephone_is_cards_that_are_still_a_table(browser: Browser, base: str) -> None:
+    async with visit(browser, base, viewport=TELEPHONE) as page:
+        await page.goto(f"{LIST}&municipio_id=14001")
+        row = page.get_by_role("row", name="140010001")
+        await expect(row.get_by_role("cell")).to_have_text(["Guadalajara", "Tepatitlán 1", "Jalisco", "140010001"])
+        await expect(page.get_by_role("columnheader")).to_have_text(["Name", "Municipio", "Estado", "Key"])
+        tops = [
+            await cell.evaluate("cell => cell.getBoundingClientRect().top") for cell in await row.locator("td").all()
+        ]
+        assert tops[1] > tops[0] + 10  # the municipio is below the name
+
+
+async def test_filters_are_folded_on_a_telephone_only(anyone: Page) -> None:
+    await anyone.goto(f"{LIST}&estado_id=14")
+    search, fold = anyone.locator("#search"), anyone.get_by_text("Filters (1)")
+    await expect(search).to_be_visible()
+    await expect(fold).to_be_hidden()
+    await anyone.set_viewport_size(TELEPHONE)
+    has_scripts = await anyone.locator("#theme").is_visible()
+    await expect(search).to_be_visible(visible=not has_scripts)
+    await fold.click()
+    await expect(search).to_be_visible(visible=has_scripts)
 
 
 # -- Every kind of page

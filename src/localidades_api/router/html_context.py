@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic_core import from_json
+from sqlalchemy import Row
 
 from localidades_api.domain.filters import LocalityFilters
-from localidades_api.domain.keys import state_of
+from localidades_api.domain.folding import fold
+from localidades_api.domain.keys import municipalities_of, state_of
 from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, Release
 from localidades_api.http.html.svg import draw_map, draw_releases
 from localidades_api.router.responses import Services
@@ -52,6 +54,36 @@ async def of_locality(
     found = await services.nearest.list_nearest(release, locality["latitud"], locality["longitud"], _NEIGHBOURS + 1)
     nearby = [describe(row) for row in found if row.id != locality["id"]]
     return {"history": history, "nearby": nearby, "drawing": draw_map(locality, nearby)}
+
+
+async def of_state(services: Services, release: Release, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an estado comes to, and its municipios."""
+    summary = await services.areas.summarize(release, *municipalities_of(state["id"]))
+    found = await services.repository.list_municipalities(release, state["id"])
+    by_name = sorted(found, key=lambda municipality: fold(municipality.nombre))
+    return {"municipalities": by_name, "chosen": {"estado_id": state["id"]}, **_sums(summary)}
+
+
+async def of_municipality(services: Services, release: Release, municipality: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a municipio comes to."""
+    summary = await services.areas.summarize(release, municipality["id"], municipality["id"])
+    return {"chosen": {"municipio_id": municipality["id"]}, **_sums(summary)}
+
+
+def _sums(summary: Row[Any]) -> dict[str, Any]:
+    """Return a summary with its sums, and its releases, oldest first."""
+    past = summary.past[::-1]
+    return {
+        "summary": summary,
+        "kinds": {kind["ambito"]: kind["localities"] for kind in summary.kinds},
+        "localities": sum(kind["localities"] for kind in summary.kinds),
+        "known": sum(kind["known"] for kind in summary.kinds),
+        "population": sum(kind["population"] for kind in summary.kinds),
+        "past": [
+            {**one, "grown": one["localidades"] - before["localidades"] if before else None}
+            for before, one in zip([None, *past], past, strict=False)
+        ],
+    }
 
 
 def of_releases(services: Services, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ from localidades_api.http.html.renderer import (
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.router.params import ReleaseQuery
 from localidades_api.storage.repository import (
+    AreasRepository,
     CatalogueRepository,
     ChangesRepository,
     NearestRepository,
@@ -58,6 +59,7 @@ class Services:
     pages: PageCache
     positions: PositionCache
     repository: CatalogueRepository
+    areas: AreasRepository
     names: NameIndexes
     nearest: NearestRepository
     changes: ChangesRepository

@@ -1,5 +1,6 @@
 """Every SELECT of the service: releases, their records, search, changes, and records for downloads."""
 
+from localidades_api.storage.repository.areas import AreasRepository
 from localidades_api.storage.repository.catalogue import CatalogueRepository
 from localidades_api.storage.repository.changes import ChangesRepository, count_changes
 from localidades_api.storage.repository.exports import RecordsRepository
@@ -9,6 +10,7 @@ from localidades_api.storage.repository.releases import ChangeCounts, Reading, R
 from localidades_api.storage.repository.tiles import TilesRepository
 
 __all__ = [
+    "AreasRepository",
     "CatalogueRepository",
     "ChangeCounts",
     "ChangesRepository",

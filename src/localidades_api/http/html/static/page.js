@@ -26,15 +26,40 @@ function followTheme() {
 function offerCopies() {
   const command = document.getElementById("curl");
   if (command) command.textContent = command.textContent.replace("http://127.0.0.1:8000", location.origin);
-  for (const button of document.querySelectorAll("button.copy")) {
-    const label = button.textContent;
-    button.hidden = false;
+  if (!navigator.clipboard) return; // browsers have it where the address is https or the machine's own
+  const { sayCopy, sayCopied } = document.getElementById("main").dataset;
+  const spoken = document.createElement("p");
+  spoken.className = "visually-hidden";
+  spoken.setAttribute("aria-live", "polite");
+  document.body.append(spoken);
+  for (const element of document.querySelectorAll("[data-copy]")) {
+    const text = element.querySelector("a")?.href ?? element.textContent;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.setAttribute("aria-label", element.tagName === "CODE" ? sayCopy : `${sayCopy} ${text}`);
     button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-      button.textContent = button.dataset.done;
-      setTimeout(() => (button.textContent = label), 2000);
+      await navigator.clipboard.writeText(text);
+      button.classList.add("done");
+      spoken.textContent = sayCopied;
+      setTimeout(() => {
+        button.classList.remove("done");
+        spoken.textContent = "";
+      }, 2000);
     });
+    if (element.tagName === "CODE") element.after(" ", button);
+    else element.append(button);
   }
+}
+
+// On a telephone the filters are folded until they are wanted, for the list is what the page is about.
+function foldFilters() {
+  const telephone = matchMedia("(max-width: 40rem)");
+  const follow = () => {
+    for (const one of document.querySelectorAll("details.fold")) one.open = !telephone.matches;
+  };
+  telephone.addEventListener("change", follow);
+  follow();
 }
 
 // A combobox with a list (WAI-ARIA): arrows choose, Enter goes to the place, Escape closes.
@@ -159,6 +184,7 @@ function cascade(select) {
 
 followTheme();
 offerCopies();
+foldFilters();
 for (const input of document.querySelectorAll("input[data-suggest]")) new Suggestions(input);
 for (const select of document.querySelectorAll("select[data-of]")) cascade(select);
 const map = document.getElementById("map");

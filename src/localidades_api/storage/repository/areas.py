@@ -1,0 +1,66 @@
+"""What an estado or a municipio comes to: its localities by ámbito, its largest places, and its past."""
+
+from typing import Any
+
+from sqlalchemy import Row, text
+
+from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
+from localidades_api.domain.schemas import DEMO_RELEASE, Release
+from localidades_api.storage.pool import Database
+from localidades_api.storage.replica_check import requires_release
+
+LARGEST = 10  # places
+SHOWN_RELEASES = 12  # the newest
+
+# A range of the index (release_id, municipio_id, position) each; a municipio is a range of one. By INEGI's convention
+# the clave 0001 is the cabecera's; an estado has no such key, so that its join finds nothing.
+_SUMMARY = text(
+    f"""
+    SELECT (SELECT coalesce(json_agg(kinds), '[]')
+              FROM (SELECT ambito, count(*) AS localities, count(poblacion) AS known,
+                           coalesce(sum(poblacion), 0) AS population
+                      FROM localities
+                     WHERE release_id = :release_id AND municipio_id BETWEEN :first AND :last
+                     GROUP BY ambito) AS kinds) AS kinds,
+           (SELECT coalesce(json_agg(largest), '[]')
+              FROM (SELECT l.id, l.nombre, l.ambito, l.poblacion, l.municipio_id, m.nombre AS municipio
+                      FROM localities AS l
+                      JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
+                     WHERE l.release_id = :release_id AND l.municipio_id BETWEEN :first AND :last
+                       AND l.poblacion IS NOT NULL
+                     ORDER BY l.prominence
+                     LIMIT {LARGEST}) AS largest) AS largest,
+           (SELECT coalesce(json_agg(past), '[]')
+              FROM (SELECT r.name AS release, count(*) AS municipios, sum(m.localities) AS localidades,
+                           min(m.nombre) AS nombre
+                      FROM releases AS r
+                      JOIN municipalities AS m ON m.release_id = r.id AND m.id BETWEEN :first AND :last
+                     WHERE r.retired_at IS NULL AND (r.name = '{DEMO_RELEASE}') = :is_demo
+                     GROUP BY r.id
+                     ORDER BY r.id DESC
+                     LIMIT {SHOWN_RELEASES}) AS past) AS past,
+           seat.id AS seat_id, seat.nombre AS seat
+      FROM (VALUES (1)) AS one
+      LEFT JOIN localities AS seat
+        ON seat.release_id = :release_id AND CAST(:first AS int) = CAST(:last AS int)
+       AND seat.id = CAST(:first AS int) * {KEYS_OF_A_MUNICIPIO} + 1
+    """
+)
+
+
+class AreasRepository:
+    """Sums up estados and municipios; a database that does not answer raises DatabaseUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def summarize(self, release: Release, first: int, last: int) -> Row[Any]:
+        """Return what the municipios in a range of keys come to.
+
+        `kinds` has an item an ámbito: its `localities`, of how many the population is `known`, and their `population`.
+        `largest` has the places of the most inhabitants, `past` the newest releases that have the area, newest first.
+        `seat_id` and `seat` are the cabecera of a single municipio, or None.
+        """
+        parameters = {"release_id": release.id, "first": first, "last": last, "is_demo": release.is_demo}
+        rows = await self._database.fetch(_SUMMARY, parameters, replica_check=requires_release(release))
+        return rows[0]

@@ -1,0 +1,122 @@
+"""The pages of estados and municipios: what each comes to, its largest places, and its past."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urljoin
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from tests.support.application import client_of, import_into, recorded_statements, running_app
+from tests.support.catalogue import Place, write_catalogue
+from tests.support.pages import BROWSER, INDEX, Page
+from tests.support.postgres import new_database
+
+JALISCO = {"nom_ent": "Jalisco", "nom_abr": "Jal."}
+# Twelve places of Jalisco with population, in two municipios; two without; one in another estado.
+PLACES = [
+    *(
+        Place(f"1400{1 + n % 2}{1 + n:04d}", f"Lugar {n}", nom_mun=("Acatic", "Ñuñú")[n % 2], ambito="RU"[n == 0],
+              poblacion=str(1000 - n), **JALISCO)
+        for n in range(12)
+    ),
+    Place("140010050", "Sin Dato", nom_mun="Acatic", **JALISCO),
+    Place("140010051", "Sin Dato Alguno", nom_mun="Acatic", ambito="-", **JALISCO),
+    Place("310010001", "Abalá", nom_ent="Yucatán", nom_mun="Abalá", poblacion="9999999"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+async def pages(
+    server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[httpx.AsyncClient]:
+    """Lend a client of a service whose second release has one place less, and a municipio of another name."""
+    folder: Path = tmp_path_factory.mktemp("areas")
+    earlier = [replace(place, nom_mun={"Acatic": "Acatique"}.get(place.nom_mun, place.nom_mun)) for place in PLACES]
+    earlier.append(Place("140020060", "Retirado", nom_mun="Ñuñú", **JALISCO))
+    with new_database(server, migrated) as url:
+        for name, places in (("2020-01", earlier), ("2021-01", PLACES)):
+            in_order = sorted(places, key=lambda place: place.cvegeo)
+            await import_into(url, write_catalogue(folder / f"catun_localidad_{name}.csv", in_order))
+        async with running_app(url) as app, client_of(app) as client:
+            client.headers.update(BROWSER)
+            yield client
+
+
+def tiles(page: Page) -> list[str]:
+    return [item.text.strip() for item in page.inside("li", of=page.of_class("ul", "totals"))]
+
+
+async def test_page_of_an_estado_says_what_it_comes_to(pages: httpx.AsyncClient) -> None:
+    page = Page.of(await pages.get(f"{INDEX}estados/14/"))
+    assert tiles(page) == [
+        "2 municipios",
+        "14 localities",
+        "1 urban locality",
+        "12 rural localities",
+        f"{sum(range(989, 1001)):,} inhabitants in the localities whose population is known: 12",
+    ]
+
+
+async def test_page_of_an_estado_leads_to_its_largest_places_and_to_every_municipio(pages: httpx.AsyncClient) -> None:
+    target = f"{INDEX}estados/14/"
+    page = Page.of(await pages.get(target))
+    assert page.rows() == [[f"Lugar {n}", ("Acatic", "Ñuñú")[n % 2], f"{1000 - n:,}"] for n in range(10)]
+    first = page.inside("a", of=page.all("table")[0])[0]
+    place = Page.of(await pages.get(urljoin(target, first.attributes["href"])))
+    assert place.one("h1").text == "Lugar 0"
+    listed = page.inside("li", of=page.of_class("ul", "columns"))
+    assert [one.text for one in listed] == ["Acatic 8", "Ñuñú 6"]
+
+
+async def test_totals_of_an_estado_lead_to_lists_of_as_many(pages: httpx.AsyncClient) -> None:
+    target = f"{INDEX}estados/14/"
+    page = Page.of(await pages.get(target))
+    for link in page.inside("a", of=page.of_class("ul", "totals")):
+        listed = Page.of(await pages.get(urljoin(target, link.attributes["href"])))
+        assert listed.of_class("p", "amount").text.split()[0] == link.text.split()[0]
+
+
+async def test_page_of_a_municipio_has_its_cabecera_and_its_largest_places(pages: httpx.AsyncClient) -> None:
+    page = Page.of(await pages.get(f"{INDEX}municipios/14001/"))
+    assert tiles(page)[:3] == ["8 localities", "1 urban locality", "6 rural localities"]
+    assert "Lugar 0" in page.one("dl").text
+    assert [row[0] for row in page.rows()] == [f"Lugar {n}" for n in range(0, 12, 2)]
+    without = Page.of(await pages.get(f"{INDEX}municipios/14002/"))  # it has no clave 0001
+    assert "abecera" not in without.one("dl").text
+
+
+@pytest.mark.parametrize(
+    ("path", "past"),
+    [
+        ("estados/14/", [["2020-01", "2", "15", ""], ["2021-01", "2", "14", "−1"]]),
+        ("municipios/14001/", [["2020-01", "Acatique", "8", ""], ["2021-01", "Acatic", "8", "0"]]),
+    ],
+)
+async def test_page_of_an_area_shows_how_it_changed(pages: httpx.AsyncClient, path: str, past: list[list[str]]) -> None:
+    page = Page.of(await pages.get(f"{INDEX}{path}"))
+    table = page.all("table")[-1]
+    rows = [[cell.text for cell in page.inside("td", of=row)] for row in page.inside("tr", of=table)]
+    assert rows[1:] == past
+    earlier = Page.of(await pages.get(f"{INDEX}{path}", params={"release": "2020-01"}))
+    assert earlier.of_class("div", "tools").text.split()[:2] == ["Release", "2020-01"]
+
+
+@pytest.mark.parametrize(
+    ("target", "statements"),
+    [
+        ("estados/1/?format=api", 3),
+        ("municipios/1001/?format=api", 2),
+        ("estados/1/?format=json", 1),
+        ("municipios/1001/?format=json", 1),
+    ],
+)
+async def test_page_of_an_area_takes_few_statements(
+    app: FastAPI, client: httpx.AsyncClient, target: str, statements: int
+) -> None:
+    await client.get(f"{INDEX}{target}")  # the first request of a connection may ask for more
+    with recorded_statements(app) as sent:
+        assert (await client.get(f"{INDEX}{target}")).status_code == 200
+    assert len(sent) == statements

@@ -283,7 +283,7 @@ async def test_page_in_spanish_says_all_in_spanish_and_has_no_fault_that_axe_fin
         await page.get_by_label("Pegue las filas").fill(PASTED)
         await page.get_by_text("Qué contiene cada columna").click()
         await page.get_by_role("button", name="Asignar", exact=True).click()
-        await expect(page.locator("#progress")).to_have_text("Filas listas: 6")
+        await expect(page.locator("#progress")).to_have_text("Filas procesadas: 6")
         await expect(totals(page)).to_have_text(
             ["1exactas", "1seguras", "2ambiguas", "1sin coincidencia", "1con problemas"]
         )

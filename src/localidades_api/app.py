@@ -32,7 +32,7 @@ from localidades_api.observability.metrics import Snapshot, own_snapshot
 from localidades_api.observability.sampler import Sampler
 from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.router import Services, match_page, probes, problem_types
+from localidades_api.router import Services, match_page, probes, problem_pages, problem_types
 from localidades_api.router.openapi import describe
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
@@ -137,7 +137,7 @@ def create_app(
     static = CompressedStaticFiles(directory=Path(__file__).parent / "http" / "html" / "static")
     app.mount("/static", static, name="static")
     app.add_api_route("/", _go_to_index, include_in_schema=False)
-    install_handlers(app)
+    install_handlers(app, problem_pages.describe_problem)
     app.add_middleware(ApiHeaders)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(HeadRequests)

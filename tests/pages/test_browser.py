@@ -290,6 +290,20 @@ async def test_place_shows_its_history_and_its_neighbours(anyone: Page) -> None:
     await expect(anyone.get_by_role("heading", level=1)).to_have_text(name)
 
 
+async def test_error_leads_on_to_what_was_meant_and_to_a_search(browser: Browser, base: str, anyone: Page) -> None:
+    has_scripts = await anyone.evaluate("() => true")
+    async with visit(browser, base, errors=True, java_script_enabled=has_scripts) as page:
+        await page.goto(f"{INDEX}localidades/14010001/?format=api&lang=es")  # a zero is missing
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Ningún lugar tiene esta clave")
+        await expect(page.locator("pre")).to_be_hidden()
+        await page.locator("#search").fill("guadalajara")
+        await page.get_by_role("button", name="Buscar").click()
+        await expect(page.locator("p.amount")).to_have_text("3 registros")
+        await page.go_back()
+        await page.get_by_role("link", name="Guadalajara, Tepatitlán 1, Jalisco").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Guadalajara")
+
+
 async def test_without_scripts_nothing_is_offered_that_needs_them(browser: Browser, base: str) -> None:
     async with visit(browser, base, java_script_enabled=False) as page:
         await page.goto(LIST)
@@ -472,6 +486,7 @@ KINDS = {
     "changes": f"{INDEX}releases/2021-01/changes/?format=api&since=2020-01&page_size=10",
     "error-404": f"{INDEX}nothing/?format=api",
     "error-404-page": f"{LIST}&page=999",
+    "error-404-key": f"{INDEX}localidades/14010001/?format=api",
     "error-410": f"{INDEX}localidades/310030005/?format=api",
     "error-422": f"{LIST}&page=x&ambito=Z&nothing=1",
 }
@@ -519,7 +534,7 @@ async def test_page_for_a_method_that_is_not_allowed_has_no_fault_that_axe_finds
     async with visit(browser, base, errors=True, bypass_csp=True) as page:
         await page.route("**/localidades/**", lambda route: route.continue_(method="POST"))
         await page.goto(LIST)
-        await expect(page.get_by_role("heading", level=1)).to_have_text("405 Method Not Allowed")
+        await expect(page.locator(".status")).to_have_text("405 Method Not Allowed")
         assert await axe_faults(page) == {}
 
 
@@ -530,7 +545,7 @@ async def test_page_without_a_database_has_no_fault_that_axe_finds(browser: Brow
             databases.close()
             async with visit(browser, live.base, errors=True, bypass_csp=True) as page:
                 await page.goto(in_spanish(LIST))
-                await expect(page.get_by_role("heading", level=1)).to_contain_text("503")
+                await expect(page.locator(".status")).to_contain_text("503")
                 await page.screenshot(path=SCREENSHOTS / "error-503.png", full_page=True)
                 assert await axe_faults(page) == {}
 

@@ -27,6 +27,15 @@ def written(kind: PlaceKind, id_: int) -> str:
     return f"{id_:0{KEY_DIGITS[kind]}d}"
 
 
+def misspellings(kind: PlaceKind, typed: str) -> set[int]:
+    """Return the keys that some digits may stand for if a zero is missing, a digit doubled, or two are swapped."""
+    digits = KEY_DIGITS[kind]
+    found = {typed[:place] + "0" + typed[place:] for place in range(1, len(typed) + 1)}
+    found |= {typed[:place] + typed[place + 1 :] for place in range(len(typed))}
+    found |= {typed[:place] + typed[place : place + 2][::-1] + typed[place + 2 :] for place in range(len(typed) - 1)}
+    return {int(one) for one in found if one and len(one.lstrip("0")) in {digits - 1, digits}} - {int(typed)}
+
+
 def label(  # all that a label is made of
     id_: int,
     nombre: str,

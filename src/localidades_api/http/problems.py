@@ -1,10 +1,10 @@
 """Errors as responses: application/problem+json (RFC 9457), or an HTML page if the client prefers HTML."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from localidades_api.domain.schemas import Release
 from localidades_api.errors import (
     CommandError,
     DatabaseUnavailableError,
@@ -43,11 +44,34 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 _UNKNOWN = "This resource has no such parameter."
 
 
-def install_handlers(app: FastAPI) -> None:
-    """Answer every error as a problem; add other middleware afterwards, so that it completes these responses too."""
-    app.add_exception_handler(LocalidadesError, _handle)
-    app.add_exception_handler(RequestValidationError, _handle)
-    app.add_exception_handler(HTTPException, _handle)
+class ProblemPage(NamedTuple):
+    """What the HTML page of a problem shows besides the problem, and where that is from."""
+
+    template: str = "problem.html"
+    title: str | None = None
+    release: Release | None = None
+    context: Mapping[str, Any] = {}
+
+
+PageOf = Callable[[Request, LocalidadesError], Awaitable[ProblemPage | None]]
+
+
+def install_handlers(app: FastAPI, page_of: PageOf) -> None:
+    """Answer every error as a problem; add other middleware afterwards, so that it completes these responses too.
+
+    `page_of` is asked what the HTML page of a 404 or 410 shows besides.
+    """
+
+    async def handle(request: Request, error: Exception) -> Response:
+        known = _translate(error)
+        page = None
+        if isinstance(known, NotFoundError | GoneError) and Wanted.of(request.scope).renderer.format == "api":
+            page = await page_of(request, known)
+        return problem_response(request.scope, error, page)
+
+    app.add_exception_handler(LocalidadesError, handle)
+    app.add_exception_handler(RequestValidationError, handle)
+    app.add_exception_handler(HTTPException, handle)
     app.add_middleware(FaultsAsProblems)
 
 
@@ -82,10 +106,6 @@ class FaultsAsProblems:
             await answer(scope, receive, self._sender(scope, send))
 
 
-async def _handle(request: Request, error: Exception) -> Response:
-    return problem_response(request.scope, error)
-
-
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """The headers and query that choose a problem's representation, valid or not; the defaults choose JSON."""
@@ -116,18 +136,19 @@ class Wanted:
         return next((known for known in LANGUAGES if known == asked), None) or preferred_language(self.headers)
 
 
-def problem_response(scope: Scope, error: Exception) -> Response:
+def problem_response(scope: Scope, error: Exception, page: ProblemPage | None = None) -> Response:
     """Log or count an error, and return its response; an unexpected error's cause is only in the log."""
     known = _translate(error)
     if isinstance(known, OverloadedError):  # not a fault, and too frequent to log
         COUNTERS.refused[known.slug] += 1
     elif known.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _log_fault(known, error)
-    return problem_of(known, Wanted.of(scope))
+    return problem_of(known, Wanted.of(scope), page)
 
 
-def problem_of(known: LocalidadesError, wanted: Wanted) -> Response:
+def problem_of(known: LocalidadesError, wanted: Wanted, page: ProblemPage | None = None) -> Response:
     """Return the response to an error of ours, without logging it."""
+    page = page or ProblemPage()
     content = problem_document(known, wanted.root)
     renderer, language = wanted.renderer, wanted.language
     headers = {"Cache-Control": "no-store", **known.headers}
@@ -138,14 +159,16 @@ def problem_of(known: LocalidadesError, wanted: Wanted) -> Response:
     if not isinstance(known, InvalidPageError | GoneError):
         sound = {"lang": language} if sound.get("lang") == language else {}
     view = View(
-        "problem.html",
-        known.title,
+        page.template,
+        page.title or known.title,
         content,
         known.status,
         root=wanted.root,
+        release=page.release,
         pinned=sound.get("release"),
         language=language,
         query=sound,
+        context=page.context,
     )
     return Response(
         renderer.render(view),

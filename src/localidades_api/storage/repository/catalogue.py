@@ -68,6 +68,7 @@ _DETAILS = f"""
 """
 _DETAIL = text(f"{_DETAILS} l.id = :id")
 _DETAILS_BETWEEN = text(f"{_DETAILS} l.id BETWEEN :first AND :last ORDER BY l.id")
+_DETAILS_AMONG = text(f"{_DETAILS} l.id = ANY(:ids) ORDER BY l.prominence LIMIT :limit")
 _SUCCESSORS = text(
     f"""
     SELECT new.id
@@ -164,6 +165,11 @@ class CatalogueRepository:
         """Return the localities whose keys are in a range, by key, each as `get_locality` does."""
         parameters = {"release_id": release.id, "first": first, "last": last}
         return await self._database.fetch(_DETAILS_BETWEEN, parameters, replica_check=requires_release(release))
+
+    async def list_largest_among(self, release: Release, ids: Collection[int], limit: int) -> Sequence[Row[Any]]:
+        """Return the localities that have one of these keys, the largest first, each as `get_locality` does."""
+        parameters = {"release_id": release.id, "ids": list(ids), "limit": limit}
+        return await self._database.fetch(_DETAILS_AMONG, parameters, replica_check=requires_release(release))
 
     async def name_municipalities(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
         """Return these municipios with their estados, by key."""

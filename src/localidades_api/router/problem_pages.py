@@ -1,0 +1,93 @@
+"""What HTML pages of problems show besides the problem: what became of a place, or what was probably meant."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from fastapi import Request
+
+from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, misspellings, written
+from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, Release
+from localidades_api.errors import GoneError, InvalidPageError, LocalidadesError
+from localidades_api.http.html.svg import draw_map
+from localidades_api.http.problems import ProblemPage
+from localidades_api.router.localities import describe_locality, describe_near
+from localidades_api.router.responses import Services
+
+_NEAREST = 5
+_MEANT = 5
+_KINDS: dict[str, PlaceKind] = {"localidades": "localidad", "municipios": "municipio"}
+_RECORD = re.compile(r".*/(localidades|municipios)/([0-9]{1,12})/?")
+_WORDS = re.compile(r"[^\W\d_][\w .'-]{2,59}")  # of a path that somebody has typed; no other is looked up
+
+
+async def describe_problem(request: Request, error: LocalidadesError) -> ProblemPage | None:
+    """Return what the page of a problem shows; None for the problem alone, also if the database does not answer."""
+    if isinstance(error, InvalidPageError):
+        return None
+    services: Services = request.app.state.services
+    record = _RECORD.fullmatch(request.scope["path"])
+    try:
+        release = await services.release(request.query_params.get("release"))
+        if isinstance(error, GoneError):
+            if not record or record[1] != "localidades":
+                return None
+            return await _describe_withdrawn(services, release, error, int(record[2]))
+        if record:
+            return await _describe_unknown(services, release, _KINDS[record[1]], record[2])
+        return ProblemPage(context={"meant": _suggest(services, release, request.scope["path"])})
+    except LocalidadesError:
+        return None
+
+
+async def _describe_withdrawn(services: Services, release: Release, error: GoneError, id_: int) -> ProblemPage | None:
+    """Return what a withdrawn locality was, what replaced it, and what is near its last point now."""
+    last = await services.releases.named(error.last_release)
+    row = await services.repository.get_locality(last, id_)
+    if row is None:
+        return None
+    record = describe_locality(row)
+    successor = await services.repository.get_locality(release, error.successor) if error.successor else None
+    nearby = []
+    if record["latitud"] is not None and record["longitud"] is not None:
+        found = await services.nearest.list_nearest(release, record["latitud"], record["longitud"], _NEAREST)
+        nearby = [describe_near(one) for one in found]
+    later = (one.name for one in services.releases.every if one.id > last.id and one.is_demo == last.is_demo)
+    context = {
+        "record": record,
+        "gone_in": next(later, release.name),
+        "successor": describe_locality(successor) if successor else None,
+        "nearby": nearby,
+        "drawing": draw_map(record, nearby) if nearby else None,
+        "history": (await services.repository.list_history(release, id_))[-MAX_HTML_PAGE_SIZE:],
+    }
+    return ProblemPage("withdrawn.html", row.nombre, release, context)
+
+
+async def _describe_unknown(services: Services, release: Release, kind: PlaceKind, typed: str) -> ProblemPage:
+    """Return the places whose keys are like one that no release has, and the municipio that it would be of."""
+    ids = misspellings(kind, typed)
+    if kind == "municipio":
+        named = await services.repository.name_municipalities(release, ids)
+        meant = [_place("municipio", id_, f"{row.nombre}, {row.estado}") for id_, row in named.items()]
+        return ProblemPage(context={"meant": meant[:_MEANT], "is_key": True})
+    rows = await services.repository.list_largest_among(release, ids, _MEANT)
+    within = await services.repository.name_municipalities(release, {int(typed) // KEYS_OF_A_MUNICIPIO})
+    meant = [_place("localidad", row.id, f"{row.nombre}, {row.municipio_nombre}, {row.estado_nombre}") for row in rows]
+    return ProblemPage(context={"meant": meant, "is_key": True, "within": next(iter(within.values()), None)})
+
+
+def _suggest(services: Services, release: Release, path: str) -> Sequence[dict[str, Any]]:
+    """Return the places that the last words of a path name; none if the index of names is not open."""
+    words = unquote(path).rstrip("/").rpartition("/")[2].replace("-", " ").replace("_", " ")
+    names = services.names.opened(release)
+    if names is None or not _WORDS.fullmatch(words):
+        return []
+    found = names.suggest(words, kinds=("localidad", "municipio", "estado"), limit=_MEANT)
+    return [_place(one.kind, one.id, one.label) for one in found if one.match != "near"]
+
+
+def _place(kind: PlaceKind, id_: int, label: str) -> dict[str, Any]:
+    plural = {"localidad": "localidades", "municipio": "municipios", "estado": "estados"}[kind]
+    return {"path": f"{plural}/{id_}/", "key": written(kind, id_), "label": label}

@@ -1,0 +1,131 @@
+"""Pages of problems: what became of a withdrawn place, and what was probably meant."""
+
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urljoin
+
+import httpx
+import pytest
+
+from tests.support.application import client_of, import_into, running_app
+from tests.support.catalogue import Place, write_catalogue
+from tests.support.pages import BROWSER, INDEX, Page
+from tests.support.postgres import new_database
+from tests.support.wire import LOCALIDADES
+
+JALISCO = {"nom_ent": "Jalisco", "nom_abr": "Jal.", "nom_mun": "Acatic"}
+KEPT = [
+    Place("140010001", "Acatic", poblacion="13033", **JALISCO),
+    Place("140010010", "El Refugio", poblacion="50", latitud="20.10", longitud="-102.90", **JALISCO),
+]
+GONE = [
+    Place("140010005", "Ojo Zarco", latitud="20.11", longitud="-102.90", poblacion="7", **JALISCO),
+    Place("140010006", "La Mesa", latitud="20.50", longitud="-102.50", **JALISCO),
+    Place("140010007", "Sin Punto", latitud="-", longitud="-", **JALISCO),
+]
+MOVED = Place("140020001", "La Mesa", "Jalisco", "Jal.", "Nuevo", latitud="20.50", longitud="-102.50")
+
+LATER = Place("140020002", "Recién Nacida", "Jalisco", "Jal.", "Nuevo", latitud="25", longitud="-110")
+
+
+@pytest.fixture(scope="module")
+async def moved(
+    server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[httpx.AsyncClient]:
+    """Lend a browser's client of three releases; the second lacks three places, one of which has a new key."""
+    folder: Path = tmp_path_factory.mktemp("withdrawn")
+    with new_database(server, migrated) as url:
+        for name, places in (("2019-01", KEPT + GONE), ("2020-01", [*KEPT, MOVED]), ("2021-01", [*KEPT, MOVED, LATER])):
+            in_order = sorted(places, key=lambda place: place.cvegeo)
+            await import_into(url, write_catalogue(folder / f"catun_localidad_{name}.csv", in_order), allow_shrink=True)
+        async with running_app(url) as app, client_of(app) as client:
+            client.headers.update(BROWSER)
+            yield client
+
+
+async def test_page_of_a_withdrawn_place_says_what_it_was_and_when_it_went(moved: httpx.AsyncClient) -> None:
+    answer = await moved.get(f"{LOCALIDADES}140010005/")
+    assert answer.status_code == 410
+    page = Page.of(answer)
+    assert page.one("h1").text == "Ojo Zarco"
+    assert page.of_class("p", "lead").text == "Acatic, Jalisco"
+    assert page.one("p", role="alert").text.endswith(
+        "The last release that has it: 2019-01. The first without it: 2020-01."
+    )
+    assert page.rows() == [["2019-01", "Ojo Zarco", "7"]]
+    nearest, *_ = page.inside("li", of=page.of_class("ol", "nearby"))
+    assert nearest.text == "El Refugio, Acatic, Jalisco 1.1 km"
+    for link in page.inside("a", of=page.one("main")):
+        assert (await moved.get(urljoin(str(answer.url), link.attributes["href"]))).status_code == 200
+
+
+async def test_page_of_a_withdrawn_place_leads_to_what_replaced_it(moved: httpx.AsyncClient) -> None:
+    answer = await moved.get(f"{LOCALIDADES}140010006/?lang=es")
+    page = Page.of(answer)
+    link, *_ = [
+        link
+        for link in page.all("a")
+        if link.text == "La Mesa, Nuevo, Jalisco" and "lang=es" in link.attributes["href"]
+    ]
+    assert Page.of(await moved.get(urljoin(str(answer.url), link.attributes["href"]))).one("h1").text == "La Mesa"
+    assert "con una clave nueva" in page.one("main").text
+
+
+async def test_page_of_a_withdrawn_place_without_a_point_has_nothing_near_it(moved: httpx.AsyncClient) -> None:
+    page = Page.of(await moved.get(f"{LOCALIDADES}140010007/"))
+    assert page.one("h1").text == "Sin Punto"
+    assert page.all("ol") == page.all("svg") == []
+
+
+async def test_program_gets_the_same_problem_of_a_withdrawn_place(moved: httpx.AsyncClient) -> None:
+    answer = await moved.get(f"{LOCALIDADES}140010006/", headers={"Accept": "application/json"})
+    assert (answer.status_code, answer.headers["content-type"]) == (410, "application/problem+json")
+    assert set(answer.json()) == {"type", "title", "status", "detail", "last_release", "successor"}
+
+
+def suggested(page: Page) -> list[str]:
+    return [item.text for item in page.inside("li", of=page.one("main"))]
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("localidades/14010001/", ["Acatic, Acatic, Jalisco 140010001"]),  # a zero is missing
+        ("localidades/1400100100/", ["El Refugio, Acatic, Jalisco 140010010"]),  # a digit is doubled
+        ("localidades/140100001/", ["Acatic, Acatic, Jalisco 140010001"]),  # two are swapped
+        ("localidades/999999999/", []),
+        ("municipios/14010/", ["Acatic, Jalisco 14001"]),
+        ("localidades/acatic/", ["Acatic, Jalisco 14001", "Acatic, Acatic, Jalisco 140010001"]),
+        ("el-refugio", ["El Refugio, Acatic, Jalisco 140010010"]),
+        ("wp-login.php", []),
+        ("%3Cacatic%3E/", []),
+    ],
+)
+async def test_page_of_an_unknown_address_offers_what_was_meant(
+    moved: httpx.AsyncClient, path: str, meant: list[str]
+) -> None:
+    answer = await moved.get(f"{INDEX}{path}")
+    assert answer.status_code == 404
+    page = Page.of(answer)
+    assert suggested(page) == meant
+    assert page.one("form", role="search")
+    for link in page.inside("a", of=page.one("main")):
+        assert (await moved.get(urljoin(str(answer.url), link.attributes["href"]))).status_code == 200
+
+
+async def test_page_of_an_unknown_key_names_the_municipio_of_its_digits(moved: httpx.AsyncClient) -> None:
+    page = Page.of(await moved.get(f"{LOCALIDADES}140019999/"))
+    (link,) = [link for link in page.all("a") if link.text == "Acatic, Jalisco"]
+    assert "/municipios/14001/" in link.attributes["href"]
+
+
+async def test_page_of_a_problem_needs_no_database(server: str, seeded: str) -> None:
+    with ExitStack() as databases:
+        url = databases.enter_context(new_database(server, seeded))
+        async with running_app(url, wants_names=False) as app, client_of(app) as client:
+            databases.close()
+            for path, status in (("localidades/14010001/", 503), ("nothing/", 404)):
+                answer = await client.get(f"{INDEX}{path}", headers=BROWSER)
+                assert answer.status_code == status
+                assert Page.of(answer).one("h1").text

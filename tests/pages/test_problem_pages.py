@@ -109,7 +109,7 @@ async def test_page_of_an_unknown_address_offers_what_was_meant(
     assert answer.status_code == 404
     page = Page.of(answer)
     assert suggested(page) == meant
-    assert page.one("form", role="search")
+    assert page.one("form", role="search").attributes["method"] == "get"
     for link in page.inside("a", of=page.one("main")):
         assert (await moved.get(urljoin(str(answer.url), link.attributes["href"]))).status_code == 200
 

@@ -11,9 +11,10 @@ from cachetools import LRUCache
 
 from localidades_api.cache.single_flight import SingleFlight
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, state_of, written
-from localidades_api.domain.mercator import Box, Tile
+from localidades_api.domain.mercator import MEXICO, Box, Tile
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.http.html.svg import draw_backdrop
 from localidades_api.http.mvt import PointLayer, Value, encode_multipoint
 from localidades_api.storage.repository import TilesRepository
 from localidades_api.storage.repository.tiles import CELLS, EXTENT, TileContent, TilePlace
@@ -27,7 +28,7 @@ _MAX_CACHE = 16 * 1024**2  # bytes, some thousand tiles
 _OVERHEAD = 400  # bytes per tile besides its body: key, objects
 _PREWARMED_ZOOM = 6  # deeper tiles are drawn in less than 30 ms each
 
-_Key = tuple[Release, Tile]
+_Key = tuple[Release, Tile | None]  # None is the backdrop of the whole country
 
 
 class TileCache:
@@ -50,6 +51,11 @@ class TileCache:
         held = self.held(release, tile)
         return await self._drawing.run(key, lambda: self._draw(release, tile)) if held is None else held
 
+    async def backdrop(self, release: Release) -> bytes:
+        """Return an SVG of all places in the frame of Mexico, compressed with gzip."""
+        held: bytes | None = self._kept.get((release, None))
+        return held or await self._drawing.run((release, None), lambda: self._draw_backdrop(release))
+
     async def bounds(self, release: Release) -> Box | None:
         """Return the smallest box with all places of a release; None if none has coordinates."""
         if release not in self._bounds:
@@ -60,6 +66,7 @@ class TileCache:
     async def prewarm(self, release: Release) -> None:
         """Cache the tiles that hold most places, so that no request waits for them; without a database, none."""
         with suppress(DatabaseUnavailableError):
+            await self.backdrop(release)
             if bounds := await self.bounds(release):
                 for tile in _tiles_within(bounds):
                     await self.tile(release, tile)
@@ -71,7 +78,12 @@ class TileCache:
     async def _draw(self, release: Release, tile: Tile) -> bytes:
         content = await self._repository.read_tile(release, tile, _MAX_PLACES)
         # Some milliseconds of work, for which the event loop does not wait.
-        body = self._kept[release, tile] = await asyncio.to_thread(_compress, content)
+        body = self._kept[release, tile] = await asyncio.to_thread(lambda: _compress(encode_tile(content)))
+        return body
+
+    async def _draw_backdrop(self, release: Release) -> bytes:
+        cells = _unpack(await self._repository.read_backdrop(release, MEXICO))
+        body = self._kept[release, None] = _compress(draw_backdrop(cells, MEXICO))
         return body
 
 
@@ -83,8 +95,15 @@ def _tiles_within(box: Box) -> Iterator[Tile]:
                 yield Tile(zoom, column, row)
 
 
-def _compress(content: TileContent) -> bytes:
-    return gzip.compress(encode_tile(content), _GZIP_LEVEL, mtime=0)
+def _compress(body: bytes) -> bytes:
+    return gzip.compress(body, _GZIP_LEVEL, mtime=0)
+
+
+def _unpack(cells: bytes) -> "array[int]":
+    numbers = array("i", cells)
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers
 
 
 def encode_tile(content: TileContent) -> bytes:
@@ -121,9 +140,7 @@ def _properties(place: TilePlace) -> dict[str, Value]:
 
 def _encode_backdrop(content: TileContent) -> bytes:
     """Return a layer with a point in the middle of each cell that holds a place."""
-    cells = array("i", content.cells)
-    if sys.byteorder == "little":
-        cells.byteswap()
+    cells = _unpack(content.cells)
     if not cells:  # all places are listed, but there is no room for them
         size = EXTENT // CELLS
         cells.extend(sorted({place.y // size * CELLS + place.x // size for place in content.places}))

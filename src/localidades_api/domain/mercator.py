@@ -1,4 +1,4 @@
-"""Web Mercator (EPSG:3857), the projection of every map here, and the tiles of its square."""
+"""Web Mercator (EPSG:3857), the projection of every map of the country: the tiles of its square, and a frame in it."""
 
 import math
 from typing import NamedTuple, Self
@@ -46,6 +46,30 @@ class Tile(NamedTuple):
         return Box(west, south, east, north)
 
 
+class Frame(NamedTuple):
+    """A part of the square, in columns and rows of cells; `left` and `top` are a corner of it as `project` counts."""
+
+    left: float
+    top: float
+    columns: int
+    rows: int
+    scale: float  # cells along a side of the whole square
+
+    @classmethod
+    def around(cls, box: Box, columns: int) -> Self:
+        """Return the frame of a box."""
+        left, top = project(box.west, box.north)
+        right, bottom = project(box.east, box.south)
+        scale = columns / (right - left)
+        return cls(left, top, columns, math.ceil((bottom - top) * scale), scale)
+
+    def locate(self, longitude: float, latitude: float) -> tuple[float, float] | None:
+        """Return how many cells from the corner a point is, eastwards and southwards; None outside of the frame."""
+        x, y = project(longitude, latitude)
+        east, south = (x - self.left) * self.scale, (y - self.top) * self.scale
+        return (east, south) if 0 <= east < self.columns and 0 <= south < self.rows else None
+
+
 def project(longitude: float, latitude: float) -> tuple[float, float]:
     """Return where a point lies in the square: 0 to 1 eastwards, and 0 to 1 southwards."""
     sine = max(-0.9999, min(0.9999, math.sin(math.radians(latitude))))
@@ -55,3 +79,6 @@ def project(longitude: float, latitude: float) -> tuple[float, float]:
 def unproject(x: float, y: float) -> tuple[float, float]:
     """Return the longitude and the latitude of a point of the square."""
     return (x - 0.5) * 360, math.degrees(math.atan(math.sinh(math.pi * (1 - 2 * y))))
+
+
+MEXICO = Frame.around(Box(-118.8, 14.1, -86.3, 33.1), 400)  # all of its places, and a margin

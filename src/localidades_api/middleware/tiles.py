@@ -12,7 +12,7 @@ from localidades_api.http.paths import LOCALIDADES, OPERATION, allowed
 from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware.interface import Middleware
 from localidades_api.router import Services
-from localidades_api.router.tiles import answer, is_held, not_modified
+from localidades_api.router.tiles import TILE
 
 _FOLDER = f"{LOCALIDADES}tiles/"
 _PATH = re.compile(rf"{_FOLDER}([0-9]{{1,2}})/([0-9]{{1,4}})/([0-9]{{1,4}})\.mvt")
@@ -49,10 +49,10 @@ class CachedTiles:
         body = self._services.tiles.held(release, tile)
         if body is None:
             return None
-        if is_held(_lines(scope, b"if-none-match"), release):
-            response = not_modified(release, pinned=bool(query))
+        if TILE.is_held(_lines(scope, b"if-none-match"), release):
+            response = TILE.not_modified(release, pinned=bool(query))
         else:
-            response = answer(release, body, _lines(scope, b"accept-encoding"), pinned=bool(query))
+            response = TILE.answer(release, body, _lines(scope, b"accept-encoding"), pinned=bool(query))
         complete(response.headers, allowed(scope["path"]))
         return RawResponse.of(response)
 

@@ -10,7 +10,7 @@ from localidades_api.domain.filters import LocalityFilters
 from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import municipalities_of, state_of
 from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, Release
-from localidades_api.http.html.svg import draw_map, draw_releases
+from localidades_api.http.html.svg import draw_inset, draw_map, draw_releases
 from localidades_api.router.responses import Services
 
 _NEIGHBOURS = 8
@@ -20,7 +20,9 @@ async def of_localities(
     services: Services, release: Release, filters: LocalityFilters, content: bytes
 ) -> dict[str, Any]:
     """Return the names of the parents on a page of the list, and the choices of its filter form."""
-    ids = {locality["municipio_id"] for locality in from_json(content)["results"]}
+    results = from_json(content)["results"]
+    ids = {locality["municipio_id"] for locality in results}
+    points = await services.repository.list_points(release, [locality["id"] for locality in results])
     estado_id = filters.estado_id or (state_of(filters.municipio_id) if filters.municipio_id else None)
     return {
         "form": {
@@ -31,7 +33,8 @@ async def of_localities(
             "municipio_id": filters.municipio_id,
             "is_filtered": bool(filters.chosen),
             "chosen": filters.chosen,
-        }
+        },
+        "inset": draw_inset((point.longitud, point.latitud) for point in points),
     }
 
 
@@ -50,10 +53,11 @@ async def of_locality(
     """Return a locality's neighbours, a map of them, and its records in the newest releases."""
     history = (await services.repository.list_history(release, locality["id"]))[-MAX_HTML_PAGE_SIZE:]
     if locality["latitud"] is None or locality["longitud"] is None:
-        return {"history": history, "nearby": [], "drawing": None}
+        return {"history": history, "nearby": [], "drawing": None, "inset": None}
     found = await services.nearest.list_nearest(release, locality["latitud"], locality["longitud"], _NEIGHBOURS + 1)
     nearby = [describe(row) for row in found if row.id != locality["id"]]
-    return {"history": history, "nearby": nearby, "drawing": draw_map(locality, nearby)}
+    inset = draw_inset([(locality["longitud"], locality["latitud"])])
+    return {"history": history, "nearby": nearby, "drawing": draw_map(locality, nearby), "inset": inset}
 
 
 async def of_state(services: Services, release: Release, state: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""The map: vector tiles of a release, and the TileJSON that says where they are."""
+"""Maps: vector tiles of a release, the TileJSON that says where they are, and a backdrop of the country."""
 
 import gzip
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict
@@ -26,7 +26,6 @@ from localidades_api.router.responses import ServicesDep
 router = APIRouter(prefix="/localidades")
 
 _NUMBER = whole_number("The numbers of a tile have the digits 0 to 9 only.")
-_REPRESENTATION = "mvt"
 _LAYERS = [
     VectorLayer(
         id="places",
@@ -49,7 +48,7 @@ _LAYERS = [
 
 
 class TilesQuery(BaseModel):
-    """The parameters of the map."""
+    """The parameters of maps."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -107,31 +106,58 @@ async def get_tile(  # the numbers have their names on the wire
         )
     release = await services.release(query.release)
     is_pinned = query.release is not None
-    if is_held(request.headers.getlist("if-none-match"), release):
-        return not_modified(release, pinned=is_pinned)
+    if TILE.is_held(request.headers.getlist("if-none-match"), release):
+        return TILE.not_modified(release, pinned=is_pinned)
     body = await services.tiles.tile(release, tile)
-    return answer(release, body, request.headers.getlist("accept-encoding"), pinned=is_pinned)
+    return TILE.answer(release, body, request.headers.getlist("accept-encoding"), pinned=is_pinned)
 
 
-def is_held(if_none_match: Sequence[str], release: Release) -> bool:
-    """Return whether the client has this tile already."""
-    return is_fresh(if_none_match, entity_tag(release, _REPRESENTATION))
+@router.get(
+    "/backdrop.svg",
+    response_class=Response,
+    dependencies=STRICT,
+    responses={
+        200: {"description": "The drawing.", "content": {"image/svg+xml": {"schema": {"type": "string"}}}},
+        404: {"model": Problem, "description": "There is no such release."},
+    },
+)
+async def get_backdrop(request: Request, query: Annotated[TilesQuery, Query()], services: ServicesDep) -> Response:
+    """Draw all places of a release as an SVG, without names: the shape of the country (Web Mercator)."""
+    release = await services.release(query.release)
+    is_pinned = query.release is not None
+    if BACKDROP.is_held(request.headers.getlist("if-none-match"), release):
+        return BACKDROP.not_modified(release, pinned=is_pinned)
+    body = await services.tiles.backdrop(release)
+    return BACKDROP.answer(release, body, request.headers.getlist("accept-encoding"), pinned=is_pinned)
 
 
-def not_modified(release: Release, *, pinned: bool) -> Response:
-    """Return the 304 response for a tile."""
-    return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=_headers(release, pinned=pinned))
+class Drawing(NamedTuple):
+    """A representation of a release that is cached compressed with gzip, and its responses."""
+
+    representation: str
+    media_type: str
+
+    def is_held(self, if_none_match: Sequence[str], release: Release) -> bool:
+        """Return whether the client has it already."""
+        return is_fresh(if_none_match, entity_tag(release, self.representation))
+
+    def not_modified(self, release: Release, *, pinned: bool) -> Response:
+        """Return the 304 response."""
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=self._headers(release, pinned=pinned))
+
+    def answer(self, release: Release, body: bytes, accept_encoding: Sequence[str], *, pinned: bool) -> Response:
+        """Return the 200 response; `body` is compressed."""
+        described = {"Content-Type": self.media_type, "X-Content-Type-Options": "nosniff"}
+        headers = {**self._headers(release, pinned=pinned), **described}
+        if accepts_gzip(accept_encoding):
+            return Response(body, headers={**headers, "Content-Encoding": "gzip"})
+        return Response(gzip.decompress(body), headers=headers)
+
+    def _headers(self, release: Release, *, pinned: bool) -> dict[str, str]:
+        """Return the headers that a 200 and its 304 share; the ETag is weak, because it is that of every coding."""
+        headers = freshness_headers(release, self.representation, pinned=pinned)
+        return {**headers, "ETag": f"W/{headers['ETag']}", "Vary": "Accept-Encoding"}
 
 
-def answer(release: Release, body: bytes, accept_encoding: Sequence[str], *, pinned: bool) -> Response:
-    """Return the response with a tile, `body`, which is compressed with gzip."""
-    headers = {**_headers(release, pinned=pinned), "Content-Type": MEDIA_TYPE, "X-Content-Type-Options": "nosniff"}
-    if accepts_gzip(accept_encoding):
-        return Response(body, headers={**headers, "Content-Encoding": "gzip"})
-    return Response(gzip.decompress(body), headers=headers)
-
-
-def _headers(release: Release, *, pinned: bool) -> dict[str, str]:
-    """Return the headers that a 200 and its 304 share; the ETag is weak, because it is that of every coding."""
-    headers = freshness_headers(release, _REPRESENTATION, pinned=pinned)
-    return {**headers, "ETag": f"W/{headers['ETag']}", "Vary": "Accept-Encoding"}
+TILE = Drawing("mvt", MEDIA_TYPE)
+BACKDROP = Drawing("svg", "image/svg+xml")

@@ -1,9 +1,10 @@
-"""The geometry of SVG drawings, which templates write: a map of the places nearby and a chart of releases."""
+"""SVG drawings: a backdrop of the country; and for templates the geometry of maps and of a chart of releases."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from localidades_api.domain.mercator import MEXICO, Frame
 from localidades_api.domain.schemas import CHANGE_KINDS
 from localidades_api.storage.repository import ChangeCounts
 
@@ -58,6 +59,41 @@ def _round_length(metres: float) -> float:
     """Return the largest length up to this one that is 1, 2 or 5 times a power of ten."""
     power = 10 ** math.floor(math.log10(metres))
     return float(max(step * power for step in (1, 2, 5) if step * power <= metres))
+
+
+def draw_backdrop(cells: Iterable[int], frame: Frame) -> bytes:
+    """Draw the cells of a frame that hold any place, given in order, in a grey for light and dark pages alike."""
+    runs: list[list[int]] = []  # the first cell and how many follow, in one row
+    for cell in cells:
+        if runs and cell == sum(runs[-1]) and cell % frame.columns:
+            runs[-1][1] += 1
+        else:
+            runs.append([cell, 1])
+    path, column, row = [], 0, 0  # where the pen is
+    for cell, length in runs:
+        y, x = divmod(cell, frame.columns)
+        path.append(f"m{x - column} {y - row}h{length}")
+        column, row = x + length, y
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {frame.columns} {frame.rows}">'
+        f'<path transform="translate(0 .5)" stroke="#87909a" stroke-width="1.2" d="{"".join(path)}"/></svg>'
+    ).encode()
+
+
+class Inset(NamedTuple):
+    """Where in Mexico some places are: dots of a path, on the backdrop."""
+
+    width: int
+    height: int
+    path: str
+
+
+def draw_inset(points: Iterable[tuple[float | None, float | None]]) -> Inset | None:
+    """Draw places by longitude and latitude in degrees; return None if none of them can be shown."""
+    known = [(east, north) for east, north in points if east is not None and north is not None]
+    located = [point for place in known if (point := MEXICO.locate(*place))]
+    path = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in dict.fromkeys(located))
+    return Inset(MEXICO.columns, MEXICO.rows, path) if path else None
 
 
 class Part(NamedTuple):

@@ -121,6 +121,13 @@ class CatalogueRepository:
         )
         return str(rows[0][0])
 
+    async def list_points(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
+        """Return the longitude and latitude of these localities, some null."""
+        statement = select(localities.c.longitud, localities.c.latitud).where(
+            localities.c.release_id == release.id, localities.c.id == func.any(list(ids))
+        )
+        return await self._database.fetch(statement, replica_check=requires_release(release))
+
     async def list_states(self, release: Release) -> Sequence[Row[Any]]:
         """Return every estado, by id."""
         return await self._database.fetch(

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json
 from sqlalchemy import text
 
-from localidades_api.domain.mercator import Box, Tile
+from localidades_api.domain.mercator import Box, Frame, Tile
 from localidades_api.domain.schemas import Release
 from localidades_api.storage.pool import Database
 from localidades_api.storage.replica_check import requires_release
@@ -39,6 +39,18 @@ _TILE = text(
            (SELECT string_agg(int4send(cell), ''::bytea ORDER BY cell)
               FROM (SELECT DISTINCT (y >> {_CELL_BITS}) * {CELLS} + (x >> {_CELL_BITS}) AS cell FROM inside) AS cells
              WHERE (SELECT places FROM total) > :most) AS cells
+    """
+)
+_BACKDROP = text(
+    """
+    SELECT string_agg(int4send(cell), ''::bytea ORDER BY cell)
+      FROM (SELECT DISTINCT y * :columns + x AS cell
+              FROM (SELECT floor((longitud / 360 + 0.5 - :left) * :scale)::int AS x,
+                           floor((0.5 - atanh(sin(radians(latitud))) / (2 * pi()) - :top) * :scale)::int AS y
+                      FROM localities
+                     WHERE release_id = :release_id AND abs(latitud) < 85
+                    OFFSET 0) AS projected
+             WHERE x >= 0 AND x < :columns AND y >= 0 AND y < :rows) AS cells
     """
 )
 _BOUNDS = text(
@@ -86,6 +98,12 @@ class TilesRepository:
         rows = await self._database.fetch(_TILE, parameters, replica_check=requires_release(release))
         places = [TilePlace(*place) for place in from_json(rows[0].places or "[]")]
         return TileContent(places, bytes(rows[0].cells or b""))
+
+    async def read_backdrop(self, release: Release, frame: Frame) -> bytes:
+        """Return the cells of a frame that hold any place, as those of a tile."""
+        parameters = {"release_id": release.id, **frame._asdict()}
+        rows = await self._database.fetch(_BACKDROP, parameters, replica_check=requires_release(release))
+        return bytes(rows[0][0] or b"")
 
     async def read_bounds(self, release: Release) -> Box | None:
         """Return the smallest box with all places; None if none has coordinates."""

@@ -32,7 +32,7 @@ from localidades_api.observability.metrics import Snapshot, own_snapshot
 from localidades_api.observability.sampler import Sampler
 from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.router import Services, match_page, probes, problem_pages, problem_types
+from localidades_api.router import Services, map_page, match_page, probes, problem_pages, problem_types
 from localidades_api.router.openapi import describe
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
@@ -40,6 +40,7 @@ from localidades_api.storage.repository import (
     AreasRepository,
     CatalogueRepository,
     ChangesRepository,
+    MapRepository,
     NearestRepository,
     RecordsRepository,
     ReleasesRepository,
@@ -75,6 +76,7 @@ async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) ->
         AreasRepository(database),
         names,
         NearestRepository(database),
+        MapRepository(database),
         changes,
         RecordsRepository(database),
         Transfers(settings.max_downloads, settings.min_download_rate),
@@ -134,6 +136,7 @@ def create_app(
     app.include_router(probes.router)
     app.include_router(problem_types.router)
     app.include_router(match_page.router)
+    app.include_router(map_page.router)
     static = CompressedStaticFiles(directory=Path(__file__).parent / "http" / "html" / "static")
     app.mount("/static", static, name="static")
     app.add_api_route("/", _go_to_index, include_in_schema=False)

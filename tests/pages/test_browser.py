@@ -307,7 +307,7 @@ async def test_error_leads_on_to_what_was_meant_and_to_a_search(browser: Browser
 async def test_without_scripts_nothing_is_offered_that_needs_them(browser: Browser, base: str) -> None:
     async with visit(browser, base, java_script_enabled=False) as page:
         await page.goto(LIST)
-        for selector in ("#theme", ".copy", "#map", "canvas"):
+        for selector in ("#theme", ".copy"):
             await expect(page.locator(selector).first).to_be_hidden()
 
 
@@ -326,64 +326,6 @@ async def test_municipios_of_an_estado_are_offered_as_it_is_chosen(page: Page) -
     await expect(page.locator("p.amount")).to_have_text("76 records · page 1 of 2")
     await page.get_by_label("Estado", exact=True).select_option("")
     await expect(municipio.locator("option")).to_have_count(1)
-
-
-# Where a point's colour is, in the page's own measure; none but points have it.
-_POINTS = """canvas => {
-    const box = canvas.getBoundingClientRect(), copy = new OffscreenCanvas(canvas.width, canvas.height);
-    const pen = copy.getContext("2d", {willReadFrequently: true});
-    pen.drawImage(canvas, 0, 0);
-    const wanted = getComputedStyle(document.querySelector("main a")).color.match(/[0-9]+/g).map(Number);
-    const {data} = pen.getImageData(0, 0, canvas.width, canvas.height);
-    const found = [];
-    for (let at = 0; at < data.length; at += 4) {
-        if (wanted.every((one, index) => data[at + index] === one)) {
-            const pixel = at / 4;
-            found.push([(pixel % canvas.width + .5) * box.width / canvas.width,
-                        (Math.floor(pixel / canvas.width) + .5) * box.height / canvas.height]);
-        }
-    }
-    return found;
-}"""
-
-
-async def test_list_is_seen_on_a_map_and_a_point_leads_to_its_place(page: Page) -> None:
-    await page.goto(f"{LIST}&municipio_id=14001")
-    canvas = page.locator("canvas")
-    await expect(canvas).to_be_hidden()
-    await page.get_by_role("button", name="Show these places on a map").click()
-    await expect(page.get_by_role("status")).to_contain_text("76 places on the map")
-    await expect(canvas).to_be_focused()
-    await canvas.scroll_into_view_if_needed()
-    points = await drawn_on(page)
-    assert len(points) >= 76 * 6
-    await canvas.press("+")
-    assert await drawn_on(page) != points
-    await canvas.press("-")
-    x, y = points[0]
-    await canvas.hover(position={"x": x + 1, "y": y + 1})
-    assert await drawn_on(page) != points  # it is labelled
-    await canvas.click(position={"x": x + 1, "y": y + 1})
-    await expect(page).to_have_url(re.compile(r"/localidades/14001[0-9]{4}/\?format=api$"))
-
-
-async def drawn_on(page: Page) -> list[tuple[float, float]]:
-    """Return where the map has points, once it is painted."""
-    await page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    found: list[tuple[float, float]] = await page.locator("canvas").evaluate(_POINTS)
-    return found
-
-
-async def test_map_that_can_not_be_fetched_says_so_and_can_be_tried_again(browser: Browser, base: str) -> None:
-    async with visit(browser, base, errors=True) as page:
-        await page.goto(f"{LIST}&estado_id=14")
-        await page.route("**/download/**", lambda route: route.abort())
-        show = page.get_by_role("button", name="Show these places on a map")
-        await show.click()
-        await expect(page.get_by_role("status")).to_have_text("The places could not be loaded.")
-        await page.unroute_all()
-        await show.click()
-        await expect(page.get_by_role("status")).to_contain_text("228 places on the map")
 
 
 @pytest.mark.parametrize("system", ["light", "dark"])

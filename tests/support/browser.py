@@ -17,12 +17,14 @@ _AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 @asynccontextmanager
-async def launched() -> AsyncIterator[Browser]:
-    """Lend Debian's Chromium; Playwright's own is never fetched."""
+async def launched(*arguments: str) -> AsyncIterator[Browser]:
+    """Lend Debian's Chromium, with further arguments; Playwright's own is never fetched."""
     executable = needed(shutil.which("chromium"), "chromium is not on this machine")
     async with async_playwright() as playwright:
         # Root can't have Chromium's sandbox.
-        browser = await playwright.chromium.launch(executable_path=executable, chromium_sandbox=os.geteuid() != 0)
+        browser = await playwright.chromium.launch(
+            executable_path=executable, args=arguments, chromium_sandbox=os.geteuid() != 0
+        )
         yield browser
         await browser.close()
 

@@ -33,6 +33,8 @@ OfMunicipality = Annotated[
     MunicipalityId | None, Field(description="Only records in the municipio with this key.", examples=[1001])
 ]
 
+OfKind = Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).", examples=["U"])]
+
 
 def _split_keys(text: str) -> str:
     """Parse comma-separated keys of nine digits, or eight without the zero; return them as sorted numbers."""
@@ -66,7 +68,7 @@ class LocalityFilters(BaseModel):
     clave: Annotated[
         str | None, Field(pattern="^[0-9]{4}$", description="Key within the municipio, four digits.", examples=["0001"])
     ] = None
-    ambito: Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).", examples=["U"])] = None
+    ambito: OfKind = None
     cvegeo: _Keys | None = None
     search: Annotated[
         str | None,

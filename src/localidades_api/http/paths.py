@@ -9,7 +9,8 @@ LOCALIDADES = f"{PREFIX}/localidades/"
 MATCH = f"{LOCALIDADES}match/"
 NEAREST = f"{LOCALIDADES}nearest/"
 RECONCILE = f"{PREFIX}/reconcile/"
-MATCH_PAGE = "/match"  # below the service's root
+MATCH_PAGE = "/match"  # below the service's root, as the next
+MAP_PAGE = "/map"
 _BELOW = f"{PREFIX}/"
 _READ = "GET"
 # The resources that take a body; everything else is read only.

@@ -11,6 +11,7 @@ from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import municipalities_of, state_of
 from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, Release
 from localidades_api.http.html.svg import draw_inset, draw_map, draw_releases
+from localidades_api.router.params import MapQuery
 from localidades_api.router.responses import Services
 
 _NEIGHBOURS = 8
@@ -33,6 +34,7 @@ async def of_localities(
             "municipio_id": filters.municipio_id,
             "is_filtered": bool(filters.chosen),
             "chosen": filters.chosen,
+            "on_map": filters.chosen if filters.chosen.keys() <= MapQuery.model_fields.keys() else None,
         },
         "inset": draw_inset((point.longitud, point.latitud) for point in points),
     }

@@ -13,6 +13,7 @@ from typing_extensions import TypeAliasType
 from localidades_api.domain.filters import (
     MAX_TEXT_LENGTH,
     LocalityFilters,
+    OfKind,
     OfMunicipality,
     OfState,
 )
@@ -158,6 +159,19 @@ class NearestQuery(ReleaseQuery):
         Field(ge=1, le=100, description="Maximum number of places.", examples=[10]),
         whole_number("Use a whole number from 1 to 100."),
     ] = 10
+
+
+class MapQuery(ReleaseQuery):
+    """The parameters of the map: the filters that every point of it can be held against."""
+
+    municipio_id: OfMunicipality = None
+    estado_id: OfState = None
+    ambito: OfKind = None
+
+    @property
+    def filters(self) -> LocalityFilters:
+        """The same filters as those of a list."""
+        return LocalityFilters(municipio_id=self.municipio_id, estado_id=self.estado_id, ambito=self.ambito)
 
 
 class DownloadQuery(LocalityFilters):

@@ -46,6 +46,7 @@ from localidades_api.storage.repository import (
     AreasRepository,
     CatalogueRepository,
     ChangesRepository,
+    MapRepository,
     NearestRepository,
     RecordsRepository,
 )
@@ -62,6 +63,7 @@ class Services:
     areas: AreasRepository
     names: NameIndexes
     nearest: NearestRepository
+    map: MapRepository
     changes: ChangesRepository
     records: RecordsRepository
     transfers: Transfers

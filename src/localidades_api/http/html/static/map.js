@@ -1,169 +1,223 @@
-// A map of the places of a list: points on a canvas, north up, on the web's usual projection (Mercator).
+// The map of the country: search, colors, filters, and the place that is chosen, all kept in the address.
+import { legend, mapStyle } from "./map_style.js";
 
-const toRadians = Math.PI / 180;
-const north = (latitude) => Math.log(Math.tan(Math.PI / 4 + (latitude * toRadians) / 2)) / toRadians;
+const page = document.getElementById("map");
+const at = (selector) => page.querySelector(selector);
+const { places: resource, release, detail } = page.dataset;
+const bounds = JSON.parse(page.dataset.bounds);
+const filters = JSON.parse(page.dataset.filters);
+const COLORS = [...at("#color").options].map((option) => option.value);
+const COUNTRY = [-118.5, 14.4, -86.5, 32.8];
+const AROUND = [[-135, 2], [-70, 46]]; // how far the map can be moved
+const CLOSE = 11; // zoom
+const FINGER = 9; // pixels around a point that count as on it
+const system = matchMedia("(prefers-color-scheme: dark)");
+const still = matchMedia("(prefers-reduced-motion: reduce)");
 
-class PointMap {
-  constructor(canvas, places, detail) {
-    this.canvas = canvas;
-    this.detail = detail;
-    this.places = places.map(({ id, geometry, properties }) => ({
-      id, name: properties.nombre, x: geometry.coordinates[0], y: -north(geometry.coordinates[1]),
-    }));
-    const xs = this.places.map((place) => place.x);
-    const ys = this.places.map((place) => place.y);
-    const span = (values) => values.reduce(([low, high], one) => [Math.min(low, one), Math.max(high, one)],
-                                           [Infinity, -Infinity]);
-    const [[west, east], [top, bottom]] = [span(xs), span(ys)];
-    this.scale = Math.min(canvas.width / (east - west || 0.02), canvas.height / (bottom - top || 0.02)) * 0.92;
-    this.smallest = this.scale / 4;
-    this.centre = { x: (west + east) / 2, y: (top + bottom) / 2 };
-    this.over = null;
-    this.listen();
-    this.paint();
-  }
+const isDark = () => (document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
 
-  toCanvas(place) {
-    return [(place.x - this.centre.x) * this.scale + this.canvas.width / 2,
-            (place.y - this.centre.y) * this.scale + this.canvas.height / 2];
-  }
+// The part of the address after `#`: MapLibre keeps `map` there, zoom and center; the rest is ours.
+const fragment = () => new URLSearchParams(location.hash.slice(1));
 
-  paint() {
-    cancelAnimationFrame(this.frame);
-    this.frame = requestAnimationFrame(() => {
-      const pen = this.canvas.getContext("2d");
-      const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
-      pen.fillStyle = colour("--shade");
-      pen.fillRect(0, 0, this.canvas.width, this.canvas.height);
-      pen.fillStyle = colour("--link");
-      const size = this.places.length > 5000 ? 2 : this.places.length > 500 ? 3 : 6;
-      for (const place of this.places) {
-        const [x, y] = this.toCanvas(place);
-        if (x > -size && y > -size && x < this.canvas.width && y < this.canvas.height) {
-          pen.fillRect(x - size / 2, y - size / 2, size, size);
-        }
-      }
-      if (this.over) this.label(pen, this.over, colour);
+function keep(name, value) {
+  const kept = fragment();
+  if (value) kept.set(name, value);
+  else kept.delete(name);
+  const text = decodeURIComponent(kept.toString());
+  history.replaceState(history.state, "", text ? `#${text}` : location.pathname + location.search);
+}
+
+class MapPage {
+  constructor(library) {
+    this.color = COLORS[0];
+    this.selected = null;
+    this.readColor();
+    const box = bounds.length ? bounds : COUNTRY;
+    this.whole = [box.slice(0, 2), box.slice(2)];
+    this.map = new library.Map({
+      container: "ground", style: this.style(), bounds: this.whole, fitBoundsOptions: this.fitting(),
+      hash: "map", minZoom: 3, maxZoom: 15, maxBounds: AROUND, renderWorldCopies: false, attributionControl: false,
+      dragRotate: false, touchPitch: false, pitchWithRotate: false, fadeDuration: still.matches ? 0 : 200,
+      locale: { "Map.Title": document.querySelector("h1").textContent },
+      transformRequest: (url) => ({ url: new URL(url, location.href).href }), // a worker has another base
     });
+    this.map.touchZoomRotate.disableRotation();
+    this.map.keyboard.disableRotation();
+    this.listen();
+    this.readPlace();
   }
 
-  label(pen, place, colour) {
-    const [x, y] = this.toCanvas(place);
-    pen.font = "600 16px system-ui, sans-serif";
-    const width = pen.measureText(place.name).width + 16;
-    const left = Math.min(Math.max(x - width / 2, 4), this.canvas.width - width - 4);
-    const top = y > 40 ? y - 38 : y + 12;
-    pen.fillStyle = colour("--ink");
-    pen.beginPath();
-    pen.arc(x, y, 6, 0, 2 * Math.PI);
-    pen.fill();
-    pen.fillRect(left, top, width, 26);
-    pen.fillStyle = colour("--paper");
-    pen.fillText(place.name, left + 8, top + 18);
+  fitting() {
+    const wide = page.clientWidth > 800;
+    return { padding: wide ? { left: 120, right: 120, top: 30, bottom: 30 } : 24, maxZoom: 12 };
   }
 
-  at(event) {
-    const box = this.canvas.getBoundingClientRect();
-    return [((event.clientX - box.left) * this.canvas.width) / box.width,
-            ((event.clientY - box.top) * this.canvas.height) / box.height];
+  style() {
+    return mapStyle({ tiles: page.dataset.tiles, dark: isDark(), color: this.color, filters, selected: this.selected });
   }
 
-  nearest(event) {
-    const [x, y] = this.at(event);
-    let [best, found] = [144, null];
-    for (const place of this.places) {
-      const [px, py] = this.toCanvas(place);
-      const distance = (px - x) ** 2 + (py - y) ** 2;
-      if (distance < best) [best, found] = [distance, place];
+  restyle() {
+    this.map.setStyle(this.style());
+    this.paintLegend();
+  }
+
+  paintLegend() {
+    at("#color").value = this.color;
+    for (const list of page.querySelectorAll(".legend ul")) {
+      list.hidden = list.dataset.color !== this.color;
+      const entries = [...list.children];
+      const colors = legend(isDark(), list.dataset.color, entries.map((entry) => Number(entry.dataset.id)));
+      entries.forEach((entry, index) => entry.style.setProperty("--swatch", colors[index]));
     }
-    return found;
-  }
-
-  zoom(factor, [x, y] = [this.canvas.width / 2, this.canvas.height / 2]) {
-    const scale = Math.min(Math.max(this.scale * factor, this.smallest), 1e6);
-    this.centre.x += (x - this.canvas.width / 2) * (1 / this.scale - 1 / scale);
-    this.centre.y += (y - this.canvas.height / 2) * (1 / this.scale - 1 / scale);
-    this.scale = scale;
-    this.paint();
-  }
-
-  move(x, y) {
-    this.centre.x -= x / this.scale;
-    this.centre.y -= y / this.scale;
-    this.paint();
   }
 
   listen() {
-    const canvas = this.canvas;
-    let from = null;
-    let moved = false;
-    canvas.addEventListener("wheel", (event) => {
+    const { map } = this;
+    for (const layer of ["places", "others"]) {
+      map.on("mouseenter", layer, () => (map.getCanvas().style.cursor = "pointer"));
+      map.on("mouseleave", layer, () => (map.getCanvas().style.cursor = ""));
+    }
+    map.on("click", (event) => this.click(event.point));
+    map.on("idle", () => this.listVisible());
+    at("#visible").addEventListener("toggle", () => this.listVisible());
+    at("#closer").addEventListener("click", () => map.zoomIn());
+    at("#farther").addEventListener("click", () => map.zoomOut());
+    at("#whole").addEventListener("click", () => map.fitBounds(this.whole, this.fitting()));
+    at("#place .close").addEventListener("click", () => this.close());
+    page.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && this.selected && !event.defaultPrevented) this.close();
+    });
+    at("#color").addEventListener("change", (event) => {
+      this.color = event.target.value;
+      keep("color", this.color === COLORS[0] ? null : this.color);
+      this.restyle();
+    });
+    at("#search").addEventListener("choose", (event) => {
       event.preventDefault();
-      this.zoom(Math.exp(-event.deltaY / 400), this.at(event));
-    }, { passive: false });
-    canvas.addEventListener("pointerdown", (event) => {
-      [from, moved] = [this.at(event), false];
-      canvas.setPointerCapture(event.pointerId);
+      this.open(event.detail.id, { fly: true });
     });
-    canvas.addEventListener("pointermove", (event) => {
-      if (from) {
-        const to = this.at(event);
-        moved ||= Math.hypot(to[0] - from[0], to[1] - from[1]) > 4;
-        if (moved) {
-          this.move(to[0] - from[0], to[1] - from[1]);
-          from = to;
-        }
-        return;
-      }
-      const over = this.nearest(event);
-      canvas.style.cursor = over ? "pointer" : "grab";
-      if (over !== this.over) {
-        this.over = over;
-        this.paint();
-      }
+    at(".search").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.search(at("#search"));
     });
-    canvas.addEventListener("pointerup", (event) => {
-      const place = moved ? null : this.nearest(event);
-      from = null;
-      if (place) location.href = `${place.id}/?${this.detail}`;
+    document.addEventListener("themechange", () => this.restyle());
+    system.addEventListener("change", () => this.restyle());
+    addEventListener("hashchange", () => {
+      this.readColor();
+      this.restyle();
+      this.readPlace();
     });
-    canvas.addEventListener("keydown", (event) => {
-      const known = {
-        "+": () => this.zoom(1.5), "-": () => this.zoom(1 / 1.5), ArrowLeft: () => this.move(60, 0),
-        ArrowRight: () => this.move(-60, 0), ArrowUp: () => this.move(0, 60), ArrowDown: () => this.move(0, -60),
-      }[event.key];
-      if (known) {
-        event.preventDefault();
-        known();
-      }
-    });
-    document.addEventListener("themechange", () => this.paint());
+    this.paintLegend();
+  }
+
+  readColor() {
+    const color = fragment().get("color");
+    this.color = COLORS.includes(color) ? color : COLORS[0];
+  }
+
+  readPlace() {
+    const id = fragment().get("place");
+    if (!/^[0-9]{8,9}$/.test(id ?? "")) this.show(null);
+    else if (Number(id) !== this.selected?.id) this.open(Number(id), { fly: !fragment().has("map"), focus: false });
+  }
+
+  // Who presses Enter without choosing a suggestion means the first.
+  async search({ value, dataset }) {
+    const query = new URLSearchParams({ q: value.trim(), limit: 1, format: "json", release });
+    const answer = value.trim() && await fetch(`${resource}suggest/?${query}`).catch(() => null);
+    const found = answer?.ok ? (await answer.json()).results : [];
+    if (found.length) this.open(found[0].id, { fly: true });
+    else at("#told").textContent = dataset.none;
+  }
+
+  click({ x, y }) {
+    const found = this.map.queryRenderedFeatures([[x - FINGER, y - FINGER], [x + FINGER, y + FINGER]],
+                                                 { layers: ["places", "others"] });
+    const distance = (feature) => {
+      const point = this.map.project(feature.geometry.coordinates);
+      return Math.hypot(point.x - x, point.y - y);
+    };
+    const [nearest] = found.toSorted((one, other) => distance(one) - distance(other));
+    if (nearest) this.open(nearest.id);
+    else this.close();
+  }
+
+  async open(id, { fly = false, focus = true } = {}) {
+    this.asked?.abort();
+    const { signal } = (this.asked = new AbortController());
+    const told = at("#told");
+    told.textContent = "";
+    try {
+      const answer = await fetch(`${resource}${id}/?${new URLSearchParams({ format: "json", release })}`, { signal });
+      if (!answer.ok) throw new Error(String(answer.status));
+      this.show(await answer.json(), focus);
+    } catch (error) {
+      if (error.name !== "AbortError") told.textContent = told.dataset.missing;
+      return;
+    }
+    if (!this.selected.geometry) told.textContent = told.dataset.none;
+    else this.reveal(this.selected.geometry.coordinates, fly);
+  }
+
+  // On a telephone the panel covers the lower part of the map: a place goes to the middle of what is left.
+  reveal(center, fly) {
+    const [ground, panel] = [at("#ground"), at("#place")].map((element) => element.getBoundingClientRect());
+    const offset = [0, panel.top > ground.top + ground.height / 3 ? (panel.top - ground.bottom) / 2 : 0];
+    const { x, y } = this.map.project(center);
+    const isCovered = x + ground.left < panel.right && y + ground.top > panel.top && y + ground.top < panel.bottom;
+    if (fly) this.map.flyTo({ center, offset, zoom: Math.max(this.map.getZoom(), CLOSE) });
+    else if (isCovered) this.map.easeTo({ center, offset });
+  }
+
+  show(place, focus = false) {
+    const panel = at("#place");
+    panel.hidden = !place;
+    this.selected = place && {
+      type: "Feature", id: place.id, properties: {},
+      geometry: place.latitud === null ? null : { type: "Point", coordinates: [place.longitud, place.latitud] },
+    };
+    this.map.getSource("selected")?.setData({ type: "FeatureCollection", features: this.selected ? [this.selected] : [] });
+    keep("place", place?.cvegeo);
+    if (!place) return;
+    const say = (selector, text) => (at(`#place ${selector}`).textContent = text);
+    const [kind, count] = [at("#place .kind"), at("#place .population")];
+    say("h2", place.nombre);
+    say(".area", `${place.municipio.nombre}, ${place.estado.nombre}`);
+    say("#place-key", place.cvegeo);
+    count.textContent = place.poblacion?.toLocaleString("en") ?? count.dataset.none;
+    kind.textContent = kind.dataset[place.ambito?.toLowerCase()] ?? count.dataset.none;
+    at("#place .open").href = `${resource}${place.id}/?${detail}`;
+    if (focus) at("#place h2").focus({ preventScroll: true });
+  }
+
+  close() {
+    if (!this.selected) return;
+    this.asked?.abort();
+    this.show(null);
+    this.map.getCanvas().focus({ preventScroll: true });
+  }
+
+  // The points for those who don't see or point at them.
+  listVisible() {
+    if (!at("#visible").open) return;
+    const found = new Map(this.map.queryRenderedFeatures({ layers: ["places"] }).map((feature) => [feature.id, feature]));
+    const size = (feature) => feature.properties.poblacion ?? 0;
+    const largest = [...found.values()].toSorted((one, other) => size(other) - size(one)).slice(0, 10);
+    at("#visible ol").replaceChildren(...largest.map((feature) => {
+      const [entry, button, count] = ["li", "button", "span"].map((name) => document.createElement(name));
+      button.type = "button";
+      button.textContent = feature.properties.nombre;
+      button.addEventListener("click", () => this.open(feature.id));
+      count.textContent = size(feature).toLocaleString("en");
+      entry.append(button, count);
+      return entry;
+    }));
   }
 }
 
-export function draw(section) {
-  const [button, canvas, status] = [".show", "canvas", ".status"].map((one) => section.querySelector(one));
-  section.hidden = false;
-  if (Number(section.dataset.quantity) > Number(section.dataset.most)) {
-    status.textContent = status.dataset.many;
-    button.hidden = true;
-    return;
-  }
-  button.addEventListener("click", async () => {
-    button.disabled = true;
-    status.textContent = status.dataset.loading;
-    try {
-      const answer = await fetch(section.dataset.source);
-      if (!answer.ok) throw new Error(String(answer.status));
-      const places = (await answer.json()).features.filter((feature) => feature.geometry);
-      canvas.hidden = false;
-      button.hidden = true;
-      new PointMap(canvas, places, section.dataset.detail);
-      canvas.focus({ preventScroll: true });
-      status.textContent = `${places.length.toLocaleString("en")} ${status.dataset.shown}`;
-    } catch {
-      button.disabled = false;
-      status.textContent = status.dataset.failed;
-    }
-  });
+if (document.createElement("canvas").getContext("webgl2")) {
+  const library = await import("./maplibre/maplibre-gl.mjs");
+  document.getElementById("drawing").hidden = true;
+  page.hidden = false;
+  new MapPage(library);
 }

@@ -1,5 +1,4 @@
 // What a page does besides: everything here only adds to what works without it.
-import { draw } from "./map.js";
 
 const system = matchMedia("(prefers-color-scheme: dark)");
 
@@ -158,7 +157,14 @@ class Suggestions {
     this.input.setAttribute("aria-activedescendant", this.list.children[this.chosen].id);
   }
 
+  // A page may do something else with the place, if it takes the event `choose`.
   go(place) {
+    const chosen = new CustomEvent("choose", { detail: place, cancelable: true });
+    if (!this.input.dispatchEvent(chosen)) {
+      this.input.value = place.label;
+      this.close();
+      return;
+    }
     const { kept } = this.parameters();
     kept.set("format", "api");
     location.href = `${this.input.dataset.suggest}${place.id}/?${kept}`;
@@ -187,5 +193,3 @@ offerCopies();
 foldFilters();
 for (const input of document.querySelectorAll("input[data-suggest]")) new Suggestions(input);
 for (const select of document.querySelectorAll("select[data-of]")) cascade(select);
-const map = document.getElementById("map");
-if (map) draw(map);

@@ -1,0 +1,98 @@
+// What the map looks like: MapLibre's style for a theme, a choice of colors, filters and the selected place.
+
+const SIZES = [2500, 15000, 100000, 1000000]; // inhabitants from which a place is drawn larger, and colored otherwise
+
+const PALETTES = {
+  light: {
+    ground: "#f6f7f9", backdrop: "#7d8b9b", text: "#1c2024", soft: "#565e66", ring: "#0b57a4",
+    sizes: ["#8f9cab", "#c08a2d", "#c4641a", "#a8341c", "#6b1024"], kinds: { U: "#b4510f", R: "#3b7a57" },
+    estado: (hue) => `hsl(${hue}, 62%, 40%)`,
+  },
+  dark: {
+    ground: "#0c0f14", backdrop: "#8090b4", text: "#e6e9ec", soft: "#a9b1b9", ring: "#8cc1f8",
+    sizes: ["#6f7f9c", "#b98f4e", "#e8ab52", "#ffd080", "#fff3d6"], kinds: { U: "#ffc46b", R: "#5fb58a" },
+    estado: (hue) => `hsl(${hue}, 65%, 64%)`,
+  },
+};
+
+// Hues of neighbors, whose keys are often neighbors too, lie a golden angle apart.
+const hueOf = (estado) => Math.round((estado * 137.508) % 360);
+
+const population = ["coalesce", ["get", "poblacion"], 0];
+const bySize = (values) => ["step", population, values[0], ...SIZES.flatMap((size, index) => [size, values[index + 1]])];
+
+export function palette(dark) {
+  return dark ? PALETTES.dark : PALETTES.light;
+}
+
+// The colors of the legend, in the order of its entries.
+export function legend(dark, color, ids) {
+  const { sizes, kinds, estado } = palette(dark);
+  if (color === "ambito") return [kinds.U, kinds.R];
+  return color === "estado" ? ids.map((id) => estado(hueOf(id))) : sizes.toReversed();
+}
+
+function colorOf(dark, color) {
+  const { sizes, kinds, estado, soft } = palette(dark);
+  if (color === "ambito") return ["match", ["get", "ambito"], "U", kinds.U, "R", kinds.R, soft];
+  if (color === "estado") {
+    const estados = Array.from({ length: 32 }, (_, index) => index + 1);
+    return ["match", ["get", "estado_id"], ...estados.flatMap((id) => [id, estado(hueOf(id))]), soft];
+  }
+  return bySize(sizes);
+}
+
+function radius(factor = 1) {
+  const sizes = (values) => bySize(values.map((value) => value * factor));
+  return ["interpolate", ["exponential", 1.3], ["zoom"],
+          4, sizes([0.9, 1, 1.5, 2.4, 4.2]), 8, sizes([1.6, 2, 3.2, 5, 8]), 13, sizes([4, 5, 7, 10, 15])];
+}
+
+// Inhabitants from which a place is named: at a glance the cities, from close by every place.
+const named = ["step", ["zoom"], 150000, 5, 60000, 6, 15000, 7, 5000, 8, 2500, 9, 500, 10, 0];
+
+const chosen = (filters) => ["all", ...Object.entries(filters).map(
+  ([name, value]) => ["==", ["get", name], name === "ambito" ? value : Number(value)],
+)];
+
+export function mapStyle({ tiles, dark, color, filters, selected }) {
+  const { ground, backdrop, text, ring } = palette(dark);
+  const filter = chosen(filters);
+  const points = (id, paint, more = {}) => ({ id, type: "circle", source: "places", "source-layer": "places", paint, ...more });
+  return {
+    version: 8,
+    sources: {
+      places: { type: "vector", url: tiles },
+      selected: { type: "geojson", data: { type: "FeatureCollection", features: selected ? [selected] : [] } },
+    },
+    layers: [
+      { id: "ground", type: "background", paint: { "background-color": ground } },
+      points("backdrop", {
+        "circle-color": backdrop, "circle-opacity": 0.75,
+        "circle-radius": ["interpolate", ["linear"], ["zoom"], 3, 0.65, 7, 1, 12, 1.8],
+      }, { "source-layer": "backdrop" }),
+      points("others", { "circle-color": backdrop, "circle-opacity": 0.6, "circle-radius": radius(0.7) }, { filter: ["!", filter] }),
+      points("glow", {
+        "circle-color": colorOf(dark, color), "circle-opacity": dark ? 0.22 : 0.12, "circle-blur": 1, "circle-radius": radius(3.2),
+      }, { filter: ["all", filter, [">=", population, SIZES[1]]] }),
+      points("places", {
+        "circle-color": colorOf(dark, color), "circle-opacity": 0.92, "circle-radius": radius(),
+        "circle-stroke-color": ground, "circle-stroke-width": ["interpolate", ["linear"], ["zoom"], 6, 0, 10, 0.7],
+      }, { filter }),
+      {
+        id: "names", type: "symbol", source: "places", "source-layer": "places",
+        layout: {
+          "text-field": ["get", "nombre"], "text-font": ["system-ui"], "text-size": bySize([11.5, 12, 13, 14.5, 17]),
+          "text-variable-anchor": ["left", "right", "top", "bottom"], "text-radial-offset": bySize([0.5, 0.55, 0.6, 0.65, 0.75]),
+          "text-justify": "auto", "text-max-width": 9, "text-padding": 6, "symbol-sort-key": ["-", 0, population],
+        },
+        paint: { "text-color": text, "text-halo-color": ground, "text-halo-width": 1.4 },
+        filter: ["all", filter, [">=", population, named]],
+      },
+      {
+        id: "selected", type: "circle", source: "selected",
+        paint: { "circle-color": ring, "circle-opacity": 0.25, "circle-radius": 11, "circle-stroke-color": ring, "circle-stroke-width": 2.5 },
+      },
+    ],
+  };
+}

@@ -1,0 +1,43 @@
+"""The page with the map of the country, and with a drawing of it where a browser can't show that."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from localidades_api.domain.schemas import Release
+from localidades_api.http.html.renderer import root_of
+from localidades_api.http.paths import LOCALIDADES, MAP_PAGE
+from localidades_api.router.params import STRICT, MapQuery
+from localidades_api.router.responses import ResponseBuilder, Services, ServicesDep
+
+router = APIRouter()
+
+
+@router.get(MAP_PAGE, include_in_schema=False, dependencies=STRICT)
+async def show_map_page(request: Request, query: Annotated[MapQuery, Query()], services: ServicesDep) -> Response:
+    """Show the page; as JSON, the address of the tiles, and the box around the chosen places."""
+    builder = await ResponseBuilder.begin(request, query, services)
+    if builder.is_not_modified:
+        response = builder.not_modified()
+    else:
+        release = builder.release
+        overview = await services.map.overview(release, query.filters)
+        content = {
+            "tiles": f"{root_of(request.scope)}{LOCALIDADES}tiles.json?release={release.name}",
+            "bounds": overview.bounds,
+        }
+        context = await _context(services, release, query) if builder.wants_html else {}
+        response = builder.answer("map.html", "Map", content, largest=overview.largest, **context)
+    response.headers["Vary"] = "Accept, Accept-Language" if builder.wants_html else "Accept"
+    return response
+
+
+async def _context(services: Services, release: Release, query: MapQuery) -> dict[str, Any]:
+    """Return the estados, and the names of what the filters choose."""
+    states = await services.repository.list_states(release)
+    names = [state.nombre for state in states if state.id == query.estado_id]
+    if query.municipio_id is not None:
+        named = await services.repository.name_municipalities(release, {query.municipio_id})
+        names += [f"{area.nombre}, {area.estado}" for area in named.values()]
+    return {"states": states, "names": names, "chosen": query.filters.chosen}

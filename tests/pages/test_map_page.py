@@ -1,0 +1,274 @@
+"""The map of the country, in a real Chromium whose WebGL is drawn by its processor."""
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Locator, Page, Response, expect
+
+from tests.support.application import import_file
+from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, launched, visit
+from tests.support.catalogue import Place, write_catalogue
+from tests.support.postgres import new_database
+from tests.support.wire import await_names, serving
+
+PAGE = "/map?format=api"
+MAX_SCRIPTS = 400_000  # bytes as sent
+WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
+SLOW = 30_000  # milliseconds: a map is drawn without a graphics card
+STILL: dict[str, Any] = {"reduced_motion": "reduce"}
+TOUCH: dict[str, Any] = {"viewport": TELEPHONE, "has_touch": True, "is_mobile": True}
+DEVICES = pytest.mark.parametrize("device", [{}, TOUCH], ids=["desktop", "telephone"])
+
+OAXACA = {"nom_ent": "Oaxaca", "nom_abr": "Oax."}
+COAST = OAXACA | {"nom_mun": "San Pedro Pochutla"}
+PLACES = [
+    Place("010010001", "Aguascalientes", ambito="U", poblacion="863893"),
+    Place("010010002", "Cañada Honda", latitud="22.003333", longitud="-102.199167", poblacion="1209"),
+    Place("010010003", "Sin Coordenadas", latitud="-", longitud="-", poblacion="7"),
+    Place("200670001", "Oaxaca de Juárez", **OAXACA, ambito="U", latitud="17.060633", longitud="-96.725361",
+          poblacion="255029"),
+    Place("203240001", "San Pedro Pochutla", **COAST, ambito="U", latitud="15.746389", longitud="-96.465278",
+          poblacion="13685"),
+    Place("203240025", "Puerto Ángel", **COAST, ambito="U", latitud="15.666667", longitud="-96.491944",
+          poblacion="2645"),
+    Place("203240084", "Playa Zipolite", **COAST, latitud="15.662500", longitud="-96.511667", poblacion="1059"),
+    *(Place(f"20324{n:04d}", f"Rancho {n}", **COAST, latitud=f"{15.7 + n / 1000:.6f}",
+            longitud=f"{-96.7 + n / 500:.6f}", poblacion=str(n)) for n in range(100, 200)),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Lend the address of a service that holds some places of a coast, and some far away."""
+    file = write_catalogue(tmp_path_factory.mktemp("map") / "catun_localidad_2020-01.csv", PLACES)
+    with new_database(server, migrated) as url:
+        import_file(url, file)
+        with serving(url) as live:
+            await_names(live)
+            yield live.base
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """Lend Debian's Chromium with WebGL."""
+    async with launched(*WEBGL) as browser:
+        yield browser
+
+
+@pytest.fixture
+async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
+    """Lend a page without animations."""
+    async with visit(browser, base, **STILL) as page:
+        yield page
+
+
+def panel(page: Page) -> Locator:
+    return page.locator("#place")
+
+
+async def drawn(page: Page, name: str) -> Locator:
+    """Wait until the map has drawn the points in view, one of this name among them; return its entry in their list."""
+    entry = page.locator("#visible").get_by_role("button", name=name, exact=True)
+    if await page.locator("#visible:not([open])").count():
+        await page.locator("#visible summary").click()
+    await expect(entry).to_be_visible(timeout=SLOW)
+    return entry
+
+
+def view_of(page: Page) -> tuple[float, float, float]:
+    """Return zoom, latitude and longitude out of the address."""
+    found = re.search(r"[#&]map=([0-9.]+)/([0-9.-]+)/([0-9.-]+)", page.url)
+    assert found is not None, page.url
+    zoom, latitude, longitude = map(float, found.groups())
+    return zoom, latitude, longitude
+
+
+@DEVICES
+async def test_zipolite_is_found_in_under_five_interactions(
+    browser: Browser, base: str, device: dict[str, Any]
+) -> None:
+    async with visit(browser, base, **device) as page:
+        await page.goto(PAGE)
+        search = page.get_by_role("combobox", name="Find a place")
+        await expect(search).to_be_visible(timeout=SLOW)
+        await (search.tap() if device else search.click())  # 1
+        await search.press_sequentially("zipol")  # 2
+        option = page.get_by_role("option", name="Playa Zipolite, San Pedro Pochutla, Oaxaca")
+        await (option.tap() if device else search.press("Enter"))  # 3
+        await expect(panel(page).get_by_role("heading")).to_have_text("Playa Zipolite")
+        await expect(panel(page)).to_contain_text(re.compile(r"1,059.*rural.*203240084", re.DOTALL))
+        await expect(page).to_have_url(re.compile(r"#map=11/15\.6\d+/-96\.5\d+&place=203240084$"), timeout=SLOW)
+        await panel(page).get_by_role("link", name="All about this place").click()
+        await expect(page).to_have_url(re.compile(r"/localidades/203240084/\?format=api$"))
+        await page.get_by_role("link", name="Show on the map").click()
+        await expect(panel(page).get_by_role("heading")).to_have_text("Playa Zipolite", timeout=SLOW)
+        assert view_of(page) == pytest.approx((12, 15.6625, -96.511667), abs=1e-4)
+
+
+async def test_address_that_is_shared_shows_the_same(page: Page, browser: Browser, base: str) -> None:
+    await page.goto(f"{PAGE}#map=9/15.8/-96.5")
+    await (await drawn(page, "Puerto Ángel")).click()
+    await page.get_by_label("Colors").select_option("Urban or rural")
+    await page.get_by_role("button", name="Zoom in").click()
+    await expect(page).to_have_url(re.compile(r"#map=10/"))
+    async with visit(browser, base, **STILL) as other:
+        await other.goto(page.url)
+        await expect(panel(other).get_by_role("heading")).to_have_text("Puerto Ángel", timeout=SLOW)
+        await expect(other.get_by_label("Colors")).to_have_value("ambito")
+        await drawn(other, "Puerto Ángel")
+        assert view_of(other) == view_of(page)
+        assert other.url == page.url
+        await other.evaluate("() => { location.hash = 'map=7/17/-96.7&color=estado' }")
+        await expect(panel(other)).to_be_hidden()
+        await expect(other.get_by_label("Colors")).to_have_value("estado")
+        assert view_of(other) == (7, 17, -96.7)
+
+
+@DEVICES
+async def test_point_leads_to_its_place(browser: Browser, base: str, device: dict[str, Any]) -> None:
+    async with visit(browser, base, permissions=["clipboard-read", "clipboard-write"], **STILL, **device) as page:
+        await page.goto(f"{PAGE}#map=12/15.666667/-96.491944")
+        await drawn(page, "Puerto Ángel")
+        canvas = page.locator("canvas")
+        box = await canvas.bounding_box()
+        assert box is not None
+        middle = {"x": box["width"] / 2 + 2, "y": box["height"] / 2 - 2}
+        await (canvas.tap(position=middle) if device else canvas.click(position=middle))
+        await expect(panel(page).get_by_role("heading")).to_be_focused()
+        await expect(panel(page).get_by_role("heading")).to_have_text("Puerto Ángel")
+        await expect(panel(page)).to_contain_text("San Pedro Pochutla, Oaxaca")
+        await page.get_by_role("button", name="Copy").click()
+        assert await page.evaluate("() => navigator.clipboard.readText()") == "203240025"
+        await page.get_by_role("button", name="Close").click()
+        await expect(panel(page)).to_be_hidden()
+        await expect(canvas).to_be_focused()
+        assert "place=" not in page.url
+
+
+async def test_keyboard_reaches_the_map_and_its_places(page: Page) -> None:
+    await page.goto(f"{PAGE}#map=9/15.8/-96.5")
+    entry = await drawn(page, "San Pedro Pochutla")
+    canvas = page.get_by_role("region", name="Map of the localities of Mexico")
+    await canvas.focus()
+    await canvas.press("+")
+    await expect(page).to_have_url(re.compile(r"#map=10/"))
+    await canvas.press("ArrowLeft")
+    await expect(page).to_have_url(re.compile(r"#map=10/15\.8/-96\.5[1-9]"))
+    await entry.press("Enter")
+    await expect(panel(page).get_by_role("heading")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(panel(page)).to_be_hidden()
+    await expect(canvas).to_be_focused()
+
+
+async def test_list_is_seen_on_the_map_which_fits_its_places(page: Page) -> None:
+    await page.goto("/api/census/localidades/?format=api&estado_id=20")
+    await page.get_by_role("link", name="Show on the map").click()
+    await expect(page.locator(".chosen strong")).to_have_text("Oaxaca")
+    await drawn(page, "Oaxaca de Juárez")
+    await expect(page.locator("#visible").get_by_role("button")).to_have_count(10)
+    await page.get_by_role("button", name="Zoom in").click()
+    await expect(page).to_have_url(re.compile(r"#map="))
+    zoom, latitude, longitude = view_of(page)
+    assert zoom > 8
+    assert (latitude, longitude) == pytest.approx((16.4, -96.6), abs=0.1)
+    await page.goto("/map?format=api&municipio_id=20324&ambito=U#map=7/16.4/-96.6")
+    await expect(page.locator(".chosen strong")).to_have_text("San Pedro Pochutla, Oaxaca · urban")
+    await drawn(page, "Puerto Ángel")
+    await expect(page.locator("#visible").get_by_role("button")).to_have_text(["San Pedro Pochutla", "Puerto Ángel"])
+    await page.get_by_role("link", name="List", exact=True).click()
+    await expect(page.locator("p.amount")).to_have_text("2 records")
+
+
+async def test_list_that_no_map_shows_does_not_lead_to_one(page: Page) -> None:
+    for query, count in (("search=rancho", 0), ("ambito=R&municipio_id=20324", 1), ("ambito=R&clave=9999", 0)):
+        await page.goto(f"/api/census/localidades/?format=api&{query}")
+        await expect(page.locator("p.amount")).to_be_visible()
+        await expect(page.get_by_role("link", name="Show on the map")).to_have_count(count)
+
+
+async def test_place_without_a_point_says_so_and_one_that_is_not_there_too(browser: Browser, base: str) -> None:
+    async with visit(browser, base, errors=True, **STILL) as page:
+        await page.goto(f"{PAGE}#place=010010003")
+        await expect(panel(page).get_by_role("heading")).to_have_text("Sin Coordenadas", timeout=SLOW)
+        await expect(page.get_by_role("status")).to_have_text("This place has no coordinates.")
+        await page.evaluate("() => { location.hash = 'place=329999999' }")
+        await expect(page.get_by_role("status")).to_have_text("The place could not be loaded.")
+        await page.evaluate("() => { location.hash = 'place=<b>&color=<b>&map=<b>' }")
+        await expect(panel(page)).to_be_hidden()
+        await expect(page.get_by_label("Colors")).to_have_value("poblacion")
+
+
+async def test_colors_follow_the_theme(browser: Browser, base: str) -> None:
+    async with visit(browser, base, color_scheme="light", **STILL) as page:
+        await page.goto(PAGE)
+        swatch = "() => getComputedStyle(document.querySelector('.legend li')).getPropertyValue('--swatch')"
+        await drawn(page, "Oaxaca de Juárez")
+        light = await page.evaluate(swatch), await page.locator("#ground").screenshot()
+        await page.get_by_role("button", name="Dark").click()
+        await drawn(page, "Oaxaca de Juárez")
+        dark = await page.evaluate(swatch), await page.locator("#ground").screenshot()
+        assert light[0] != dark[0]
+        assert light[1] != dark[1]
+        await page.get_by_label("Colors").select_option("Estado")
+        await expect(page.get_by_role("list", name="Estados").get_by_role("listitem")).to_have_count(2)
+
+
+@DEVICES
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("language", ["en", "es"])
+async def test_page_is_accessible(
+    browser: Browser, base: str, device: dict[str, Any], scheme: str, language: str
+) -> None:
+    async with visit(browser, base, bypass_csp=True, color_scheme=scheme, **STILL, **device) as page:
+        await page.goto(f"{PAGE}&lang={language}&estado_id=20#map=8/16/-96.5&place=203240084")
+        await expect(page.locator("#place h2")).to_have_text("Playa Zipolite", timeout=SLOW)
+        await expect(page.locator("#place .open")).to_have_text(
+            {"en": "All about this place", "es": "Ficha completa"}[language]
+        )
+        name = f"map-{'telephone' if device else 'desktop'}-{scheme}-{language}.png"
+        await page.screenshot(path=SCREENSHOTS / name)
+        assert await axe_faults(page) == {}
+        assert await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+
+async def test_scripts_are_light_and_loaded_for_the_map_alone(page: Page) -> None:
+    sent: dict[str, int] = {}
+
+    async def weigh(response: Response) -> None:
+        if (name := response.url.partition("?")[0]).endswith(("js",)):
+            length = (await response.all_headers()).get("content-length", 0)  # none if it comes from the cache
+            file = name.rpartition("/")[2]
+            sent[file] = max(sent.get(file, 0), int(length))
+
+    page.on("response", weigh)
+    await page.goto("/api/census/localidades/?format=api")
+    await expect(page.locator("#theme")).to_be_visible()
+    assert {"page.js", "theme.js"} == set(sent)
+    await page.goto(PAGE)
+    await drawn(page, "Oaxaca de Juárez")
+    assert {"maplibre-gl.mjs", "maplibre-gl-worker.mjs", "map.js", "map_style.js"} < set(sent)
+    assert sum(sent.values()) <= MAX_SCRIPTS
+
+
+async def without_a_map(page: Page) -> None:
+    """Check what is shown in place of the map."""
+    await page.goto(f"{PAGE}&lang=es")
+    await expect(page.get_by_text("necesita JavaScript y WebGL")).to_be_visible()
+    await expect(page.locator("#map")).to_be_hidden()
+    await expect(page.get_by_role("link", name="Oaxaca de Juárez").first).to_be_visible()
+    await page.get_by_role("link", name="Oaxaca", exact=True).click()
+    await expect(page).to_have_url(re.compile(r"estado_id=20$"))
+
+
+async def test_without_scripts_the_country_is_a_drawing(browser: Browser, base: str) -> None:
+    async with visit(browser, base, java_script_enabled=False) as page:
+        await without_a_map(page)
+
+
+async def test_without_webgl_the_country_is_a_drawing(base: str) -> None:
+    async with launched("--disable-3d-apis") as browser, visit(browser, base, bypass_csp=True) as page:
+        await without_a_map(page)
+        assert await axe_faults(page) == {}

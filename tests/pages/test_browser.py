@@ -270,8 +270,10 @@ async def test_release_that_was_chosen_is_kept(anyone: Page) -> None:
 
 async def test_changes_are_reached_from_the_releases(anyone: Page) -> None:
     await anyone.goto(f"{INDEX}releases/?format=api")
-    await expect(anyone.get_by_role("img", name="Localities of each release")).to_be_visible()
-    await anyone.get_by_role("row", name="2021-01").get_by_role("link", name="30", exact=True).click()
+    current = anyone.get_by_role("listitem").filter(has_text="served now")
+    await expect(current.get_by_role("heading")).to_contain_text("2021-01")
+    await expect(current.get_by_role("img", name="Changes")).to_be_visible()
+    await current.get_by_role("link", name="30 added").click()
     await expect(anyone.locator("p.amount")).to_have_text("30 records")
     await anyone.get_by_label("Change", exact=True).select_option("renamed")
     await anyone.get_by_role("button", name="Filter").click()

@@ -10,7 +10,7 @@ from localidades_api.domain.filters import LocalityFilters
 from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import municipalities_of, state_of
 from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, Release
-from localidades_api.http.html.svg import draw_inset, draw_map, draw_releases
+from localidades_api.http.html.svg import draw_changes, draw_inset, draw_map
 from localidades_api.router.params import MapQuery
 from localidades_api.router.responses import Services
 
@@ -93,10 +93,10 @@ def _sums(summary: Row[Any]) -> dict[str, Any]:
 
 
 def of_releases(services: Services, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what each shown release changed, a chart of that, and the log of publications."""
+    """Return what each shown release changed, also drawn, and the log of publications."""
     changes = {release["release"]: services.releases.changes.get(release["release"]) for release in shown}
     return {
         "changes": changes,
-        "chart": draw_releases(shown, changes),
+        "drawn": draw_changes(changes),
         "publications": services.releases.publications,
     }

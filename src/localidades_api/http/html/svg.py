@@ -1,4 +1,4 @@
-"""SVG drawings: a backdrop of the country; and for templates the geometry of maps and of a chart of releases."""
+"""SVG drawings: a backdrop of the country; and for templates the geometry of maps and of the changes of releases."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,11 +10,8 @@ from localidades_api.storage.repository import ChangeCounts
 
 _MAP = (480.0, 360.0)
 _MARGIN = 48.0
-_CHART_HEIGHT = 260.0
-_CHART_STEP = 120.0  # width of a release
 _METRES_A_DEGREE = 111_195.0
 _MIN_DISTANCE = 1e-9  # degrees; anything nearer is at the same point
-CHARTED = CHANGE_KINDS[:3]  # added, removed, renamed
 
 
 class Dot(NamedTuple):
@@ -97,55 +94,23 @@ def draw_inset(points: Iterable[tuple[float | None, float | None]]) -> Inset | N
 
 
 class Part(NamedTuple):
-    """A rectangle for the changes of one kind in a release."""
+    """The changes of one kind, as a part of a bar; its place and its width are percentages of the page's."""
 
     kind: str
     x: float
-    y: float
     width: float
-    height: float
 
 
-class Bar(NamedTuple):
-    """The bar of a release, and the rectangles of its changes."""
-
-    name: str
-    localities: int
-    x: float
-    y: float
-    width: float
-    height: float
-    middle: float
-    parts: list[Part]
-
-
-class Chart(NamedTuple):
-    """A bar chart of releases, side by side."""
-
-    width: float
-    height: float
-    bars: list[Bar]
-
-
-def draw_releases(releases: Sequence[Mapping[str, Any]], changes: Mapping[str, ChangeCounts | None]) -> Chart:
-    """Draw a bar for each release's localities and, to its right, the changes since the one before, to one scale."""
-    height, step = _CHART_HEIGHT, _CHART_STEP
-    room = height - 56
-    most = max((release["totals"]["localidades"] for release in releases), default=0) or 1
-    bars = []
-    for index, release in enumerate(releases):
-        localities = release["totals"]["localidades"]
-        tall, left = localities / most * room, index * step + step * 0.1
-        parts = []
-        if change := changes.get(release["release"]):
-            for place, kind in enumerate(CHARTED):
-                size = max(change.counts[kind] / most * room, 1 if change.counts[kind] else 0)
-                parts.append(
-                    Part(kind, round(left + step * (0.5 + place * 0.1), 1), round(height - 28 - size, 1),
-                         round(step * 0.08, 1), round(size, 1))
-                )  # fmt: skip
-        bars.append(
-            Bar(release["release"], localities, round(left, 1), round(height - 28 - tall, 1), round(step * 0.45, 1),
-                round(tall, 1), round(left + step * 0.225, 1), parts)
-        )  # fmt: skip
-    return Chart(step * len(releases), height, bars)
+def draw_changes(changes: Mapping[str, ChangeCounts | None]) -> dict[str, list[Part]]:
+    """Draw the changes of each release as a bar; the longest fills the width."""
+    counts = {name: change.counts for name, change in changes.items() if change}
+    most = max((sum(kinds.values()) for kinds in counts.values()), default=0) or 1
+    drawn: dict[str, list[Part]] = {}
+    for name, kinds in counts.items():
+        before = 0
+        drawn[name] = []
+        for kind in CHANGE_KINDS:
+            if kinds[kind]:
+                drawn[name].append(Part(kind, round(before / most * 100, 2), round(kinds[kind] / most * 100, 2)))
+            before += kinds[kind]
+    return drawn

@@ -13,15 +13,19 @@ import pytest
 from fastapi import FastAPI
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import and_, select
+from sqlalchemy.dialects import postgresql
 
 from localidades_api.cache.positions import PositionCache
 from localidades_api.domain.filters import LocalityFilters
 from localidades_api.domain.folding import fold
 from localidades_api.search.normalize import open_word
 from localidades_api.search.vocabulary import STOP_WORDS
+from localidades_api.storage.models import localities
+from localidades_api.storage.repository.conditions import conditions
 from tests.support.application import client_of, import_file, recorded_statements, running_app
 from tests.support.catalogue import TRAPS, Place, write_catalogue
-from tests.support.postgres import new_database
+from tests.support.postgres import execute, new_database
 from tests.support.wire import LOCALIDADES
 
 ESTADOS = "/api/census/estados/"
@@ -42,6 +46,8 @@ def varied() -> list[Place]:
             nom_abr=next((trap.nom_abr for trap in TRAPS if trap.cvegeo[:2] == ent), "Abr."),
             nom_mun=next((trap.nom_mun for trap in TRAPS if trap.cvegeo[:5] == f"{ent}{mun:03d}"), ""),
             ambito="UR-"[(loc * 7 + mun) % 3],
+            latitud=f"{16 + loc % 13 + mun / 100}",
+            longitud=f"{-117 + 6 * number + mun / 10 + loc / 1000:.6f}",
         )
         for number, (ent, name) in enumerate(STATES.items())
         for mun in range(1, 4 + 2 * number)
@@ -62,9 +68,17 @@ def is_chosen(place: Place, filters: Filters) -> bool:
         "clave": lambda value: place.cvegeo[5:] == value,
         "ambito": lambda value: place.ambito == value,
         "cvegeo": lambda value: int(place.cvegeo) in [int(key) for key in value.split(",")],
+        "bbox": lambda value: is_within(place, [float(degrees) for degrees in value.split(",")]),
         "search": lambda value: is_found(place, fold(value).split()),
     }
     return all(meanings[name](value) for name, value in filters.items())
+
+
+def is_within(place: Place, box: list[float]) -> bool:
+    """Say what a box means: its edges belong to it, and what has no coordinates is nowhere."""
+    if "-" in {place.longitud, place.latitud}:
+        return False
+    return box[0] <= float(place.longitud) <= box[2] and box[1] <= float(place.latitud) <= box[3]
 
 
 def is_found(place: Place, typed: list[str]) -> bool:
@@ -153,6 +167,10 @@ ALONE: list[dict[str, str]] = [
     {"cvegeo": "010010001"},
     {"cvegeo": "10010001"},
     {"cvegeo": "320580044,010010001,090020001"},
+    {"bbox": "-106,19,-99,22"},
+    {"bbox": "-102.296111,21.880833,-102.296111,21.880833"},
+    {"bbox": "-180,-90,180,90"},
+    {"bbox": "1,2,3,4"},
     {"search": "san jose"},
     {"search": "JOSÉ SAN"},
     {"search": "riO (del"},
@@ -179,6 +197,9 @@ async def test_filter_alone_chooses_what_the_file_has(client: httpx.AsyncClient,
         {"municipio_id": "20005", "search": "penon arriba"},
         {"cvegeo": "010010001,010010002,090010003,320010001", "estado_id": "1"},
         {"cvegeo": "010010001,010010002", "clave": "0002"},
+        {"estado_id": "14", "bbox": "-110,17,-100,24.0000000000000000"},
+        {"bbox": "-110,17,-90,24", "search": "san jose"},
+        {"bbox": "-110,17,-90,24", "search": "rio", "ambito": "R"},
         {"estado_id": "20", "clave": "0012", "ambito": "R", "search": "r"},
         {"estado_id": "1", "municipio_id": "1001", "clave": "0001", "ambito": "U", "cvegeo": "10010001", "search": "a"},
     ],
@@ -253,6 +274,14 @@ async def test_batch_takes_500_keys_and_no_more(client: httpx.AsyncClient, zeros
         *(("clave", garbage) for garbage in ("", "1", "001", "00001", "000x", "0001\n", " 0001", "٠٠٠١", "0001,0002")),
         *(("ambito", garbage) for garbage in ("", "u", "r", "X", "UR", "-", "U ", "null")),
         *(("search", garbage) for garbage in ("", "x" * 101)),
+        *(
+            ("bbox", garbage)
+            for garbage in (
+                "", "1,2,3", "1,2,3,4,5", "1,2,3,x", "1, 2,3,4", "3,2,1,4", "1,4,3,2", "-181,2,3,4", "1,-91,3,4",
+                "1,2,181,4", "1,2,3,91", "nan,2,3,4", "1e0,2,3,4", "+1,2,3,4", "1,2,3,4\n", "1,2,3,4,", ".5,2,3,4",
+                "1_0,2,30,40", "١,2,3,4", f"1.{'0' * 26},2,3,4", "1,2,3,4.",
+            )
+        ),
         *(("page_size", garbage) for garbage in ("", "0", "1001", "-1", "+1", " 1", "1.0", "1e2", "x", "9" * 20)),
         *(("page", garbage) for garbage in ("", "0", "-1", "+1", "x")),
         *((name, "1") for name in ("municipio", "estado", "nombre", "q", "limit", "offset", "Clave", "claves", "id")),
@@ -319,6 +348,7 @@ async def test_page_size_that_is_most_often_wanted_is_the_list_as_it_always_was(
         {"estado_id": "32"},
         {"municipio_id": "32001", "ambito": "R"},
         {"search": "san & josé + río?"},
+        {"bbox": "-117,16.5,-90.25,28"},
         {"cvegeo": ",".join(place.cvegeo for place in PLACES[:70])},
     ],
     ids=lambda filters: next(iter(filters)),
@@ -387,6 +417,9 @@ async def test_filter_is_found_once_for_all_its_pages_and_spellings(fresh_app: F
         assert await count(address({"cvegeo": "010010002,010010001"})) == 2
         assert await count(address({"cvegeo": "10010001,10010002,10010001"})) == 1
         assert await count(address({}, page_size=200)) == 1
+        assert await count(address({"bbox": "-110,17,-100,24"})) == 2
+        assert await count(address({"bbox": "-110.0,17.00,-100,24"}, page=2)) == 1
+        assert await count(address({"bbox": "-110,17,-100,24", "search": "jose"})) == 0
         assert await count(address({"search": "san jose"})) == 0
         assert await count(address({"search": "san jose", "estado_id": "14", "ambito": "R"})) == 0
 
@@ -408,6 +441,9 @@ FILTERS: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
         "estado_id": st.sampled_from([*STATES, "2"]),
         "clave": st.sampled_from(["0001", "0002", "0011", "0036", "0044", "7777"]),
         "ambito": st.sampled_from(["U", "R"]),
+        "bbox": st.tuples(
+            st.integers(-118, -102), st.integers(15, 22), st.integers(-102, -86), st.integers(22, 33)
+        ).map(lambda box: ",".join(map(str, box))),
         "cvegeo": st.lists(KEYS, min_size=1, max_size=500).map(",".join),
         "search": st.lists(
             st.sampled_from(["san", "JOSÉ", "rio", "r", "de", "peñ", "[rancho]", "n°", "arriba", "a", "zzz"]),
@@ -481,3 +517,27 @@ async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: Fa
     for _ in range(2):
         assert list(await small.positions_for(release, rural)) == expected
     assert 4 * len(expected) > 500
+
+
+async def test_boxes_evict_no_other_choice(app: FastAPI) -> None:
+    services = app.state.services
+    release, rural = await services.releases.current(), LocalityFilters(ambito="R")
+    cache = PositionCache(services.repository, services.changes, services.names, timeout=5, limit=20_000)
+    await cache.positions_for(release, rural)
+    for west in range(100):
+        await cache.positions_for(release, LocalityFilters(bbox=f"{-118 + west / 100},14,-86,33"))
+    with recorded_statements(app) as statements:
+        await cache.positions_for(release, rural)
+    assert statements == []
+    assert cache._boxes.currsize <= 5_000
+
+
+def test_box_is_found_by_the_index_of_points(varied_database: str) -> None:
+    chosen = and_(*conditions(LocalityFilters(bbox="-103,21,-102.9,21.1")))
+    statement = select(localities.c.position).where(localities.c.release_id == 1, chosen)
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+    written = str(statement.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+    # A table this small is sooner read as a whole.
+    address = f"{varied_database}{'&' if '?' in varied_database else '?'}enable_seqscan=off"
+    plan = execute(address, f"EXPLAIN {written}")[0]
+    assert any("point_idx" in line for (line,) in plan), plan

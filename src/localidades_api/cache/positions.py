@@ -10,6 +10,7 @@ import logging
 import sys
 from array import array
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import NamedTuple
 
 from cachetools import LRUCache
 
@@ -51,6 +52,7 @@ class PositionCache:
         self._timeout = timeout
         self._slots = asyncio.Semaphore(MAX_COMPARISONS)
         self._kept: LRUCache[Hashable, array[int]] = LRUCache(limit, getsizeof=_size)
+        self._boxes: LRUCache[Hashable, array[int]] = LRUCache(limit // 4, getsizeof=_size)
         self._finding: SingleFlight[Hashable, array[int]] = SingleFlight()
 
     async def positions_for(self, release: Release, filters: LocalityFilters) -> Sequence[int]:
@@ -62,14 +64,20 @@ class PositionCache:
             return await self._search(release, filters, searched(filters.search))
         if not filters.chosen:
             return range(1, release.localities + 1)
-        key = (release, *filters.chosen.items())
+        key = _key(release, "", filters)
         return await self._find(key, lambda: self._fetch(key, self._repository.find_positions(release, filters)))
 
     async def _search(self, release: Release, filters: LocalityFilters, text: str) -> "array[int]":
         names = await self._names.of(release)
-        key = (release, names.digest, *{**filters.chosen, "search": text}.items())
-        found: array[int] | None = self._kept.get(key)
-        return self._keep(key, array("i", names.find(filters))) if found is None else found
+        key = _key(release, names.digest, filters.model_copy(update={"search": text}))
+        kept: array[int] | None = self._cache_of(key).get(key)
+        if kept is not None:
+            return kept
+        found = names.find(filters)
+        if filters.bbox is not None:  # which the index of names does not know
+            within = set(await self.positions_for(release, LocalityFilters(bbox=filters.bbox)))
+            found = [position for position in found if position in within]
+        return self._keep(key, array("i", found))
 
     async def compare(self, old: Release, new: Release) -> "array[int]":
         """Return what changed between two releases, as a kind's number and a key in turn, by kind, then key.
@@ -108,7 +116,7 @@ class PositionCache:
             await self.positions_for(release, filters)
 
     async def _find(self, key: Hashable, fetch: Callable[[], Awaitable["array[int]"]]) -> "array[int]":
-        kept: array[int] | None = self._kept.get(key)
+        kept: array[int] | None = self._cache_of(key).get(key)
         return await self._finding.run(key, fetch) if kept is None else kept
 
     def _is_known(self, key: Hashable) -> bool:
@@ -122,9 +130,14 @@ class PositionCache:
         return self._keep(key, numbers)
 
     def _keep(self, key: Hashable, numbers: "array[int]") -> "array[int]":
-        if _size(numbers) <= self._kept.maxsize:
-            self._kept[key] = numbers
+        cache = self._cache_of(key)
+        if _size(numbers) <= cache.maxsize:
+            cache[key] = numbers
         return numbers
+
+    def _cache_of(self, key: Hashable) -> "LRUCache[Hashable, array[int]]":
+        """Return the cache for a key; a map asks for thousands of boxes, which must not evict what others filter by."""
+        return self._boxes if isinstance(key, _Filtered) and key.bbox else self._kept
 
 
 _PREWARMED = (
@@ -132,6 +145,19 @@ _PREWARMED = (
     LocalityFilters(ambito="R"),
     *(LocalityFilters(estado_id=state) for state in STATE_KEYS),
 )
+
+
+class _Filtered(NamedTuple):
+    """The key of what filters select."""
+
+    release: Release
+    names: str  # digest of the index that answers a search
+    bbox: str | None
+    chosen: tuple[tuple[str, str], ...]
+
+
+def _key(release: Release, names: str, filters: LocalityFilters) -> _Filtered:
+    return _Filtered(release, names, filters.bbox, tuple(filters.chosen.items()))
 
 
 def _size(numbers: "array[int]") -> int:

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from localidades_api.domain.keys import STATE_KEYS
+from localidades_api.domain.mercator import Box
 from localidades_api.domain.pagination import whole_number
 
 MAX_KEYS = 500
@@ -58,6 +59,34 @@ _Keys = Annotated[
 ]
 
 
+_DEGREES = r"-?[0-9]{1,3}(\.[0-9]{1,25})?"
+_BOX_DECIMALS = 9  # of a degree, a tenth of a millimetre
+
+
+def _normalize_box(text: str) -> str:
+    """Check a box, and return it with no more decimals than it needs."""
+    if not re.fullmatch(rf"{_DEGREES}(,{_DEGREES}){{3}}", text):
+        raise PydanticCustomError("bbox", "Use west,south,east,north in degrees, such as -103,21.5,-102,22.5.")
+    west, south, east, north = box = Box(*(round(float(degrees), _BOX_DECIMALS) + 0.0 for degrees in text.split(",")))
+    if not (-180 <= west <= east <= 180 and -90 <= south <= north <= 90):  # noqa: PLR2004  # degrees
+        raise PydanticCustomError(
+            "bbox_order", "West and south come first; longitudes are from -180 to 180, and latitudes from -90 to 90."
+        )
+    return ",".join(f"{degrees:.{_BOX_DECIMALS}f}".rstrip("0").rstrip(".") for degrees in box)
+
+
+_BoundingBox = Annotated[
+    str,
+    Field(
+        max_length=4 * 31,
+        description="Only places within a box, or on its edges: west,south,east,north in degrees (WGS 84).",
+        examples=["-103,21.5,-102,22.5"],
+        json_schema_extra={"pattern": rf"^{_DEGREES}(,{_DEGREES}){{3}}$"},
+    ),
+    AfterValidator(_normalize_box),
+]
+
+
 class LocalityFilters(BaseModel):
     """The parameters that choose among localities."""
 
@@ -70,6 +99,7 @@ class LocalityFilters(BaseModel):
     ] = None
     ambito: OfKind = None
     cvegeo: _Keys | None = None
+    bbox: _BoundingBox | None = None
     search: Annotated[
         str | None,
         Field(
@@ -81,6 +111,11 @@ class LocalityFilters(BaseModel):
             examples=["jose san"],
         ),
     ] = None
+
+    @property
+    def box(self) -> Box | None:
+        """The box that places are within."""
+        return None if self.bbox is None else Box(*map(float, self.bbox.split(",")))
 
     @property
     def chosen(self) -> dict[str, str]:

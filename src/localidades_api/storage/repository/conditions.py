@@ -21,4 +21,8 @@ def conditions(filters: LocalityFilters) -> list[ColumnElement[bool]]:
         found.append(columns.ambito == filters.ambito)
     if filters.cvegeo is not None:
         found.append(columns.id == func.any([int(key) for key in filters.cvegeo.split(",")]))
+    if filters.box is not None:
+        west, south, east, north = filters.box
+        box = func.box(func.point(west, south), func.point(east, north))
+        found.append(func.point(columns.longitud, columns.latitud).bool_op("<@")(box))
     return found

@@ -1,0 +1,380 @@
+"""Maps: tiles read by another library, and the backdrop, held against the file that was imported."""
+
+import asyncio
+import gzip
+import math
+import random
+import re
+from array import array
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from localidades_api.cache.tiles import MAX_TILE_BYTES, TileCache, encode_tile
+from localidades_api.domain.mercator import MAX_ZOOM, MEXICO, Tile, project
+from localidades_api.middleware.cached_pages import CachedPages
+from localidades_api.middleware.tiles import CachedTiles
+from localidades_api.storage.repository import TilesRepository
+from localidades_api.storage.repository.tiles import CELLS, EXTENT, TileContent, TilePlace
+from tests.support.application import await_release, client_of, import_file, recorded_statements, running_app
+from tests.support.asgi import scope_of
+from tests.support.catalogue import TRAPS, Place, write_catalogue
+from tests.support.mvt import Layer, read_tile
+from tests.support.postgres import new_database
+from tests.support.waiting import eventually_async
+from tests.support.wire import LOCALIDADES
+
+TILES = f"{LOCALIDADES}tiles/"
+MEDIA_TYPE = "application/vnd.mapbox-vector-tile"
+WITHIN = Tile.at(10, -99.13, 19.43)  # it has more places than room
+
+
+def spread() -> list[Place]:
+    """Return the traps of one estado, places all over the country, and many about one point."""
+    chance = random.Random(32)  # noqa: S311  # the same places in every run
+
+    def place(number: int, longitude: float, latitude: float) -> Place:
+        state, rest = 2 + number % 30, number // 30
+        return Place(
+            f"{state:02d}{1 + rest // 90:03d}{1 + rest % 90:04d}",
+            f"Lugar {number}",
+            nom_ent=f"Estado {state:02d}",
+            longitud=f"{longitude:.6f}",
+            latitud=f"{latitude:.6f}",
+            poblacion=str(chance.randrange(100_000)) if number % 4 else "-",
+            ambito="UR-"[number % 3],
+        )
+
+    country = [place(number, chance.uniform(-117, -87), chance.uniform(15, 32)) for number in range(1500)]
+    city = [place(number, chance.gauss(-99.13, 0.1), chance.gauss(19.43, 0.1)) for number in range(1500, 4000)]
+    return [*(trap for trap in TRAPS if trap.cvegeo[:2] == "01"), *country, *city]
+
+
+PLACES = {int(place.cvegeo): place for place in spread()}
+LOCATED = {key: place for key, place in PLACES.items() if place.longitud != "-"}
+
+
+def unit_of(place: Place, zoom: int) -> tuple[Tile, int, int]:
+    """Return the tile of a place, and its units there, by the formula that OpenStreetMap's wiki has."""
+    radians = math.radians(float(place.latitud))
+    x = (float(place.longitud) + 180) / 360
+    y = (1 - math.log(math.tan(radians) + 1 / math.cos(radians)) / math.pi) / 2
+    column, row = (math.floor(value * 2**zoom * EXTENT) for value in (x, y))
+    return Tile(zoom, column // EXTENT, row // EXTENT), column % EXTENT, row % EXTENT
+
+
+def path_of(tile: Tile) -> str:
+    return f"{TILES}{tile.zoom}/{tile.column}/{tile.row}.mvt"
+
+
+async def layers_of(client: httpx.AsyncClient, tile: Tile) -> dict[str, Layer]:
+    answer = await client.get(path_of(tile))
+    assert answer.status_code == 200, answer.text
+    return read_tile(answer.content)
+
+
+@pytest.fixture(scope="module")
+def spread_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Lend a database that holds the places on the map: a template, not to be written to."""
+    file = write_catalogue(tmp_path_factory.mktemp("spread") / "catun_localidad_2020-01.csv", PLACES.values())
+    with new_database(server, migrated) as url:
+        import_file(url, file)
+        yield url
+
+
+@pytest.fixture(scope="module")
+async def app(server: str, spread_database: str) -> AsyncIterator[FastAPI]:
+    with new_database(server, spread_database) as url:
+        async with running_app(url, wants_names=False) as app, client_of(app) as client:
+            await await_release(client, "2020-01")
+            yield app
+
+
+async def test_every_place_is_in_its_tile_of_the_highest_zoom_and_nowhere_else(client: httpx.AsyncClient) -> None:
+    expected = {key: unit_of(place, MAX_ZOOM) for key, place in LOCATED.items()}
+    found: dict[int, list[tuple[Tile, tuple[int, int]]]] = defaultdict(list)
+    for tile in {tile for tile, _, _ in expected.values()}:
+        layers = await layers_of(client, tile)
+        assert list(layers) == ["places"]
+        for feature in layers["places"].features:
+            (point,) = feature.points
+            found[feature.id].append((tile, point))
+    assert found.keys() == LOCATED.keys()
+    for key, (tile, x, y) in expected.items():
+        [(its, point)] = found[key]
+        assert its == tile
+        assert point == (x, y) or math.dist(point, (x, y)) <= 1  # another order of the same sums
+
+
+@pytest.mark.parametrize("zoom", [0, 3, 5, 8, 10])
+async def test_tile_has_the_most_populous_places_first_and_cells_of_all(client: httpx.AsyncClient, zoom: int) -> None:
+    tile = Tile.at(zoom, -99.13, 19.43)
+    inside = {key: place for key, place in LOCATED.items() if unit_of(place, zoom)[0] == tile}
+    layers = await layers_of(client, tile)
+    assert set(layers) == {"places", "backdrop"}
+    assert layers["places"].extent == EXTENT
+    shown = [feature.id for feature in layers["places"].features]
+    assert 400 < len(shown) < len(inside)
+    populations = [int(inside[key].poblacion.replace("-", "-1")) for key in shown]
+    assert populations == sorted(populations, reverse=True)
+    left_out = [int(place.poblacion.replace("-", "-1")) for key, place in inside.items() if key not in shown]
+    assert populations[-1] >= max(left_out)
+    (backdrop,) = layers["backdrop"].features
+    assert backdrop.properties == {}
+    size = layers["backdrop"].extent // CELLS
+    cells = {(x // size, y // size) for x, y in backdrop.points}
+    units = {unit_of(place, zoom)[1:] for place in inside.values()}
+    expected = {(x * CELLS // EXTENT, y * CELLS // EXTENT) for x, y in units}
+    assert len(cells) == len(backdrop.points)
+    assert len(cells ^ expected) <= len(expected) / 500  # places on the edge of two cells
+
+
+async def test_feature_says_what_the_catalogue_does(client: httpx.AsyncClient) -> None:
+    tile, _, _ = unit_of(PLACES[10010001], MAX_ZOOM)
+    features = {feature.id: feature for feature in (await layers_of(client, tile))["places"].features}
+    assert features[10010001].properties == {
+        "nombre": "Aguascalientes", "cvegeo": "010010001", "municipio_id": 1001, "estado_id": 1, "ambito": "U",
+        "poblacion": 863893,
+    }  # fmt: skip
+    assert features[10010007].properties["nombre"] == "San José\N{NO-BREAK SPACE}del Río"
+    assert "poblacion" not in features[10010007].properties
+
+
+async def test_tile_without_places_is_empty(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"{TILES}3/0/0.mvt")
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["content-type"] == MEDIA_TYPE
+
+
+@pytest.mark.parametrize(
+    "name",
+    [f"{MAX_ZOOM + 1}/0/0", "0/1/0", "0/0/1", "5/32/0", "5/0/32", "99/0/0", "x/0/0", "1/-1/0", "1/0/0.5", "1/0/+1",
+     "1/0/٠", f"1/0/{'9' * 30}", "1/0/0.mvt", "1/0/", "5/7"],
+)  # fmt: skip
+async def test_there_is_no_other_tile(client: httpx.AsyncClient, name: str) -> None:
+    answer = await client.get(f"{TILES}{name}.mvt")
+    assert answer.status_code in {404, 422}
+    assert answer.headers["content-type"] == "application/problem+json"
+    if re.fullmatch(r"[0-9]{1,2}/[0-9]{1,2}/[0-9]{1,2}", name):
+        assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("path", ["tiles/0/0/0.mvt", "tiles.json", "backdrop.svg"])
+async def test_release_and_nothing_else_can_be_asked_for(client: httpx.AsyncClient, path: str) -> None:
+    assert (await client.get(f"{LOCALIDADES}{path}?release=2019-01")).status_code == 404
+    assert (await client.get(f"{LOCALIDADES}{path}?release=../x")).status_code == 422
+    assert (await client.get(f"{LOCALIDADES}{path}?estado_id=1")).status_code == 422
+    posted = await client.post(f"{LOCALIDADES}{path}")
+    assert (posted.status_code, posted.headers["allow"]) == (405, "GET")
+
+
+@pytest.mark.parametrize("path", ["tiles/5/7/14.mvt", "backdrop.svg"])
+async def test_drawing_may_be_kept_for_a_day_if_its_release_is_named(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(f"{LOCALIDADES}{path}")
+    assert answer.headers["cache-control"].startswith("public, max-age=60,")
+    pinned = await client.get(f"{LOCALIDADES}{path}?release=2020-01")
+    assert pinned.headers["cache-control"].startswith("public, max-age=86400,")
+    assert pinned.content == answer.content
+    assert answer.headers["vary"] == "Accept, Accept-Encoding"
+    assert answer.headers["catalogue-release"] == "2020-01"
+    head = await client.head(f"{LOCALIDADES}{path}")
+    assert (head.content, head.headers["etag"]) == (b"", answer.headers["etag"])
+    confirmed = await client.get(f"{LOCALIDADES}{path}", headers={"If-None-Match": answer.headers["etag"]})
+    assert (confirmed.status_code, confirmed.content) == (304, b"")
+    for name in ("etag", "cache-control", "last-modified", "vary", "catalogue-release"):
+        assert confirmed.headers[name] == answer.headers[name]
+
+
+@pytest.mark.parametrize(
+    ("accepted", "coding"),
+    [("gzip", "gzip"), ("br, GZIP;q=0.5", "gzip"), ("*", "gzip"), ("gzip;q=0", None), ("*;q=0.0", None),
+     ("gzip;q=0, *", None), ("br", None), ("identity", None), ("", None)],
+)  # fmt: skip
+async def test_tile_is_compressed_for_clients_that_take_gzip(
+    client: httpx.AsyncClient, accepted: str, coding: str | None
+) -> None:
+    answer = await client.get(f"{TILES}0/0/0.mvt", headers={"Accept-Encoding": accepted})
+    assert answer.headers.get("content-encoding") == coding
+    assert set(read_tile(answer.content)) == {"places", "backdrop"}
+    assert (int(answer.headers["content-length"]) < len(answer.content)) == (coding == "gzip")
+
+
+def test_tile_that_compresses_worst_stays_within_its_bound() -> None:
+    chance = random.Random(1)  # noqa: S311  # as above
+    letters = [chr(code) for code in range(0x4E00, 0x9000)]
+    places = [
+        TilePlace(chance.randrange(10**9), chance.randrange(EXTENT), chance.randrange(EXTENT),
+                  "".join(chance.choices(letters, k=30)), "U", chance.randrange(10**7))
+        for _ in range(1000)
+    ]  # fmt: skip
+    for share in (0.2, 0.35, 0.5, 0.65):
+        cells = array("i", sorted(chance.sample(range(CELLS**2), int(CELLS**2 * share))))
+        cells.byteswap()
+        tile = encode_tile(TileContent(places, cells.tobytes()))
+        assert set(read_tile(tile)) == {"places", "backdrop"}
+        assert len(gzip.compress(tile, 6)) < MAX_TILE_BYTES
+    for count in (10, 200, 500, 1000):
+        whole = encode_tile(TileContent(places[:count], b""))
+        assert len(gzip.compress(whole, 6)) < MAX_TILE_BYTES
+        assert len(read_tile(whole)["places"].features) == count or "backdrop" in read_tile(whole)
+
+
+async def test_description_leads_maps_to_the_tiles(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"{LOCALIDADES}tiles.json")
+    described = answer.json()
+    assert (described["tilejson"], described["minzoom"], described["maxzoom"]) == ("3.0.0", 0, MAX_ZOOM)
+    assert "INEGI" in described["attribution"]
+    degrees = [(float(place.longitud), float(place.latitud)) for place in LOCATED.values()]
+    wests, souths = zip(*degrees, strict=True)
+    assert described["bounds"] == [min(wests), min(souths), max(wests), max(souths)]
+    (template,) = described["tiles"]
+    assert template.startswith("http://test/")
+    tile = await client.get(template.format(z=5, x=7, y=14))
+    assert tile.headers["cache-control"].startswith("public, max-age=86400,")
+    layers = read_tile(tile.content)
+    assert {layer["id"] for layer in described["vector_layers"]} == layers.keys()
+    properties = {name for feature in layers["places"].features for name in feature.properties}
+    assert {name for layer in described["vector_layers"] for name in layer["fields"]} == properties
+    assert answer.headers["cache-control"] == "no-cache, private"  # its address has the Host header
+
+
+async def test_backdrop_is_drawn_where_there_are_places(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"{LOCALIDADES}backdrop.svg")
+    assert answer.headers["content-type"] == "image/svg+xml"
+    drawing = ElementTree.fromstring(answer.content)  # noqa: S314  # our own
+    assert drawing.attrib["viewBox"] == f"0 0 {MEXICO.columns} {MEXICO.rows}"
+    (path,) = drawing
+    x = y = 0
+    cells = set()
+    for right, down, length in re.findall(r"m(-?\d+) (-?\d+)h(\d+)", path.attrib["d"]):
+        x, y = x + int(right), y + int(down)
+        cells |= {(x + step, y) for step in range(int(length))}
+        x += int(length)
+    located = [MEXICO.locate(float(place.longitud), float(place.latitud)) for place in LOCATED.values()]
+    expected = {(int(point[0]), int(point[1])) for point in located if point}
+    assert len(expected) > 1000
+    assert len(cells ^ expected) <= 2  # places on the edge of two cells
+
+
+async def test_tile_takes_one_statement_and_then_none(app: FastAPI) -> None:
+    app.state.services.tiles._kept.clear()
+    async with client_of(app) as client:
+        for path in (path_of(WITHIN), f"{LOCALIDADES}backdrop.svg"):
+            with recorded_statements(app) as statements:
+                answers = await asyncio.gather(*(client.get(path) for _ in range(8)))
+                answers.append(await client.get(f"{path}?release=2020-01"))
+            assert len({answer.content for answer in answers}) == 1
+            assert len(statements) == 1
+
+
+async def test_cache_keeps_to_its_room(app: FastAPI) -> None:
+    services = app.state.services
+    release = await services.releases.current()
+    cache = TileCache(TilesRepository(app.state.database), limit=20_000)
+    for column in range(32):
+        await cache.tile(release, Tile(5, column, 14))
+        assert cache._kept.currsize <= 20_000
+    assert len(await cache.tile(release, WITHIN)) > 1000
+
+
+async def test_tiles_that_hold_most_places_are_drawn_before_anyone_asks(spread_database: str, server: str) -> None:
+    with new_database(server, spread_database) as url:
+        async with running_app(url, wants_names=False, page_cache_bytes=2**24) as app, client_of(app) as client:
+            await await_release(client, "2020-01")
+            services = app.state.services
+            release = await services.releases.current()
+
+            async def are_drawn() -> bool:
+                return (
+                    services.tiles.held(release, Tile.at(6, -87, 15.1)) is not None
+                    and services.pages.of(release).is_warm
+                )
+
+            await eventually_async(are_drawn, within=60)
+            with recorded_statements(app) as statements:
+                for zoom in range(7):
+                    await client.get(path_of(Tile.at(zoom, -99.13, 19.43)))
+                await client.get(f"{LOCALIDADES}backdrop.svg")
+            assert statements == []
+
+
+async def test_map_of_no_release_is_unavailable(database: str) -> None:
+    async with running_app(database, wants_names=False) as app, client_of(app) as client:
+        for path in ("tiles/0/0/0.mvt", "tiles.json", "backdrop.svg"):
+            answer = await client.get(f"{LOCALIDADES}{path}")
+            assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
+
+
+def before_routing(app: FastAPI) -> CachedTiles:
+    return CachedTiles(CachedPages(app), app)
+
+
+NAMES = ["0/0/0", "5/7/14", "05/7/14", "3/0/0", "13/0/0", "0/1/0", "5/x/0", "5/٠/0", "5/7/14.mvt", "5/-7/14"]
+QUERIES = [
+    "",
+    "release=2020-01",
+    "release=2019-01",
+    "release=",
+    "x=1",
+    "release=2020-01&release=2020-01",
+    "format=json",
+]
+CODINGS = ["gzip", "br", "gzip;q=0", "*", "gzip, br"]
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    name=st.sampled_from(NAMES),
+    query=st.sampled_from(QUERIES[:2]) | st.sampled_from(QUERIES),
+    codings=st.lists(st.sampled_from(CODINGS), max_size=2),
+    if_none_match=st.none() | st.sampled_from(["same", "other", "*"]),
+    method=st.sampled_from(["GET", "GET", "GET", "HEAD", "OPTIONS", "POST"]),
+)
+async def test_any_request_is_answered_as_routing_does(
+    *, app: FastAPI, name: str, query: str, codings: list[str], if_none_match: str | None, method: str
+) -> None:
+    async with client_of(app) as client:
+        etag = (await client.get(f"{TILES}0/0/0.mvt")).headers["etag"]
+        headers = [("accept-encoding", coding) for coding in codings]
+        headers += [("if-none-match", {"same": etag, "other": '"x"', "*": "*"}[if_none_match])] if if_none_match else []
+        request = client.build_request(method, f"{TILES}{name}.mvt?{query}", headers=headers)
+        if not codings:
+            del request.headers["accept-encoding"]  # httpx adds one of its own
+        by_routing = await client.send(request, stream=True)
+        body = b"".join([chunk async for chunk in by_routing.aiter_raw()])
+    if response := before_routing(app).try_respond(scope_of(request)):
+        lines = b"".join(b"%b: %b\r\n" % header for header in by_routing.headers.raw)
+        assert (response.status, b"".join(response.headers), response.body) == (by_routing.status_code, lines, body)
+
+
+@pytest.mark.parametrize("query", ["", "?release=2020-01"])
+async def test_plain_request_for_a_cached_tile_needs_no_routing(app: FastAPI, query: str) -> None:
+    async with client_of(app) as client:
+        await client.get(path_of(WITHIN))
+        request = client.build_request("GET", f"{path_of(WITHIN)}{query}")
+        response = before_routing(app).try_respond(scope_of(request))
+    assert response is not None
+    assert set(read_tile(gzip.decompress(response.body))) == {"places", "backdrop"}
+
+
+@pytest.mark.parametrize(
+    ("longitude", "latitude", "tile"),
+    [
+        (-99.1332, 19.4326, Tile(5, 7, 14)),
+        (0, 0, Tile(1, 1, 1)),
+        (-180, 85, Tile(2, 0, 0)),
+        (179.999, -85, Tile(2, 3, 3)),
+    ],
+)
+def test_tile_of_a_point_covers_it(longitude: float, latitude: float, tile: Tile) -> None:
+    assert Tile.at(tile.zoom, longitude, latitude) == tile
+    west, south, east, north = tile.box
+    assert west <= longitude < east
+    assert south <= latitude <= north
+    assert project(west, north) == pytest.approx((tile.column / 2**tile.zoom, tile.row / 2**tile.zoom), abs=1e-9)

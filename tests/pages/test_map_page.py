@@ -258,7 +258,10 @@ async def without_a_map(page: Page) -> None:
     await page.goto(f"{PAGE}&lang=es")
     await expect(page.get_by_text("necesita JavaScript y WebGL")).to_be_visible()
     await expect(page.locator("#map")).to_be_hidden()
-    await expect(page.get_by_role("link", name="Oaxaca de Juárez").first).to_be_visible()
+    drawing = page.get_by_role("img", name="Mapa de México con los lugares más grandes de esta página")
+    await expect(drawing.locator("circle")).to_have_count(20)
+    await expect(drawing.locator("text").first).to_have_text("Aguascalientes")
+    await expect(page.get_by_role("link", name="Oaxaca de Juárez")).to_be_visible()
     await page.get_by_role("link", name="Oaxaca", exact=True).click()
     await expect(page).to_have_url(re.compile(r"estado_id=20$"))
 

@@ -7,9 +7,11 @@ from starlette.responses import Response
 
 from localidades_api.domain.schemas import Release
 from localidades_api.http.html.renderer import root_of
+from localidades_api.http.html.svg import draw_country
 from localidades_api.http.paths import LOCALIDADES, MAP_PAGE
 from localidades_api.router.params import STRICT, MapQuery
 from localidades_api.router.responses import ResponseBuilder, Services, ServicesDep
+from localidades_api.storage.repository import Overview
 
 router = APIRouter()
 
@@ -27,17 +29,24 @@ async def show_map_page(request: Request, query: Annotated[MapQuery, Query()], s
             "tiles": f"{root_of(request.scope)}{LOCALIDADES}tiles.json?release={release.name}",
             "bounds": overview.bounds,
         }
-        context = await _context(services, release, query) if builder.wants_html else {}
-        response = builder.answer("map.html", "Map", content, largest=overview.largest, **context)
+        context = await _context(services, release, query, overview) if builder.wants_html else {}
+        response = builder.answer("map.html", "Map", content, **context)
     response.headers["Vary"] = "Accept, Accept-Language" if builder.wants_html else "Accept"
     return response
 
 
-async def _context(services: Services, release: Release, query: MapQuery) -> dict[str, Any]:
-    """Return the estados, and the names of what the filters choose."""
+async def _context(services: Services, release: Release, query: MapQuery, overview: Overview) -> dict[str, Any]:
+    """Return the largest places and a drawing of them, the estados, and the names of what the filters choose."""
     states = await services.repository.list_states(release)
     names = [state.nombre for state in states if state.id == query.estado_id]
     if query.municipio_id is not None:
         named = await services.repository.name_municipalities(release, {query.municipio_id})
         names += [f"{area.nombre}, {area.estado}" for area in named.values()]
-    return {"states": states, "names": names, "chosen": query.filters.chosen}
+    drawing = draw_country((place.longitud, place.latitud, place.nombre) for place in overview.largest)
+    return {
+        "largest": overview.largest,
+        "drawing": drawing,
+        "states": states,
+        "names": names,
+        "chosen": query.filters.chosen,
+    }

@@ -12,6 +12,7 @@ _MAP = (480.0, 360.0)
 _MARGIN = 48.0
 _METRES_A_DEGREE = 111_195.0
 _MIN_DISTANCE = 1e-9  # degrees; anything nearer is at the same point
+_LETTER, _LINE = 4.0, 7.5  # width of a letter and height of a line on a drawing of the country
 
 
 class Dot(NamedTuple):
@@ -91,6 +92,38 @@ def draw_inset(points: Iterable[tuple[float | None, float | None]]) -> Inset | N
     located = [point for place in known if (point := MEXICO.locate(*place))]
     path = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in dict.fromkeys(located))
     return Inset(MEXICO.columns, MEXICO.rows, path) if path else None
+
+
+class Name(NamedTuple):
+    """A place on a drawing of the country: the dot's middle, and its name if there is room for it to the right."""
+
+    x: float
+    y: float
+    label: str
+
+
+class Country(NamedTuple):
+    """The country with some of its places; sizes are in SVG units."""
+
+    width: int
+    height: int
+    names: list[Name]
+
+
+def draw_country(places: Iterable[tuple[float, float, str]]) -> Country:
+    """Draw places by longitude, latitude and name, the most prominent first: a later name makes room for them."""
+    names: list[Name] = []
+    taken: list[tuple[float, float, float]] = []  # left, right and baseline of what is written
+    for east, north, label in places:
+        if point := MEXICO.locate(east, north):
+            (x, y), width = point, _LETTER * len(label) + _LETTER
+            is_free = x + width < MEXICO.columns and not any(
+                x < right and left < x + width and abs(y - line) < _LINE for left, right, line in taken
+            )
+            names.append(Name(round(x, 1), round(y, 1), label if is_free else ""))
+            if is_free:
+                taken.append((x, x + width, y))
+    return Country(MEXICO.columns, MEXICO.rows, names)
 
 
 class Part(NamedTuple):

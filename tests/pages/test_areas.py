@@ -71,6 +71,16 @@ async def test_page_of_an_estado_leads_to_its_largest_places_and_to_every_munici
     assert [one.text for one in listed] == ["Acatic 8", "Ñuñú 6"]
 
 
+async def test_page_of_an_area_shows_where_in_mexico_it_is(pages: httpx.AsyncClient) -> None:
+    for path in ("estados/14/", "municipios/14001/"):
+        target = f"{INDEX}{path}"
+        page = Page.of(await pages.get(target))
+        (drawing,) = page.all("svg")
+        assert drawing.attributes["aria-label"] == f"Map of Mexico with {page.one('h1').text}"
+        (path_of_dots,) = page.inside("path", of=drawing)
+        assert path_of_dots.attributes["d"].count("M") == 1  # all of its places are at one point
+
+
 async def test_totals_of_an_estado_lead_to_lists_of_as_many(pages: httpx.AsyncClient) -> None:
     target = f"{INDEX}estados/14/"
     page = Page.of(await pages.get(target))

@@ -407,8 +407,8 @@ async def test_filters_are_folded_on_a_telephone_only(anyone: Page) -> None:
 
 # -- Every kind of page
 
-# Each of these has what the others are made of: a table with its forms, details, changes, a problem.
-IN_SHORT = ("list", "localidad", "changes", "error-422")
+# Each of these has what the others are made of: tables with their forms, details, a time line, changes, problems.
+IN_SHORT = ("list", "localidad", "estado", "releases", "changes", "error-410", "error-422")
 KINDS = {
     "index": INDEX,
     "list": f"{LIST}&page=7",

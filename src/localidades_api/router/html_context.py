@@ -81,6 +81,7 @@ def _sums(summary: Row[Any]) -> dict[str, Any]:
     past = summary.past[::-1]
     return {
         "summary": summary,
+        "inset": draw_inset(summary.points),
         "kinds": {kind["ambito"]: kind["localities"] for kind in summary.kinds},
         "localities": sum(kind["localities"] for kind in summary.kinds),
         "known": sum(kind["known"] for kind in summary.kinds),

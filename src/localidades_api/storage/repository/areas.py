@@ -12,16 +12,30 @@ from localidades_api.storage.replica_check import requires_release
 LARGEST = 10  # places
 SHOWN_RELEASES = 12  # the newest
 
+_CELLS_PER_DEGREE = 4  # an estado is some hundred cells
+
+
+def _in_cells(degrees: str) -> str:
+    """Write a column of degrees as that of the cell it is in."""
+    return f"round({degrees} * {_CELLS_PER_DEGREE}) / {_CELLS_PER_DEGREE}"
+
+
 # A range of the index (release_id, municipio_id, position) each; a municipio is a range of one. By INEGI's convention
 # the clave 0001 is the cabecera's; an estado has no such key, so that its join finds nothing.
 _SUMMARY = text(
     f"""
+      WITH cells AS (
+               SELECT ambito, {_in_cells("longitud")} AS longitud, {_in_cells("latitud")} AS latitud,
+                      count(*) AS localities, count(poblacion) AS known, sum(poblacion) AS population
+                 FROM localities
+                WHERE release_id = :release_id AND municipio_id BETWEEN :first AND :last
+                GROUP BY 1, 2, 3)
     SELECT (SELECT coalesce(json_agg(kinds), '[]')
-              FROM (SELECT ambito, count(*) AS localities, count(poblacion) AS known,
-                           coalesce(sum(poblacion), 0) AS population
-                      FROM localities
-                     WHERE release_id = :release_id AND municipio_id BETWEEN :first AND :last
+              FROM (SELECT ambito, sum(localities) AS localities, sum(known) AS known,
+                           coalesce(sum(population), 0) AS population
+                      FROM cells
                      GROUP BY ambito) AS kinds) AS kinds,
+           (SELECT coalesce(json_agg(DISTINCT jsonb_build_array(longitud, latitud)), '[]') FROM cells) AS points,
            (SELECT coalesce(json_agg(largest), '[]')
               FROM (SELECT l.id, l.nombre, l.ambito, l.poblacion, l.municipio_id, m.nombre AS municipio
                       FROM localities AS l
@@ -58,6 +72,7 @@ class AreasRepository:
         """Return what the municipios in a range of keys come to.
 
         `kinds` has an item an ámbito: its `localities`, of how many the population is `known`, and their `population`.
+        `points` are the longitudes and latitudes of cells that hold any of them, or nulls.
         `largest` has the places of the most inhabitants, `past` the newest releases that have the area, newest first.
         `seat_id` and `seat` are the cabecera of a single municipio, or None.
         """

@@ -118,8 +118,8 @@ def test_document_parameters_are_those_that_the_service_takes(document: Document
     assert sorted(named(INDEX)) == ["format", "lang", "release"]
     parameters = named(LOCALIDADES)
     assert sorted(parameters) == [
-        "ambito", "clave", "cvegeo", "estado_id", "format", "lang", "municipio_id", "page", "page_size", "release",
-        "search",
+        "ambito", "clave", "cvegeo", "estado_id", "fields", "format", "lang", "municipio_id", "page", "page_size",
+        "release", "search", "sort",
     ]  # fmt: skip
     assert parameters["page"]["type"] == "integer"
     assert (parameters["page"]["minimum"], parameters["page"]["default"]) == (1, 1)

@@ -5,17 +5,19 @@ import re
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import httpx
 import pytest
 from babel.messages.extract import extract
 from babel.messages.pofile import read_po
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticKnownError
 
 import localidades_api
 from localidades_api import errors
 from localidades_api.bulk.lines import OTHER_FORMATS
+from localidades_api.domain.choices import refuse_parameter, refuse_value, several_of
 from localidades_api.http.html.i18n import (
     LANGUAGES,
     choose_language,
@@ -55,6 +57,7 @@ def test_every_text_of_a_template_is_in_spanish() -> None:
 _REFUSALS = {
     "plain_decimal",
     "whole_number",
+    "matching",
     "PydanticCustomError",
     "InvalidParametersError",
     "NotFoundError",
@@ -91,8 +94,6 @@ def of_pydantic() -> set[str]:
         "missing": {},
         "greater_than_equal": {"ge": 7},
         "less_than_equal": {"le": 7},
-        "literal_error": {"expected": "<expected>"},
-        "string_pattern_mismatch": {"pattern": "<pattern>"},
         "string_too_short": {"min_length": 1},
         "string_too_long": {"max_length": 7},
     }
@@ -102,7 +103,18 @@ def of_pydantic() -> set[str]:
         for name, value in context.items():
             sentence = sentence.replace(str(value), f"{{{name}}}")
         found.add(sentence)
-    return {*found, " or "}
+    return found
+
+
+def of_choices() -> set[str]:
+    """Return what is said of a name or a value that is not among those to choose from, as the catalogue spells it."""
+    known, found = ("known", "others"), {"Use at most {count} keys."}
+    for given in ("known", "x"):
+        with pytest.raises(ValidationError) as caught:
+            TypeAdapter(Annotated[str, several_of(known)]).validate_python(f"{given},KNOWN")
+        several = caught.value.errors()[0]["msg"]
+        found |= {refuse_parameter(given, known), refuse_value(given, known), several}
+    return {text.replace("known, others", "{names}").replace("known", "{name}") for text in found}
 
 
 _OF_JSON = {"json_reader.py", "nearest.py"}  # the page sends CSV to be matched
@@ -196,7 +208,7 @@ def test_catalogue_of_messages_holds_every_sentence_of_an_error_and_nothing_that
     assert len(of_errors()) > 30
     about_rows = of_rows()
     said = {text for text in in_catalogue() if without_names(text) in about_rows}
-    said |= of_errors() | of_pydantic() | attribution
+    said |= of_errors() | of_pydantic() | of_choices() | attribution
     assert set(in_catalogue()) - in_templates() == said - in_templates()
 
 

@@ -19,8 +19,10 @@ from localidades_api.cache.single_flight import SingleFlight
 from localidades_api.domain.filters import LocalityFilters
 from localidades_api.domain.keys import STATE_KEYS
 from localidades_api.domain.schemas import Release
+from localidades_api.domain.sorting import DEFAULT_SORT, Sort
 from localidades_api.errors import ComparisonRunningError
 from localidades_api.search.find import searched
+from localidades_api.search.index import NameIndex
 from localidades_api.storage.pool import already_waited
 from localidades_api.storage.repository import CatalogueRepository, ChangesRepository
 
@@ -55,29 +57,42 @@ class PositionCache:
         self._boxes: LRUCache[Hashable, array[int]] = LRUCache(limit // 4, getsizeof=_size)
         self._finding: SingleFlight[Hashable, array[int]] = SingleFlight()
 
-    async def positions_for(self, release: Release, filters: LocalityFilters) -> Sequence[int]:
+    async def positions_for(
+        self, release: Release, filters: LocalityFilters, sort: Sort = DEFAULT_SORT
+    ) -> Sequence[int]:
         """Return the positions of the localities that the filters select, in order.
 
         Raises SearchUnavailableError for a search where the index of names is not ready.
         """
         if filters.search is not None:
-            return await self._search(release, filters, searched(filters.search))
-        if not filters.chosen:
+            return await self._search(release, filters, sort, searched(filters.search))
+        if not filters.chosen and sort == DEFAULT_SORT:
             return range(1, release.localities + 1)
-        key = _key(release, "", filters)
-        return await self._find(key, lambda: self._fetch(key, self._repository.find_positions(release, filters)))
+        return await self._select(_key(release, "", filters, sort), filters)
 
-    async def _search(self, release: Release, filters: LocalityFilters, text: str) -> "array[int]":
+    async def _search(self, release: Release, filters: LocalityFilters, sort: Sort, text: str) -> "array[int]":
         names = await self._names.of(release)
-        key = _key(release, names.digest, filters.model_copy(update={"search": text}))
-        kept: array[int] | None = self._cache_of(key).get(key)
-        if kept is not None:
-            return kept
+        in_list_order = _key(release, names.digest, filters.model_copy(update={"search": text}))
+        found: array[int] | None = self._cache_of(in_list_order).get(in_list_order)
+        if found is None:
+            found = self._keep(in_list_order, array("i", await self._search_names(names, release, filters)))
+        if sort == DEFAULT_SORT or not found:
+            return found
+        return await self._select(in_list_order._replace(sort=sort), filters, among=found)
+
+    async def _search_names(self, names: NameIndex, release: Release, filters: LocalityFilters) -> Sequence[int]:
         found = names.find(filters)
-        if filters.bbox is not None:  # which the index of names does not know
-            within = set(await self.positions_for(release, LocalityFilters(bbox=filters.bbox)))
-            found = [position for position in found if position in within]
-        return self._keep(key, array("i", found))
+        if filters.bbox is None:
+            return found
+        # The index of names does not know boxes.
+        within = set(await self.positions_for(release, LocalityFilters(bbox=filters.bbox)))
+        return [position for position in found if position in within]
+
+    async def _select(
+        self, key: "_Filtered", filters: LocalityFilters, among: Sequence[int] | None = None
+    ) -> "array[int]":
+        find = self._repository.find_positions
+        return await self._find(key, lambda: self._fetch(key, find(key.release, filters, key.sort, among=among)))
 
     async def compare(self, old: Release, new: Release) -> "array[int]":
         """Return what changed between two releases, as a kind's number and a key in turn, by kind, then key.
@@ -154,10 +169,11 @@ class _Filtered(NamedTuple):
     names: str  # digest of the index that answers a search
     bbox: str | None
     chosen: tuple[tuple[str, str], ...]
+    sort: Sort
 
 
-def _key(release: Release, names: str, filters: LocalityFilters) -> _Filtered:
-    return _Filtered(release, names, filters.bbox, tuple(filters.chosen.items()))
+def _key(release: Release, names: str, filters: LocalityFilters, sort: Sort = DEFAULT_SORT) -> _Filtered:
+    return _Filtered(release, names, filters.bbox, tuple(filters.chosen.items()), sort)
 
 
 def _size(numbers: "array[int]") -> int:

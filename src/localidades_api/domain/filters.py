@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 from localidades_api.domain.keys import STATE_KEYS
 from localidades_api.domain.mercator import Box
 from localidades_api.domain.pagination import whole_number
+from localidades_api.domain.patterns import matching
 
 MAX_KEYS = 500
 MAX_TEXT_LENGTH = 100  # characters that a person types; INEGI's longest name has 86
@@ -43,10 +44,18 @@ def _split_keys(text: str) -> str:
         raise PydanticCustomError("cvegeo", "Use keys of nine digits, such as 010010001, separated by commas.")
     keys = text.split(",")
     if len(keys) > MAX_KEYS:
-        raise PydanticCustomError("cvegeo_count", f"Use at most {MAX_KEYS} keys.")  # a constant
+        raise PydanticCustomError("cvegeo_count", "Use at most {count} keys.", {"count": MAX_KEYS})
     return ",".join(str(key) for key in sorted({int(key) for key in keys}))
 
 
+_CLAVE = "^[0-9]{4}$"
+_Clave = Annotated[
+    str,
+    Field(
+        description="Key within the municipio, four digits.", examples=["0001"], json_schema_extra={"pattern": _CLAVE}
+    ),
+    matching(_CLAVE, "The key within a municipio has four digits, such as 0001."),
+]
 _Keys = Annotated[
     str,
     Field(
@@ -94,9 +103,7 @@ class LocalityFilters(BaseModel):
 
     municipio_id: OfMunicipality = None
     estado_id: OfState = None
-    clave: Annotated[
-        str | None, Field(pattern="^[0-9]{4}$", description="Key within the municipio, four digits.", examples=["0001"])
-    ] = None
+    clave: _Clave | None = None
     ambito: OfKind = None
     cvegeo: _Keys | None = None
     bbox: _BoundingBox | None = None

@@ -9,7 +9,7 @@ import unicodedata
 _STANDS_FOR = {"½": "o", "°": "o", "\N{LATIN SMALL LETTER DOTLESS I}": "i"}
 # Apostrophes do not separate words: `D'Artagnan` is one word, with any apostrophe. The last three are the glottal stop
 # of native languages.
-_APOSTROPHES = (
+APOSTROPHES = (
     "'`\N{ACUTE ACCENT}\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}\N{PRIME}"
     "\N{MODIFIER LETTER APOSTROPHE}\N{LATIN CAPITAL LETTER SALTILLO}\N{LATIN SMALL LETTER SALTILLO}"
 )
@@ -28,7 +28,7 @@ class _Folding(dict[int, str]):
     @staticmethod
     def _fold(character: str) -> str:
         character = unicodedata.normalize("NFC", character)  # Greek has a grave and an acute accent of its own
-        if character in _APOSTROPHES:
+        if character in APOSTROPHES:
             return ""
         decomposed = unicodedata.normalize("NFKD", _STANDS_FOR.get(character, character)).casefold()
         return "".join(map(_plain, unicodedata.normalize("NFKD", decomposed)))
@@ -38,7 +38,7 @@ def _plain(part: str) -> str:
     """Return letters and digits unchanged, nothing for marks, and a space for everything else."""
     if part.isascii() and part.isalnum():
         return part
-    return "" if unicodedata.combining(part) or part in _APOSTROPHES else " "
+    return "" if unicodedata.combining(part) or part in APOSTROPHES else " "
 
 
 _FOLDING = _Folding()

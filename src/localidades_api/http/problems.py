@@ -4,16 +4,18 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, get_type_hints
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from localidades_api.domain.choices import refuse_parameter, refuse_value
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import (
     CommandError,
@@ -41,7 +43,7 @@ from localidades_api.observability.metrics import COUNTERS
 
 PROBLEMS = "/problems"  # below the service's root
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
-_UNKNOWN = "This resource has no such parameter."
+_CHOICE = re.compile("'([^']*)'")  # in pydantic's list of the values that a parameter takes
 
 
 class ProblemPage(NamedTuple):
@@ -63,7 +65,7 @@ def install_handlers(app: FastAPI, page_of: PageOf) -> None:
     """
 
     async def handle(request: Request, error: Exception) -> Response:
-        known = _translate(error)
+        known = _translate(error, request.scope.get("endpoint"))
         page = None
         if isinstance(known, NotFoundError | GoneError) and Wanted.of(request.scope).renderer.format == "api":
             page = await page_of(request, known)
@@ -138,7 +140,7 @@ class Wanted:
 
 def problem_response(scope: Scope, error: Exception, page: ProblemPage | None = None) -> Response:
     """Log or count an error, and return its response; an unexpected error's cause is only in the log."""
-    known = _translate(error)
+    known = _translate(error, scope.get("endpoint"))
     if isinstance(known, OverloadedError):  # not a fault, and too frequent to log
         COUNTERS.refused[known.slug] += 1
     elif known.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -186,14 +188,14 @@ def _log_fault(known: LocalidadesError, error: Exception) -> None:
         cause.set(FAULTS.report(error, "%s: %s", known.status, known, traceback=True))
 
 
-def _translate(error: Exception) -> LocalidadesError:
-    """Turn any exception into an error of ours."""
+def _translate(error: Exception, endpoint: Callable[..., Any] | None) -> LocalidadesError:
+    """Turn any exception into an error of ours; `endpoint` is the function that a request was routed to."""
     if isinstance(error, LocalidadesError) and not isinstance(error, CommandError):
         return error
     if isinstance(error, RequestValidationError):
         if any(fault["loc"][0] == "path" for fault in error.errors()):
             return _translate_routing(HTTPStatus.NOT_FOUND)
-        return InvalidParametersError([_fault(fault) for fault in error.errors()])
+        return InvalidParametersError([_fault(fault, endpoint) for fault in error.errors()])
     if isinstance(error, HTTPException) and error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
         return _translate_routing(error.status_code)
     return LocalidadesError("Something went wrong; the service has logged the error.")
@@ -208,10 +210,23 @@ def _translate_routing(status: int) -> RequestError:
     return RequestError("The service can't process the request as it was sent.")
 
 
-def _fault(fault: Mapping[str, Any]) -> tuple[str, str]:
+def _fault(fault: Mapping[str, Any], endpoint: Callable[..., Any] | None) -> tuple[str, str]:
     """Return the parameter and the sentence of a pydantic error; these messages don't contain the input."""
     name = str(fault["loc"][-1])
-    return plain_name(name), _UNKNOWN if fault["type"] == "extra_forbidden" else f"{fault['msg'].rstrip('.')}."
+    if fault["type"] == "extra_forbidden":
+        message = refuse_parameter(name, _parameters_of(endpoint))
+    elif fault["type"] == "literal_error":
+        message = refuse_value(str(fault["input"]), _CHOICE.findall(fault["ctx"]["expected"]))
+    else:
+        message = f"{fault['msg'].rstrip('.')}."
+    return plain_name(name), message
+
+
+def _parameters_of(endpoint: Callable[..., Any] | None) -> list[str]:
+    """Return the names of the parameters in the query of a resource: the fields of the model that reads it."""
+    hints = get_type_hints(endpoint) if endpoint else {}
+    models = [hint for hint in hints.values() if isinstance(hint, type) and issubclass(hint, BaseModel)]
+    return [name for model in models for name in model.model_fields]
 
 
 def plain_name(name: str) -> str:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from sqlalchemy import Row
 from starlette.responses import Response
 
+from localidades_api.domain.fields import names_of
 from localidades_api.domain.keys import label
 from localidades_api.domain.pagination import Paging, whole_number
 from localidades_api.domain.schemas import (
@@ -27,8 +28,8 @@ from localidades_api.router.by_key import NO_KEY, answer_by_key, leave_out_blank
 from localidades_api.router.params import (
     STRICT,
     LocalitiesQuery,
+    LocalityQuery,
     NearestQuery,
-    ReleaseQuery,
     SuggestQuery,
 )
 from localidades_api.router.responses import (
@@ -55,7 +56,7 @@ _LOCALITY_ID = Annotated[
 async def list_localities(
     request: Request, query: Annotated[LocalitiesQuery, Query()], services: ServicesDep
 ) -> Response:
-    """List the localities of a release, all or filtered, sorted by clave, then id.
+    """List the localities of a release, all or filtered, sorted by clave, then id, or as `sort` says.
 
     Follow `Link: rel="next"` to read a whole release: every record comes once, even if another release is published
     meanwhile.
@@ -63,7 +64,7 @@ async def list_localities(
     builder = await ResponseBuilder.begin(request, query, services)
     if query.search is not None:
         builder = _depending_on(await services.names.of(builder.release), builder)
-    if query.chosen or query.page_size != PAGE_SIZE:
+    if query.kept or query.page_size != PAGE_SIZE:
         return await _list_chosen(builder, query, services)
     release = builder.release
     paging = Paging(release.localities, query.page, PAGE_SIZE, builder.links()).check()
@@ -80,14 +81,14 @@ def _depending_on(names: NameIndex, builder: ResponseBuilder) -> ResponseBuilder
 
 
 async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, services: Services) -> Response:
-    """Answer with a page of a filtered list, or one of another size than the default."""
+    """Answer with a page of a list that is filtered, sorted, of other columns, or of another size than the default."""
     if query.page == 1 and builder.is_not_modified:  # page 1 always exists, so its 304 needs no query
         return builder.not_modified()
-    positions = await services.positions.positions_for(builder.release, query)
-    paging = Paging(len(positions), query.page, query.page_size, builder.links(query.chosen)).check()
+    positions = await services.positions.positions_for(builder.release, query, query.sort)
+    paging = Paging(len(positions), query.page, query.page_size, builder.links(query.kept)).check()
     if builder.is_not_modified:
         return builder.not_modified(paging)
-    places = [positions[index] for index in paging.places]
+    places = positions[paging.places.start : paging.places.stop]
     results = await _list_places(builder.release, query, places, services) if places else ""
     body = encode_envelope(paging.quantity, paging.total_pages, results)
     context = await html_context.of_localities(services, builder.release, query, body) if builder.wants_html else {}
@@ -96,8 +97,8 @@ async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, service
 
 async def _list_places(release: Release, query: LocalitiesQuery, places: Sequence[int], services: Services) -> str:
     """Return the localities at these positions as JSON; what a search finds is read where it was found."""
-    if query.search is None:
-        return await services.repository.list_places(release, places)
+    if query.search is None or query.fields:
+        return await services.repository.list_places(release, places, names_of(query.fields))
     names = await services.names.of(release)
     return encode_localities(names.at(places))
 
@@ -154,17 +155,22 @@ async def list_nearest_localities(
 async def get_locality(
     request: Request,
     id: _LOCALITY_ID,  # noqa: A002  # the parameter's name on the wire
-    query: Annotated[ReleaseQuery, Query()],
+    query: Annotated[LocalityQuery, Query()],
     services: ServicesDep,
 ) -> Response:
-    """Show a locality with every column of the catalogue, its municipio and its estado."""
+    """Show a locality with every column of the catalogue, its municipio and its estado, or with some columns only."""
+    fields = names_of(query.fields)
+
+    def describe(row: Row[Any]) -> dict[str, Any]:
+        record = describe_locality(row)
+        return {name: record[name] for name in fields or record}
 
     async def context(release: Release, content: Mapping[str, Any]) -> dict[str, Any]:
         return await html_context.of_locality(services, release, content, describe_near)
 
     get = services.repository.get_locality
     return await answer_by_key(
-        request, query, services, localities, id, get, describe_locality, template="locality.html", context=context
+        request, query, services, localities, id, get, describe, template="locality.html", context=context
     )
 
 

@@ -6,10 +6,12 @@ from typing import Annotated, Literal, cast, get_args
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Path, Request
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
+from localidades_api.domain.choices import several_of
+from localidades_api.domain.fields import OfFields
 from localidades_api.domain.filters import (
     MAX_TEXT_LENGTH,
     LocalityFilters,
@@ -19,7 +21,9 @@ from localidades_api.domain.filters import (
 )
 from localidades_api.domain.keys import PlaceKind
 from localidades_api.domain.pagination import PageNumber, PageSize, whole_number
+from localidades_api.domain.patterns import matching
 from localidades_api.domain.schemas import PAGE_SIZE, RELEASE_NAME, ChangeKind
+from localidades_api.domain.sorting import DEFAULT_SORT, OfSort
 from localidades_api.errors import InvalidParametersError, NotFoundError
 from localidades_api.http.html import i18n, renderer
 from localidades_api.http.problems import plain_name
@@ -36,13 +40,18 @@ OfLanguage = Annotated[
         description="Language of the browsable page; by default the one that Accept-Language prefers.", examples=["es"]
     ),
 ]
-OfRelease = Annotated[
-    str | None,
-    Field(
-        pattern=RELEASE_NAME,
-        description="Name of the release to read; by default the current one.",
-        examples=["2018-09"],
+_ReleaseName = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": RELEASE_NAME}),
+    matching(
+        RELEASE_NAME,
+        "The name of a release has up to 64 letters, digits, dots, hyphens and underscores, and begins with a letter or"
+        " a digit, such as 2018-09.",
     ),
+]
+OfRelease = Annotated[
+    _ReleaseName | None,
+    Field(description="Name of the release to read; by default the current one.", examples=["2018-09"]),
 ]
 DownloadFormat = Literal["csv", "excel", "ndjson", "geojson", "parquet"]
 
@@ -86,11 +95,20 @@ class MunicipalitiesQuery(_Paged, ReleaseQuery):
 class LocalitiesQuery(LocalityFilters, _Paged, ReleaseQuery):
     """The parameters of the list of localities."""
 
+    sort: OfSort = DEFAULT_SORT
+    fields: OfFields = None
 
-def _check_kinds(text: str) -> str:
-    if not set(text.split(",")) <= set(get_args(PlaceKind)):
-        raise PydanticCustomError("kind", "Use localidad, municipio or estado, or several, separated by commas.")
-    return text
+    @property
+    def kept(self) -> dict[str, str]:
+        """What links to other pages of the list keep, besides the release and the size."""
+        shown = {"sort": self.sort, "fields": self.fields}
+        return self.chosen | {name: value for name, value in shown.items() if value not in {None, DEFAULT_SORT}}
+
+
+class LocalityQuery(ReleaseQuery):
+    """The parameters of a locality."""
+
+    fields: OfFields = None
 
 
 _KIND = "|".join(get_args(PlaceKind))
@@ -114,7 +132,7 @@ class SuggestQuery(ReleaseQuery):
             examples=["localidad,municipio"],
             json_schema_extra={"pattern": f"^({_KIND})(,({_KIND}))*$"},
         ),
-        AfterValidator(_check_kinds),
+        several_of(get_args(PlaceKind)),
     ] = "localidad"
     limit: Annotated[
         int,
@@ -201,9 +219,7 @@ class ChangesQuery(_Paged):
     model_config = ConfigDict(extra="forbid")
 
     lang: OfLanguage = None
-    since: Annotated[
-        str, Field(pattern=RELEASE_NAME, description="Name of the release to compare with.", examples=["2012-06"])
-    ]
+    since: Annotated[_ReleaseName, Field(description="Name of the release to compare with.", examples=["2012-06"])]
     change: Annotated[ChangeKind | None, Field(description="Only changes of this kind.", examples=["renamed"])] = None
     format: Annotated[
         Literal["json", "api", "ndjson"] | None,
@@ -215,7 +231,7 @@ class ChangesQuery(_Paged):
     ] = None
 
 
-ReleaseName = Annotated[str, Path(pattern=RELEASE_NAME, description="Name of the later release.", examples=["2018-09"])]
+ReleaseName = Annotated[_ReleaseName, Path(description="Name of the later release.", examples=["2018-09"])]
 
 
 async def refuse_ambiguous_query(request: Request) -> None:

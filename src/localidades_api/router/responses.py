@@ -31,6 +31,7 @@ from localidades_api.domain.schemas import (
     Release,
 )
 from localidades_api.downloads.transfer import Transfers
+from localidades_api.errors import InvalidParametersError
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.html.i18n import Language, preferred_language
 from localidades_api.http.html.renderer import (
@@ -106,7 +107,8 @@ class ResponseBuilder:
     async def begin(cls, request: Request, query: ReleaseQuery, services: Services) -> Self:
         """Choose the representation and the release; raise NotAcceptableError or NotFoundError if there is none.
 
-        Raises PageTooLargeError for an HTML page with too many records, whichever list it is of.
+        Raises PageTooLargeError for an HTML page with too many records, whichever list it is of, and
+        InvalidParametersError for one of some columns.
         """
         renderer = select_renderer(query.format, request.headers)
         language = query.lang or preferred_language(request.headers)
@@ -115,6 +117,7 @@ class ResponseBuilder:
         is_immutable = query.release is not None
         builder = cls(request, asked, renderer, release, query.release, language, is_immutable=is_immutable)
         if builder.wants_html:
+            _refuse_fields(asked)
             _refuse_too_large(asked)
         return builder
 
@@ -195,6 +198,13 @@ class PageTooLargeError(Exception):
     def __init__(self, smaller: Mapping[str, str]) -> None:
         super().__init__()
         self.smaller = smaller
+
+
+def _refuse_fields(asked: Mapping[str, str]) -> None:
+    """Raise InvalidParametersError if the query chooses the columns of an HTML page, which has its own."""
+    if "fields" in asked:
+        message = "An HTML page has columns of its own: leave this parameter out, or add `format=json`."
+        raise InvalidParametersError([("fields", message)])
 
 
 def _refuse_too_large(asked: Mapping[str, str]) -> None:

@@ -11,6 +11,7 @@ from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
 from localidades_api import __version__
+from localidades_api.domain.choices import refuse_parameter
 from localidades_api.domain.schemas import Problem
 from localidades_api.domain.schemas.reconcile import (
     Endpoint,
@@ -176,10 +177,8 @@ def _read_form(body: bytes) -> dict[str, str]:
         fields = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
     except ValueError:
         raise InvalidParametersError([("body", "The body is not a form in UTF-8.")]) from None
-    if unknown := [plain_name(name) for name, _ in fields if name not in _FIELDS]:
-        raise InvalidParametersError(
-            [(name, "This resource has no such parameter.") for name in dict.fromkeys(unknown)]
-        )
+    if unknown := dict.fromkeys(name for name, _ in fields if name not in _FIELDS):
+        raise InvalidParametersError([(plain_name(name), refuse_parameter(name, _FIELDS)) for name in unknown])
     if len(dict(fields)) < len(fields):
         raise InvalidParametersError([(fields[0][0], "Give this parameter only once.")])
     return {name: value for name, value in fields if value}

@@ -42,7 +42,7 @@ class PrefixQuery(BaseModel):
     cursor: Annotated[
         int,
         Field(ge=0, le=_MAX_CURSOR, description="How many suggestions to pass over.", examples=[0]),
-        whole_number(f"Use a whole number from 0 to {_MAX_CURSOR}."),
+        whole_number("Use a whole number from 0 to 90."),
     ] = 0
     type: OfKind = None
 

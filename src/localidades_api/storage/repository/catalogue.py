@@ -14,6 +14,7 @@ from localidades_api.domain.schemas import (
     PAGE_SIZE,
     Release,
 )
+from localidades_api.domain.sorting import DEFAULT_SORT, Sort
 from localidades_api.storage.models import (
     localities,
     municipalities,
@@ -23,8 +24,10 @@ from localidades_api.storage.models import (
 from localidades_api.storage.pool import Database
 from localidades_api.storage.replica_check import requires_release
 from localidades_api.storage.repository.conditions import conditions
+from localidades_api.storage.repository.exports import json_object
 from localidades_api.storage.repository.places import KEY_IS_NEW, SAME_PLACE
-from localidades_api.storage.repository.positions import at_positions
+from localidades_api.storage.repository.positions import at_positions, in_order
+from localidades_api.storage.repository.sorting import ORDERS
 
 # Postgres writes the JSON: that takes the work off the worker, and sends one value in place of two hundred
 # (decision 0007). `clave` is four digits, so only `nombre` needs escaping.
@@ -41,11 +44,6 @@ _PAGES = text(
      ORDER BY (position - 1) / {PAGE_SIZE}
     """
 )
-_PLACES = f"""
-    SELECT coalesce(string_agg({_LOCALITY}, ',' ORDER BY position), '')
-      FROM localities
-     WHERE release_id = :release_id AND
-"""
 
 _STATES = select(states.c.id, states.c.clave, states.c.nombre, states.c.abreviatura).order_by(states.c.id)
 _MUNICIPALITIES = select(
@@ -105,20 +103,33 @@ class CatalogueRepository:
         )
         return [row[0] for row in rows]
 
-    async def find_positions(self, release: Release, filters: LocalityFilters) -> bytes:
-        """Return the positions of the localities that match, in order, as big-endian integers of four bytes."""
+    async def find_positions(
+        self, release: Release, filters: LocalityFilters, sort: Sort = DEFAULT_SORT, among: Sequence[int] | None = None
+    ) -> bytes:
+        """Return the positions of the localities that match, in order, as big-endian integers of four bytes.
+
+        `among` are the only positions to sort, of what a search found with all filters.
+        """
         position = func.int4send(localities.c.position, type_=BYTEA)
-        found = func.string_agg(position, aggregate_order_by(text("''::bytea"), localities.c.position), type_=BYTEA)
-        statement = select(found).where(localities.c.release_id == release.id, *conditions(filters))
+        found = func.string_agg(position, aggregate_order_by(text("''::bytea"), *ORDERS[sort]), type_=BYTEA)
+        chosen = conditions(filters) if among is None else [localities.c.position == func.any(list(among))]
+        statement = select(found).where(localities.c.release_id == release.id, *chosen)
         rows = await self._database.fetch(statement, replica_check=requires_release(release))
         return bytes(rows[0][0] or b"")
 
-    async def list_places(self, release: Release, places: Sequence[int]) -> str:
-        """Return the localities at these positions as JSON text, without the brackets."""
+    async def list_places(self, release: Release, places: Sequence[int], fields: Sequence[str] = ()) -> str:
+        """Return the localities at these positions as JSON text, without the brackets.
+
+        `fields` are their columns; without any, they are those of the list.
+        """
         chosen, parameters = at_positions(release, places)
-        rows = await self._database.fetch(
-            text(f"{_PLACES} {chosen}"), parameters, replica_check=requires_release(release)
-        )
+        record = json_object(fields) if fields else _LOCALITY
+        statement = f"""
+            SELECT coalesce(string_agg({record}, ',' ORDER BY {in_order(places)}), '')
+              FROM localities AS l
+             WHERE release_id = :release_id AND {chosen}
+        """
+        rows = await self._database.fetch(text(statement), parameters, replica_check=requires_release(release))
         return str(rows[0][0])
 
     async def list_points(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:

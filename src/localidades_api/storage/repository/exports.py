@@ -68,7 +68,7 @@ def _plain(sql: str) -> str:
     return f"coalesce({sql}::text, '')"
 
 
-def _object(names: Sequence[str]) -> str:
+def json_object(names: Sequence[str]) -> str:
     """Write a JSON object with these columns."""
     members = " || ',' || ".join(
         f"'\"{name}\":' || " + (f"coalesce({_json(*COLUMNS[name])}, 'null')") for name in names
@@ -82,7 +82,7 @@ def _json(sql: str, kind: str) -> str:
 
 def _feature() -> str:
     """Write a feature (RFC 7946); its geometry is null where the coordinates are unknown."""
-    properties = _object([name for name in COLUMNS if name not in {"id", *POINT}])
+    properties = json_object([name for name in COLUMNS if name not in {"id", *POINT}])
     point = """'{"type":"Point","coordinates":[' || l.longitud || ',' || l.latitud || ']}'"""
     return (
         f"""'{{"type":"Feature","id":' || l.id || ',"geometry":' || coalesce({point}, 'null')"""
@@ -93,7 +93,7 @@ def _feature() -> str:
 _LINES: Mapping[LineFormat, tuple[str, str]] = {
     "csv": (_csv(), ""),
     "excel": (_excel(), ""),
-    "ndjson": (_object(list(COLUMNS)) + " || E'\\n'", ""),
+    "ndjson": (json_object(list(COLUMNS)) + " || E'\\n'", ""),
     "geojson": (_feature(), ",\n"),
 }
 

@@ -11,3 +11,8 @@ def at_positions(release: Release, places: Sequence[int]) -> tuple[str, dict[str
         bounds = {"first": places.start, "last": places.stop - 1}
         return "position BETWEEN :first AND :last", {"release_id": release.id, **bounds}
     return "position = ANY(:positions)", {"release_id": release.id, "positions": list(places)}
+
+
+def in_order(places: Sequence[int]) -> str:
+    """Return what sorts localities as these positions are; the parameters are those of `at_positions`."""
+    return "position" if isinstance(places, range) else "array_position(:positions, position)"

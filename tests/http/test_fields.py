@@ -1,0 +1,124 @@
+"""The columns of localities that a query asks for."""
+
+from itertools import combinations
+from typing import Any
+
+import httpx
+import jsonschema_rs
+import pytest
+from fastapi import FastAPI
+
+from localidades_api.app import create_app
+from localidades_api.domain.schemas import LocalityRecord
+from localidades_api.settings import Settings
+from tests.support.application import client_of, recorded_statements
+from tests.support.wire import LOCALIDADES
+
+COLUMNS = list(LocalityRecord.model_fields)
+
+
+async def every_record(client: httpx.AsyncClient) -> list[dict[str, Any]]:
+    """Return every record of the first page with all of its columns, as the resource of each shows them."""
+    listed = (await client.get(LOCALIDADES)).json()["results"]
+    details = [(await client.get(f"{LOCALIDADES}{one['id']}/")).json() for one in listed]
+    return [{name: detail[name] for name in COLUMNS} for detail in details]
+
+
+async def test_list_shows_every_column_as_the_record_does(client: httpx.AsyncClient) -> None:
+    expected = await every_record(client)
+    for chosen in (["id"], ["nombre"], ["cvegeo", "poblacion"], *combinations(COLUMNS, 11), COLUMNS):
+        body = (await client.get(LOCALIDADES, params={"fields": ",".join(chosen)})).json()
+        assert (body["quantity"], body["total_pages"]) == (132, 3)
+        assert body["results"] == [{name: record[name] for name in chosen} for record in expected]
+        assert all(list(record) == list(chosen) for record in body["results"])
+
+
+@pytest.mark.parametrize("query", ["estado_id=1", "search=los", "sort=-nombre", "page=2&page_size=7", "clave=9999"])
+async def test_columns_are_of_the_records_that_the_list_has_without_them(client: httpx.AsyncClient, query: str) -> None:
+    plain = (await client.get(f"{LOCALIDADES}?{query}")).json()
+    answer = await client.get(f"{LOCALIDADES}?{query}&fields=nombre,municipio_id,id")
+    records = [{name: one[name] for name in ("id", "municipio_id", "nombre")} for one in plain["results"]]
+    assert answer.json() == {**plain, "results": records}
+
+
+async def test_record_shows_the_columns_that_were_asked_for(client: httpx.AsyncClient) -> None:
+    whole = (await client.get(f"{LOCALIDADES}10010001/")).json()
+    for chosen in (["poblacion"], ["nombre", "latitud", "viviendas"], COLUMNS):
+        answer = await client.get(f"{LOCALIDADES}10010001/", params={"fields": ",".join(reversed(chosen))})
+        assert list(answer.json().items()) == [(name, whole[name]) for name in chosen]
+    moved = await client.get(f"{LOCALIDADES}010010001/?fields=nombre")
+    assert (moved.status_code, moved.headers["location"]) == (308, "../10010001/?fields=nombre")
+    assert (await client.get(f"{LOCALIDADES}10019999/?fields=nombre")).status_code == 404
+
+
+async def test_links_keep_the_columns_each_once_and_in_order(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"{LOCALIDADES}?fields=nombre,id,nombre")
+    assert "&fields=id%2Cnombre>" in answer.headers["link"]
+    following = await client.get(answer.links["next"]["url"])
+    assert [list(record) for record in following.json()["results"]] == [["id", "nombre"]] * 50
+
+
+async def test_columns_take_one_statement_and_none_where_the_client_has_them(app: FastAPI) -> None:
+    async with client_of(app) as client:
+        with recorded_statements(app) as statements:
+            answer = await client.get(f"{LOCALIDADES}?fields=cvegeo,ambito&page=2&page_size=20")
+        assert len(statements) == 1
+        assert "latitud" not in statements[0]
+        target = f"{LOCALIDADES}?fields=cvegeo,ambito&page_size=20"
+        with recorded_statements(app) as statements:
+            assert (await client.get(target, headers={"If-None-Match": answer.headers["etag"]})).status_code == 304
+            assert (await client.get(f"{LOCALIDADES}10010001/?fields=carta")).json() == {"carta": "F13D19"}
+        assert len(statements) == 1
+
+
+async def test_answer_has_members_as_the_document_describes_them(client: httpx.AsyncClient) -> None:
+    schemas = create_app(Settings()).openapi()["components"]["schemas"]
+    described = schemas["LocalityDetail"]["properties"]
+    assert [name for name in described if name in COLUMNS] == COLUMNS
+    assert described.keys() - COLUMNS == {"municipio", "estado"}
+    body = (await client.get(LOCALIDADES, params={"fields": ",".join(COLUMNS), "page_size": "1000"})).json()
+    for record in body["results"]:
+        for name, value in record.items():
+            jsonschema_rs.validate(described[name], value)
+    assert {record["poblacion"] for record in body["results"]} > {None}
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("poblacio", "poblacion"), ("Nombre", "nombre"), ("id,CVEGEO", "cvegeo"), ("latitude", "latitud"),
+        ("name", None), ("", None), (",", None), ("id,", None), ("id, nombre", "nombre"), ("municipio", "municipio_id"),
+        ("estado", None), ("*", None), ("id;nombre", "nombre"), ("ı", None), ("folded", None), ("release_id", None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["", "10010001/"])
+async def test_unknown_column_is_refused_with_the_one_that_was_meant(
+    client: httpx.AsyncClient, path: str, given: str, meant: str | None
+) -> None:
+    answer = await client.get(f"{LOCALIDADES}{path}", params={"fields": given})
+    assert answer.status_code == 422
+    (fault,) = answer.json()["errors"]
+    assert fault["parameter"] == "fields"
+    taken = f"This parameter takes, separated by commas: {', '.join(COLUMNS)}."
+    assert fault["message"] == (f"Did you mean `{meant}`? " if meant else "") + taken
+
+
+async def test_columns_of_any_length_are_bounded(client: httpx.AsyncClient) -> None:
+    answer = await client.get(LOCALIDADES, params={"fields": ",".join(COLUMNS * 3)})
+    assert answer.json()["errors"][0]["message"].startswith("String should have at most ")
+
+
+@pytest.mark.parametrize("path", ["", "10010001/"])
+@pytest.mark.parametrize(("query", "accept"), [("fields=id", "text/html"), ("fields=id&format=api", "*/*")])
+async def test_page_for_people_says_that_it_has_columns_of_its_own(
+    client: httpx.AsyncClient, path: str, query: str, accept: str
+) -> None:
+    page = await client.get(f"{LOCALIDADES}{path}?{query}", headers={"Accept": accept})
+    assert page.status_code == 422
+    assert "<code>fields</code>: An HTML page has columns of its own" in page.text
+
+
+@pytest.mark.parametrize("path", ["download/?", "suggest/?q=a&", "nearest/?lat=20&lon=-100&"])
+async def test_other_resources_have_their_own_columns(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(f"{LOCALIDADES}{path}fields=id")
+    assert [fault["parameter"] for fault in answer.json()["errors"]] == ["fields"]

@@ -1,0 +1,165 @@
+"""The orders of the list, held against plain Python."""
+
+import asyncio
+import re
+import unicodedata
+from collections.abc import AsyncIterator, Callable, Iterator
+from operator import attrgetter
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from localidades_api.domain.folding import APOSTROPHES
+from tests.support.application import client_of, import_file, recorded_statements, running_app
+from tests.support.catalogue import Place, write_catalogue
+from tests.support.postgres import new_database
+from tests.support.wire import LOCALIDADES
+
+ALPHABET = "0123456789abcdefghijklmnñopqrstuvwxyz"
+NAMES = (
+    "Nube", "Ñandú", "ñandú", "Ñ", "Nz", "Peña", "Pena", "Penzacola", "Peñasco", "Pen", "Peo", "Peñón", "Penón",
+    "PEÑÓN", "El Álamo", "El alamo", "El Alamo", "ELÁLAMO", "La Güera", "La Guerra", "10 de Abril", "2 de Abril",
+    "Álvaro Ñúñez", "[Granja] Ñ", "(Ñandú)", "Ñ 'D'Artagnan'", "Ñ D'Artagnan", "Ñ-Dos Nº 5", "Ñ Dos No 5",
+    "Niño Ándale", "Nino Andale", "Señor {Ñ}", "Año ½", "Zúñiga", "Zurupio", "San José", "San Jose",
+    "Sana", "San Zenón",
+)  # fmt: skip
+POPULATIONS = ("-", "0", "7", "7", "863893", "-", "12")
+PLACES = [
+    Place(
+        f"{1 + at % 3:02d}{1 + at % 4:03d}{1 + at // 5:04d}",
+        name,
+        nom_ent=f"Estado {1 + at % 3}",
+        ambito="UR"[at % 2],
+        poblacion=POPULATIONS[at % len(POPULATIONS)],
+    )
+    for at, name in enumerate(NAMES * 4)
+]
+
+
+def spanish(place: Place) -> tuple[list[list[int]], str]:
+    """Return what a Spanish dictionary sorts by: letters with ñ among them, then accents and capitals."""
+    kept = place.nombre.lower().replace("ñ", "\0").translate(dict.fromkeys(map(ord, APOSTROPHES)))
+    plain = unicodedata.normalize("NFD", kept.replace("º", "o").replace("½", "o"))
+    letters = "".join(one for one in plain if not unicodedata.combining(one)).replace("\0", "ñ")
+    return [[ALPHABET.index(one) for one in word] for word in re.findall("[0-9a-zñ]+", letters)], place.nombre
+
+
+KEYS: dict[str, Callable[[Place], Any]] = {
+    "clave": lambda place: place.cvegeo[5:],
+    "nombre": spanish,
+    "poblacion": lambda place: int(place.poblacion),
+}
+SORTS = [sign + name for name in KEYS for sign in ("", "-")]
+
+
+def ordered(sort: str, places: list[Place] = PLACES) -> list[int]:
+    """Return the keys of places in an order: unknown populations last, and equals by key."""
+    name, by_key = sort.removeprefix("-"), sorted(places, key=attrgetter("cvegeo"))
+    known = [place for place in by_key if name != "poblacion" or place.poblacion != "-"]
+    unknown = [place for place in by_key if place not in known]
+    known.sort(key=KEYS[name], reverse=sort.startswith("-"))
+    return [int(place.cvegeo) for place in [*known, *unknown]]
+
+
+@pytest.fixture(scope="module")
+def named_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Lend a database with these names: a template, not to be written to."""
+    file = write_catalogue(tmp_path_factory.mktemp("named") / "catun_localidad_2020-01.csv", PLACES)
+    with new_database(server, migrated) as url:
+        import_file(url, file)
+        yield url
+
+
+@pytest.fixture
+async def app(server: str, named_database: str) -> AsyncIterator[FastAPI]:
+    with new_database(server, named_database) as url:
+        async with running_app(url) as app:
+            yield app
+
+
+async def walk(client: httpx.AsyncClient, **asked: str) -> list[int]:
+    """Follow `Link: rel="next"` from the first page, and return the keys of all records."""
+    found: list[int] = []
+    answer = await client.get(LOCALIDADES, params=asked)
+    while True:
+        assert answer.status_code == 200, answer.text
+        found += [record["id"] for record in answer.json()["results"]]
+        if "next" not in answer.links:
+            return found
+        assert ("sort=" in answer.links["next"]["url"]) == (asked["sort"] != "clave")
+        answer = await client.get(answer.links["next"]["url"])
+
+
+@pytest.mark.parametrize("sort", SORTS)
+async def test_walk_over_a_sorted_list_gives_every_record_once_in_its_order(
+    client: httpx.AsyncClient, sort: str
+) -> None:
+    expected = ordered(sort)
+    for size in ("1000", "50", "7"):
+        assert await walk(client, sort=sort, page_size=size) == expected
+    chosen = [place for place in PLACES if place.cvegeo[:2] == "02" and place.ambito == "R"]
+    assert await walk(client, sort=sort, estado_id="2", ambito="R", page_size="5") == ordered(sort, chosen)
+
+
+@pytest.mark.parametrize("sort", SORTS)
+async def test_search_finds_the_same_places_in_the_order_that_was_asked_for(
+    client: httpx.AsyncClient, sort: str
+) -> None:
+    found = set(await walk(client, sort="clave", search="pe", page_size="5"))
+    assert len(found) > 20
+    chosen = [place for place in PLACES if int(place.cvegeo) in found]
+    assert await walk(client, sort=sort, search="pe", page_size="5") == ordered(sort, chosen)
+    assert await walk(client, sort=sort, search="zzzzzz") == []
+
+
+def test_names_are_sorted_as_spanish_readers_expect() -> None:
+    at = {int(place.cvegeo): place.nombre for place in PLACES}
+    names = list(dict.fromkeys(at[key] for key in ordered("nombre")))
+    assert [name for name in names if name.startswith(("Pe", "PE"))] == [
+        "Pen", "Pena", "Penón", "Penzacola", "Peña", "Peñasco", "PEÑÓN", "Peñón", "Peo",
+    ]  # fmt: skip
+    assert names[:2] == ["10 de Abril", "2 de Abril"]
+    assert names[-2:] == ["Zúñiga", "Zurupio"]
+
+
+async def test_order_of_clave_is_the_list_as_it_always_was(client: httpx.AsyncClient) -> None:
+    plain, spelt = [await client.get(LOCALIDADES + query) for query in ("?page=2", "?page=2&sort=clave")]
+    assert plain.content == spelt.content
+    assert plain.headers.raw == spelt.headers.raw
+
+
+async def test_order_is_found_once_for_all_pages_of_a_list(app: FastAPI) -> None:
+    async with client_of(app) as client:
+
+        async def count(query: str) -> int:
+            with recorded_statements(app) as statements:
+                assert (await client.get(f"{LOCALIDADES}?{query}")).status_code == 200
+            return len(statements)
+
+        assert await count("sort=nombre") == 2
+        assert await count("sort=nombre&page=3") == 1
+        assert await count("sort=nombre&page=2&page_size=20") == 1
+        assert await count("sort=-nombre") == 2
+        assert await count("sort=nombre&estado_id=1") == 2
+        assert await count("sort=nombre&search=pe") == 1  # records of a search are in memory
+        assert await count("sort=nombre&search=pe&page=2&page_size=5") == 0
+        with recorded_statements(app) as statements:
+            await asyncio.gather(*(client.get(f"{LOCALIDADES}?sort=poblacion&page={page}") for page in (1, 2, 3)))
+        assert len(statements) == 1 + 3
+
+
+async def test_sorted_page_is_confirmed_by_its_etag(client: httpx.AsyncClient) -> None:
+    target = f"{LOCALIDADES}?sort=-poblacion&page=2"
+    answer = await client.get(target)
+    confirmed = await client.get(target, headers={"If-None-Match": answer.headers["etag"]})
+    assert (confirmed.status_code, confirmed.content) == (304, b"")
+    assert confirmed.headers["link"] == answer.headers["link"]
+    assert (await client.get(f"{LOCALIDADES}?sort=-poblacion&page=99")).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["download/", "suggest/?q=a", "nearest/?lat=20&lon=-100", "10010001/"])
+async def test_other_resources_have_an_order_of_their_own(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(f"{LOCALIDADES}{path}{'&' if '?' in path else '?'}sort=nombre")
+    assert [fault["parameter"] for fault in answer.json()["errors"]] == ["sort"]

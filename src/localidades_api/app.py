@@ -28,6 +28,7 @@ from localidades_api.http.static_files import CompressedStaticFiles
 from localidades_api.middleware.api_headers import ApiHeaders
 from localidades_api.middleware.head_requests import HeadRequests
 from localidades_api.middleware.security_headers import SecurityHeaders
+from localidades_api.middleware.tracking_parameters import TrackingParameters
 from localidades_api.observability.metrics import Snapshot, own_snapshot
 from localidades_api.observability.sampler import Sampler
 from localidades_api.observability.tracing import traced_statements
@@ -141,6 +142,7 @@ def create_app(
     app.mount("/static", static, name="static")
     app.add_api_route("/", _go_to_index, include_in_schema=False)
     install_handlers(app, problem_pages.describe_problem)
+    app.add_middleware(TrackingParameters)
     app.add_middleware(ApiHeaders)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(HeadRequests)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Literal, Protocol
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import escape
@@ -59,6 +60,12 @@ class View:
     language: Language = "en"
     query: Mapping[str, str] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def canonical(self) -> str:
+        """The address of this page, however it was asked for; none for a problem."""
+        path = self.target.partition("?")[0]
+        return f"{path}?{urlencode(self.query)}" if path and self.query else path
 
     @property
     def allow(self) -> str:

@@ -1,0 +1,94 @@
+"""What trackers add to an address: passed over on pages for people, unknown to programs."""
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from tests.support.application import client_in_front_of
+from tests.support.pages import BROWSER, Page
+from tests.support.wire import LOCALIDADES
+
+INDEX = "/api/census/"
+PAGES = [
+    INDEX, LOCALIDADES, f"{LOCALIDADES}?page=2", f"{LOCALIDADES}?estado_id=1&lang=es", f"{LOCALIDADES}10010001/",
+    f"{INDEX}municipios/1001/", f"{INDEX}releases/", "/problems", "/match",
+]  # fmt: skip
+TRACKED = [
+    "utm_source=boletin", "utm_source=a&utm_source=b", "utm_medium=x&fbclid=IwAR0&gclid=", "mc_cid=%FF&mc_eid=%00",
+    "_gl=1*abc*_ga*MTIz", "fbclid", "msclkid=a%0Ab",
+]  # fmt: skip
+
+
+def and_query(target: str, query: str) -> str:
+    return f"{target}{'&' if '?' in target else '?'}{query}"
+
+
+@pytest.mark.parametrize("query", TRACKED)
+async def test_page_for_people_is_the_same_with_them(client: httpx.AsyncClient, query: str) -> None:
+    for target in PAGES:
+        plain = await client.get(target, headers=BROWSER)
+        path, _, own = target.partition("?")
+        for tracked in (and_query(target, query), f"{path}?{query}" + (f"&{own}" if own else "")):
+            page = await client.get(tracked, headers=BROWSER)
+            assert (page.status_code, page.text) == (200, plain.text), tracked
+            assert page.headers.get("link") == plain.headers.get("link")
+
+
+async def test_page_is_the_same_behind_cached_pages(app: FastAPI) -> None:
+    async with client_in_front_of(app) as client:
+        plain = await client.get(LOCALIDADES, headers=BROWSER)
+        for _ in range(2):
+            page = await client.get(f"{LOCALIDADES}?utm_source=x", headers=BROWSER)
+            assert (page.status_code, page.text) == (200, plain.text)
+            refused = await client.get(f"{LOCALIDADES}?utm_source=x")
+            assert refused.status_code == 422
+
+
+@pytest.mark.parametrize("target", PAGES)
+async def test_page_names_its_address_without_them(client: httpx.AsyncClient, target: str) -> None:
+    page = Page.of(await client.get(and_query(target, "format=api&utm_id=7"), headers=BROWSER))
+    (canonical,) = [link.attributes["href"] for link in page.all("link", rel="canonical")]
+    path, _, query = target.partition("?")
+    assert canonical.partition("?")[::2] == (path, query)
+    assert (await client.get(canonical, headers=BROWSER)).status_code == 200
+
+
+async def test_problem_has_no_canonical_address(client: httpx.AsyncClient) -> None:
+    missing = Page.of(await client.get(f"{LOCALIDADES}999999999/?utm_source=x", headers=BROWSER))
+    assert missing.all("link", rel="canonical") == []
+    assert "utm_source" not in missing.one("html").text
+    assert not [link for link in missing.all("a") if "utm" in link.attributes["href"]]
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "location"),
+    [
+        (f"{LOCALIDADES}010010001/?utm_source=x&lang=es", 308, "../10010001/?lang=es"),
+        (f"{LOCALIDADES}010010001/?fbclid=x", 308, "../10010001/"),
+        (f"{LOCALIDADES[:-1]}?fbclid=x", 308, "localidades/"),
+        (f"{LOCALIDADES}?utm_source=x&page_size=1000", 307, "?page_size=100&page=1"),
+        (f"{LOCALIDADES}filter/?utm_source=x&clave=&ambito=U", 303, "../?ambito=U"),
+    ],
+)
+async def test_redirect_leaves_them_out(client: httpx.AsyncClient, target: str, status: int, location: str) -> None:
+    answer = await client.get(target, headers=BROWSER)
+    assert (answer.status_code, answer.headers["location"]) == (status, location)
+
+
+@pytest.mark.parametrize("query", ["utm_source=x", "fbclid=x", "_gl=x", "mc_cid=x"])
+@pytest.mark.parametrize("accept", ["application/json", "*/*"])
+async def test_programs_are_told_that_there_is_no_such_parameter(
+    client: httpx.AsyncClient, query: str, accept: str
+) -> None:
+    for target in (f"{LOCALIDADES}?{query}", f"{LOCALIDADES}?{query}&format=json", f"{INDEX}?{query}"):
+        headers = BROWSER if "format" in target else {"Accept": accept}
+        answer = await client.get(target, headers=headers)
+        assert answer.status_code == 422
+        assert [fault["parameter"] for fault in answer.json()["errors"]] == [query.partition("=")[0]]
+
+
+@pytest.mark.parametrize(
+    "name", ["utm", "utm_", "UTM_SOURCE", "utm_source2", "xutm_source", "fbclid2", "gl", "%75tm_id"]
+)
+async def test_what_only_resembles_them_is_unknown(client: httpx.AsyncClient, name: str) -> None:
+    assert (await client.get(f"{LOCALIDADES}?{name}=x", headers=BROWSER)).status_code == 422

@@ -9,7 +9,6 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
-from fastapi_offline import FastAPIOffline
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -33,7 +32,15 @@ from localidades_api.observability.metrics import Snapshot, own_snapshot
 from localidades_api.observability.sampler import Sampler
 from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.router import Services, map_page, match_page, probes, problem_pages, problem_types
+from localidades_api.router import (
+    Services,
+    documentation,
+    map_page,
+    match_page,
+    probes,
+    problem_pages,
+    problem_types,
+)
 from localidades_api.router.openapi import describe
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
@@ -122,10 +129,12 @@ def create_app(
     `collect_metrics` returns the metrics of all processes that serve the port. Without `in_background` no page is
     cached and no name indexed before it is requested, and no new release is noticed.
     """
-    app = FastAPIOffline(
+    app = FastAPI(
         title="localidades-api",
         version=__version__,
         summary="INEGI's catalogue of the localities of Mexico.",
+        docs_url=None,
+        redoc_url=None,
         lifespan=partial(_lifespan, settings=settings, in_background=in_background),
         redirect_slashes=False,  # Starlette's redirect trusts the Host header
         generate_unique_id_function=_operation_id,
@@ -138,6 +147,8 @@ def create_app(
     app.include_router(problem_types.router)
     app.include_router(match_page.router)
     app.include_router(map_page.router)
+    app.include_router(documentation.router)
+    app.mount(documentation.SWAGGER_UI, documentation.swagger_ui)
     static = CompressedStaticFiles(directory=Path(__file__).parent / "http" / "html" / "static")
     app.mount("/static", static, name="static")
     app.add_api_route("/", _go_to_index, include_in_schema=False)

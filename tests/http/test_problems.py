@@ -48,7 +48,7 @@ async def test_address_with_a_line_break_at_its_end_is_no_address(client: httpx.
         ("/nothing", "not-found"),
         ("/static/nothing", "not-found"),
         ("/static/", "not-found"),
-        ("/static-offline-docs/nothing", "not-found"),
+        ("/static-swagger-ui/nothing", "not-found"),
     ],
 )
 async def test_type_of_a_problem_leads_to_what_is_said_of_it(client: httpx.AsyncClient, target: str, slug: str) -> None:

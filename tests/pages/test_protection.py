@@ -1,15 +1,7 @@
 """What answers tell a browser, so that it takes them for what they are and runs nothing that is not ours."""
 
-import os
-import re
-import shutil
-
 import httpx
 import pytest
-from fastapi import FastAPI
-from playwright.async_api import async_playwright
-
-from tests.support.machine import needed
 
 LIST = "/api/census/localidades/"
 JSON = [
@@ -21,12 +13,12 @@ JSON = [
 FILES = [
     *(f"{LIST}download/?format={name}" for name in ("csv", "excel", "ndjson", "geojson", "parquet")),
     "/static/style.css", "/static/page.js", "/static/match.js", "/static/icon.svg",
-    "/static-offline-docs/swagger-ui.css", "/static-offline-docs/swagger-ui-bundle.js",
+    "/static-swagger-ui/swagger-ui.css", "/static-swagger-ui/swagger-ui-bundle.js",
 ]  # fmt: skip
 ERRORS = ["/nothing", "/static/nothing", f"{LIST}?page=x", f"{LIST}?page=99", f"{LIST}999999999/", "/api/census/x"]
 PAGES = [*JSON[:13], "/problems", "/match", *ERRORS]
 PAGES = [f"{target}{'&' if '?' in target else '?'}format=api" for target in PAGES]
-DOCUMENTATION = ["/docs", "/redoc", "/docs/oauth2-redirect"]
+DOCUMENTATION = ["/docs", "/redoc", "/docs?lang=es", "/redoc?format=api&lang=es"]
 PAGES = [page for page in PAGES if "suggest" not in page and "nearest" not in page]
 
 
@@ -49,7 +41,7 @@ async def test_page_runs_nothing_but_what_is_named_and_stands_in_no_frame(
     assert directives["default-src"] == "'none'"
     assert directives["frame-ancestors"] == directives["base-uri"] == "'none'"
     assert directives["form-action"] == directives["connect-src"] == "'self'"
-    assert re.fullmatch(r"'self'( 'sha256-[A-Za-z0-9+/]{43}=')*", directives["script-src"])
+    assert directives["script-src"] == directives["style-src"] == "'self'"
     assert "*" not in policy
     assert "http" not in policy
     assert headers.get_list("referrer-policy") == ["no-referrer"]
@@ -59,34 +51,3 @@ async def test_answer_without_a_body_outside_the_census_is_what_it_was(client: h
     answer = await client.get("/livez")
     assert (answer.status_code, answer.content, answer.headers.get("content-security-policy")) == (204, b"", None)
     assert (await client.get("/")).status_code == 307
-
-
-async def test_page_of_a_service_below_a_path_names_its_own_scripts(app: FastAPI) -> None:
-    """The script of /docs holds the path below which the service stands, so its digest is another there."""
-
-    async def policy(root: str) -> str:
-        transport = httpx.ASGITransport(app, root_path=root)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-            return (await client.get(f"{root}/docs")).headers["content-security-policy"]
-
-    assert await policy("") != await policy("/below")
-
-
-SHOWN = {"/docs": ".opblock", "/redoc": ".menu-content"}
-
-
-@pytest.mark.parametrize("target", ["/docs", "/redoc"])
-async def test_documentation_is_drawn_under_its_policy(live_server: str, target: str) -> None:
-    """A browser says on its console whatever a policy has kept it from."""
-    executable = needed(shutil.which("chromium"), "chromium is not on this machine")
-    said: list[str] = []
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=executable, chromium_sandbox=os.geteuid() != 0)
-        page = await browser.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        await page.goto(f"{live_server}{target}")
-        await page.wait_for_selector(SHOWN[target], timeout=30_000)
-        await browser.close()
-    # ReDoc would fetch its maker's logo: the policy keeps it from telling its maker of every reader.
-    assert [line for line in said if "https://cdn.redoc.ly/redoc/logo-mini.svg" not in line] == []

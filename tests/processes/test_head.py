@@ -8,8 +8,8 @@ from tests.support.wire import LOCALIDADES, Answer, ask
 
 NOT_COMPARED = {"date", "transfer-encoding"}  # of its time; of the body
 TARGETS = [
-    "/", "/docs", "/redoc", "/docs/oauth2-redirect", "/openapi.json", "/problems", "/problems?format=api", "/livez",
-    "/readyz", "/metrics", "/static/style.css", "/static-offline-docs/swagger-ui.css", "/static/nothing", "/nothing",
+    "/", "/docs", "/redoc", "/openapi.json", "/problems", "/problems?format=api", "/livez",
+    "/readyz", "/metrics", "/static/style.css", "/static-swagger-ui/swagger-ui.css", "/static/nothing", "/nothing",
     "/problems?x=1", "/api/census/", LOCALIDADES, f"{LOCALIDADES}?format=api", f"{LOCALIDADES}?page=99",
     f"{LOCALIDADES}download/", "/api/census/x",
 ]  # fmt: skip

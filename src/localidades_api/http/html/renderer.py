@@ -147,7 +147,8 @@ def _beginning(content: Mapping[str, Any], room: int) -> bytes:
 
 
 JSON = JsonRenderer()
-_RENDERERS: Mapping[str, Renderer] = {renderer.format: renderer for renderer in (JSON, BrowsableRenderer())}
+HTML = BrowsableRenderer()
+_RENDERERS: Mapping[str, Renderer] = {renderer.format: renderer for renderer in (JSON, HTML)}
 FORMATS: Mapping[str, Format] = {renderer.media_type: renderer.format for renderer in _RENDERERS.values()}
 
 

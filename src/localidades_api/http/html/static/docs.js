@@ -1,0 +1,40 @@
+// Swagger UI in the frame of the site: it follows the theme of the page.
+const root = document.documentElement;
+const system = matchMedia("(prefers-color-scheme: dark)");
+
+function followTheme() {
+  const isDark = (root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
+  root.classList.toggle("dark-mode", isDark);
+}
+
+followTheme();
+system.addEventListener("change", followTheme);
+new MutationObserver(followTheme).observe(root, { attributeFilter: ["data-theme"] });
+
+const place = document.getElementById("swagger-ui");
+
+// Swagger UI leaves controls and regions without a name of their own, and what scrolls out of a keyboard's reach.
+const NAMES = {
+  "tr[data-param-name] select": (select) => select.closest("tr").dataset.paramName,
+  "textarea.body-param__text": () => "Request body",
+  ".copy-to-clipboard button": () => "Copy",
+  "table[role=region]": (table) => `Responses of ${table.closest(".opblock").querySelector(".opblock-summary").innerText}`,
+};
+
+function mend() {
+  for (const [selector, name] of Object.entries(NAMES)) {
+    for (const element of place.querySelectorAll(`${selector}:not([aria-label])`)) {
+      element.setAttribute("aria-label", name(element));
+    }
+  }
+  for (const element of place.querySelectorAll("pre:not([tabindex])")) element.tabIndex = 0;
+}
+
+new MutationObserver(mend).observe(place, { childList: true, subtree: true });
+SwaggerUIBundle({
+  domNode: place,
+  url: place.dataset.document,
+  defaultModelsExpandDepth: -1, // the reference has the schemas
+  syntaxHighlight: { activated: false }, // its colours lack contrast
+  validatorUrl: null,
+});

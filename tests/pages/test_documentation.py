@@ -1,0 +1,135 @@
+"""The pages of the API's documentation: in the frame of the site, in a browser that reaches nothing but the service."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from playwright.async_api import Browser, Page, ViewportSize, expect
+
+from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, launched, visit
+from tests.support.pages import Page as Parsed
+
+DESKTOP: ViewportSize = {"width": 1200, "height": 1500}
+MAX_HTML_BYTES = 100_000
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with launched() as browser:
+        yield browser
+
+
+@pytest.mark.parametrize("path", ["/docs", "/redoc"])
+async def test_page_has_the_frame_of_the_site_in_both_languages(client: httpx.AsyncClient, path: str) -> None:
+    titles = set()
+    for language, headers in (("en", {}), ("es", {"Accept-Language": "es-MX"})):
+        answer = await client.get(path, headers=headers)
+        page = Parsed.of(answer)
+        assert page.one("html").attributes["lang"] == language
+        assert page.one("a", **{"class": "home"}).attributes["href"].startswith("/api/census/?format=api")
+        other = page.of_class("a", "language").attributes
+        assert (await client.get(f"{path}{other['href']}")).status_code == 200
+        assert answer.headers["vary"] == "Accept-Language"
+        assert len(answer.content) < MAX_HTML_BYTES
+        titles.add(page.one("h1").text)
+    assert len(titles) == 2
+    assert (await client.get(f"{path}?lang=es")).text.count('lang="es"') >= 1
+
+
+@pytest.mark.parametrize("query", ["lang=fr", "format=json", "x=1", "lang=es&lang=en"])
+async def test_page_refuses_what_it_does_not_take(client: httpx.AsyncClient, query: str) -> None:
+    assert (await client.get(f"/docs?{query}")).status_code == 422
+
+
+async def test_page_of_a_service_below_a_path_names_its_own_files(app: FastAPI) -> None:
+    transport = httpx.ASGITransport(app, root_path="/below")
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        page = Parsed.of(await client.get("/below/docs"))
+        files = [one.attributes["src"] for one in page.all("script")]
+        files += [one.attributes["href"] for one in page.all("link")]
+        assert len(files) >= 7
+        for file in [*files, page.one("div", id="swagger-ui").attributes["data-document"]]:
+            assert file.startswith("/below/")
+            assert (await client.get(file)).status_code == 200, file
+
+
+async def test_reference_has_every_operation_parameter_and_schema(client: httpx.AsyncClient) -> None:
+    document = (await client.get("/openapi.json")).json()
+    page = Parsed.of(await client.get("/redoc"))
+    sections = {one.attributes["id"]: one.text for one in page.all("section")}
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            section = sections[operation["operationId"]]
+            assert f"{method.upper()} {path}" in section
+            for parameter in operation.get("parameters", []):
+                assert parameter["name"] in section, (path, parameter["name"])
+            for status in operation["responses"]:
+                assert status in section, (path, status)
+    for name, schema in document["components"]["schemas"].items():
+        for member in schema.get("properties", {}):
+            assert member in sections[name], (name, member)
+    targets = {one.attributes["href"] for one in page.all("a") if one.attributes["href"].startswith("#")}
+    assert {target[1:] for target in targets} - set(sections) == {"main"}
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, TELEPHONE], ids=["desktop", "telephone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_reference_is_accessible(browser: Browser, live_server: str, scheme: str, viewport: ViewportSize) -> None:
+    options: dict[str, Any] = {"color_scheme": scheme, "viewport": viewport, "bypass_csp": True}
+    async with visit(browser, live_server, **options) as page:
+        await page.goto("/redoc")
+        assert await axe_faults(page) == {}
+        assert await page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+        await page.screenshot(path=SCREENSHOTS / f"redoc-{scheme}-{viewport['width']}.png")
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, TELEPHONE], ids=["desktop", "telephone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_swagger_ui_is_accessible_with_operations_tried(
+    browser: Browser, live_server: str, scheme: str, viewport: ViewportSize
+) -> None:
+    options: dict[str, Any] = {"color_scheme": scheme, "viewport": viewport, "bypass_csp": True}
+    async with visit(browser, live_server, **options) as page:
+        page.set_default_timeout(30_000)
+        await page.goto("/docs")
+        await expect(page.locator("html.dark-mode")).to_have_count(int(scheme == "dark"), timeout=30_000)
+        for method, path in (("get", "estados/"), ("get", "localidades/{id}/"), ("post", "localidades/match/")):
+            await _try(page, f".opblock-{method}", f"/api/census/{path}")
+        assert await axe_faults(page) == {}
+        assert await page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+        await page.screenshot(path=SCREENSHOTS / f"docs-{scheme}-{viewport['width']}.png", full_page=True)
+
+
+async def _try(page: Page, method: str, path: str) -> None:
+    """Open an operation, and send it as it is filled in."""
+    operation = page.locator(f"{method}:has([data-path='{path}'])")
+    await operation.locator(".opblock-summary-control").click()
+    await operation.locator(".try-out__btn").click()
+    await operation.locator(".execute").click()
+    await expect(operation.locator(".live-responses-table .response-col_status").last).to_contain_text("200")
+
+
+async def test_swagger_ui_follows_the_button_of_the_theme_under_the_policy_of_the_page(
+    browser: Browser, live_server: str
+) -> None:
+    """`visit` fails on what a browser says on its console, such as that a policy has kept something from it."""
+    async with visit(browser, live_server, color_scheme="light") as page:
+        page.set_default_timeout(30_000)
+        await page.goto("/docs")
+        await page.wait_for_selector(".opblock")
+        assert await page.locator("html.dark-mode").count() == 0
+        await page.locator("#theme").click()
+        await expect(page.locator("html.dark-mode")).to_have_count(1)
+        await _try(page, ".opblock-get", "/api/census/")
+        await page.goto("/redoc")
+        await page.locator("#theme").click()
+
+
+async def test_documentation_without_scripts_leads_to_the_reference(browser: Browser, live_server: str) -> None:
+    async with visit(browser, live_server, java_script_enabled=False) as page:
+        await page.goto("/docs")
+        await expect(page.locator(".problem")).to_be_visible()
+        await page.locator("a[href^='/redoc']").click()
+        await expect(page.locator("#list_localities h3")).to_have_text("List localities")

@@ -7,6 +7,7 @@ from localidades_api.router import (
     areas,
     bulk,
     downloads,
+    feed,
     index,
     localities,
     reconcile,
@@ -37,6 +38,7 @@ for part in (
 ):  # `localidades/download/` and others must precede `localidades/{id}/`
     add_slashless_twins(part.router)
     census.include_router(part.router)
+census.include_router(feed.router)
 router = APIRouter()
 router.include_router(census)
 router.include_router(reconcile.router, prefix=PREFIX, tags=["Reconciliation"], responses=ERRORS)

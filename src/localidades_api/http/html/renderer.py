@@ -140,6 +140,12 @@ class BrowsableRenderer:
         ).encode()
 
 
+def render_text(template: str, language: Language, **context: object) -> str:
+    """Return a document that is no page, escaped as XML; its template has the translations and `context`."""
+    translations = {"_": translator(language), "said": lenient_translator(language)}
+    return _templates.get_template(template).render(language=language, **translations, **context)
+
+
 def _beginning(content: Mapping[str, Any], room: int) -> bytes:
     """Return the content as JSON escaped for HTML, or as many of its lines as fit in `room` bytes."""
     text = escape(to_json(content, indent=2).decode()).encode()

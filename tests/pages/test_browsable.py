@@ -300,14 +300,16 @@ async def test_error_page_shows_the_problem_and_nothing_of_the_input(
     said = lenient_translator("es" if "lang=es" in target else "en")
     assert page.of_class("p", "status").text == f"{status} {said(problem['title'])}"
     assert page.one("h1").text not in {"", said(problem["title"])}
-    assert page.one("p", role="alert").text == said(problem["detail"])
+    assert page.one("p", role="alert").text == said(problem["detail"]).replace("`", "")
     head, _, body = page.one("pre").text.partition("\n\n")
     assert head == f"HTTP {status} {problem['title']}"
     assert body == to_json(problem, indent=2).decode()
     for trace in ("<script>", "&lt;script", "%3cscript", "alert"):
         assert trace not in answer.text.lower().replace('role="alert"', "")
     for fault in problem.get("errors", []):
-        assert f"{fault['parameter']}: {said(fault['message'])}" in [item.text for item in page.all("li")]
+        assert f"{fault['parameter']}: {said(fault['message'])}".replace("`", "") in [
+            item.text for item in page.all("li")
+        ]
 
 
 @pytest.mark.parametrize("kept", ["", "&release=2020-01", "&ambito=R&page_size=50", "&lang=es"])

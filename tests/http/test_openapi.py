@@ -57,6 +57,7 @@ def test_document_names_its_operations_as_a_client_would(document: Document) -> 
         "POST /api/census/localidades/nearest/": "list_nearest_to_each",
         "POST /api/census/localidades/match/": "match_localities",
         "GET /api/census/localidades/download/": "download_localities",
+        "GET /api/census/localidades/backdrop.svg": "get_backdrop",
         "GET /api/census/localidades/tiles.json": "describe_tiles",
         "GET /api/census/localidades/tiles/{z}/{x}/{y}.mvt": "get_tile",
         "GET /api/census/releases/": "list_releases",
@@ -115,8 +116,8 @@ def test_document_parameters_are_those_that_the_service_takes(document: Document
     assert sorted(named(INDEX)) == ["format", "lang", "release"]
     parameters = named(LOCALIDADES)
     assert sorted(parameters) == [
-        "ambito", "clave", "cvegeo", "estado_id", "fields", "format", "lang", "municipio_id", "page", "page_size",
-        "release", "search", "sort",
+        "ambito", "bbox", "clave", "cvegeo", "estado_id", "fields", "format", "lang", "municipio_id", "page",
+        "page_size", "release", "search", "sort",
     ]  # fmt: skip
     assert parameters["page"]["type"] == "integer"
     assert (parameters["page"]["minimum"], parameters["page"]["default"]) == (1, 1)

@@ -101,9 +101,7 @@ async def get_tile(  # the numbers have their names on the wire
     """
     tile = Tile(z, x, y)
     if not tile.exists:
-        raise NotFoundError(
-            f"There is no such tile: the highest zoom is {MAX_ZOOM}, and zoom z has 2^z rows and columns."
-        )
+        raise NotFoundError("There is no such tile; `tiles.json` has the highest zoom.")
     release = await services.release(query.release)
     is_pinned = query.release is not None
     if TILE.is_held(request.headers.getlist("if-none-match"), release):

@@ -84,3 +84,9 @@ def test_picture_in_spanish_is_the_english_with_other_words() -> None:
         return re.sub(r"(<(?:text|title|desc)[^>]*>)[^<]*", r"\1", text)
 
     assert drawn(SPANISH / "overview.svg") == drawn(DOCS / "overview.svg")
+
+
+def test_readme_in_spanish_has_the_code_and_sections_of_the_english() -> None:
+    english, spanish = ROOT / "README.md", ROOT / "README.es.md"
+    assert blocks(spanish) == blocks(english)
+    assert sections(spanish) == sections(english)

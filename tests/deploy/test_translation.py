@@ -25,13 +25,14 @@ def english_pages() -> list[Path]:
 
 
 @dataclass(frozen=True)
-class Section:
-    """What a section has in whatever language it is written."""
+class Passage:
+    """What a section's prose, or a row of its tables, has in whatever language it is written."""
 
     level: int
     code: Counter[str]
     figures: Counter[str]
     links: Counter[str]
+    is_needed: bool
 
 
 def target(link: str, page: Path) -> str:
@@ -42,19 +43,28 @@ def target(link: str, page: Path) -> str:
     return str(path).replace("docs/es", "docs").replace(".es.md", ".md")
 
 
-def sections(page: Path) -> list[Section]:
-    """Return the sections of a page, without its code blocks."""
+def passage(level: int, text: str, page: Path) -> Passage:
+    """Count what a passage has."""
+    prose = _CODE.sub(" ", text)
+    return Passage(
+        level,
+        Counter(" ".join(found[2].split()) for found in _CODE.finditer(text)),
+        Counter(_FIGURE.findall(re.sub(r"\]\([^)]*\)|<[^>]*>", " ", prose))),
+        Counter(target(found[1], page) for found in _LINK.finditer(prose)),
+        text.rstrip(" |").endswith(("Needed.", "Obligatorio.")),
+    )
+
+
+def passages(page: Path) -> list[Passage]:
+    """Return the prose and the rows of each section of a page, without its code blocks."""
     text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
     starts = [found.start() for found in _HEADING.finditer(text)]
-    parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
     found = []
-    for part in parts:
-        code = Counter(" ".join(one[2].split()) for one in _CODE.finditer(part))
-        prose = _CODE.sub(" ", part)
-        links = Counter(target(one[1], page) for one in _LINK.finditer(prose))
-        found.append(
-            Section(part.index(" "), code, Counter(_FIGURE.findall(re.sub(r"\]\([^)]*\)|<[^>]*>", "]", prose))), links)
-        )
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        lines = text[start:end].splitlines()
+        prose = "\n".join(line for line in lines if not line.startswith("|"))
+        rows = [line for line in lines if line.startswith("|")]
+        found += [passage(prose.index(" "), one, page) for one in (prose, *rows)]
     return found
 
 
@@ -75,7 +85,7 @@ def test_page_in_spanish_has_the_code_of_the_english(page: Path) -> None:
 
 @pytest.mark.parametrize("page", english_pages(), ids=str)
 def test_page_in_spanish_has_the_sections_of_the_english(page: Path) -> None:
-    assert sections(SPANISH / page) == sections(DOCS / page)
+    assert passages(SPANISH / page) == passages(DOCS / page)
 
 
 def test_picture_in_spanish_is_the_english_with_other_words() -> None:
@@ -89,4 +99,4 @@ def test_picture_in_spanish_is_the_english_with_other_words() -> None:
 def test_readme_in_spanish_has_the_code_and_sections_of_the_english() -> None:
     english, spanish = ROOT / "README.md", ROOT / "README.es.md"
     assert blocks(spanish) == blocks(english)
-    assert sections(spanish) == sections(english)
+    assert passages(spanish) == passages(english)

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -52,6 +53,12 @@ def test_every_text_of_a_template_is_in_spanish() -> None:
     assert len(in_templates()) > 80
     spanish = in_catalogue()
     assert {text for text in in_templates() if not spanish.get(text)} == set()
+
+
+def test_text_stands_once_in_the_catalogue() -> None:
+    lines = (HTML / "translations" / "es.po").read_text(encoding="utf-8").splitlines()
+    entries = Counter(line for line in lines if line.startswith("msgid"))
+    assert [line for line, count in entries.items() if count > 1] == []
 
 
 _REFUSALS = {

@@ -7,6 +7,7 @@ PEERS := benchmarks/.venv
 DOCS := build/docs/.venv
 SUPPLY := build/supply/.venv
 PATRONI := build/patroni
+READERS := build/readers/.venv
 PYTHON_CLIENT := tests/clients/python/.venv
 TYPESCRIPT_CLIENT := tests/clients/typescript/node_modules
 BROWSER := tests/browser/node_modules
@@ -24,10 +25,10 @@ run: $(VENV)/run.stamp ## Start a database, load a catalogue, serve it on http:/
 
 PYTEST = "$(BIN)/python" -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-test: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run the tests against a real Postgres of their own
+test: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run the tests against a real Postgres of their own
 	$(PYTEST) -m "not tail" $(ARGS)
 
-coverage: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run all tests, and hold their coverage, commands and workers included, to its bound
+coverage: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run all tests, and hold their coverage, commands and workers included, to its bound
 	$(PYTEST) --cov --cov-report= $(ARGS)
 	"$(BIN)/coverage" report
 
@@ -98,13 +99,14 @@ requirements: $(VENV)/dev.stamp ## Pin the newest dependencies, with hashes
 	$(COMPILE:pyproject.toml=) --upgrade --group supply --output-file requirements/supply.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group clients --output-file tests/clients/python/requirements.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group patroni --output-file requirements/patroni.txt
+	$(COMPILE:pyproject.toml=) --upgrade --group readers --output-file requirements/readers.txt
 
 maplibre: $(VENV)/dev.stamp ## Take over the newest MapLibre from npm
 	cd tests/browser && npm install --save-exact maplibre-gl@latest --no-audit --no-fund
 	"$(BIN)/python" -m tests.support.vendored
 
 clean: ## Remove the virtual environment and caches; the database stays
-	rm -rf "$(VENV)" "$(PEERS)" "$(DOCS)" "$(SUPPLY)" "$(PYTHON_CLIENT)" "$(TYPESCRIPT_CLIENT)" "$(BROWSER)"
+	rm -rf "$(VENV)" "$(PEERS)" "$(DOCS)" "$(SUPPLY)" "$(READERS)" "$(PYTHON_CLIENT)" "$(TYPESCRIPT_CLIENT)" "$(BROWSER)"
 	rm -rf benchmarks/peers/fastify/node_modules
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
@@ -136,6 +138,11 @@ $(SUPPLY)/supply.stamp: requirements/supply.txt | $(VENV)/bin/python
 $(PYTHON_CLIENT)/test.stamp: tests/clients/python/requirements.txt | $(VENV)/bin/python
 	"$(BIN)/python" -m venv "$(PYTHON_CLIENT)"
 	"$(PYTHON_CLIENT)/bin/python" -m pip install --quiet --require-hashes -r tests/clients/python/requirements.txt
+	@touch "$@"
+
+$(READERS)/readers.stamp: requirements/readers.txt | $(VENV)/bin/python
+	"$(BIN)/python" -m venv "$(READERS)"
+	"$(READERS)/bin/python" -m pip install --quiet --require-hashes -r requirements/readers.txt
 	@touch "$@"
 
 # No environment: root's tests run it as another user, who may not get at this clone's Python.

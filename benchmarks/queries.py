@@ -48,7 +48,7 @@ _GROUPS = (
 )
 PLANS = "query plans"
 _PAGES_MORE = 2  # of each filter, besides the first
-_FILES = ("csv", "excel", "ndjson", "geojson")
+_FILES = ("csv", "excel", "ndjson", "geojson", "xlsx")
 
 _Answers = list[tuple[str, float]]  # target, and milliseconds until all of its answer was there
 

@@ -198,7 +198,7 @@ def test_links_lead_through_every_page_once(pair: Pair) -> None:
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
-@pytest.mark.parametrize("format_", ["csv", "excel", "ndjson", "geojson", "parquet"])
+@pytest.mark.parametrize("format_", ["csv", "excel", "ndjson", "geojson", "parquet", "xlsx", "gpkg"])
 def test_download_is_that_of_the_service(pair: Pair, format_: str) -> None:
     target = f"{LOCALIDADES}download/?format={format_}"
     answer = compare(pair, target)
@@ -208,7 +208,7 @@ def test_download_is_that_of_the_service(pair: Pair, format_: str) -> None:
 
 def test_download_is_chosen_by_accept(pair: Pair) -> None:
     target = f"{LOCALIDADES}download/"
-    for accept in ("text/csv", "application/x-ndjson", "application/geo+json", "*/*"):
+    for accept in ("text/csv", "application/x-ndjson", "application/geo+json", "application/geopackage+sqlite3", "*/*"):
         compare(pair, target, ("Accept", accept))
     assert ask(pair.mirror, target, ("Accept", "image/png")).status == 406
 

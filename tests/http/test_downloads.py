@@ -4,9 +4,10 @@ import csv
 import http.client
 import io
 import json
-import os
 import re
 import socket
+import sqlite3
+import struct
 import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -17,18 +18,20 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import httpx
+import openpyxl
 import pytest
 from fastapi import FastAPI
+from openpyxl.utils.escape import unescape
 from pyarrow import parquet as pq
 
 from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.downloads import DOWNLOAD, FLOATS, TEXTS, Stalled, read_csv, stalled, value_of
+from tests.support.downloads import DOWNLOAD, FLOATS, KEYS, TEXTS, Stalled, read_csv, stalled, value_of
 from tests.support.machine import memory_of, open_files
 from tests.support.postgres import await_idle_connections, execute, name_of, new_database, run_sql
 from tests.support.records import Record, in_order, row_of
 from tests.support.waiting import eventually
-from tests.support.wire import ROOT, Live, ask, await_names, serving
+from tests.support.wire import Live, ask, await_names, serving
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 MEDIA_TYPES = {
@@ -36,14 +39,16 @@ MEDIA_TYPES = {
     "ndjson": "application/x-ndjson",
     "geojson": "application/geo+json",
     "parquet": "application/vnd.apache.parquet",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "gpkg": "application/geopackage+sqlite3",
 }
 FORMATS = list(MEDIA_TYPES)
-KEYS = {"cvegeo", "clave", "municipio_clave", "estado_clave"}
 
 # Names that a reader of CSV, of JSON, or a spreadsheet could stumble over.
 NASTY = ["=1+1", "+52", "-Menos", "@todo", "-", '=HYPERLINK("x", "y")', 'Con "comillas", y coma', '"Entre comillas"',
          "\\N", "\\.", "a\\b:c", ":release_id", "%s %(id)s", "'apóstrofo", ";punto", "1e5", "0001", "null", "{}", "😀",
-         "\u2028 línea", "\x01", "\tTabulador", "<script>alert(1)</script>", "a = b", "{lines}"]  # fmt: skip
+         "\u2028 línea", "\x01", "\tTabulador", "<script>alert(1)</script>", "a = b", "{lines}", "_x0041_", "\ufffe_x",
+         "&lt;]]>"]  # fmt: skip
 PLACES = [
     *many(132),
     *(
@@ -115,16 +120,77 @@ def read_geojson(content: bytes) -> list[Record]:
 
 
 def read_parquet(content: bytes) -> list[Record]:
+    """Read Parquet, and hold its points against GeoParquet 1.1."""
     table = pq.read_table(io.BytesIO(content))
-    assert [str(field.type) for field in table.schema] == [
-        "string" if name in TEXTS else "double" if name in FLOATS else "int32" for name in table.schema.names
+    *fields, geometry = table.schema
+    assert [str(field.type) for field in fields] == [
+        "string" if field.name in TEXTS else "double" if field.name in FLOATS else "int32" for field in fields
     ]
-    rows: list[Record] = table.to_pylist()
+    assert (geometry.name, str(geometry.type)) == ("geometry", "binary")
+    *columns, points = (column.to_pylist() for column in table.columns)
+    rows: list[Record] = [dict(zip(table.schema.names, row, strict=False)) for row in zip(*columns, strict=True)]
+    for row, point in zip(rows, points, strict=True):
+        assert (point and struct.unpack("<BIdd", point)) == (point and (1, 1, row["longitud"], row["latitud"]))
+        assert (point is None) == (row["longitud"] is None)
+    described = json.loads(table.schema.metadata[b"geo"])
+    column = described["columns"].pop("geometry")
+    assert described == {"version": "1.1.0", "primary_column": "geometry", "columns": {}}
+    assert column.pop("bbox", None) == box_of(rows)
+    assert column == {"encoding": "WKB", "geometry_types": ["Point"]}
+    return rows
+
+
+def box_of(rows: list[Record]) -> list[float] | None:
+    """Return the box around all points, west, south, east, north."""
+    points = [(row["longitud"], row["latitud"]) for row in rows if row["longitud"] is not None]
+    return [pick(values) for pick in (min, max) for values in zip(*points, strict=True)] or None
+
+
+def read_xlsx(content: bytes) -> list[Record]:
+    """Read the first sheet, and hold it against what its frame says."""
+    book = openpyxl.load_workbook(io.BytesIO(content))
+    sheet, source = book.worksheets
+    assert (sheet.title, source.title) == ("Localidades", "Fuente")
+    assert sheet.freeze_panes == "A2"
+    assert sheet.auto_filter.ref == sheet.dimensions == sheet.calculate_dimension()
+    header, *lines = sheet.iter_rows()
+    assert all(cell.font.b for cell in header)
+    assert all(cell.data_type in {"n", "inlineStr", "s"} for line in lines for cell in line)
+    names = [str(cell.value) for cell in header]
+    return [dict(zip(names, (shown(cell.value) for cell in line), strict=True)) for line in lines]
+
+
+def shown(value: object) -> object:
+    """Return a cell's value as Excel shows it: openpyxl leaves the escapes of control characters in inline strings."""
+    return unescape(value) if isinstance(value, str) else value
+
+
+def read_geopackage(content: bytes) -> list[Record]:
+    """Read the table of points with SQLite, and hold its geometries against GeoPackage 1.4."""
+    assert content[:16] == b"SQLite format 3\0"
+    assert content[68:72] == b"GPKG"
+    with closing(sqlite3.connect(":memory:")) as package:
+        package.deserialize(content)
+        package.row_factory = sqlite3.Row
+        assert package.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        assert not package.execute("PRAGMA foreign_key_check").fetchall()
+        rows: list[Record] = [dict(row) for row in package.execute("SELECT * FROM localidades ORDER BY fid")]
+        contents = dict(package.execute("SELECT * FROM gpkg_contents").fetchone())
+    assert [row.pop("fid") for row in rows] == list(range(1, len(rows) + 1))
+    for row in rows:
+        if (blob := row.pop("geom")) is None:
+            assert row["longitud"] is None
+        else:
+            assert struct.unpack("<2sBBiBIdd", blob) == (b"GP", 0, 1, 4326, 1, 1, row["longitud"], row["latitud"])
+    corners = [contents[name] for name in ("min_x", "min_y", "max_x", "max_y") if contents[name] is not None]
+    assert corners == (box_of(rows) or [])
+    assert contents["data_type"] == "features"
     return rows
 
 
 READERS: Mapping[str, Callable[[bytes], list[Record]]] = {
-    "csv": read_csv, "ndjson": read_ndjson, "geojson": read_geojson, "parquet": read_parquet}  # fmt: skip
+    "csv": read_csv, "ndjson": read_ndjson, "geojson": read_geojson, "parquet": read_parquet,
+    "xlsx": read_xlsx, "gpkg": read_geopackage}  # fmt: skip
 
 
 def expected_of(places: list[Place], format_: str) -> list[Record]:
@@ -248,9 +314,9 @@ async def test_csv_quotes_keys_and_texts_and_ends_lines_as_the_standard_says(fil
     text = (await files.get(f"{DOWNLOAD}?format=csv&cvegeo=010010001,310010007")).text
     assert text.split("\r\n")[1:] == [
         '10010001,"010010001","0001","Aguascalientes","U",21.880833,-102.296111,1885,"F13D19",863893,419168,444725,,'
-        '1001,"001","Municipio 001",1,"01","Aguascalientes","Ags."',
+        '1001,"001","Municipio 001",1,"01","Aguascalientes","Ags.","01","01001"',
         '310010007,"310010007","0007","Con ""comillas"", y coma","U",21.880833,-102.296111,1885,"-1",7,0,,7,'
-        '31001,"001","+Abalá, ""a""",31,"31","=Yucatán, ""el""","@Yuc."',
+        '31001,"001","+Abalá, ""a""",31,"31","=Yucatán, ""el""","@Yuc.","31","31001"',
         "",
     ]
 
@@ -259,7 +325,7 @@ async def test_csv_for_excel_keeps_zeros_and_takes_no_text_for_a_formula(files: 
     answer = await files.get(f"{DOWNLOAD}?format=excel")
     assert answer.headers["content-type"] == MEDIA_TYPES["csv"]
     assert answer.headers["catalogue-records"] == str(len(PLACES))
-    assert answer.headers["content-disposition"] == 'attachment; filename="localidades-2020-01.csv"'
+    assert answer.headers["content-disposition"] == 'attachment; filename="localidades-2020-01-excel.csv"'
     assert answer.content.startswith(b"\xef\xbb\xbfid,cvegeo,")
     text = answer.content.decode("utf-8-sig")
     assert '\r\n10010001,"=""010010001""","=""0001""","Aguascalientes",' in text
@@ -328,7 +394,8 @@ async def test_excel_and_plain_csv_are_told_apart_by_their_etag(files: httpx.Asy
     ("accept", "format_"),
     [(None, "csv"), ("", "csv"), ("*/*", "csv"), (BROWSER, "csv"), ("text/csv", "csv"), ("text/*", "csv"),
      ("application/x-ndjson", "ndjson"), ("application/geo+json", "geojson"), ("APPLICATION/GEO+JSON;q=0.1", "geojson"),
-     ("application/vnd.apache.parquet", "parquet"), ("text/csv;q=0.5, application/x-ndjson", "ndjson"),
+     *((media_type, format_) for format_, media_type in MEDIA_TYPES.items()),
+     ("text/csv;q=0.5, application/x-ndjson", "ndjson"),
      ("text/csv;q=0, */*;q=0.1", "ndjson"), ("application/json, application/geo+json;q=0.1", "geojson")],
 )  # fmt: skip
 async def test_accept_chooses_the_format(files: httpx.AsyncClient, accept: str | None, format_: str) -> None:
@@ -384,8 +451,8 @@ async def test_if_none_match_with_the_weak_etag_is_304_without_a_statement(
 
 
 @pytest.mark.parametrize("coding", ["zstd", "br", "gzip"])
-@pytest.mark.parametrize("format_", ["csv", "ndjson", "geojson"])
-async def test_text_is_compressed_where_the_client_takes_it(
+@pytest.mark.parametrize("format_", ["csv", "ndjson", "geojson", "gpkg"])
+async def test_file_is_compressed_where_the_client_takes_it(
     files: httpx.AsyncClient, format_: str, coding: str
 ) -> None:
     plain = await files.get(f"{DOWNLOAD}?format={format_}")
@@ -405,10 +472,11 @@ async def test_text_is_sent_as_it_is_to_others(files: httpx.AsyncClient, coding:
     assert_file(answer, "csv", PLACES)
 
 
-async def test_parquet_which_is_compressed_within_is_not_compressed_again(files: httpx.AsyncClient) -> None:
-    answer = await files.get(f"{DOWNLOAD}?format=parquet", headers={"Accept-Encoding": "gzip, br, zstd"})
+@pytest.mark.parametrize("format_", ["parquet", "xlsx"])
+async def test_file_that_is_compressed_within_is_not_compressed_again(files: httpx.AsyncClient, format_: str) -> None:
+    answer = await files.get(f"{DOWNLOAD}?format={format_}", headers={"Accept-Encoding": "gzip, br, zstd"})
     assert "content-encoding" not in answer.headers
-    assert_file(answer, "parquet", PLACES)
+    assert_file(answer, format_, PLACES)
 
 
 @pytest.mark.parametrize("query", [*(f"?format={format_}" for format_ in FORMATS), "?estado_id=30", "?x=1"])
@@ -434,26 +502,6 @@ async def test_download_that_the_database_cannot_begin_is_503(seeded_database: s
     assert int(answer.headers["retry-after"]) > 0
     assert answer.headers["content-type"] == "application/problem+json"
     assert "content-disposition" not in answer.headers
-
-
-# -- Without pyarrow
-
-
-def test_parquet_without_its_extra_is_406_with_a_sentence(server: str, seeded: str, tmp_path: Path) -> None:
-    """A real process that finds no pyarrow: None in sys.modules is how Python marks what can't be imported."""
-    (tmp_path / "sitecustomize.py").write_text('import sys\n\nsys.modules["pyarrow"] = None\n')
-    with (
-        new_database(server, seeded) as url,
-        serving(url, PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT / "src")])) as live,
-    ):
-        answer = ask(live.base, f"{DOWNLOAD}?format=parquet")
-        problem = json.loads(answer.body)
-        assert (answer.status, problem["status"]) == (406, 406)
-        assert "pip install localidades-api[parquet]" in problem["detail"]
-        assert problem["available"] == ["text/csv", "application/x-ndjson", "application/geo+json"]
-        assert ask(live.base, DOWNLOAD, ("Accept", "application/vnd.apache.parquet")).status == 406
-        assert ask(live.base, DOWNLOAD, ("Accept", "application/*")).one("content-type") == MEDIA_TYPES["ndjson"]
-        assert ask(live.base, f"{DOWNLOAD}?format=csv").one("catalogue-records") == "132"
 
 
 # -- Faults, on the wire
@@ -502,7 +550,7 @@ def test_large_download_of_a_part_is_whole(busy: tuple[Live, str], large_rows: l
     assert_file(answer, "geojson", [place for place in large_rows if place.cvegeo[:2] == "02"])
 
 
-@pytest.mark.parametrize("query", ["format=csv", "format=geojson&ambito=R", "format=parquet"])
+@pytest.mark.parametrize("query", ["format=csv", "format=geojson&ambito=R", "format=parquet", "format=gpkg"])
 def test_readers_that_stall_hold_no_connection_and_others_are_answered(busy: tuple[Live, str], query: str) -> None:
     live, url = busy
     with stalled(live.base, query), stalled(live.base, query), stalled(live.base, "format=csv", "gzip"):
@@ -531,7 +579,13 @@ def assert_broken(download: Stalled) -> None:
 
 @pytest.mark.parametrize(
     ("format_", "coding"),
-    [*((format_, "identity") for format_ in FORMATS), ("csv", "gzip"), ("ndjson", "br"), ("geojson", "zstd")],
+    # A GeoPackage is sent when its last record has been read.
+    [
+        *((format_, "identity") for format_ in FORMATS if format_ != "gpkg"),
+        ("csv", "gzip"),
+        ("ndjson", "br"),
+        ("geojson", "zstd"),
+    ],
 )
 @pytest.mark.direct("PgBouncer lets nobody in for a moment after a login that failed")
 def test_download_whose_database_goes_away_in_the_middle_is_seen_to_be_broken(
@@ -556,7 +610,7 @@ def test_download_whose_rows_go_away_in_the_middle_is_seen_to_be_broken(server: 
         ExitStack() as stack,
     ):
         wanted = [("csv", "identity"), ("csv", "gzip"), ("geojson", "zstd"), ("parquet", "identity"),
-                  ("ndjson&search=lugar", "identity")]  # fmt: skip
+                  ("xlsx", "identity"), ("ndjson&search=lugar", "identity")]  # fmt: skip
         await_names(live)
         downloads = [stack.enter_context(stalled(live.base, f"format={format_}", coding)) for format_, coding in wanted]
         execute(url, "DELETE FROM localities WHERE position = 39999")  # one of 40,000 is enough
@@ -572,7 +626,7 @@ def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> N
         assert_answers(live)
         await_names(live)
         before = open_files(live)
-        for format_ in ("csv", "parquet"):
+        for format_ in ("csv", "parquet", "gpkg"):
             with stalled(live.base, f"format={format_}"), stalled(live.base, "format=ndjson", "zstd"):
                 assert open_files(live) >= before + 2
         address = (urlsplit(live.base).hostname, urlsplit(live.base).port)
@@ -591,7 +645,14 @@ def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> N
 @pytest.mark.tail
 @pytest.mark.parametrize(
     ("format_", "coding", "megabytes"),  # a quarter more than was measured
-    [("csv", "identity", 10), ("ndjson", "zstd", 25), ("geojson", "br", 34), ("parquet", "identity", 48)],
+    [
+        ("csv", "identity", 10),
+        ("ndjson", "zstd", 25),
+        ("geojson", "br", 34),
+        ("parquet", "identity", 48),
+        ("xlsx", "identity", 40),
+        ("gpkg", "gzip", 40),
+    ],
 )
 def test_memory_of_the_server_stays_small_however_slowly_a_large_download_is_read(
     server: str, large: str, format_: str, coding: str, megabytes: int

@@ -11,7 +11,7 @@ JSON = [
     "/openapi.json", "/readyz", "/problems", "/match",
 ]  # fmt: skip
 FILES = [
-    *(f"{LIST}download/?format={name}" for name in ("csv", "excel", "ndjson", "geojson", "parquet")),
+    *(f"{LIST}download/?format={name}" for name in ("csv", "excel", "ndjson", "geojson", "parquet", "xlsx", "gpkg")),
     "/static/style.css", "/static/page.js", "/static/match.js", "/static/icon.svg",
     "/static-swagger-ui/swagger-ui.css", "/static-swagger-ui/swagger-ui-bundle.js",
 ]  # fmt: skip

@@ -82,6 +82,7 @@ TARGETS = (
     "/api/census/localidades/download/?format=ndjson",
     "/api/census/localidades/download/?format=geojson",
     "/api/census/localidades/download/?format=parquet",
+    "/api/census/localidades/download/?format=xlsx",
     "/api/census/municipios/",
     "/api/census/municipios/1001/",
     "/api/census/estados/",

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.tail
 
 TEXTS = ["csv", "excel", "ndjson", "geojson"]
 CODINGS = ["identity", "gzip", "br", "zstd"]
-KINDS = [*product(TEXTS, CODINGS), ("parquet", "identity")]
+KINDS = [*product(TEXTS, CODINGS), ("parquet", "identity"), ("xlsx", "identity"), ("gpkg", "identity")]
 HOLDING = (Download, AsyncGeneratorType, FrameType)  # what keeps a chunk or a compressor
 
 
@@ -67,13 +67,13 @@ def is_part_of_transfer(one: object) -> bool:
 
 
 class Reader:
-    """A client of the application, at whose first bytes something happens."""
+    """A client of the application, at whose first chunk, which can be empty, something happens."""
 
     def __init__(self, app: FastAPI, url: str, ending: str) -> None:
         self._app = app
         self._url = url
         self._ending = ending
-        self._asked = False
+        self._asked = self._begun = False
         self._gone = asyncio.Event()
         self.is_whole = False
         self.size = 0
@@ -101,7 +101,8 @@ class Reader:
         self.is_whole = not message.get("more_body", False)
         if self.is_whole:
             self._gone.set()
-        if not self.size and message["body"]:
+        if not self._begun:
+            self._begun = True
             if self._ending == "client":
                 self._gone.set()
             elif self._ending == "database":
@@ -123,7 +124,7 @@ async def test_transfer_leaves_nothing_to_the_garbage_collector_however_it_ends(
                 with no_garbage():
                     reader = Reader(app, url, ending)
                     await reader.read(f"format={format_}{part}", coding)
-                    assert reader.size
+                    assert reader.size or format_ == "gpkg"  # which is sent when its last record has been read
                     assert reader.is_whole == (ending == "whole")
                     await asyncio.sleep(0)  # the task that waits for the client to hang up has its end
                 if ending == "database":

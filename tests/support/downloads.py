@@ -15,8 +15,8 @@ from tests.support.records import Record
 
 DOWNLOAD = "/api/census/localidades/download/"
 FLOATS = {"latitud", "longitud"}
-TEXTS = {"cvegeo", "clave", "nombre", "ambito", "carta", "municipio_clave", "municipio", "estado_clave", "estado",
-         "estado_abreviatura"}  # fmt: skip
+KEYS = {"cvegeo", "clave", "municipio_clave", "estado_clave", "cve_ent", "cve_mun"}
+TEXTS = {*KEYS, "nombre", "ambito", "carta", "municipio", "estado", "estado_abreviatura"}
 
 
 def read_csv(content: bytes) -> list[Record]:

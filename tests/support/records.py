@@ -72,6 +72,8 @@ def row_of(place: Place) -> Record:
         "estado_clave": state["clave"],
         "estado": state["nombre"],
         "estado_abreviatura": state["abreviatura"],
+        "cve_ent": place.cvegeo[:2],
+        "cve_mun": place.cvegeo[:5],
     }
 
 

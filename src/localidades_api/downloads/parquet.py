@@ -1,73 +1,62 @@
-"""Downloads as Parquet, with the optional extra `parquet` (pyarrow)."""
+"""Downloads as GeoParquet 1.1: Parquet whose metadata say which column has the points."""
 
-import io
+import json
+import struct
 from collections.abc import AsyncGenerator, Sequence
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import parquet as pq
 
 from localidades_api.domain.schemas import Release
-from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.downloads.chunks import Sink, rows_of
 from localidades_api.storage.repository import RecordsRepository
 from localidades_api.storage.repository.exports import COLUMNS
 
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
-_ROW_GROUP = 4000  # records in memory at a time: some 20 MB, 40 if names are long
 _TYPES = {"integer": pa.int32(), "number": pa.float64(), "text": pa.string(), "key": pa.string()}
-
-
-class _Sink(io.RawIOBase):
-    """A file to append to, whose content is taken away as it is written."""
-
-    def __init__(self) -> None:
-        self._written: list[bytes] = []
-        self._size = 0
-
-    def writable(self) -> bool:
-        """Tell pyarrow that it may write."""
-        return True
-
-    def tell(self) -> int:
-        """Return the number of bytes written in total."""
-        return self._size
-
-    def write(self, data: "Buffer", /) -> int:
-        """Append bytes."""
-        taken = bytes(data)
-        self._written.append(taken)
-        self._size += len(taken)
-        return len(taken)
-
-    def drain(self) -> bytes:
-        """Return what was written since the last call, and forget it."""
-        taken = b"".join(self._written)
-        self._written.clear()
-        return taken
+_SCHEMA = pa.schema([*((name, _TYPES[kind]) for name, (_, kind) in COLUMNS.items()), ("geometry", pa.binary())])
+_WKB = struct.Struct("<BIdd")  # little-endian, a point, its longitude and its latitude
+_Point = tuple[float, float]
 
 
 async def write_parquet(
     records: RecordsRepository, release: Release, places: Sequence[int]
 ) -> AsyncGenerator[bytes, None]:
     """Write row groups as they are read; raise DatabaseUnavailableError if one is incomplete."""
-    schema = pa.schema([(name, _TYPES[kind]) for name, (_, kind) in COLUMNS.items()])
-    sink = _Sink()
+    sink = Sink()
+    corners: list[_Point] = []
     try:
-        with pq.ParquetWriter(sink, schema.with_metadata({"release": release.name}), compression="zstd") as writer:
-            for start in range(0, len(places), _ROW_GROUP):
-                wanted = places[start : start + _ROW_GROUP]
-                rows = await records.list_rows(release, wanted)
-                if len(rows) != len(wanted):
-                    raise DatabaseUnavailableError(
-                        f"The database gave {len(rows)} of {len(wanted)} records of a download."
-                    )
+        # With Arrow's schema in the file, pyarrow would read its metadata from there, and not find those written last.
+        with pq.ParquetWriter(sink, _SCHEMA, compression="zstd", store_schema=False) as writer:
+            async for rows in rows_of(records, release, places):
+                points = [None if row.longitud is None else (row.longitud, row.latitud) for row in rows]
+                corners += _corners([point for point in points if point])
+                geometry = [point and _WKB.pack(1, 1, *point) for point in points]
                 columns = [
-                    pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)
+                    pa.array(values, field.type)
+                    for values, field in zip((*zip(*rows, strict=True), geometry), _SCHEMA, strict=True)
                 ]
-                writer.write_batch(pa.record_batch(columns, schema=schema))
+                writer.write_batch(pa.record_batch(columns, schema=_SCHEMA))
                 yield sink.drain()
+            geometry_column = json.dumps(_describe_geometry(_corners(corners)))
+            writer.add_key_value_metadata({"release": release.name, "geo": geometry_column})
         yield sink.drain()
     finally:
         pa.default_memory_pool().release_unused()  # or pyarrow keeps the memory of the largest file
+
+
+def _corners(points: Sequence[_Point]) -> list[_Point]:
+    """Return the south-western and the north-eastern corner of the box around points; none if there are none."""
+    if not points:
+        return []
+    longitudes, latitudes = zip(*points, strict=True)
+    return [(min(longitudes), min(latitudes)), (max(longitudes), max(latitudes))]
+
+
+def _describe_geometry(corners: Sequence[_Point]) -> dict[str, Any]:
+    """Return GeoParquet's metadata; coordinates are degrees of WGS 84, longitude first, unless these say otherwise."""
+    column: dict[str, Any] = {"encoding": "WKB", "geometry_types": ["Point"]}
+    if corners:
+        column["bbox"] = list(chain.from_iterable(corners))
+    return {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}

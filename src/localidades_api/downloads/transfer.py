@@ -9,49 +9,29 @@ import asyncio
 import logging
 import math
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from importlib.util import find_spec
-from typing import NamedTuple
+from collections.abc import AsyncGenerator, Callable, Mapping
 
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 from starlette_compress import CompressMiddleware, add_compress_type
 
-from localidades_api.domain.schemas import Release
-from localidades_api.errors import DatabaseUnavailableError, DownloadsFullError
+from localidades_api.downloads.file_types import FILE_TYPES, FileType
+from localidades_api.errors import DownloadsFullError, UnavailableError
 from localidades_api.http.clients import TRANSPORT, bytes_unread, client_of
 from localidades_api.http.paths import WITH_BODY
-from localidades_api.storage.repository import RecordsRepository
-from localidades_api.storage.repository.exports import COLUMNS, LineFormat
 
 Chunks = AsyncGenerator[bytes, None]
 
 _log = logging.getLogger(__name__)
 
-_CHUNK = 4000  # records: a statement of some 20 ms, and a megabyte
 _WINDOW = 5.0  # seconds over which a client's rate is measured; no client is slow before the first has passed
 _FAIR_SHARE_TIMEOUT = 120.0  # seconds after which a client with more downloads than others can lose one
 
 
-class FileType(NamedTuple):
-    """The media type and the file extension of a format."""
-
-    media_type: str
-    extension: str
-
-
-FILE_TYPES: Mapping[str, FileType] = {
-    "csv": FileType("text/csv; charset=utf-8; header=present", "csv"),
-    "excel": FileType("text/csv; charset=utf-8; header=present", "csv"),
-    "ndjson": FileType("application/x-ndjson", "ndjson"),
-    "geojson": FileType("application/geo+json", "geojson"),
-    "parquet": FileType("application/vnd.apache.parquet", "parquet"),
-}
-NDJSON = FILE_TYPES["ndjson"].media_type
-_COMPRESSED = [FILE_TYPES[name].media_type for name in ("csv", "ndjson", "geojson")]
-for _media_type in _COMPRESSED:
-    # Compressed chunk by chunk: otherwise brotli buffers up to 30 MB of a stream, to save a thousandth of its size.
-    add_compress_type(_media_type.partition(";")[0], streaming=True)
+for _type in FILE_TYPES.values():
+    if not _type.compressed:
+        # Chunk by chunk: otherwise brotli buffers up to 30 MB of a stream, to save a thousandth of its size.
+        add_compress_type(_type.media_type.partition(";")[0], streaming=True)
 
 
 class Transfer:
@@ -159,7 +139,7 @@ class Download(Response):
         self._end = end
         self.background = None
         # The middleware adds Accept-Encoding to Vary for the types that it compresses.
-        vary = {} if file_type.media_type in _COMPRESSED else {"Vary": "Accept-Encoding"}
+        vary = {"Vary": "Accept-Encoding"} if file_type.compressed else {}
         self.init_headers(
             {**headers, **vary, "Content-Type": file_type.media_type, "X-Content-Type-Options": "nosniff"}
         )
@@ -178,7 +158,7 @@ class Download(Response):
             self._end(self._transfer)
 
     async def _send_chunks(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send chunk by chunk, until the client disconnects or the database fails."""
+        """Send chunk by chunk, until the client disconnects or the database fails, or the disk."""
         gone = asyncio.create_task(_hang_up(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -189,7 +169,7 @@ class Download(Response):
                 chunk = await anext(self._rest, None) if scope.get(WITH_BODY, True) else None
             if not gone.done():
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except DatabaseUnavailableError as error:  # the server closes the connection, because the last chunk is missing
+        except UnavailableError as error:  # the server closes the connection, because the last chunk is missing
             _log.error("A download failed: %s (%r)", error, error.__cause__)
             error.__traceback__ = None  # or it keeps this frame
         finally:
@@ -200,36 +180,3 @@ async def _hang_up(receive: Receive) -> None:
     """Return when the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def has_parquet() -> bool:
-    """Return whether the extra for Parquet is installed."""
-    return find_spec("pyarrow") is not None
-
-
-async def write_lines(
-    records: RecordsRepository, release: Release, places: Sequence[int], format_: LineFormat
-) -> Chunks:
-    """Write a text format in chunks; raise DatabaseUnavailableError if a chunk is incomplete.
-
-    The header goes with the first records, so that nothing is sent before the database has answered.
-    """
-    head, between, tail = _FRAMES[format_]
-    before = head % len(places) if format_ == "geojson" else head
-    for start in range(0, len(places), _CHUNK):
-        wanted = places[start : start + _CHUNK]
-        count, lines = await records.list_lines(release, wanted, format_)
-        if count != len(wanted):
-            raise DatabaseUnavailableError(f"The database returned {count} of {len(wanted)} records of a download.")
-        yield before + lines
-        before = between
-    yield tail if places else before + tail
-
-
-_HEADER = ",".join(COLUMNS).encode() + b"\r\n"
-_FRAMES: Mapping[LineFormat, tuple[bytes, bytes, bytes]] = {
-    "csv": (_HEADER, b"", b""),
-    "excel": (b"\xef\xbb\xbf" + _HEADER, b"", b""),
-    "ndjson": (b"", b"", b""),
-    "geojson": (b'{"type":"FeatureCollection","numberMatched":%d,"features":[\n', b",\n", b"\n]}\n"),
-}

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from localidades_api.domain.schemas import Problem
-from localidades_api.downloads.transfer import FILE_TYPES, has_parquet, write_lines
-from localidades_api.errors import NotAcceptableError
+from localidades_api.downloads.file_types import FILE_TYPES, DownloadFormat
+from localidades_api.downloads.files import write_file
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.negotiation import accept_header, choose_media_type
-from localidades_api.router.params import STRICT, DownloadFormat, DownloadQuery
+from localidades_api.router.params import STRICT, DownloadQuery
 from localidades_api.router.responses import ServicesDep
 
 router = APIRouter(prefix="/localidades", tags=["Downloads"])
@@ -18,10 +18,7 @@ router = APIRouter(prefix="/localidades", tags=["Downloads"])
 _OBJECT = {"schema": {"type": "object"}}
 _FILE = {"schema": {"type": "string", "format": "binary"}}
 _MEDIA_TYPES: dict[str, DownloadFormat] = {
-    "text/csv": "csv",
-    "application/x-ndjson": "ndjson",
-    "application/geo+json": "geojson",
-    "application/vnd.apache.parquet": "parquet",
+    type_.media_type.partition(";")[0]: name for name, type_ in FILE_TYPES.items() if name != "excel"
 }
 
 
@@ -57,24 +54,12 @@ async def download_localities(
     if is_fresh(request.headers.getlist("if-none-match"), etag):
         return Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
     places = await services.positions.positions_for(release, query)
-    name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}.{FILE_TYPES[format_].extension}"
+    name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}{FILE_TYPES[format_].ending}"
     headers |= {"Content-Disposition": f'attachment; filename="{name}"', "Catalogue-Records": str(len(places))}
-    if format_ == "parquet":
-        from localidades_api.downloads.parquet import write_parquet  # noqa: PLC0415  # needs an extra
-
-        chunks = write_parquet(services.records, release, places)
-    else:
-        chunks = write_lines(services.records, release, places, format_)
+    chunks = write_file(services.records, release, places, format_)
     return await services.transfers.start(request.scope, chunks, headers, FILE_TYPES[format_])
 
 
 def _choose_format(wanted: DownloadFormat | None, request: Request) -> DownloadFormat:
-    """Choose by `format`, else by the Accept header, else CSV; raise NotAcceptableError if none can be offered."""
-    offered = [media_type for media_type, name in _MEDIA_TYPES.items() if name != "parquet" or has_parquet()]
-    if wanted == "parquet" and not has_parquet():
-        raise NotAcceptableError(
-            offered, "This service can't write Parquet: the operator must run `pip install localidades-api[parquet]`."
-        )
-    if wanted is None:
-        return _MEDIA_TYPES[choose_media_type(accept_header(request.headers), offered)]
-    return wanted
+    """Choose by `format`, else by the Accept header, else CSV; raise NotAcceptableError if none is acceptable."""
+    return wanted or _MEDIA_TYPES[choose_media_type(accept_header(request.headers), list(_MEDIA_TYPES))]

@@ -24,6 +24,7 @@ from localidades_api.domain.pagination import PageNumber, PageSize, whole_number
 from localidades_api.domain.patterns import matching
 from localidades_api.domain.schemas import PAGE_SIZE, RELEASE_NAME, ChangeKind
 from localidades_api.domain.sorting import DEFAULT_SORT, OfSort
+from localidades_api.downloads.file_types import DownloadFormat
 from localidades_api.errors import InvalidParametersError, NotFoundError
 from localidades_api.http.html import i18n, renderer
 from localidades_api.http.problems import plain_name
@@ -53,7 +54,6 @@ OfRelease = Annotated[
     _ReleaseName | None,
     Field(description="Name of the release to read; by default the current one.", examples=["2018-09"]),
 ]
-DownloadFormat = Literal["csv", "excel", "ndjson", "geojson", "parquet"]
 
 
 class RepresentationQuery(BaseModel):
@@ -200,9 +200,10 @@ class DownloadQuery(LocalityFilters):
     format: Annotated[
         DownloadFormat | None,
         Field(
-            description="Format of the file, which overrides the Accept header; CSV by default. `excel` is CSV for"
-            " spreadsheets: it has a byte order mark, keys written as formulas"
-            ' (`="0001"`) that keep their zeros, and an apostrophe before names that look like formulas.',
+            description="Format of the file, which overrides the Accept header; CSV by default. `xlsx` is an Excel"
+            " workbook, `parquet` GeoParquet, `gpkg` GeoPackage. `excel` is CSV for spreadsheets: it has a byte order"
+            ' mark, keys written as formulas (`="0001"`) that keep their zeros, and an apostrophe before names that'
+            " look like formulas.",
             examples=["csv"],
         ),
     ] = None

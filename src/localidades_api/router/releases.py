@@ -19,7 +19,7 @@ from localidades_api.domain.schemas import (
     PublishedRelease,
     Release,
 )
-from localidades_api.downloads.transfer import FILE_TYPES, NDJSON
+from localidades_api.downloads.file_types import FILE_TYPES, NDJSON
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.http.caching import is_fresh
 from localidades_api.http.html.renderer import FORMATS, Format

@@ -8,7 +8,7 @@ from pydantic_core import from_json
 
 from localidades_api.cli.mirroring.upstream import Upstream, fetch
 from localidades_api.domain.schemas import DEMO_RELEASE, MAX_PAGE_SIZE
-from localidades_api.downloads.transfer import FILE_TYPES
+from localidades_api.downloads.file_types import FILE_TYPES
 from localidades_api.errors import MirrorError
 from localidades_api.http.paths import LOCALIDADES, PREFIX
 
@@ -161,10 +161,9 @@ def _records(name: str, ids: Sequence[int], release: str) -> Iterator[Item]:
 
 def _files(release: str, earlier: Sequence[str]) -> Iterator[Unit]:
     """Yield a unit for each download: they take longest, so they come first."""
-    for format_ in sorted(FILE_TYPES):
+    for format_, file_type in sorted(FILE_TYPES.items()):
         target = f"{LOCALIDADES}download/?format={format_}&release={release}"
-        # Parquet is compressed by itself.
-        yield Unit(f"download-{format_}", (Item(target, f"download/{format_}", coded=format_ != "parquet"),))
+        yield Unit(f"download-{format_}", (Item(target, f"download/{format_}", coded=not file_type.compressed),))
     for since in earlier:
         target = f"{PREFIX}/releases/{release}/changes/?since={since}&format=ndjson"
         yield Unit(f"changes-{since}", (Item(target, f"changes/{since}"),))

@@ -85,8 +85,6 @@ class ReleaseFolder:
         if head.status != item.status:
             for one in written:
                 (self.folder / one.path).unlink()
-            if _is_optional(item, head):
-                return []
             raise MirrorError(f"The service answers {head.status} for {item.target}, not {item.status}.")
         return [{**_entry(written[0]), **_head(item.target, head)}, *map(_entry, written[1:])]
 
@@ -133,8 +131,3 @@ def _entry(written: Written) -> dict[str, Any]:
 def _head(target: str, head: Head) -> dict[str, Any]:
     kept = {name: value for name, value in head.headers.items() if name in _KEPT}
     return {"target": target, "status": head.status, "headers": kept}
-
-
-def _is_optional(item: Item, head: Head) -> bool:
-    """Return whether the service lacks the extra that an item needs."""
-    return item.path == "download/parquet" and head.status == 406  # noqa: PLR2004  # not acceptable

@@ -1,6 +1,7 @@
-"""Whole records for downloads: lines of CSV, NDJSON and GeoJSON that Postgres writes, or rows."""
+"""Whole records for downloads: lines of CSV, NDJSON and GeoJSON and rows of sheets that Postgres writes, or rows."""
 
 from collections.abc import Collection, Mapping, Sequence
+from string import ascii_uppercase
 from typing import Any, Literal
 
 from sqlalchemy import Row, text
@@ -27,6 +28,8 @@ COLUMNS: Mapping[str, tuple[str, Kind | Literal["key"]]] = {
     "estado_clave": ("s.clave", "key"),
     "estado": ("s.nombre", "text"),
     "estado_abreviatura": ("s.abreviatura", "text"),
+    "cve_ent": ("s.clave", "key"),
+    "cve_mun": ("lpad(l.municipio_id::text, 5, '0')", "key"),
 }
 _FROM = """
       FROM localities AS l
@@ -98,6 +101,31 @@ _LINES: Mapping[LineFormat, tuple[str, str]] = {
 }
 
 
+_ROW_NUMBER = "(:after + row_number() OVER (ORDER BY l.position))"
+_ESCAPED_IN_XML = "replace(replace(replace({}, '&', '&amp;'), '<', '&lt;'), '>', '&gt;')"
+
+
+def _sheet_row() -> str:
+    """Write a row of a sheet (SpreadsheetML); control characters, which XML can't hold, are left as they are."""
+    cells = " || ".join(
+        f"""coalesce('<c r="{letter}' || {_ROW_NUMBER} || {_cell(sql, kind)} || '</c>', '')"""
+        for letter, (sql, kind) in zip(ascii_uppercase, COLUMNS.values(), strict=False)
+    )
+    return f"""'<row r="' || {_ROW_NUMBER} || '">' || {cells} || '</row>'"""
+
+
+def _cell(sql: str, kind: str) -> str:
+    if kind == "key":
+        return f"""'" t="inlineStr"><is><t>' || {sql} || '</t></is>'"""
+    if kind == "text":
+        text_ = _ESCAPED_IN_XML.format(sql)
+        return f"""'" t="inlineStr"><is><t xml:space="preserve">' || {text_} || '</t></is>'"""
+    return f"""'"><v>' || {sql} || '</v>'"""
+
+
+_SHEET_ROW = _sheet_row()
+
+
 class RecordsRepository:
     """Reads records in chunks; a database that does not answer raises DatabaseUnavailableError."""
 
@@ -118,6 +146,22 @@ class RecordsRepository:
                 """
             ),
             {**parameters, "between": between},
+            replica_check=requires_release(release),
+        )
+        return rows[0].quantity, bytes(rows[0].lines)
+
+    async def list_sheet_rows(self, release: Release, places: Sequence[int], after: int) -> tuple[int, bytes]:
+        """Return how many localities are at these positions, and their rows of a sheet below row `after`, in UTF-8."""
+        chosen, parameters = at_positions(release, places)
+        rows = await self._database.fetch(
+            text(
+                f"""
+                SELECT count(*) AS quantity,
+                       coalesce(convert_to(string_agg(line, '' ORDER BY position), 'UTF8'), '') AS lines
+                FROM (SELECT l.position, {_SHEET_ROW} AS line {_FROM} {chosen}) AS rows
+                """
+            ),
+            {**parameters, "after": after},
             replica_check=requires_release(release),
         )
         return rows[0].quantity, bytes(rows[0].lines)

@@ -1,0 +1,27 @@
+"""The types of files: their media types and names."""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+DownloadFormat = Literal["csv", "excel", "ndjson", "geojson", "parquet", "xlsx", "gpkg"]
+_CSV = "text/csv; charset=utf-8; header=present"
+
+
+class FileType(NamedTuple):
+    """The media type of a format, and how the names of its files end; `compressed` says that it is so within."""
+
+    media_type: str
+    ending: str
+    compressed: bool = False
+
+
+FILE_TYPES: Mapping[DownloadFormat, FileType] = {
+    "csv": FileType(_CSV, ".csv"),
+    "excel": FileType(_CSV, "-excel.csv"),
+    "ndjson": FileType("application/x-ndjson", ".ndjson"),
+    "geojson": FileType("application/geo+json", ".geojson"),
+    "parquet": FileType("application/vnd.apache.parquet", ".parquet", compressed=True),
+    "xlsx": FileType("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", ".xlsx", compressed=True),
+    "gpkg": FileType("application/geopackage+sqlite3", ".gpkg"),
+}
+NDJSON = FILE_TYPES["ndjson"].media_type

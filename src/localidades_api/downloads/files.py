@@ -1,0 +1,30 @@
+"""A release, or a part of it, as a file of each format."""
+
+from collections.abc import AsyncGenerator, Sequence
+
+from localidades_api.domain.schemas import Release
+from localidades_api.downloads.file_types import DownloadFormat
+from localidades_api.downloads.lines import write_lines
+from localidades_api.storage.repository import RecordsRepository
+
+
+def write_file(
+    records: RecordsRepository, release: Release, places: Sequence[int], format_: DownloadFormat
+) -> AsyncGenerator[bytes, None]:
+    """Write the localities at these positions in chunks, some of which can be empty."""
+    # Libraries are imported when they are needed: pyarrow takes 40 MB of each worker that uses it.
+    match format_:
+        case "parquet":
+            from localidades_api.downloads.parquet import write_parquet  # noqa: PLC0415
+
+            return write_parquet(records, release, places)
+        case "xlsx":
+            from localidades_api.downloads.xlsx import write_xlsx  # noqa: PLC0415
+
+            return write_xlsx(records, release, places)
+        case "gpkg":
+            from localidades_api.downloads.geopackage import write_geopackage  # noqa: PLC0415
+
+            return write_geopackage(records, release, places)
+        case _:
+            return write_lines(records, release, places, format_)

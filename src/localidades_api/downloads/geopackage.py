@@ -1,0 +1,118 @@
+"""Downloads as GeoPackage 1.4: an SQLite file with a table of points, for QGIS and other geographic programs."""
+
+import asyncio
+import os
+import sqlite3
+import struct
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from tempfile import mkstemp
+from threading import Lock
+from typing import Any, Self
+
+from sqlalchemy import Row
+
+from localidades_api.domain.schemas import Release
+from localidades_api.downloads.chunks import rows_of
+from localidades_api.downloads.descriptions import credit
+from localidades_api.errors import UnavailableError
+from localidades_api.storage.repository import RecordsRepository
+from localidades_api.storage.repository.exports import COLUMNS
+
+_PART = 256 * 1024  # bytes of the file that are sent at a time
+_TYPES = {"integer": "INTEGER", "number": "DOUBLE", "text": "TEXT", "key": "TEXT"}
+_POINT = struct.Struct("<2sBBiBIdd")  # the header, without an envelope, then WKB
+_SCHEMA = """
+    PRAGMA application_id = 0x47504B47  /* GPKG */;
+    PRAGMA user_version = 10400;
+    PRAGMA journal_mode = OFF;
+    PRAGMA synchronous = OFF;
+    BEGIN;
+    CREATE TABLE gpkg_spatial_ref_sys (
+        srs_name TEXT NOT NULL, srs_id INTEGER PRIMARY KEY, organization TEXT NOT NULL,
+        organization_coordsys_id INTEGER NOT NULL, definition TEXT NOT NULL, description TEXT
+    );
+    INSERT INTO gpkg_spatial_ref_sys VALUES
+        ('Undefined Cartesian', -1, 'NONE', -1, 'undefined', NULL),
+        ('Undefined geographic', 0, 'NONE', 0, 'undefined', NULL),
+        ('WGS 84', 4326, 'EPSG', 4326,
+         'GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],'
+         || 'UNIT["degree",0.0174532925199433]]', NULL);
+    CREATE TABLE gpkg_contents (
+        table_name TEXT NOT NULL PRIMARY KEY, data_type TEXT NOT NULL, identifier TEXT UNIQUE, description TEXT,
+        last_change DATETIME NOT NULL, min_x DOUBLE, min_y DOUBLE, max_x DOUBLE, max_y DOUBLE,
+        srs_id INTEGER REFERENCES gpkg_spatial_ref_sys(srs_id)
+    );
+    CREATE TABLE gpkg_geometry_columns (
+        table_name TEXT NOT NULL UNIQUE REFERENCES gpkg_contents(table_name), column_name TEXT NOT NULL,
+        geometry_type_name TEXT NOT NULL, srs_id INTEGER NOT NULL REFERENCES gpkg_spatial_ref_sys(srs_id),
+        z TINYINT NOT NULL, m TINYINT NOT NULL, PRIMARY KEY (table_name, column_name)
+    );
+    INSERT INTO gpkg_geometry_columns VALUES ('localidades', 'geom', 'POINT', 4326, 0, 0);
+"""
+_COLUMNS = ["fid INTEGER PRIMARY KEY", "geom POINT", *(f"{name} {_TYPES[kind]}" for name, (_, kind) in COLUMNS.items())]
+_TABLE = f"CREATE TABLE localidades ({', '.join(_COLUMNS)})"
+_INSERT = f"INSERT INTO localidades VALUES (NULL{', ?' * (len(_COLUMNS) - 1)})"  # noqa: S608  # only its length varies
+_CONTENTS = """
+    INSERT INTO gpkg_contents
+    SELECT 'localidades', 'features', ?, ?, strftime('%Y-%m-%dT%H:%M:%fZ', ?, 'unixepoch'),
+           min(longitud), min(latitud), max(longitud), max(latitud), 4326
+      FROM localidades
+"""
+
+
+async def write_geopackage(
+    records: RecordsRepository, release: Release, places: Sequence[int]
+) -> AsyncGenerator[bytes, None]:
+    """Write a temporary file, then yield its parts; yield nothing meanwhile, so that who has gone is noticed.
+
+    The file has no name, so its space is free again however the process ends. Raises DatabaseUnavailableError if
+    records are missing, UnavailableError if the disk is full.
+    """
+    try:
+        with _GeoPackage() as package:
+            async for rows in rows_of(records, release, places):
+                await asyncio.to_thread(package.insert, rows)
+                yield b""
+            await asyncio.to_thread(package.finish, release)
+            while part := package.file.read(_PART):
+                yield part
+    except (OSError, sqlite3.Error) as error:
+        raise UnavailableError("The service can't write the file: its disk is full, or fails.") from error
+
+
+class _GeoPackage:
+    """A file without a name. Threads write it, and whoever is cancelled closes it no sooner than they have."""
+
+    def __init__(self) -> None:
+        descriptor, name = mkstemp(suffix=".gpkg")
+        self.file = os.fdopen(descriptor, "rb")
+        self._lock = Lock()
+        self._database = sqlite3.connect(name, isolation_level=None, check_same_thread=False)
+        try:
+            self._database.executescript(_SCHEMA)
+            self._database.execute(_TABLE)
+        finally:
+            Path(name).unlink()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._database.close()
+        self.file.close()
+
+    def insert(self, rows: Sequence[Row[Any]]) -> None:
+        with self._lock:
+            self._database.executemany(_INSERT, ((_geometry(row.longitud, row.latitud), *row) for row in rows))
+
+    def finish(self, release: Release) -> None:
+        moment = release.published_at.timestamp()
+        with self._lock:
+            self._database.execute(_CONTENTS, (f"Localidades {release.name}", credit(release), moment))
+            self._database.execute("COMMIT")
+
+
+def _geometry(longitude: float | None, latitude: float | None) -> bytes | None:
+    return None if longitude is None else _POINT.pack(b"GP", 0, 1, 4326, 1, 1, longitude, latitude)

@@ -1,0 +1,34 @@
+"""Downloads as text: CSV, CSV for spreadsheets, NDJSON and GeoJSON, whose lines Postgres writes."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+
+from localidades_api.domain.schemas import Release
+from localidades_api.downloads.chunks import CHUNK, check_whole
+from localidades_api.storage.repository import RecordsRepository
+from localidades_api.storage.repository.exports import COLUMNS, LineFormat
+
+_HEADER = ",".join(COLUMNS).encode() + b"\r\n"
+_FRAMES: Mapping[LineFormat, tuple[bytes, bytes, bytes]] = {
+    "csv": (_HEADER, b"", b""),
+    "excel": (b"\xef\xbb\xbf" + _HEADER, b"", b""),
+    "ndjson": (b"", b"", b""),
+    "geojson": (b'{"type":"FeatureCollection","numberMatched":%d,"features":[\n', b",\n", b"\n]}\n"),
+}
+
+
+async def write_lines(
+    records: RecordsRepository, release: Release, places: Sequence[int], format_: LineFormat
+) -> AsyncGenerator[bytes, None]:
+    """Write a text format in chunks; raise DatabaseUnavailableError if a chunk is incomplete.
+
+    The header goes with the first records, so that nothing is sent before the database has answered.
+    """
+    head, between, tail = _FRAMES[format_]
+    before = head % len(places) if format_ == "geojson" else head
+    for start in range(0, len(places), CHUNK):
+        wanted = places[start : start + CHUNK]
+        count, lines = await records.list_lines(release, wanted, format_)
+        check_whole(count, wanted)
+        yield before + lines
+        before = between
+    yield tail if places else before + tail

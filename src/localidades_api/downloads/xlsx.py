@@ -1,0 +1,98 @@
+"""Downloads as an Excel workbook: XlsxWriter writes all of it but the rows, which Postgres writes as XML.
+
+XlsxWriter alone would take a minute of processor time for a whole release, and the client would wait for all of it.
+"""
+
+import asyncio
+import io
+import re
+from collections.abc import AsyncGenerator, Sequence
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import xlsxwriter
+from xlsxwriter.format import Format
+from xlsxwriter.utility import xl_range
+from xlsxwriter.worksheet import Worksheet
+
+from localidades_api.domain.schemas import Release
+from localidades_api.downloads.chunks import Sink, check_whole
+from localidades_api.downloads.descriptions import MEANINGS, ORIGIN, credit
+from localidades_api.storage.repository import RecordsRepository
+from localidades_api.storage.repository.exports import COLUMNS
+
+_SHEET = "xl/worksheets/sheet1.xml"
+_CHUNK = 1000  # records: a statement of some 25 ms, and a megabyte
+_LEVEL = 3  # of zlib: a sixth more bytes than 6, in a third of the time
+_WIDTHS = {"integer": 12, "number": 13, "key": 12, "text": 24}
+# What XML 1.0 can't hold, and what could be taken for its escape (ECMA-376 part 1, 22.9.2.19: ST_Xstring).
+_CONTROLS = bytes({*range(32)} - {*b"\t\n"})
+_ESCAPED = re.compile(rb"[\x00-\x08\x0b-\x1f]|\xef\xbf[\xbe\xbf]|_(?=x[0-9A-Fa-f]{4}_)")
+
+
+async def write_xlsx(
+    records: RecordsRepository, release: Release, places: Sequence[int]
+) -> AsyncGenerator[bytes, None]:
+    """Write rows as they are read; raise DatabaseUnavailableError if some are missing."""
+    sink = Sink()
+    frame, head, tail = await asyncio.to_thread(_write_frame, release, len(places))
+    with frame, ZipFile(sink, "w", ZIP_DEFLATED, compresslevel=_LEVEL) as workbook:
+        for entry in frame.infolist():
+            if entry.filename != _SHEET:
+                workbook.writestr(entry, frame.read(entry))
+        with workbook.open(frame.getinfo(_SHEET), "w") as sheet:
+            sheet.write(head)
+            for start in range(0, len(places), _CHUNK):
+                wanted = places[start : start + _CHUNK]
+                count, rows = await records.list_sheet_rows(release, wanted, after=start + 1)
+                check_whole(count, wanted)
+                await asyncio.to_thread(sheet.write, _escape(rows))
+                yield sink.drain()
+            sheet.write(tail)
+    yield sink.drain()
+
+
+def _escape(rows: bytes) -> bytes:
+    """Escape control characters as Excel does; there are hardly ever any, so a quick look comes first."""
+    if b"_x" in rows or b"\xef\xbf" in rows or len(rows.translate(None, _CONTROLS)) < len(rows):
+        return _ESCAPED.sub(lambda found: b"_x%04X_" % ord(found[0].decode()), rows)
+    return rows
+
+
+def _write_frame(release: Release, count: int) -> tuple[ZipFile, bytes, bytes]:
+    """Write a workbook whose first sheet has only its header; return it, and what comes before and after the rows."""
+    file, last = io.BytesIO(), len(COLUMNS) - 1
+    header, whole = xl_range(0, 0, 0, last), xl_range(0, 0, count, last)
+    with xlsxwriter.Workbook(file, {"in_memory": True}) as workbook:
+        workbook.set_properties({"title": f"Localidades {release.name}", "created": release.published_at})
+        bold = workbook.add_format({"bold": True})
+        sheet = workbook.add_worksheet("Localidades")
+        sheet.write_row(0, 0, COLUMNS, bold)
+        sheet.freeze_panes(1, 0)
+        sheet.autofilter(0, 0, count, last)
+        sheet.ignore_errors({"number_stored_as_text": whole})
+        for index, (_, kind) in enumerate(COLUMNS.values()):
+            sheet.set_column(index, index, _WIDTHS[kind])
+        _write_source(workbook.add_worksheet("Fuente"), bold, release, count)
+    frame = ZipFile(file)
+    head, end, tail = frame.read(_SHEET).partition(b"</sheetData>")
+    return frame, head.replace(header.encode(), whole.encode(), 1), end + tail
+
+
+def _write_source(sheet: Worksheet, bold: Format, release: Release, count: int) -> None:
+    """Write what the records are, where they come from, and what the columns mean."""
+    rows = [
+        ("Fuente", credit(release)),
+        ("Dirección", "" if release.is_demo else ORIGIN),
+        ("Archivo", release.source),
+        ("SHA-256", release.sha256),
+        ("Publicación", f"{release.name}, {release.published_at:%Y-%m-%d}"),
+        ("Localidades", f"{count:,} de {release.localities:,}"),
+    ]
+    for index, (name, text) in enumerate(rows):
+        sheet.write_string(index, 0, name, bold)
+        sheet.write_string(index, 1, text)
+    for index, name in enumerate(COLUMNS, start=len(rows) + 1):
+        sheet.write_string(index, 0, name, bold)
+        sheet.write_string(index, 1, MEANINGS[name])
+    sheet.set_column(0, 0, 22)
+    sheet.set_column(1, 1, 110)

@@ -286,6 +286,7 @@ def test_other_methods_are_refused_and_options_tells_what_is_allowed(pair: Pair,
         f"{CENSUS}releases/2019-01/changes/?since=2020-01&format=ndjson",
         f"{LOCALIDADES}?release=2019-01",
         "/match",
+        "/map",
         "/docs",
     ],
 )

@@ -120,6 +120,8 @@ def test_answer_through_nginx_is_that_of_the_service_for_each_language_and_forma
         "/api/census/reconcile/preview/?id=01",
         "/api/census/nothing/",
         "/match",
+        "/map",
+        "/static/maplibre/maplibre-gl-worker.mjs",
         "/problems",
         "/static/style.css",
         "/static/nothing",

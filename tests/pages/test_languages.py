@@ -291,7 +291,9 @@ def said_on(page: Page) -> Iterator[str]:
                 yield value
 
 
-@pytest.mark.parametrize("target", [*PAGES, "/match?format=api", *(target for target, _ in ERRORS)])
+@pytest.mark.parametrize(
+    "target", [*PAGES, "/match?format=api", "/map?format=api&municipio_id=1001", *(target for target, _ in ERRORS)]
+)
 async def test_page_in_spanish_has_no_text_of_ours_in_english(client: httpx.AsyncClient, target: str) -> None:
     """Neither where a text stands alone nor, of those with more than one word, within another."""
     catalogue = in_catalogue()

@@ -8,15 +8,16 @@ JSON = [
     "/api/census/", LIST, f"{LIST}?ambito=R", f"{LIST}10010001/", f"{LIST}suggest/?q=a", f"{LIST}?search=a",
     f"{LIST}nearest/?lat=21&lon=-102", "/api/census/estados/", "/api/census/estados/1/", "/api/census/municipios/",
     "/api/census/municipios/1001/", "/api/census/releases/", "/api/census/releases/2020-01/changes/?since=2020-01",
-    "/openapi.json", "/readyz", "/problems", "/match",
+    "/openapi.json", "/readyz", "/problems", "/match", "/map",
 ]  # fmt: skip
 FILES = [
     *(f"{LIST}download/?format={name}" for name in ("csv", "excel", "ndjson", "geojson", "parquet", "xlsx", "gpkg")),
-    "/static/style.css", "/static/page.js", "/static/match.js", "/static/icon.svg",
+    "/static/style.css", "/static/page.js", "/static/match.js", "/static/map.js", "/static/icon.svg",
+    "/static/maplibre/maplibre-gl.mjs", "/static/maplibre/maplibre-gl-worker.mjs",
     "/static-swagger-ui/swagger-ui.css", "/static-swagger-ui/swagger-ui-bundle.js",
 ]  # fmt: skip
 ERRORS = ["/nothing", "/static/nothing", f"{LIST}?page=x", f"{LIST}?page=99", f"{LIST}999999999/", "/api/census/x"]
-PAGES = [*JSON[:13], "/problems", "/match", *ERRORS]
+PAGES = [*JSON[:13], "/problems", "/match", "/map", "/map?estado_id=1&ambito=R", *ERRORS]
 PAGES = [f"{target}{'&' if '?' in target else '?'}format=api" for target in PAGES]
 DOCUMENTATION = ["/docs", "/redoc", "/docs?lang=es", "/redoc?format=api&lang=es"]
 PAGES = [page for page in PAGES if "suggest" not in page and "nearest" not in page]

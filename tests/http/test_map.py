@@ -1,0 +1,43 @@
+"""The page of the map, as programs and readers of its source see it; tests/pages has what a browser shows."""
+
+import httpx
+import pytest
+
+from tests.support.pages import Page
+
+HTML = {"Accept": "text/html"}
+
+
+async def test_map_says_where_its_tiles_are_and_what_they_hold(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/map")
+    assert answer.headers["vary"] == "Accept"
+    assert answer.json() == {
+        "tiles": "/api/census/localidades/tiles.json?release=2020-01",
+        "bounds": [-102.296111, 21.880833, -102.296111, 21.880833],
+    }
+    assert (await client.get(answer.json()["tiles"])).json()["tilejson"] == "3.0.0"
+    held = {"if-none-match": answer.headers["etag"]}
+    assert (await client.get("/map", headers=held)).status_code == 304
+    page = await client.get("/map", headers=HTML)
+    assert page.headers["vary"] == "Accept, Accept-Language"
+    assert page.headers["etag"] != answer.headers["etag"]
+
+
+async def test_places_without_coordinates_have_no_bounds(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/map?municipio_id=1002")).json()["bounds"] is None
+    page = Page.of(await client.get("/map?municipio_id=1002", headers=HTML))
+    assert page.one("div", id="map").attributes["data-bounds"] == "[]"
+    assert page.of_class("p", "chosen").text.split("\n")[0] == "Municipio 002, Aguascalientes"
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("x=1", 422), ("estado_id=33", 422), ("ambito=X", 422), ("search=a", 422), ("estado_id=1&estado_id=2", 422),
+     ("release=none", 404), ("format=geojson", 422)],
+)  # fmt: skip
+async def test_map_refuses_what_it_can_not_show(client: httpx.AsyncClient, query: str, status: int) -> None:
+    assert (await client.get(f"/map?{query}")).status_code == status
+
+
+async def test_map_is_no_part_of_the_api(client: httpx.AsyncClient) -> None:
+    assert "/map" not in (await client.get("/openapi.json")).json()["paths"]

@@ -1,8 +1,8 @@
 """The service and its commands behind a real PgBouncer, with the configuration of deploy/."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,14 @@ import asyncpg
 import pytest
 from sqlalchemy import text
 
+from localidades_api.domain.schemas import Release
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from localidades_api.storage.pool import Database
-from localidades_api.storage.sessions import limits, role_settings
+from localidades_api.storage.replica_check import requires_release
+from localidades_api.storage.repository import ReleasesRepository
+from localidades_api.storage.sessions import limits, session_settings
 from tests.support.catalogue import many, write_catalogue
-from tests.support.pooler import pooling
+from tests.support.pooler import Pooler, pooling
 from tests.support.postgres import execute, new_database, out_of_reach
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, ask, environment, run, serving
@@ -86,6 +89,93 @@ async def test_table_that_is_altered_behind_a_pooler_is_read_on(server: str, see
             await database.dispose()
 
 
+async def current_of(database: Database) -> Release:
+    release = (await ReleasesRepository(database).list_releases()).current
+    assert release is not None
+    return release
+
+
+async def count_localities(database: Database, release: Release) -> object:
+    """Return the only value of a checked statement."""
+    rows = await database.fetch(
+        text("SELECT localities FROM releases WHERE id = :id"),
+        {"id": release.id},
+        replica_check=requires_release(release),
+    )
+    return rows[0][0]
+
+
+@asynccontextmanager
+async def reading_through_one_session(server: str, url: str) -> AsyncIterator[tuple[Database, Pooler]]:
+    """Lend a database of one connection, behind a pooler of one session."""
+    with reader_of(url) as reader, pooling(address_of(server), roles=[reader], default_pool_size=1) as pooler:
+        database = Database.for_reading(pooler.url(url, reader), pool_size=1, timeout=1.9)
+        try:
+            yield database, pooler
+        finally:
+            await database.dispose()
+
+
+async def test_plan_is_kept_where_the_pooler_keeps_statements(server: str, seeded_database: str) -> None:
+    async with reading_through_one_session(server, seeded_database) as (database, pooler):
+        release = await current_of(database)
+        for _ in range(3):
+            assert await count_localities(database, release) == 132
+        planned = text("SELECT generic_plans FROM pg_prepared_statements WHERE statement LIKE '/* checked */%'")
+        assert [row[0] for row in await database.fetch(planned)] == ([3] if pooler.keeps_statements else [])
+
+
+@pytest.mark.parametrize("sessions", ["the same", "new"])
+async def test_checked_statement_is_right_after_a_migration_of_its_columns(
+    server: str, seeded_database: str, sessions: str
+) -> None:
+    """A new session would describe the statement otherwise than the connection remembers, and not say so."""
+    async with reading_through_one_session(server, seeded_database) as (database, pooler):
+        release = await current_of(database)
+        for type_, value in (("integer", 132), ("real", 132.0), ("text", "132"), ("bigint", 132)):
+            alter = f"ALTER TABLE releases ALTER COLUMN localities TYPE {type_} USING localities::{type_}"
+            migrate = f"UPDATE alembic_version SET version_num = '{type_}'"  # noqa: S608
+            await asyncio.to_thread(execute, seeded_database, f"DO $$ BEGIN {alter}; {migrate}; END $$")
+            if sessions == "new":
+                await pooler.command("RECONNECT")
+            for _ in range(3):
+                assert await count_localities(database, release) == value
+
+
+async def test_checked_statement_is_right_once_the_pooler_no_longer_keeps_it(server: str, seeded_database: str) -> None:
+    async with reading_through_one_session(server, seeded_database) as (database, pooler):
+        if not pooler.keeps_statements:
+            pytest.skip("PgBouncer before 1.21")
+        release = await current_of(database)
+        for kept in (200, 0, 200):
+            await pooler.command(f"SET max_prepared_statements = {kept}")
+            for _ in range(3):
+                assert await count_localities(database, release) == 132
+
+
+async def test_release_of_a_database_that_was_created_anew_is_not_the_one_asked_for(
+    server: str, seeded_database: str
+) -> None:
+    async with reading_through_one_session(server, seeded_database) as (database, _):
+        release = await current_of(database)
+        assert await count_localities(database, release) == 132
+        execute(seeded_database, "UPDATE releases SET published_at = published_at + interval '1 second'")
+        with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
+            await count_localities(database, release)
+
+
+async def test_reader_who_may_not_read_the_version_of_the_schema_is_told(server: str, seeded_database: str) -> None:
+    async with reading_through_one_session(server, seeded_database) as (database, _):
+        execute(
+            seeded_database,
+            "DO $$ BEGIN EXECUTE (SELECT format('REVOKE SELECT ON alembic_version FROM %I', grantee)"
+            " FROM information_schema.role_table_grants"
+            " WHERE table_name = 'alembic_version' AND grantee LIKE 'pooled_reader_%'); END $$",
+        )
+        with pytest.raises(DatabaseUnavailableError, match="`localidades-api roles` again"):
+            await database.fetch(text("SELECT 1"))
+
+
 async def ask_in_turn(database: Database, number: int) -> None:
     for other in range(50):
         product = (await database.fetch(text(f"SELECT :a * {number}"), {"a": other}))[0][0]
@@ -101,7 +191,7 @@ async def test_session_behind_a_pooler_is_read_only_and_has_the_limits_of_its_de
 ) -> None:
     with reader_of(seeded_database) as reader, pooling(address_of(server), roles=[reader]) as pooler:
         database = Database.for_reading(pooler.url(seeded_database, reader), pool_size=1, timeout=deadline)
-        expected = {**role_settings(1.9), **limits(deadline)}
+        expected = {**session_settings(1.9), **limits(deadline)}
         statement = text("SELECT name, setting FROM pg_settings WHERE name = ANY(CAST(:names AS text[]))")
         try:
             found = await database.fetch(statement, {"names": [*expected]})
@@ -127,7 +217,7 @@ def test_service_whose_role_lacks_the_settings_does_not_start(server: str, seede
         ("statement_timeout", "30s", False),
         ("lock_timeout", "0", False),
         ("idle_in_transaction_session_timeout", "0", True),
-        ("plan_cache_mode", "force_generic_plan", True),
+        ("plan_cache_mode", "force_custom_plan", False),
         ("jit", "on", True),
     ],
 )
@@ -169,7 +259,7 @@ def test_service_behind_a_pooler_recovers_when_the_database_is_back(server: str,
     ("settings", "query", "sentence"),
     [
         ({}, "sslmode=disable", "add pgbouncer=true to the parameters of DATABASE_URL"),
-        ({"ignore_startup_parameters": ",".join(role_settings(1))}, "sslmode=disable", "add pgbouncer=true"),
+        ({"ignore_startup_parameters": ",".join(session_settings(1))}, "sslmode=disable", "add pgbouncer=true"),
         ({"max_client_conn": 2}, None, "raise its max_client_conn"),
         ({"default_pool_size": 1, "query_wait_timeout": 0.3}, None, "raise its default_pool_size"),
     ],

@@ -15,7 +15,7 @@ from localidades_api.storage.models import localities
 from localidades_api.storage.pool import Database, ReplicaCheck
 from localidades_api.storage.replica_check import requires_release
 from localidades_api.storage.repository import ReleasesRepository
-from localidades_api.storage.sessions import role_settings
+from localidades_api.storage.sessions import session_settings
 from tests.faults.load import lookups, pages
 from tests.faults.proxy import proxied
 from tests.faults.service import CURRENT, KILL_ALL, NEXT, OLDER, publish, service, slow_down
@@ -108,7 +108,7 @@ async def test_standby_that_is_behind_a_release_behind_a_pooler_gives_no_wrong_a
 ) -> None:
     """Each transaction of a connection may reach the other server, which refuses what it does not have."""
     role = "pooled_service"
-    settings = [f"ALTER ROLE {role} SET {name} = {value}" for name, value in role_settings(1.9).items()]
+    settings = [f"ALTER ROLE {role} SET {name} = {value}" for name, value in session_settings(1.9).items()]
     for statement in (f"CREATE ROLE {role} LOGIN SUPERUSER", *settings):
         await primary.fetch(statement)
     await standby.catch_up(primary)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Sequence
 from types import SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,6 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from localidades_api.domain.schemas import Release
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from localidades_api.storage import hosts, pool
 from localidades_api.storage.dsn import Dsn
@@ -135,7 +137,7 @@ async def test_server_that_does_not_suit_is_left_for_another(seeded: str) -> Non
 
     try:
         for _ in range(5):
-            await asyncio.gather(*(database.fetch(text("SELECT 1"), replica_check=replica_check) for _ in range(4)))
+            await asyncio.gather(*(database.fetch(text("SELECT 1"), replica_check=Unsuitable()) for _ in range(4)))
         assert asked.total() >= 20
     finally:
         await database.dispose()
@@ -166,12 +168,15 @@ async def test_table_that_was_altered_meanwhile_is_read_on(seeded_database: str)
 async def test_only_server_that_does_not_suit_is_unavailable(seeded: str) -> None:
     database = Database.for_reading(seeded, pool_size=2, timeout=5)
 
-    async def replica_check(connection: AsyncConnection, *, anew: bool = False) -> bool:  # noqa: ARG001
-        return connection.closed
+    class Unsuitable:
+        releases: Sequence[Release] = ()
+
+        async def __call__(self, connection: AsyncConnection, *, anew: bool = False) -> bool:  # noqa: ARG002
+            return connection.closed
 
     try:
         with pytest.raises(DatabaseUnavailableError, match="does not have the requested"):
-            await database.fetch(text("SELECT 1"), replica_check=replica_check)
+            await database.fetch(text("SELECT 1"), replica_check=Unsuitable())
     finally:
         await database.dispose()
 

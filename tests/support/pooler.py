@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 
 from localidades_api.storage.embedded.data_directory import choose_account
-from localidades_api.storage.sessions import role_settings
+from localidades_api.storage.sessions import session_settings
 from tests.support import service_address
 from tests.support.machine import free_port, needed, reachable_folder
 from tests.support.postgres import execute
@@ -20,14 +20,17 @@ from tests.support.wire import ROOT
 
 CONFIGURATION = ROOT / "deploy" / "pgbouncer.ini"
 PATIENCE = 30.0
+# Of another version than the system's: PGBOUNCER=/path/to/pgbouncer.
+PROGRAM = os.environ.get("PGBOUNCER") or shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 
 
 class Pooler:
     """A PgBouncer that runs; it asks for no password, as the tests' Postgres doesn't."""
 
-    def __init__(self, port: int, mode: str) -> None:
+    def __init__(self, port: int, mode: str, *, keeps_statements: bool) -> None:
         self.port = port
         self.mode = mode
+        self.keeps_statements = keeps_statements
 
     def url(self, direct: str, role: str = "postgres") -> str:
         """Return the address of a database behind the pooler, for a role."""
@@ -46,7 +49,7 @@ class Pooler:
 @contextmanager
 def pooling(hosts: str, roles: Collection[str] = (), mode: str = "transaction", **settings: object) -> Iterator[Pooler]:
     """Run PgBouncer before one or more `hosts:port` or `folder:port`; it lets in `postgres` and these roles."""
-    pgbouncer = needed(shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin"), "install pgbouncer")
+    pgbouncer = needed(PROGRAM, "install pgbouncer")
     port = free_port()
     with reachable_folder() as folder:
         account = choose_account(folder)  # it does not run as root either
@@ -70,12 +73,19 @@ def pooling(hosts: str, roles: Collection[str] = (), mode: str = "transaction", 
             extra_groups=[] if account else None,
         )
         try:
-            pooler = Pooler(port, mode)
+            pooler = Pooler(port, mode, keeps_statements=mode == "transaction" and _keeps_statements(pgbouncer))
             _await_answer(pooler, process)
             yield pooler
         finally:
             process.terminate()
             process.wait(PATIENCE)
+
+
+def _keeps_statements(pgbouncer: str) -> bool:
+    """Return whether this version keeps prepared statements by default."""
+    said = subprocess.run([pgbouncer, "--version"], check=True, capture_output=True, text=True).stdout
+    version = said.split()[1].split(".")
+    return (int(version[0]), int(version[1])) >= (1, 24)
 
 
 def _await_answer(pooler: Pooler, process: "subprocess.Popen[bytes]") -> None:
@@ -91,7 +101,7 @@ def _await_answer(pooler: Pooler, process: "subprocess.Popen[bytes]") -> None:
 def pooling_the_service(server: str, mode: str) -> Iterator[None]:
     """Lead every service of the tests to its database through PgBouncer, as a role that reads."""
     role = "pooled_service"
-    settings = (f"ALTER ROLE {role} SET {name} = {value}" for name, value in role_settings(1.9).items())
+    settings = (f"ALTER ROLE {role} SET {name} = {value}" for name, value in session_settings(1.9).items())
     execute(server, f"CREATE ROLE {role} LOGIN SUPERUSER", *settings)  # tests break tables that others own
     options = parse_qs(urlsplit(server).query)
     # A template database is copied once nobody is connected to it.

@@ -16,7 +16,6 @@ class ServerConnection(asyncpg.Connection):
     """A connection that knows its server, and closes without waiting for it: it may be gone."""
 
     server = ""
-    statement_timeout = 0  # milliseconds that the role of a pooler's session allows
 
     async def close(self, *, timeout: float | None = None) -> None:  # noqa: ARG002, ASYNC109  # asyncpg's signature
         """Close the socket."""
@@ -79,7 +78,9 @@ class Servers:
 
 async def _open(address: str, **options: Any) -> ServerConnection:  # noqa: ANN401  # asyncpg's
     try:
-        connection: ServerConnection = await asyncpg.connect(address, connection_class=ServerConnection, **options)
+        connection: ServerConnection = await asyncpg.connect(
+            address, **{"connection_class": ServerConnection, **options}
+        )
     except (asyncpg.InterfaceError, OSError):  # an untrusted certificate is a ValueError too, and a server's fault
         raise
     except (

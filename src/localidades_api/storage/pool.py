@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import Any, Protocol, Self, cast
 
@@ -13,19 +13,20 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import QueuePool
 
+from localidades_api.domain.schemas import Release
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from localidades_api.observability.metrics import COUNTERS, Series
 from localidades_api.storage.dsn import Dsn
 from localidades_api.storage.hosts import ServerConnection, Servers
-from localidades_api.storage.sessions import (
-    check_session,
-    direct_settings,
-    limits,
-    pooled_options,
-    refuse_pooler,
-    require_own_session,
-    set_limits,
+from localidades_api.storage.pooler import (
+    POOLED_OPTIONS,
+    PooledConnection,
+    add_checks,
+    engine_options,
+    fetch_checked,
+    one_transaction,
 )
+from localidades_api.storage.sessions import check_session, refuse_pooler, require_own_session, session_settings
 from localidades_api.storage.sqlstate import (
     error_kind,
     translate,
@@ -34,7 +35,8 @@ from localidades_api.storage.sqlstate import (
 )
 
 _MAX_ATTEMPTS = 3  # of a SELECT, on as many connections
-# Seconds after which a connection to one of several servers is replaced, so that a server that has come back is used.
+# Seconds after which a connection to one of several servers is replaced, so that a server that has come back is used;
+# one to a pooler, so that it knows the version of the schema, and whether statements are kept.
 _MAX_CONNECTION_AGE = 600
 
 # Seconds that a request has spent in the queue, which count towards the deadline.
@@ -43,6 +45,10 @@ already_waited: ContextVar[float] = ContextVar("already_waited", default=0.0)
 
 class ReplicaCheck(Protocol):
     """Tells whether the server of a connection can answer; `anew` asks again where it has said yes before."""
+
+    @property
+    def releases(self) -> Sequence[Release]:
+        """Return the releases that the server has to have."""
 
     async def __call__(self, connection: AsyncConnection, *, anew: bool = False) -> bool:
         """Return whether it can."""
@@ -64,20 +70,17 @@ class Database:
     def for_reading(cls, url: str, *, pool_size: int, timeout: float) -> Self:
         """Open a pool of read-only sessions, whose statements end within `timeout` seconds.
 
-        They are in autocommit: a statement is one round trip, without BEGIN and COMMIT. But a pooler may give every
-        transaction another server, so there a check and its statement are one transaction, and no prepared statement
-        outlives one.
+        They are in autocommit: a statement is one round trip, without BEGIN and COMMIT.
         """
         dsn = Dsn.parse(url)
         servers = Servers(dsn)
+        wishes = POOLED_OPTIONS if dsn.is_pooled else {"server_settings": session_settings(timeout)}
 
         async def connect() -> asyncpg.Connection:
-            settings = {"server_settings": direct_settings(timeout)}
-            given = {"statement_cache_size": 0} if dsn.is_pooled else settings
-            connection = await servers.connect(timeout=timeout, **given)
+            connection = await servers.connect(timeout=timeout, **wishes)
             try:
-                if dsn.is_pooled:
-                    connection.statement_timeout = await check_session(connection)
+                if dsn.is_pooled:  # isinstance() takes any connection of asyncpg for one of each of its subclasses
+                    cast("PooledConnection", connection).sessions = await check_session(connection)
                 else:
                     await refuse_pooler(connection)
             except BaseException:
@@ -87,14 +90,16 @@ class Database:
 
         engine = create_async_engine(
             "postgresql+asyncpg://",
-            **(pooled_options(connect) if dsn.is_pooled else {"async_creator": connect}),
+            **(engine_options(connect) if dsn.is_pooled else {"async_creator": connect}),
             isolation_level="AUTOCOMMIT",
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=timeout / 2,  # leaves time to use the connection, or to replace it
-            pool_recycle=_MAX_CONNECTION_AGE if len(dsn.addresses) > 1 else -1,
+            pool_recycle=_MAX_CONNECTION_AGE if dsn.is_pooled or len(dsn.addresses) > 1 else -1,
             hide_parameters=True,  # keep what clients send out of the log
         )
+        if dsn.is_pooled:
+            add_checks(engine)
         return cls(engine, servers, timeout, shares_sessions=dsn.is_pooled)
 
     @classmethod
@@ -181,6 +186,11 @@ class Database:
         self, statement: Executable, parameters: Mapping[str, Any] | None, replica_check: ReplicaCheck | None
     ) -> Sequence[Row[Any]]:
         """Run a SELECT on the first connection that passes the check; close those that fail."""
+        if replica_check and self._shares_sessions:
+            async with self.connect() as connection:
+                rows = await fetch_checked(connection, statement, parameters, replica_check.releases, self.timeout)
+            if any(map(any, rows)):
+                return rows
         while True:
             async with self.connect() as connection, self._one_server(connection):
                 if replica_check is None or await replica_check(connection):
@@ -200,30 +210,9 @@ class Database:
                 async with self.connect():
                     pass
 
-    @asynccontextmanager
-    async def _one_server(self, connection: AsyncConnection) -> AsyncIterator[None]:
-        """Stay with one server: behind a pooler, in a transaction, whose limits are those of the deadline.
-
-        It begins and ends in the driver, which costs a worker less than in SQLAlchemy. After an error the connection is
-        closed, and the pooler ends the transaction.
-        """
-        if not self._shares_sessions:
-            yield
-            return
-        connection.info.pop("releases", None)  # another server may have had them
-        connection.info["is_shared"] = True
-        driver, wanted = await _driver_of(connection), limits(self.timeout)
-        is_limited = driver.statement_timeout == int(wanted["statement_timeout"])
-        try:
-            await driver.execute("BEGIN" if is_limited else f"BEGIN; {set_limits(wanted)}")
-            yield
-            await driver.execute("ROLLBACK")
-        except asyncpg.InterfaceError as error:  # the connection is closed
-            await connection.invalidate()
-            raise DatabaseUnavailableError(is_passing=True) from error
-        except BaseException:
-            await connection.invalidate()
-            raise
+    def _one_server(self, connection: AsyncConnection) -> AbstractAsyncContextManager[None]:
+        """Stay with one server, as a connection to Postgres itself always does."""
+        return one_transaction(connection, self.timeout) if self._shares_sessions else nullcontext()
 
     def gauges(self) -> dict[Series, float]:
         """Return how many connections are in use, idle, and waited for."""

@@ -1,5 +1,8 @@
 """Whether a server has a release: a standby may lag, and a promoted standby may lack the last publication."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from sqlalchemy import bindparam, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -19,7 +22,13 @@ _PUBLISHED = select(
 
 
 def requires_release(*wanted: Release) -> ReplicaCheck:
-    """Return a check that passes on servers that have all of these releases.
+    """Return a check that passes on servers that have all of these releases."""
+    return _RequiresReleases(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _RequiresReleases:
+    """Whether a connection's server has these releases.
 
     Without it, a statement on a server that lags would return no rows: a wrong answer that looks like a right one.
     Each connection is checked once and remembers the result. It is checked again when a statement returns no rows: a
@@ -27,9 +36,12 @@ def requires_release(*wanted: Release) -> ReplicaCheck:
     now was attached when the statement ran.
     """
 
-    async def replica_check(connection: AsyncConnection, *, anew: bool = False) -> bool:
+    releases: Sequence[Release]
+
+    async def __call__(self, connection: AsyncConnection, *, anew: bool = False) -> bool:
+        """Return whether it has; a connection to Postgres itself has said so before."""
         known = connection.info.setdefault("releases", set())
-        for release in wanted:
+        for release in self.releases:
             key = (release.id, release.published_at)
             if connection.info.get("is_shared") and not anew:
                 if not await _has(connection, release):
@@ -44,11 +56,9 @@ def requires_release(*wanted: Release) -> ReplicaCheck:
                 known.add(key)
         return True
 
-    return replica_check
-
 
 async def _has(connection: AsyncConnection, release: Release) -> bool:
-    """Ask the driver, in one round trip: behind a pooler this is asked before each statement."""
+    """Ask the driver, in one round trip: behind a pooler each transaction asks."""
     driver = (await connection.get_raw_connection()).driver_connection
     assert driver is not None  # noqa: S101  # it is lent
     published = f"id = {release.id} AND published_at = '{release.published_at.isoformat()}'"  # no text of a client

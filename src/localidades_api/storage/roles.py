@@ -13,10 +13,11 @@ from localidades_api.errors import ImportRunningError, RoleError
 from localidades_api.storage.import_lock import IMPORT_LOCK
 from localidades_api.storage.models import metadata, pending_seed
 from localidades_api.storage.pool import Database
-from localidades_api.storage.sessions import role_settings
+from localidades_api.storage.sessions import session_settings
 
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
-_READ = [name for name in metadata.tables if name != pending_seed.name]
+_TABLES = [*metadata.tables, "alembic_version"]
+_READ = [name for name in _TABLES if name != pending_seed.name]
 
 
 async def grant_roles(database: Database, *, reader: str, importer: str, deadline: float) -> str:
@@ -45,7 +46,7 @@ async def grant_roles(database: Database, *, reader: str, importer: str, deadlin
         database_name, schema = names.one()
         await _let_own(connection, importer, database_name, schema)
         await _let_read(connection, reader, importer, database_name, schema)
-        for setting, value in role_settings(deadline).items():
+        for setting, value in session_settings(deadline).items():
             await connection.execute(text(f'ALTER ROLE "{reader}" IN DATABASE {database_name} SET {setting} = {value}'))
         await _refuse_more_than_reading(connection, reader)
         await connection.commit()
@@ -86,11 +87,11 @@ async def _let_own(connection: AsyncConnection, importer: str, database: str, sc
             """
             SELECT quote_ident(relname) FROM pg_class
              WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
-               AND (relname = ANY(:names) OR relname = 'alembic_version' OR relname ~ '^localities_r[0-9]+$')
+               AND (relname = ANY(:names) OR relname ~ '^localities_r[0-9]+$')
                AND pg_get_userbyid(relowner) <> :importer
             """
         ),
-        {"names": list(metadata.tables), "importer": importer},
+        {"names": _TABLES, "importer": importer},
     )
     for table in others.scalars():
         await connection.execute(text(f'ALTER TABLE {schema}.{table} OWNER TO "{importer}"'))
@@ -108,7 +109,7 @@ async def _let_read(connection: AsyncConnection, reader: str, importer: str, dat
     )
     there = await connection.execute(
         text("SELECT name FROM unnest(CAST(:names AS text[])) AS name WHERE to_regclass(name) IS NOT NULL"),
-        {"names": list(metadata.tables)},
+        {"names": _TABLES},
     )
     for table in there.scalars():
         await connection.execute(text(f'REVOKE ALL ON {schema}.{table} FROM PUBLIC, "{reader}"'))

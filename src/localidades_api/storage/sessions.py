@@ -6,9 +6,10 @@ the role, by `localidades-api roles`, and a new connection checks that they are 
 
 import asyncio
 import secrets
+import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import NamedTuple
 
 import asyncpg
 
@@ -24,9 +25,11 @@ _NOTIFICATION_TIMEOUT = 2.0  # seconds; one takes a few milliseconds
 
 _IN_FORCE = """
     SELECT name, setting, coalesce(unit, '') AS unit, quote_ident(current_user) AS role,
-           quote_ident(current_database()) AS database
+           quote_ident(current_database()) AS database, (SELECT version_num FROM alembic_version) AS schema_version,
+           EXISTS (SELECT FROM pg_prepared_statements WHERE name = $2) AS has_own_name
       FROM pg_settings WHERE name = ANY($1::text[])
 """
+_NOT_READABLE = "The reader may not read the version of the schema: run `localidades-api roles` again."
 
 
 def limits(timeout: float) -> dict[str, str]:
@@ -46,8 +49,8 @@ def set_limits(limits: Mapping[str, str]) -> str:
     return "; ".join(f"SET LOCAL {name} = {value}" for name, value in limits.items())
 
 
-def direct_settings(timeout: float) -> dict[str, str]:
-    """Return what a connection to Postgres itself sends."""
+def session_settings(timeout: float) -> dict[str, str]:
+    """Return what a connection to Postgres itself sends, and what is set on the reader's role."""
     return {
         "default_transaction_read_only": "on",
         **limits(timeout),
@@ -58,29 +61,46 @@ def direct_settings(timeout: float) -> dict[str, str]:
     }
 
 
-def role_settings(timeout: float) -> dict[str, str]:
-    """Return what is set on the reader's role.
+class SharedSessions(NamedTuple):
+    """What a connection has found out about a pooler's sessions."""
 
-    Behind a pooler no plan outlives its execution. One for the given values leaves out the other releases' partitions
-    at once, and a generic one would have to consider them all.
-    """
-    return {**direct_settings(timeout), "plan_cache_mode": "force_custom_plan"}
+    statement_timeout: int  # milliseconds
+    keep_statements: bool  # prepared statements of a client outlive its transaction
+    schema_version: str
+
+    def have_limits(self, timeout: float) -> bool:
+        """Return whether the limits of the role are those of this deadline."""
+        return self.statement_timeout == int(limits(timeout)["statement_timeout"])
 
 
-async def check_session(connection: asyncpg.Connection) -> int:
-    """Return the session's statement_timeout in milliseconds, once it is certain that the role's settings are in force.
+def unique_name() -> str:
+    """Return a name for a prepared statement: under one that another client uses too, its statement might run."""
+    return f"localidades_{uuid.uuid4().hex}"
+
+
+async def check_session(connection: asyncpg.Connection) -> SharedSessions:
+    """Return what the sessions are like, once it is certain that the role's settings are in force.
 
     Raises ConfigurationError with the way out if they are not.
+
+    A pooler that keeps prepared statements for its clients gives them names of its own; another one leaves the name,
+    which the session then has to forget.
 
     Any timeout of up to a minute will do: requests have a deadline of their own, and what counts is that a statement or
     a transaction whose client is gone ends.
     """
-    expected = role_settings(1)
-    found = {row["name"]: row for row in await connection.fetch(_IN_FORCE, list(expected))}
+    expected, own_name = session_settings(1), unique_name()
+    await connection.execute("BEGIN")
+    statement = await connection.prepare(_IN_FORCE, name=own_name)
+    try:
+        found = {row["name"]: row for row in await statement.fetch(list(expected), own_name)}
+    except asyncpg.InsufficientPrivilegeError:
+        raise ConfigurationError(_NOT_READABLE) from None
+    row = found["statement_timeout"]
+    await connection.execute(f"DEALLOCATE {own_name}; ROLLBACK" if row["has_own_name"] else "ROLLBACK")
     wrong = [name for name, row in found.items() if not _is_acceptable(name, row["setting"], expected)]
     if not wrong:
-        return int(found["statement_timeout"]["setting"])
-    row = found[wrong[0]]
+        return SharedSessions(int(row["setting"]), not row["has_own_name"], str(row["schema_version"]))
     shown = ", ".join(f"{name} = {found[name]['setting']}{found[name]['unit']}" for name in sorted(wrong))
     raise ConfigurationError(
         f"The pooler's sessions lack settings that the service needs ({shown}): name the reader that `localidades-api"
@@ -92,7 +112,8 @@ async def check_session(connection: asyncpg.Connection) -> int:
 def _is_acceptable(name: str, setting: str, expected: Mapping[str, str]) -> bool:
     if name in _BOUNDED:
         return 0 < int(setting) <= _MAX_TIMEOUT
-    return name == "lock_timeout" or setting == expected[name]  # statement_timeout bounds the wait for a lock too
+    # statement_timeout bounds the wait for a lock too; the choice of plans changes no answer
+    return name in {"lock_timeout", "plan_cache_mode"} or setting == expected[name]
 
 
 async def refuse_pooler(connection: asyncpg.Connection) -> None:
@@ -134,16 +155,3 @@ async def require_own_session(
             " itself, or of a pooler in session mode."
         )
     await connection.execute("UNLISTEN *")
-
-
-def pooled_options(connect: Callable[[], Awaitable[asyncpg.Connection]]) -> dict[str, Any]:
-    """Return options of an engine that describes each statement anew.
-
-    asyncpg would misread a statement whose columns have changed since. SQLAlchemy drops these arguments beside its own
-    option `async_creator`.
-    """
-
-    async def connect_anywhere(**_: object) -> asyncpg.Connection:
-        return await connect()
-
-    return {"connect_args": {"async_creator_fn": connect_anywhere, "prepared_statement_cache_size": 0}}

@@ -131,7 +131,10 @@ def test_document_is_of_json_alone_wherever_that_is_the_default(document: Docume
     assert others == {
         "GET /api/census/localidades/download/": {
             "text/csv", "application/x-ndjson", "application/geo+json", "application/vnd.apache.parquet",
+            "application/geopackage+sqlite3", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
         },
+        "GET /api/census/localidades/tiles/{z}/{x}/{y}.mvt": {"application/vnd.mapbox-vector-tile"},
+        "GET /api/census/localidades/backdrop.svg": {"image/svg+xml"},
         "GET /api/census/reconcile/preview/": {"text/html"},
     }  # fmt: skip
 
@@ -162,7 +165,7 @@ def test_document_names_things_in_words(document: Document) -> None:
     described = [tag["name"] for tag in document["tags"]]
     used = {tag for _, operation in operations(document) for tag in operation["tags"]}
     assert used == set(described)
-    assert described[:6] == ["Localities", "Areas", "Matching", "Downloads", "Releases", "Reconciliation"]
+    assert described[:7] == ["Localities", "Areas", "Matching", "Downloads", "Map", "Releases", "Reconciliation"]
     assert all(len(tag["description"]) > 20 for tag in document["tags"])
     for name, operation in operations(document):
         assert re.fullmatch(r"[A-Z][a-z ,]+[a-z]", operation["summary"]), name

@@ -48,6 +48,7 @@ _TAGS = {
     "Areas": "What localities are in: municipios, and the estados that these are in.",
     "Matching": "Tables of names or points, of any length, answered with keys.",
     "Downloads": "All localities, or those that match filters, as one file.",
+    "Map": "The places drawn: vector tiles for MapLibre, QGIS and others, and the outline of the country as an SVG.",
     "Releases": "The versions of the catalogue, their totals, and what changed from one to another.",
     "Reconciliation": "For OpenRefine and other clients of the Reconciliation Service API.",
     "Health": "For operators: whether the service runs, and whether it is ready.",

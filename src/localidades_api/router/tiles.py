@@ -23,7 +23,7 @@ from localidades_api.router.index import describe_release
 from localidades_api.router.params import STRICT, OfRelease
 from localidades_api.router.responses import ServicesDep
 
-router = APIRouter(prefix="/localidades")
+router = APIRouter(prefix="/localidades", tags=["Map"])
 
 _NUMBER = whole_number("The numbers of a tile have the digits 0 to 9 only.")
 _LAYERS = [

@@ -16,7 +16,7 @@ from localidades_api import __version__, router
 from localidades_api.bulk.exchange import BulkRequests
 from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.pages import PageCache
-from localidades_api.cache.positions import COMPARISON_TIMEOUT, MAX_COMPARISONS, PositionCache
+from localidades_api.cache.positions import LONG_TIMEOUT, MAX_LONG_SEARCHES, PositionCache
 from localidades_api.cache.prewarm import ReleasePoller
 from localidades_api.cache.tiles import TileCache
 from localidades_api.downloads.transfer import Transfers
@@ -64,13 +64,13 @@ async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) ->
     url = settings.database_url.get_secret_value()
     database = Database.for_reading(url, pool_size=settings.pool_size, timeout=settings.database_timeout)
     await database.check_sessions()
-    # Comparisons take no connection from requests: they have a pool of their own, which connects on first use.
-    comparing = Database.for_reading(url, pool_size=MAX_COMPARISONS, timeout=COMPARISON_TIMEOUT)
+    # To compare and to sort takes no connection from requests: that has a pool of its own, which connects on first use.
+    comparing = Database.for_reading(url, pool_size=MAX_LONG_SEARCHES, timeout=LONG_TIMEOUT)
     repository = CatalogueRepository(database)
     releases = ReleaseTracker(ReleasesRepository(database))
     changes = ChangesRepository(database, comparing)
     names = NameIndexes(url, releases, settings.database_timeout)
-    positions = PositionCache(repository, changes, names, settings.database_timeout)
+    positions = PositionCache(repository, CatalogueRepository(comparing), changes, names, settings.database_timeout)
     pages = PageCache(repository, settings.page_cache_bytes)
     tiles = TileCache(TilesRepository(database))
     poller = ReleasePoller(releases, pages, positions, names, tiles)

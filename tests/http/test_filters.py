@@ -513,7 +513,8 @@ async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: Fa
     services = app.state.services
     release, rural = await services.releases.current(), LocalityFilters(ambito="R")
     expected = list(await services.positions.positions_for(release, rural))
-    small = PositionCache(services.repository, services.changes, services.names, timeout=5, limit=500)
+    repository = services.repository
+    small = PositionCache(repository, repository, services.changes, services.names, timeout=5, limit=500)
     for _ in range(2):
         assert list(await small.positions_for(release, rural)) == expected
     assert 4 * len(expected) > 500

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import AsyncIterator, Callable, Iterator
 from operator import attrgetter
 from typing import Any
+from urllib.parse import parse_qs
 
 import httpx
 import pytest
@@ -14,7 +15,9 @@ from fastapi import FastAPI
 from localidades_api.domain.folding import APOSTROPHES
 from tests.support.application import client_of, import_file, recorded_statements, running_app
 from tests.support.catalogue import Place, write_catalogue
-from tests.support.postgres import new_database
+from tests.support.pages import BROWSER, Page
+from tests.support.postgres import locked, new_database
+from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
 ALPHABET = "0123456789abcdefghijklmnñopqrstuvwxyz"
@@ -150,6 +153,28 @@ async def test_order_is_found_once_for_all_pages_of_a_list(app: FastAPI) -> None
         assert len(statements) == 1 + 3
 
 
+async def test_order_that_takes_longer_than_a_request_goes_on_and_is_kept(server: str, named_database: str) -> None:
+    with new_database(server, named_database) as url:
+        async with running_app(url, pool_size=1, database_timeout=0.5) as app, client_of(app) as client:
+            with recorded_statements(app) as statements:
+                with locked(url):
+                    for _ in range(2):
+                        for answer in await asyncio.gather(*(client.get(f"{LOCALIDADES}?sort=nombre"),) * 2):
+                            assert (answer.status_code, answer.json()["type"]) == (
+                                503,
+                                "/problems#database-unavailable",
+                            )
+                            assert int(answer.headers["retry-after"]) > 0
+                    assert (await client.get("/api/census/estados/")).status_code == 200
+
+                async def is_sorted() -> bool:
+                    return (await client.get(f"{LOCALIDADES}?sort=nombre")).status_code == 200
+
+                await eventually_async(is_sorted)
+            assert await walk(client, sort="nombre") == ordered("nombre")
+            assert sum("regexp_replace" in statement for statement in statements) == 1
+
+
 async def test_sorted_page_is_confirmed_by_its_etag(client: httpx.AsyncClient) -> None:
     target = f"{LOCALIDADES}?sort=-poblacion&page=2"
     answer = await client.get(target)
@@ -157,6 +182,38 @@ async def test_sorted_page_is_confirmed_by_its_etag(client: httpx.AsyncClient) -
     assert (confirmed.status_code, confirmed.content) == (304, b"")
     assert confirmed.headers["link"] == answer.headers["link"]
     assert (await client.get(f"{LOCALIDADES}?sort=-poblacion&page=99")).status_code == 404
+
+
+async def test_page_leads_to_every_order_and_says_which_it_has(client: httpx.AsyncClient) -> None:
+    """Each link leads to the first page of an order and keeps the filters."""
+    asked = {"estado_id": "2", "page": "2", "page_size": "5"}
+    for sort in SORTS:
+        page = Page.of(await client.get(LOCALIDADES, params={**asked, "sort": sort}, headers=BROWSER))
+        links = [parse_qs(link.attributes["href"].removeprefix("?")) for link in page.all("a")]
+        orders = [link for link in links if "page" not in link and link.get("page_size") == ["5"]]
+        assert all(link["estado_id"] == ["2"] for link in orders)
+        offered = {link.get("sort", ["clave"])[0] for link in orders}
+        reverse = sort.removeprefix("-") if sort.startswith("-") else f"-{sort}"
+        others = {"clave", "nombre", "-poblacion"} - {sort, reverse}
+        assert offered == {reverse, *others}
+        direction = "descending" if sort.startswith("-") else "ascending"
+        assert [head.attributes.get("aria-sort") for head in page.all("th") if "aria-sort" in head.attributes] == [
+            direction
+        ]
+        (hidden,) = page.all("input", name="sort", type="hidden")[:1]
+        assert hidden.attributes["value"] == sort
+
+
+async def test_page_by_population_shows_it(client: httpx.AsyncClient) -> None:
+    known = {place.cvegeo: place.poblacion for place in PLACES}
+    page = Page.of(await client.get(f"{LOCALIDADES}?sort=-poblacion&page_size=100", headers=BROWSER))
+    shown = [(row[-2], row[-1].strip()) for row in page.rows()]
+    assert shown[0][1] == "863,893"
+    assert [(key, amount.replace(",", "").replace("no data", "-")) for key, amount in shown] == [
+        (f"{key:09d}", known[f"{key:09d}"]) for key in ordered("-poblacion")[:100]
+    ]
+    by_name = Page.of(await client.get(f"{LOCALIDADES}?sort=nombre", headers=BROWSER))
+    assert len(by_name.rows()[0]) == len(page.rows()[0]) - 1
 
 
 @pytest.mark.parametrize("path", ["download/", "suggest/?q=a", "nearest/?lat=20&lon=-100", "10010001/"])

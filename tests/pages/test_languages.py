@@ -115,13 +115,13 @@ def of_pydantic() -> set[str]:
 
 def of_choices() -> set[str]:
     """Return what is said of a name or a value that is not among those to choose from, as the catalogue spells it."""
-    known, found = ("known", "others"), {"Use at most {count} keys."}
-    for given in ("known", "x"):
+    names, found = ("wanted", "others"), {"Use at most {count} keys."}
+    for given in ("wanted", "x"):
         with pytest.raises(ValidationError) as caught:
-            TypeAdapter(Annotated[str, several_of(known)]).validate_python(f"{given},KNOWN")
+            TypeAdapter(Annotated[str, several_of(names)]).validate_python(given.upper())
         several = caught.value.errors()[0]["msg"]
-        found |= {refuse_parameter(given, known), refuse_value(given, known), several}
-    return {text.replace("known, others", "{names}").replace("known", "{name}") for text in found}
+        found |= {refuse_parameter(given, names), refuse_value(given, names), several}
+    return {text.replace("wanted, others", "{names}").replace("wanted", "{name}") for text in found}
 
 
 _OF_JSON = {"json_reader.py", "nearest.py"}  # the page sends CSV to be matched

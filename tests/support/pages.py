@@ -138,6 +138,8 @@ LISTS = [
     f"{LOCALIDADES}?format=api&release=2020-01",
     f"{LOCALIDADES}?format=api&page_size=7&page=2&ambito=R&estado_id=1",
     f"{LOCALIDADES}?format=api&municipio_id=1001",
+    f"{LOCALIDADES}?format=api&sort=-poblacion&estado_id=1",
+    f"{LOCALIDADES}?format=api&sort=nombre&page=2",
     f"{LOCALIDADES}?format=api&search=%3Cscript%3E%22onmouseover%3D%27",
     f"{INDEX}municipios/?format=api&page_size=5&page=2",
     f"{INDEX}municipios/?format=api&estado_id=1",

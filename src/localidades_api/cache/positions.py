@@ -1,8 +1,8 @@
 """Caches of the positions that filters and searches select, and of the changes between two releases, as arrays.
 
 A release never changes, so neither does what a filter selects from it. With the positions cached, every page of a
-filtered list costs as much as its first, and its totals are known (decision 0008). A comparison of two whole releases
-may outlast the request that started it; it goes on, and a later request gets its result (decision 0018).
+filtered list costs as much as its first, and its totals are known (decision 0008). To compare two whole releases, or to
+sort one, may outlast the request that started it; it goes on, and a later request gets its result (decision 0018).
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from localidades_api.domain.filters import LocalityFilters
 from localidades_api.domain.keys import STATE_KEYS
 from localidades_api.domain.schemas import Release
 from localidades_api.domain.sorting import DEFAULT_SORT, Sort
-from localidades_api.errors import ComparisonRunningError
+from localidades_api.errors import ComparisonRunningError, DatabaseUnavailableError
 from localidades_api.search.find import searched
 from localidades_api.search.index import NameIndex
 from localidades_api.storage.pool import already_waited
@@ -28,8 +28,8 @@ from localidades_api.storage.repository import CatalogueRepository, ChangesRepos
 
 _log = logging.getLogger(__name__)
 
-MAX_COMPARISONS = 2  # at a time per worker: each keeps a processor of the database busy
-COMPARISON_TIMEOUT = 60.0  # seconds; two whole catalogues take one or two, on a busy machine a few times that
+MAX_LONG_SEARCHES = 2  # at a time per worker: each keeps a processor of the database busy
+LONG_TIMEOUT = 60.0  # seconds; two whole catalogues take one or two, on a busy machine a few times that
 _MAX_BYTES = 16 * 1024**2  # bytes: a dozen arrays of the largest size possible, or thousands of usual ones
 _OVERHEAD = 400  # bytes per array besides its numbers: key, objects
 
@@ -37,22 +37,24 @@ _OVERHEAD = 400  # bytes per array besides its numbers: key, objects
 class PositionCache:
     """Caches the most recently used arrays, up to `limit` bytes; concurrent requests for one share one search.
 
-    `timeout` is how many seconds a request waits for a comparison.
+    `sorting` has connections of its own. `timeout` is how many seconds a request waits for a comparison or an order.
     """
 
     def __init__(
         self,
         repository: CatalogueRepository,
+        sorting: CatalogueRepository,
         changes: ChangesRepository,
         names: NameIndexes,
         timeout: float,
         limit: int = _MAX_BYTES,
     ) -> None:
         self._repository = repository
+        self._sorting = sorting
         self._changes = changes
         self._names = names
         self._timeout = timeout
-        self._slots = asyncio.Semaphore(MAX_COMPARISONS)
+        self._slots = asyncio.Semaphore(MAX_LONG_SEARCHES)
         self._kept: LRUCache[Hashable, array[int]] = LRUCache(limit, getsizeof=_size)
         self._boxes: LRUCache[Hashable, array[int]] = LRUCache(limit // 4, getsizeof=_size)
         self._finding: SingleFlight[Hashable, array[int]] = SingleFlight()
@@ -62,7 +64,8 @@ class PositionCache:
     ) -> Sequence[int]:
         """Return the positions of the localities that the filters select, in order.
 
-        Raises SearchUnavailableError for a search where the index of names is not ready.
+        Raises SearchUnavailableError for a search where the index of names is not ready, and DatabaseUnavailableError
+        if the order is not ready in time: it is still being found.
         """
         if filters.search is not None:
             return await self._search(release, filters, sort, searched(filters.search))
@@ -91,8 +94,16 @@ class PositionCache:
     async def _select(
         self, key: "_Filtered", filters: LocalityFilters, among: Sequence[int] | None = None
     ) -> "array[int]":
-        find = self._repository.find_positions
-        return await self._find(key, lambda: self._fetch(key, find(key.release, filters, key.sort, among=among)))
+        async def fetch() -> "array[int]":
+            find = self._repository.find_positions if key.sort == DEFAULT_SORT else self._sorting.find_positions
+            return await self._fetch(key, find(key.release, filters, key.sort, among))
+
+        if key.sort == DEFAULT_SORT:
+            return await self._find(key, fetch)
+        try:
+            return await self._find_long(key, fetch)
+        except TimeoutError:
+            raise DatabaseUnavailableError from None
 
     async def compare(self, old: Release, new: Release) -> "array[int]":
         """Return what changed between two releases, as a kind's number and a key in turn, by kind, then key.
@@ -105,21 +116,25 @@ class PositionCache:
             return await self._fetch(key, self._changes.find_changes(old, new))
 
         try:
-            async with asyncio.timeout(self._timeout - already_waited.get()):
-                if not self._is_known(key):
-                    await self._slots.acquire()
-                    if self._is_known(key):
-                        self._slots.release()
-                    else:
-                        self._finding.start(key, fetch).add_done_callback(self._end_comparison)
-                return await self._find(key, fetch)
+            return await self._find_long(key, fetch)
         except TimeoutError:
             raise ComparisonRunningError from None
 
-    def _end_comparison(self, finding: "asyncio.Task[array[int]]") -> None:
+    async def _find_long(self, key: Hashable, fetch: Callable[[], Awaitable["array[int]"]]) -> "array[int]":
+        """Do as `_find`, but raise TimeoutError after a while, and let the search go on."""
+        async with asyncio.timeout(self._timeout - already_waited.get()):
+            if not self._is_known(key):
+                await self._slots.acquire()
+                if self._is_known(key):
+                    self._slots.release()
+                else:
+                    self._finding.start(key, fetch).add_done_callback(self._end_long)
+            return await self._find(key, fetch)
+
+    def _end_long(self, finding: "asyncio.Task[array[int]]") -> None:
         self._slots.release()
         if not finding.cancelled() and (error := finding.exception()):
-            _log.warning("Comparing two releases failed: %s", error)  # there may be no request left to receive it
+            _log.warning("A comparison or an order failed: %s", error)  # there may be no request left to receive it
 
     async def close(self) -> None:
         """Cancel the searches that are running."""

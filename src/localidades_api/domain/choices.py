@@ -35,9 +35,9 @@ def several_of(known: Sequence[str]) -> AfterValidator:
     """Take known names separated by commas, and return each once, in the order of `known`."""
 
     def check(text: str) -> str:
-        given = set(text.split(","))
-        if unknown := given.difference(known):
-            meant = _meant(min(unknown), known)
+        given = text.split(",")
+        if unknown := [name for name in given if name not in known]:
+            meant = _meant(unknown[0], known)
             sentence = f"{meant}This parameter takes, separated by commas: {', '.join(known)}."
             raise PydanticCustomError("choice", "{sentence}", {"sentence": sentence})
         return ",".join(name for name in known if name in given)

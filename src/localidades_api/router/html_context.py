@@ -6,21 +6,20 @@ from typing import Any
 from pydantic_core import from_json
 from sqlalchemy import Row
 
-from localidades_api.domain.filters import LocalityFilters
 from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import municipalities_of, state_of
 from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, Release
 from localidades_api.http.html.svg import draw_changes, draw_inset, draw_map
-from localidades_api.router.params import MapQuery
+from localidades_api.router.params import LocalitiesQuery, MapQuery
 from localidades_api.router.responses import Services
 
 _NEIGHBOURS = 8
 
 
 async def of_localities(
-    services: Services, release: Release, filters: LocalityFilters, content: bytes
+    services: Services, release: Release, filters: LocalitiesQuery, content: bytes
 ) -> dict[str, Any]:
-    """Return the names of the parents on a page of the list, and the choices of its filter form."""
+    """Return the names of parents on a page of the list, the populations that sort it, and the choices of its form."""
     results = from_json(content)["results"]
     ids = {locality["municipio_id"] for locality in results}
     points = await services.repository.list_points(release, [locality["id"] for locality in results])
@@ -29,6 +28,7 @@ async def of_localities(
         "form": {
             "states": await services.repository.list_states(release),
             "municipalities": await services.repository.list_municipalities(release, estado_id) if estado_id else [],
+            "populations": {point.id: point.poblacion for point in points} if "poblacion" in filters.sort else {},
             "names": await services.repository.name_municipalities(release, ids),
             "estado_id": estado_id,
             "municipio_id": filters.municipio_id,

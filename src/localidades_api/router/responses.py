@@ -203,8 +203,9 @@ class PageTooLargeError(Exception):
 def _refuse_fields(asked: Mapping[str, str]) -> None:
     """Raise InvalidParametersError if the query chooses the columns of an HTML page, which has its own."""
     if "fields" in asked:
-        message = "An HTML page has columns of its own: leave this parameter out, or add `format=json`."
-        raise InvalidParametersError([("fields", message)])
+        raise InvalidParametersError(
+            [("fields", "An HTML page has columns of its own: leave this parameter out, or add `format=json`.")]
+        )
 
 
 def _refuse_too_large(asked: Mapping[str, str]) -> None:

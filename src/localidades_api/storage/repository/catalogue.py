@@ -133,8 +133,8 @@ class CatalogueRepository:
         return str(rows[0][0])
 
     async def list_points(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
-        """Return the longitude and latitude of these localities, some null."""
-        statement = select(localities.c.longitud, localities.c.latitud).where(
+        """Return the ids, coordinates and populations of these localities, some null, in any order."""
+        statement = select(localities.c.id, localities.c.longitud, localities.c.latitud, localities.c.poblacion).where(
             localities.c.release_id == release.id, localities.c.id == func.any(list(ids))
         )
         return await self._database.fetch(statement, replica_check=requires_release(release))

@@ -15,4 +15,5 @@ def at_positions(release: Release, places: Sequence[int]) -> tuple[str, dict[str
 
 def in_order(places: Sequence[int]) -> str:
     """Return what sorts localities as these positions are; the parameters are those of `at_positions`."""
-    return "position" if isinstance(places, range) else "array_position(:positions, position)"
+    is_ascending = isinstance(places, range) or list(places) == sorted(places)
+    return "position" if is_ascending else "array_position(:positions, position)"  # a thousand of them: 3 ms more

@@ -112,6 +112,10 @@ def test_answer_through_nginx_is_that_of_the_service_for_each_language_and_forma
         f"{LOCALIDADES}nearest/?lat=21.88&lon=-102.3",
         f"{LOCALIDADES}download/",
         f"{LOCALIDADES}%64ownload/",
+        f"{LOCALIDADES}tiles.json",
+        f"{LOCALIDADES}tiles/5/6/13.mvt?release=2020-01",
+        f"{LOCALIDADES}tiles/0/0/0.mvt",
+        f"{LOCALIDADES}backdrop.svg?release=2020-01",
         f"{LOCALIDADES}download/?format=api",
         "/api/census/estados/",
         "/api/census/releases/",
@@ -343,6 +347,16 @@ def test_each_representation_is_asked_for_once_whatever_the_spelling(proxied: Ca
             ask(front.base, f"{LOCALIDADES}?format=json", *headers_of(accept))
             ask(front.base, f"{LOCALIDADES}?lang=es&format=api", *headers_of(accept))
         assert len(arrived) == 2
+
+
+@pytest.mark.parametrize("path", ["tiles/5/6/13.mvt", "backdrop.svg"])
+def test_map_is_asked_for_once_whoever_draws_it(proxied: Callable[[str], Front], path: str) -> None:
+    arrived: list[Request] = []
+    with http_server(keeping(arrived)) as service:
+        front = proxied(service)
+        for accept in (None, "*/*", "image/avif,image/webp,image/svg+xml,image/*,*/*;q=0.8", "text/html", "image/png"):
+            ask(front.base, f"{LOCALIDADES}{path}?release=2020-01", *headers_of(accept))
+    assert len(arrived) == 1
 
 
 def test_crowd_that_asks_for_a_cold_page_reaches_the_service_once(proxied: Callable[[str], Front]) -> None:

@@ -1,0 +1,137 @@
+"""The inset that says where in Mexico the places of a page are."""
+
+import re
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+from playwright.async_api import Browser, expect
+
+from localidades_api.domain.mercator import MEXICO
+from tests.support.application import client_of, import_file, running_app
+from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, launched, visit
+from tests.support.catalogue import TRAPS, Place, write_catalogue
+from tests.support.pages import Element, Page
+from tests.support.postgres import new_database
+from tests.support.wire import LOCALIDADES, serving
+
+_CITIES = [
+    ("020040001", "Tijuana", "Baja California", -117.02, 32.53),
+    ("190390001", "Monterrey", "Nuevo León", -100.32, 25.68),
+    ("200670001", "Oaxaca de Juárez", "Oaxaca", -96.73, 17.06),
+    ("310500001", "Mérida", "Yucatán", -89.62, 20.97),
+]
+
+
+def cities() -> list[Place]:
+    """Return cities with places about them, so that the country has a shape; the traps, one of them nowhere."""
+    found = [*(trap for trap in TRAPS if trap.cvegeo[:2] == "01")]
+    for key, name, state, west, north in _CITIES:
+        found.append(Place(key, name, nom_ent=state, longitud=str(west), latitud=str(north), poblacion="900000"))
+        found += [
+            Place(f"{key[:5]}{number + 2:04d}", f"Lugar {number}", nom_ent=state,
+                  longitud=f"{west + number % 20 / 8:.6f}", latitud=f"{north - number // 20 / 8:.6f}")
+            for number in range(400)
+        ]  # fmt: skip
+    return found
+
+
+@pytest.fixture(scope="module")
+def country(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Lend a database that holds the cities."""
+    file = write_catalogue(tmp_path_factory.mktemp("country") / "catun_localidad_2020-01.csv", cities())
+    with new_database(server, migrated) as url:
+        import_file(url, file)
+        yield url
+
+
+@pytest.fixture(scope="module")
+async def client(country: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with running_app(country) as app, client_of(app) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def base(country: str) -> Iterator[str]:
+    with serving(country) as live:
+        yield live.base
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with launched() as browser:
+        yield browser
+
+
+def inset_on(page: Page) -> Element | None:
+    figures = [one for one in page.all("figure") if one.attributes["class"] == "inset"]
+    assert len(figures) <= 1
+    return page.inside("svg", of=figures[0])[0] if figures else None
+
+
+def dots_of(page: Page, inset: Element) -> list[tuple[float, float]]:
+    (path,) = page.inside("path", of=inset)
+    return [(float(x), float(y)) for x, y in re.findall(r"M([\d.]+) ([\d.]+)h0", path.attributes["d"])]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected", "where"),
+    [
+        ("cvegeo=020040001,310500001", {"020040001", "310500001"}, "Baja California, Yucatán"),
+        ("search=monterrey", {"190390001"}, "Nuevo León"),
+        ("bbox=-118,32,-116,33&page_size=3", {"020040001", "020040002", "020040003"}, "Baja California"),
+    ],
+)
+async def test_list_shows_where_its_places_are(
+    client: httpx.AsyncClient, query: str, expected: set[str], where: str
+) -> None:
+    page = Page.of(await client.get(f"{LOCALIDADES}?format=api&{query}"))
+    inset = inset_on(page)
+    assert inset is not None
+    assert inset.attributes["aria-label"] == f"Map of Mexico with the places of this page, in {where}"
+    places = {one.cvegeo: one for one in cities()}
+    located = [MEXICO.locate(float(places[key].longitud), float(places[key].latitud)) for key in expected]
+    wanted = {(float(f"{point[0]:.1f}"), float(f"{point[1]:.1f}")) for point in located if point}
+    dots = dots_of(page, inset)
+    assert (set(dots), len(dots)) == (wanted, len(wanted))
+
+
+async def test_detail_shows_where_it_is(client: httpx.AsyncClient) -> None:
+    page = Page.of(await client.get(f"{LOCALIDADES}200670001/?format=api", headers={"Accept-Language": "es"}))
+    inset = inset_on(page)
+    assert inset is not None
+    assert inset.attributes["aria-label"] == "Mapa de México con el lugar, en Oaxaca"
+    ((x, y),) = dots_of(page, inset)
+    assert (0.6 < x / MEXICO.columns < 0.75, 0.75 < y / MEXICO.rows < 0.9) == (True, True)
+    (image,) = page.inside("image", of=inset)
+    backdrop = await client.get(image.attributes["href"])
+    assert backdrop.headers["content-type"] == "image/svg+xml"
+    assert backdrop.headers["cache-control"].startswith("public, max-age=86400,")
+
+
+@pytest.mark.parametrize("path", ["10020001/?format=api", "?format=api&cvegeo=10020001", "?format=api&search=zzzz"])
+async def test_nothing_is_drawn_where_no_place_has_coordinates(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(LOCALIDADES + path)
+    assert answer.status_code == 200
+    assert inset_on(Page.of(answer)) is None
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("name", ["list", "detail", "telephone"])
+async def test_inset_is_drawn_and_told(browser: Browser, base: str, name: str, colours: str) -> None:
+    size = {"viewport": TELEPHONE} if name == "telephone" else {}
+    path = "310500001/?format=api" if name == "detail" else "?format=api&lang=es&clave=0001"
+    async with visit(browser, base, color_scheme=colours, bypass_csp=True, **size) as page:
+        async with page.expect_response(re.compile("backdrop.svg")) as responded:
+            await page.goto(LOCALIDADES + path)
+        assert (await responded.value).status == 200
+        inset = page.get_by_role("img", name=re.compile("^Map of Mexico|^Mapa de México"))
+        await expect(inset).to_be_visible()
+        box, screen = await inset.bounding_box(), page.viewport_size
+        assert box is not None
+        assert screen is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= screen["width"]
+        assert await axe_faults(page) == {}
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        await page.screenshot(path=SCREENSHOTS / f"inset-{name}-{colours}.png")

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, ViewportSize, expect
 
 from localidades_api.domain.mercator import MEXICO
 from tests.support.application import client_of, import_file, running_app
@@ -15,6 +15,7 @@ from tests.support.pages import Element, Page
 from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES, serving
 
+DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 _CITIES = [
     ("020040001", "Tijuana", "Baja California", -117.02, 32.53),
     ("190390001", "Monterrey", "Nuevo León", -100.32, 25.68),
@@ -119,9 +120,9 @@ async def test_nothing_is_drawn_where_no_place_has_coordinates(client: httpx.Asy
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("name", ["list", "detail", "telephone"])
 async def test_inset_is_drawn_and_told(browser: Browser, base: str, name: str, colours: str) -> None:
-    size = {"viewport": TELEPHONE} if name == "telephone" else {}
+    size = TELEPHONE if name == "telephone" else DESKTOP
     path = "310500001/?format=api" if name == "detail" else "?format=api&lang=es&clave=0001"
-    async with visit(browser, base, color_scheme=colours, bypass_csp=True, **size) as page:
+    async with visit(browser, base, color_scheme=colours, bypass_csp=True, viewport=size) as page:
         async with page.expect_response(re.compile("backdrop.svg")) as responded:
             await page.goto(LOCALIDADES + path)
         assert (await responded.value).status == 200

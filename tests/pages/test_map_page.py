@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, Response, expect
+from playwright.async_api import Browser, Expect, Locator, Page, Position, Response
 
 from tests.support.application import import_file
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, launched, visit
@@ -17,6 +17,8 @@ PAGE = "/map?format=api"
 MAX_SCRIPTS = 400_000  # bytes as sent
 WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 SLOW = 30_000  # milliseconds: a map is drawn without a graphics card
+expect = Expect()
+expect.set_options(timeout=SLOW)
 STILL: dict[str, Any] = {"reduced_motion": "reduce"}
 TOUCH: dict[str, Any] = {"viewport": TELEPHONE, "has_touch": True, "is_mobile": True}
 DEVICES = pytest.mark.parametrize("device", [{}, TOUCH], ids=["desktop", "telephone"])
@@ -70,6 +72,7 @@ def panel(page: Page) -> Locator:
 
 async def drawn(page: Page, name: str) -> Locator:
     """Wait until the map has drawn the points in view, one of this name among them; return its entry in their list."""
+    page.set_default_timeout(SLOW)
     entry = page.locator("#visible").get_by_role("button", name=name, exact=True)
     if await page.locator("#visible:not([open])").count():
         await page.locator("#visible summary").click()
@@ -99,30 +102,30 @@ async def test_zipolite_is_found_in_under_five_interactions(
         await (option.tap() if device else search.press("Enter"))  # 3
         await expect(panel(page).get_by_role("heading")).to_have_text("Playa Zipolite")
         await expect(panel(page)).to_contain_text(re.compile(r"1,059.*rural.*203240084", re.DOTALL))
-        await expect(page).to_have_url(re.compile(r"#map=11/15\.6\d+/-96\.5\d+&place=203240084$"), timeout=SLOW)
+        await expect(page).to_have_url(re.compile(r"#map=11/15\.6\d+/-96\.5\d+&place=203240084$"))
         await panel(page).get_by_role("link", name="All about this place").click()
         await expect(page).to_have_url(re.compile(r"/localidades/203240084/\?format=api$"))
         await page.get_by_role("link", name="Show on the map").click()
-        await expect(panel(page).get_by_role("heading")).to_have_text("Playa Zipolite", timeout=SLOW)
+        await expect(panel(page).get_by_role("heading")).to_have_text("Playa Zipolite")
         assert view_of(page) == pytest.approx((12, 15.6625, -96.511667), abs=1e-4)
 
 
 async def test_address_that_is_shared_shows_the_same(page: Page, browser: Browser, base: str) -> None:
     await page.goto(f"{PAGE}#map=9/15.8/-96.5")
     await (await drawn(page, "Puerto Ángel")).click()
-    await page.get_by_label("Colors").select_option("Urban or rural")
+    await page.get_by_label("Colours").select_option("Urban or rural")
     await page.get_by_role("button", name="Zoom in").click()
     await expect(page).to_have_url(re.compile(r"#map=10/"))
     async with visit(browser, base, **STILL) as other:
         await other.goto(page.url)
-        await expect(panel(other).get_by_role("heading")).to_have_text("Puerto Ángel", timeout=SLOW)
-        await expect(other.get_by_label("Colors")).to_have_value("ambito")
+        await expect(panel(other).get_by_role("heading")).to_have_text("Puerto Ángel")
+        await expect(other.get_by_label("Colours")).to_have_value("ambito")
         await drawn(other, "Puerto Ángel")
         assert view_of(other) == view_of(page)
         assert other.url == page.url
         await other.evaluate("() => { location.hash = 'map=7/17/-96.7&color=estado' }")
         await expect(panel(other)).to_be_hidden()
-        await expect(other.get_by_label("Colors")).to_have_value("estado")
+        await expect(other.get_by_label("Colours")).to_have_value("estado")
         assert view_of(other) == (7, 17, -96.7)
 
 
@@ -134,7 +137,7 @@ async def test_point_leads_to_its_place(browser: Browser, base: str, device: dic
         canvas = page.locator("canvas")
         box = await canvas.bounding_box()
         assert box is not None
-        middle = {"x": box["width"] / 2 + 2, "y": box["height"] / 2 - 2}
+        middle = Position(x=box["width"] / 2 + 2, y=box["height"] / 2 - 2)
         await (canvas.tap(position=middle) if device else canvas.click(position=middle))
         await expect(panel(page).get_by_role("heading")).to_be_focused()
         await expect(panel(page).get_by_role("heading")).to_have_text("Puerto Ángel")
@@ -192,16 +195,16 @@ async def test_list_that_no_map_shows_does_not_lead_to_one(page: Page) -> None:
 async def test_place_without_a_point_says_so_and_one_that_is_not_there_too(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True, **STILL) as page:
         await page.goto(f"{PAGE}#place=010010003")
-        await expect(panel(page).get_by_role("heading")).to_have_text("Sin Coordenadas", timeout=SLOW)
+        await expect(panel(page).get_by_role("heading")).to_have_text("Sin Coordenadas")
         await expect(page.get_by_role("status")).to_have_text("This place has no coordinates.")
         await page.evaluate("() => { location.hash = 'place=329999999' }")
         await expect(page.get_by_role("status")).to_have_text("The place could not be loaded.")
         await page.evaluate("() => { location.hash = 'place=<b>&color=<b>&map=<b>' }")
         await expect(panel(page)).to_be_hidden()
-        await expect(page.get_by_label("Colors")).to_have_value("poblacion")
+        await expect(page.get_by_label("Colours")).to_have_value("poblacion")
 
 
-async def test_colors_follow_the_theme(browser: Browser, base: str) -> None:
+async def test_colours_follow_the_theme(browser: Browser, base: str) -> None:
     async with visit(browser, base, color_scheme="light", **STILL) as page:
         await page.goto(PAGE)
         swatch = "() => getComputedStyle(document.querySelector('.legend li')).getPropertyValue('--swatch')"
@@ -212,7 +215,7 @@ async def test_colors_follow_the_theme(browser: Browser, base: str) -> None:
         dark = await page.evaluate(swatch), await page.locator("#ground").screenshot()
         assert light[0] != dark[0]
         assert light[1] != dark[1]
-        await page.get_by_label("Colors").select_option("Estado")
+        await page.get_by_label("Colours").select_option("Estado")
         await expect(page.get_by_role("list", name="Estados").get_by_role("listitem")).to_have_count(2)
 
 
@@ -224,7 +227,7 @@ async def test_page_is_accessible(
 ) -> None:
     async with visit(browser, base, bypass_csp=True, color_scheme=scheme, **STILL, **device) as page:
         await page.goto(f"{PAGE}&lang={language}&estado_id=20#map=8/16/-96.5&place=203240084")
-        await expect(page.locator("#place h2")).to_have_text("Playa Zipolite", timeout=SLOW)
+        await expect(page.locator("#place h2")).to_have_text("Playa Zipolite")
         await expect(page.locator("#place .open")).to_have_text(
             {"en": "All about this place", "es": "Ficha completa"}[language]
         )

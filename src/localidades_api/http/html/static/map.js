@@ -1,4 +1,4 @@
-// The map of the country: search, colors, filters, and the place that is chosen, all kept in the address.
+// The map of the country: search, colours, filters, and the place that is chosen, all kept in the address.
 import { legend, mapStyle } from "./map_style.js";
 
 const page = document.getElementById("map");
@@ -8,7 +8,7 @@ const bounds = JSON.parse(page.dataset.bounds);
 const filters = JSON.parse(page.dataset.filters);
 const COLORS = [...at("#color").options].map((option) => option.value);
 const COUNTRY = [-118.5, 14.4, -86.5, 32.8];
-const AROUND = [[-135, 2], [-70, 46]]; // how far the map can be moved
+const AROUND = [[-170, -30], [-35, 66]]; // how far the map can be moved
 const CLOSE = 11; // zoom
 const FINGER = 9; // pixels around a point that count as on it
 const system = matchMedia("(prefers-color-scheme: dark)");
@@ -16,7 +16,7 @@ const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 const isDark = () => (document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
 
-// The part of the address after `#`: MapLibre keeps `map` there, zoom and center; the rest is ours.
+// The part of the address after `#`: MapLibre keeps `map` there, zoom and centre; the rest is ours.
 const fragment = () => new URLSearchParams(location.hash.slice(1));
 
 function keep(name, value) {
@@ -36,7 +36,7 @@ class MapPage {
     this.whole = [box.slice(0, 2), box.slice(2)];
     this.map = new library.Map({
       container: "ground", style: this.style(), bounds: this.whole, fitBoundsOptions: this.fitting(),
-      hash: "map", minZoom: 3, maxZoom: 15, maxBounds: AROUND, renderWorldCopies: false, attributionControl: false,
+      hash: "map", minZoom: 2, maxZoom: 15, maxBounds: AROUND, renderWorldCopies: false, attributionControl: false,
       dragRotate: false, touchPitch: false, pitchWithRotate: false, fadeDuration: still.matches ? 0 : 200,
       locale: { "Map.Title": document.querySelector("h1").textContent },
       transformRequest: (url) => ({ url: new URL(url, location.href).href }), // a worker has another base
@@ -47,9 +47,13 @@ class MapPage {
     this.readPlace();
   }
 
+  // Beside what lies upon the map, where there is room for that: MapLibre complains of padding without.
   fitting() {
-    const wide = page.clientWidth > 800;
-    return { padding: wide ? { left: 120, right: 120, top: 30, bottom: 30 } : 24, maxZoom: 12 };
+    const { clientWidth: width, clientHeight: height } = page;
+    let padding = 12;
+    if (width > 800) padding = { left: 120, right: 120, top: 30, bottom: 30 };
+    else if (height > 440) padding = { left: 12, right: 12, top: 100, bottom: 190 };
+    return { padding, maxZoom: 12 };
   }
 
   style() {
@@ -77,6 +81,7 @@ class MapPage {
       map.on("mouseenter", layer, () => (map.getCanvas().style.cursor = "pointer"));
       map.on("mouseleave", layer, () => (map.getCanvas().style.cursor = ""));
     }
+    map.once("load", () => this.mark());
     map.on("click", (event) => this.click(event.point));
     map.on("idle", () => this.listVisible());
     at("#visible").addEventListener("toggle", () => this.listVisible());
@@ -176,7 +181,7 @@ class MapPage {
       type: "Feature", id: place.id, properties: {},
       geometry: place.latitud === null ? null : { type: "Point", coordinates: [place.longitud, place.latitud] },
     };
-    this.map.getSource("selected")?.setData({ type: "FeatureCollection", features: this.selected ? [this.selected] : [] });
+    this.mark();
     keep("place", place?.cvegeo);
     if (!place) return;
     const say = (selector, text) => (at(`#place ${selector}`).textContent = text);
@@ -190,6 +195,12 @@ class MapPage {
     if (focus) at("#place h2").focus({ preventScroll: true });
   }
 
+  // Until the style is loaded there is no source; then this is called again.
+  mark() {
+    const features = this.selected ? [this.selected] : [];
+    this.map.getSource("selected")?.setData({ type: "FeatureCollection", features });
+  }
+
   close() {
     if (!this.selected) return;
     this.asked?.abort();
@@ -200,7 +211,8 @@ class MapPage {
   // The points for those who don't see or point at them.
   listVisible() {
     if (!at("#visible").open) return;
-    const found = new Map(this.map.queryRenderedFeatures({ layers: ["places"] }).map((feature) => [feature.id, feature]));
+    const drawn = this.map.queryRenderedFeatures({ layers: ["places"] });
+    const found = new Map(drawn.map((feature) => [feature.id, feature])); // a place at an edge is in two tiles
     const size = (feature) => feature.properties.poblacion ?? 0;
     const largest = [...found.values()].toSorted((one, other) => size(other) - size(one)).slice(0, 10);
     at("#visible ol").replaceChildren(...largest.map((feature) => {

@@ -1,6 +1,6 @@
-// What the map looks like: MapLibre's style for a theme, a choice of colors, filters and the selected place.
+// What the map looks like: MapLibre's style for a theme, a choice of colours, filters and the selected place.
 
-const SIZES = [2500, 15000, 100000, 1000000]; // inhabitants from which a place is drawn larger, and colored otherwise
+const SIZES = [2500, 15000, 100000, 1000000]; // inhabitants from which a place is drawn larger, and coloured otherwise
 
 const PALETTES = {
   light: {
@@ -15,17 +15,19 @@ const PALETTES = {
   },
 };
 
-// Hues of neighbors, whose keys are often neighbors too, lie a golden angle apart.
+// Hues of neighbours, whose keys are often neighbours too, lie a golden angle apart.
 const hueOf = (estado) => Math.round((estado * 137.508) % 360);
 
 const population = ["coalesce", ["get", "poblacion"], 0];
-const bySize = (values) => ["step", population, values[0], ...SIZES.flatMap((size, index) => [size, values[index + 1]])];
+const bySize = ([least, ...more]) => [
+  "step", population, least, ...SIZES.flatMap((size, index) => [size, more[index]]),
+];
 
 export function palette(dark) {
   return dark ? PALETTES.dark : PALETTES.light;
 }
 
-// The colors of the legend, in the order of its entries.
+// The colours of the legend, in the order of its entries.
 export function legend(dark, color, ids) {
   const { sizes, kinds, estado } = palette(dark);
   if (color === "ambito") return [kinds.U, kinds.R];
@@ -58,7 +60,9 @@ const chosen = (filters) => ["all", ...Object.entries(filters).map(
 export function mapStyle({ tiles, dark, color, filters, selected }) {
   const { ground, backdrop, text, ring } = palette(dark);
   const filter = chosen(filters);
-  const points = (id, paint, more = {}) => ({ id, type: "circle", source: "places", "source-layer": "places", paint, ...more });
+  const points = (id, paint, more = {}) => ({
+    id, type: "circle", source: "places", "source-layer": "places", paint, ...more,
+  });
   return {
     version: 8,
     sources: {
@@ -71,9 +75,12 @@ export function mapStyle({ tiles, dark, color, filters, selected }) {
         "circle-color": backdrop, "circle-opacity": 0.75,
         "circle-radius": ["interpolate", ["linear"], ["zoom"], 3, 0.65, 7, 1, 12, 1.8],
       }, { "source-layer": "backdrop" }),
-      points("others", { "circle-color": backdrop, "circle-opacity": 0.6, "circle-radius": radius(0.7) }, { filter: ["!", filter] }),
+      points("others", {
+        "circle-color": backdrop, "circle-opacity": 0.6, "circle-radius": radius(0.7),
+      }, { filter: ["!", filter] }),
       points("glow", {
-        "circle-color": colorOf(dark, color), "circle-opacity": dark ? 0.22 : 0.12, "circle-blur": 1, "circle-radius": radius(3.2),
+        "circle-color": colorOf(dark, color), "circle-opacity": dark ? 0.22 : 0.12,
+        "circle-radius": radius(3.2), "circle-blur": 1,
       }, { filter: ["all", filter, [">=", population, SIZES[1]]] }),
       points("places", {
         "circle-color": colorOf(dark, color), "circle-opacity": 0.92, "circle-radius": radius(),
@@ -82,16 +89,22 @@ export function mapStyle({ tiles, dark, color, filters, selected }) {
       {
         id: "names", type: "symbol", source: "places", "source-layer": "places",
         layout: {
-          "text-field": ["get", "nombre"], "text-font": ["system-ui"], "text-size": bySize([11.5, 12, 13, 14.5, 17]),
-          "text-variable-anchor": ["left", "right", "top", "bottom"], "text-radial-offset": bySize([0.5, 0.55, 0.6, 0.65, 0.75]),
-          "text-justify": "auto", "text-max-width": 9, "text-padding": 6, "symbol-sort-key": ["-", 0, population],
+          "text-field": ["get", "nombre"], "text-font": ["system-ui"], "text-max-width": 9,
+          "text-size": ["interpolate", ["linear"], ["zoom"],
+                        3, bySize([9.5, 10, 10.5, 11.5, 13]), 5.5, bySize([11.5, 12, 13, 14.5, 17])],
+          "text-variable-anchor": ["left", "right", "top", "bottom"], "text-justify": "auto",
+          "text-radial-offset": bySize([0.5, 0.55, 0.6, 0.65, 0.75]),
+          "text-padding": 8, "symbol-sort-key": ["-", 0, population],
         },
         paint: { "text-color": text, "text-halo-color": ground, "text-halo-width": 1.4 },
         filter: ["all", filter, [">=", population, named]],
       },
       {
         id: "selected", type: "circle", source: "selected",
-        paint: { "circle-color": ring, "circle-opacity": 0.25, "circle-radius": 11, "circle-stroke-color": ring, "circle-stroke-width": 2.5 },
+        paint: {
+          "circle-color": ring, "circle-opacity": 0.25, "circle-radius": 11,
+          "circle-stroke-color": ring, "circle-stroke-width": 2.5,
+        },
       },
     ],
   };

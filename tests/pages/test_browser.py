@@ -306,6 +306,32 @@ async def test_error_leads_on_to_what_was_meant_and_to_a_search(browser: Browser
         await expect(page.get_by_role("heading", level=1)).to_have_text("Guadalajara")
 
 
+async def test_estado_leads_to_its_largest_places(anyone: Page) -> None:
+    await anyone.goto(f"{INDEX}estados/?format=api&lang=en")
+    await anyone.get_by_role("link", name="Jalisco", exact=True).click()
+    await expect(anyone.get_by_role("img", name="Map of Mexico with Jalisco")).to_be_visible()
+    largest = anyone.get_by_role("table", name="Places with the most inhabitants").get_by_role("row")
+    await expect(largest).to_have_count(11)
+    await largest.nth(1).get_by_role("link").first.click()
+    await expect(anyone.get_by_role("heading", level=1)).to_have_text("El Peñón 227")
+
+
+async def test_withdrawn_key_leads_to_what_is_near_its_point_and_to_its_last_record(browser: Browser, base: str) -> None:
+    async with visit(browser, base, errors=True) as page:
+        await page.goto(f"{INDEX}localidades/310030005/?format=api")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("El Peñón 156")
+        await expect(page.get_by_role("alert")).to_contain_text("The last release that has it: 2020-01.")
+        near = page.get_by_role("heading", name="What is near its point now").locator("+ ol a")
+        await expect(near).to_have_count(5)
+        name = (await near.first.inner_text()).partition(",")[0].partition(" (")[0]
+        await near.first.click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text(name)
+        await page.go_back()
+        await page.get_by_role("alert").get_by_role("link", name="2020-01").click()
+        await expect(page.locator(".status")).to_have_count(0)
+        await expect(page.get_by_role("heading", level=1)).to_have_text("El Peñón 156")
+
+
 async def test_without_scripts_nothing_is_offered_that_needs_them(browser: Browser, base: str) -> None:
     async with visit(browser, base, java_script_enabled=False) as page:
         await page.goto(LIST)

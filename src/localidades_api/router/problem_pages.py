@@ -23,22 +23,25 @@ _WORDS = re.compile(r"[^\W\d_][\w .'-]{2,59}")  # of a path that somebody has ty
 
 
 async def describe_problem(request: Request, error: LocalidadesError) -> ProblemPage | None:
-    """Return what the page of a problem shows; None for the problem alone, also if the database does not answer."""
+    """Return what the page of a problem shows; None for the problem alone, also if the database does not answer.
+
+    Only the pages of keys ask the database.
+    """
     if isinstance(error, InvalidPageError):
         return None
     services: Services = request.app.state.services
-    record = _RECORD.fullmatch(request.scope["path"])
+    path: str = request.scope["path"]
+    if not (record := _RECORD.fullmatch(path)):
+        return ProblemPage(context={"meant": _suggest(services, path)})
     try:
         release = await services.release(request.query_params.get("release"))
-        if isinstance(error, GoneError):
-            if not record or record[1] != "localidades":
-                return None
-            return await _describe_withdrawn(services, release, error, int(record[2]))
-        if record:
+        if not isinstance(error, GoneError):
             return await _describe_unknown(services, release, _KINDS[record[1]], record[2])
-        return ProblemPage(context={"meant": _suggest(services, release, request.scope["path"])})
+        if record[1] == "localidades":
+            return await _describe_withdrawn(services, release, error, int(record[2]))
     except LocalidadesError:
-        return None
+        pass
+    return None
 
 
 async def _describe_withdrawn(services: Services, release: Release, error: GoneError, id_: int) -> ProblemPage | None:
@@ -78,10 +81,11 @@ async def _describe_unknown(services: Services, release: Release, kind: PlaceKin
     return ProblemPage(context={"meant": meant, "is_key": True, "within": next(iter(within.values()), None)})
 
 
-def _suggest(services: Services, release: Release, path: str) -> Sequence[dict[str, Any]]:
+def _suggest(services: Services, path: str) -> Sequence[dict[str, Any]]:
     """Return the places that the last words of a path name; none if the index of names is not open."""
     words = unquote(path).rstrip("/").rpartition("/")[2].replace("-", " ").replace("_", " ")
-    names = services.names.opened(release)
+    release = services.releases.served
+    names = services.names.opened(release) if release else None
     if names is None or not _WORDS.fullmatch(words):
         return []
     found = names.suggest(words, kinds=("localidad", "municipio", "estado"), limit=_MEANT)

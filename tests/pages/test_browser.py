@@ -316,7 +316,9 @@ async def test_estado_leads_to_its_largest_places(anyone: Page) -> None:
     await expect(anyone.get_by_role("heading", level=1)).to_have_text("El Peñón 227")
 
 
-async def test_withdrawn_key_leads_to_what_is_near_its_point_and_to_its_last_record(browser: Browser, base: str) -> None:
+async def test_withdrawn_key_leads_to_what_is_near_its_point_and_to_its_last_record(
+    browser: Browser, base: str
+) -> None:
     async with visit(browser, base, errors=True) as page:
         await page.goto(f"{INDEX}localidades/310030005/?format=api")
         await expect(page.get_by_role("heading", level=1)).to_have_text("El Peñón 156")

@@ -130,14 +130,17 @@ async def test_server_that_does_not_suit_is_left_for_another(seeded: str) -> Non
     unsuitable = Dsn.parse(several(seeded)).addresses[0]
     asked: Counter[str] = Counter()
 
-    async def replica_check(connection: AsyncConnection, *, anew: bool = False) -> bool:  # noqa: ARG001
-        server: str = (await connection.get_raw_connection()).driver_connection.server  # type: ignore[union-attr]
-        asked[server] += 1
-        return server != unsuitable
+    class Suitable:
+        releases: Sequence[Release] = ()
+
+        async def __call__(self, connection: AsyncConnection, *, anew: bool = False) -> bool:  # noqa: ARG002
+            server: str = (await connection.get_raw_connection()).driver_connection.server  # type: ignore[union-attr]
+            asked[server] += 1
+            return server != unsuitable
 
     try:
         for _ in range(5):
-            await asyncio.gather(*(database.fetch(text("SELECT 1"), replica_check=Unsuitable()) for _ in range(4)))
+            await asyncio.gather(*(database.fetch(text("SELECT 1"), replica_check=Suitable()) for _ in range(4)))
         assert asked.total() >= 20
     finally:
         await database.dispose()

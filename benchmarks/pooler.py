@@ -1,6 +1,6 @@
 """What PgBouncer between the service and Postgres costs: the same requests with and without it, five releases.
 
-`python -m benchmarks.pooler [--rounds 5] [--seconds 5]`, with `pgbouncer` and `wrk` installed. One worker, 16
+`python -m benchmarks.pooler [--rounds 5] [--seconds 5] [--pgbouncer /path/of/another/version]`, with `pgbouncer` and `wrk` installed. One worker, 16
 connections, transaction mode, the configuration of deploy/; the service has just started in every round.
 """
 
@@ -32,14 +32,14 @@ _READER = "localidades_reader"
 _WORKER = ", by the worker's processor"
 
 
-def measure(folder: Path, rounds: int, seconds: int) -> None:
+def measure(folder: Path, rounds: int, seconds: int, program: str) -> None:
     """Print requests a second of each kind, directly and through the pooler, and their ratio."""
     with seeded_postgres(folder / "postgres", None) as url:
         _publish_more(url, folder)
         kinds = _write_targets(url, folder)
         direct = url.replace("//postgres@", f"//{_READER}@")
         figures: dict[tuple[str, bool], list[float]] = defaultdict(list)
-        with _pgbouncer(url, folder) as pooled:
+        with _pgbouncer(program, url, folder) as pooled:
             for number in range(rounds):
                 for is_pooled in (False, True) if number % 2 else (True, False):
                     address = pooled if is_pooled else direct
@@ -115,7 +115,7 @@ def _service(contender: Contender, address: str, folder: Path) -> Iterator[Serve
 
 
 @contextmanager
-def _pgbouncer(url: str, folder: Path) -> Iterator[str]:
+def _pgbouncer(program: str, url: str, folder: Path) -> Iterator[str]:
     """Run PgBouncer before the Postgres of this run, which asks for no password; yield the reader's address."""
     port, variables, account = free_port(), environment(url), choose_account(folder)
     (folder / "users.txt").write_text(f'"{_READER}" ""\n')
@@ -125,9 +125,8 @@ def _pgbouncer(url: str, folder: Path) -> Iterator[str]:
         f"auth_file = {folder}/users.txt\n"
         f"[databases]\nlocalidades = host={variables['PGHOST']} port={variables['PGPORT']}\n"
     )
-    command = [shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin") or "pgbouncer", "--quiet"]
     process = subprocess.Popen(
-        [*command, str(folder / "own.ini")],
+        [program, "--quiet", str(folder / "own.ini")],
         cwd="/",
         user=account and account.uid,
         group=account and account.gid,
@@ -144,12 +143,14 @@ def _main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=5)
+    system = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin") or "pgbouncer"
+    parser.add_argument("--pgbouncer", default=system, help="the program, to compare versions")
     options = parser.parse_args()
     unwind_at_sigterm()
     with tempfile.TemporaryDirectory(prefix="localidades-pooler-") as name:
         folder = Path(name)
         folder.chmod(0o755)  # the servers' user reads it
-        measure(folder, options.rounds, options.seconds)
+        measure(folder, options.rounds, options.seconds, options.pgbouncer)
     return 0
 
 

@@ -12,7 +12,6 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from localidades_api.router.problem_types import answerable
 from localidades_api.settings import PREFIX, Settings, default_data_dir
 from tests.support.application import import_file
 from tests.support.catalogue import Place, many, write_catalogue
+from tests.support.machine import READERS, needed
 from tests.support.wire import COMMAND, ROOT, environment, serving
 
 DOCS = ROOT / "docs"
@@ -184,26 +184,21 @@ def test_copy_of_a_release_that_is_gone_is_loaded_anew(live_server: str, tmp_pat
     assert len(copied(path)) == 132
 
 
-def analysis(tool: str, command: str, *, is_here: bool) -> Any:  # noqa: ANN401  # pytest's ParameterSet is private
-    """Return the command that runs an example of the analyst's guide, where its tool is on this machine."""
-    missing = f"{tool} is not on this machine; nothing else in this project needs it"
-    return pytest.param(command, id=tool, marks=pytest.mark.skipif(not is_here, reason=missing))
-
-
-_PANDAS = f'"{sys.executable}" docs/examples/match_pandas.py SERVICE'
-_R = "Rscript docs/examples/match.R SERVICE"
 _SQL = "import duckdb; print(duckdb.sql(open('docs/examples/match.sql').read()))"
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("program", "command"),
     [
-        analysis("pandas", _PANDAS, is_here=find_spec("pandas") is not None),
-        analysis("R", _R, is_here=shutil.which("Rscript") is not None),
-        analysis("DuckDB", f'"{sys.executable}" -c "{_SQL}"', is_here=find_spec("duckdb") is not None),
+        pytest.param(READERS, f'"{READERS}" docs/examples/match_pandas.py SERVICE', id="pandas"),
+        pytest.param(shutil.which("Rscript"), "Rscript docs/examples/match.R SERVICE", id="R"),
+        pytest.param(READERS, f'"{READERS}" -c "{_SQL}"', id="DuckDB"),
     ],
 )
-def test_rows_that_are_certain_are_joined(command: str, demo_service: str, clone: Path) -> None:
+def test_rows_that_are_certain_are_joined(
+    program: str | Path | None, command: str, demo_service: str, clone: Path
+) -> None:
+    needed(program, "This test needs R (Debian's r-base-core), and what `make test` installs.")
     fetching = [re.sub(r"^\$ ", "", block.text).splitlines()[0] for block in blocks_of(ANALYSTS_GUIDE)]
     for fetch in fetching:
         if " -o " in fetch:

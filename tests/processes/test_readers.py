@@ -14,14 +14,13 @@ import pytest
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.downloads import DOWNLOAD, read_csv
-from tests.support.machine import needed
+from tests.support.machine import READERS, needed
 from tests.support.postgres import new_database
 from tests.support.records import Record, in_order, row_of
 from tests.support.wire import ROOT, environment, serving
 
 GUIDE = (ROOT / "docs" / "guides" / "files.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(python|sql|r)\n(.*?)\n```$", GUIDE, re.MULTILINE | re.DOTALL)
-PYTHON = ROOT / "build" / "readers" / ".venv" / "bin" / "python"
 NAMES = ["NA", "null", "None", "0001", "1e5", "TRUE", 'Con "comillas", y coma', "=1+1", "Peñón, Ñandú", "&lt;<&>",
          " \u00bd  ", "-", "'apóstrofo", "a\\b", "#5", "\u20e3\U0001f600"]  # fmt: skip
 PLACES = [
@@ -89,7 +88,9 @@ def read_back(language: str, line: str, folder: Path) -> list[Record]:
         )
         return read_csv((folder / "read.csv").read_bytes())
     program = {"python": _FRAME, "sql": _QUERY}[language].format(line=line)
-    records: list[Record] = json.loads(output_of(folder, needed(PYTHON, "This test needs `make test`."), "-c", program))
+    records: list[Record] = json.loads(
+        output_of(folder, needed(READERS, "This test needs `make test`."), "-c", program)
+    )
     return records
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.wire import Live
+from tests.support.wire import ROOT, Live
+
+READERS = ROOT / "build" / "readers" / ".venv" / "bin" / "python"  # has pandas, geopandas and DuckDB
 
 
 @contextmanager

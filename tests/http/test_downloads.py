@@ -8,6 +8,7 @@ import re
 import socket
 import sqlite3
 import struct
+import tempfile
 import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -27,7 +28,7 @@ from pyarrow import parquet as pq
 from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.downloads import DOWNLOAD, FLOATS, KEYS, TEXTS, Stalled, read_csv, stalled, value_of
-from tests.support.machine import memory_of, open_files
+from tests.support.machine import memory_of, open_files, open_targets
 from tests.support.postgres import await_idle_connections, execute, name_of, new_database, run_sql
 from tests.support.records import Record, in_order, row_of
 from tests.support.waiting import eventually
@@ -305,6 +306,25 @@ async def test_download_of_nothing_is_a_sound_file_without_records(files: httpx.
 async def test_parquet_says_which_release_it_is(files: httpx.AsyncClient) -> None:
     content = (await files.get(f"{DOWNLOAD}?format=parquet")).content
     assert pq.read_schema(io.BytesIO(content)).metadata[b"release"] == b"2020-01"
+
+
+async def test_workbook_says_where_it_comes_from_and_what_every_column_means(files: httpx.AsyncClient) -> None:
+    content = (await files.get(f"{DOWNLOAD}?format=xlsx&estado_id=31")).content
+    said = dict(openpyxl.load_workbook(io.BytesIO(content))["Fuente"].iter_rows(values_only=True))
+    part = [place for place in PLACES if place.cvegeo[:2] == "31"]
+    assert str(said["Fuente"]).startswith("Fuente: INEGI, Catálogo Único de Claves")
+    assert "(2020-01)" in str(said["Fuente"])
+    assert said["Localidades"] == f"{len(part)} de {len(PLACES)}"
+    assert all(said[name] for name in row_of(PLACES[0]))
+
+
+async def test_geopackage_that_cannot_be_written_is_503(
+    files: httpx.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    answer = await files.get(f"{DOWNLOAD}?format=gpkg")
+    assert answer.status_code == 503
+    assert answer.json()["type"] == "/problems#unavailable"
 
 
 # -- CSV
@@ -629,10 +649,13 @@ def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> N
         for format_ in ("csv", "parquet", "gpkg"):
             with stalled(live.base, f"format={format_}"), stalled(live.base, "format=ndjson", "zstd"):
                 assert open_files(live) >= before + 2
+                packages = [target for target in open_targets(live) if ".gpkg" in target]
+                assert all(target.endswith(" (deleted)") for target in packages)
+                assert bool(packages) == (format_ == "gpkg")
         address = (urlsplit(live.base).hostname, urlsplit(live.base).port)
-        for number in range(30):  # while it reads, or before it has begun to
+        for number, left in enumerate(["ndjson", "gpkg"] * 15):  # while it reads, or before it has begun to
             with closing(socket.create_connection(address, timeout=30)) as client:
-                client.sendall(f"GET {DOWNLOAD}?format=ndjson HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+                client.sendall(f"GET {DOWNLOAD}?format={left} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
                 time.sleep(0.002 * number)
         eventually(lambda: open_files(live) <= before + 1)  # the pool may have opened its second connection
         assert 1 <= await_idle_connections(url) <= 2

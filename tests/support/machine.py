@@ -44,11 +44,17 @@ def memory_of(live: Live, name: str) -> int:
 
 def open_files(live: Live) -> int:
     """Count what a server has open, without the indexes of names: those come with releases, and are three at most."""
-    indexes, count = f"/localidades-api-{os.getuid()}/", 0
+    indexes = f"/localidades-api-{os.getuid()}/"
+    return sum(indexes not in target for target in open_targets(live))
+
+
+def open_targets(live: Live) -> list[str]:
+    """Return the paths of what a server has open; a file without a name ends in ` (deleted)`."""
+    targets = []
     for link in Path(f"/proc/{live.process.pid}/fd").iterdir():
         with suppress(FileNotFoundError):  # it has been closed since
-            count += indexes not in str(link.readlink())
-    return count
+            targets.append(str(link.readlink()))
+    return targets
 
 
 def free_port() -> int:

@@ -1,4 +1,4 @@
-"""The command line: serve, migrate, import, releases, roles, verify, match, mirror, openapi.
+"""The command line: serve, migrate, import, releases, roles, verify, match, mirror, openapi, mcp.
 
 A command imports what it needs when it runs, so that help and completion are fast.
 """
@@ -24,6 +24,7 @@ from localidades_api.cli.console import (
 from localidades_api.cli.errors import USAGE, Commands, errors_as_sentences
 from localidades_api.cli.help import end_of_help
 from localidades_api.cli.match import match
+from localidades_api.cli.mcp import mcp
 from localidades_api.cli.mirror import mirror
 from localidades_api.cli.releases import releases
 
@@ -184,6 +185,7 @@ def verify(
 
 app.command(epilog=end_of_help("match"))(match)
 app.command(epilog=end_of_help("mirror"))(mirror)
+app.command(epilog=end_of_help("mcp"))(mcp)
 
 
 @app.command(epilog=end_of_help("openapi"))

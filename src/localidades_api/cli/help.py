@@ -76,6 +76,11 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         **_EVERYWHERE,
         INTERRUPTED: "interrupted (Ctrl-C); the next run continues",
     },
+    "mcp": {
+        0: "the assistant has closed the connection",
+        FAILED: "`--url` is wrong, or the extra `mcp` is not installed",
+        **_EVERYWHERE,
+    },
     "openapi": {
         0: "printed",
         FAILED: "an environment variable is wrong; the error names it",
@@ -130,6 +135,10 @@ _EXAMPLES: dict[str, tuple[str, ...]] = {
         "localidades-api mirror /srv/localidades --release 2012-06",
         "localidades-api mirror /srv/localidades --url https://example.org",
         "localidades-api mirror /srv/localidades --origin http://10.0.0.7:8000",
+    ),
+    "mcp": (
+        "localidades-api mcp",
+        "localidades-api mcp --url https://example.org",
     ),
     "openapi": (
         "localidades-api openapi > openapi.json",

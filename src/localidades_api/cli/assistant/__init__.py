@@ -1,0 +1,31 @@
+"""The catalogue as tools for assistants (Model Context Protocol), over stdin and stdout."""
+
+from mcp.server.mcpserver import MCPServer
+from mcp_types import ToolAnnotations
+
+from localidades_api import __version__
+from localidades_api.cli.assistant.tools import Catalogue
+from localidades_api.cli.service import Service
+
+_TIMEOUT = 60.0  # seconds without a byte
+_INSTRUCTIONS = (
+    "The official catalogue of Mexico's localities, municipios and estados (INEGI). A key (cvegeo) is text with leading"
+    " zeros: nine digits for a locality, five for a municipio, two for an estado. Never guess a key: look it up with"
+    " `match` or `find`. Many places share a name, so give the municipio or the estado whenever you know them, and ask"
+    " the user if the outcome is `ambiguous`. Wherever you show the data, credit INEGI."
+)
+_READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+
+
+def serve_tools(service: Service) -> None:
+    """Answer the assistant on stdin until it closes it."""
+    with service.connect(_TIMEOUT) as client:
+        build_server(Catalogue(service, client)).run("stdio")
+
+
+def build_server(catalogue: Catalogue) -> MCPServer:
+    """Return a server with the tools."""
+    server = MCPServer("localidades-api", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING")
+    for tool in (catalogue.match, catalogue.find, catalogue.record, catalogue.nearest, catalogue.changes):
+        server.add_tool(tool, annotations=_READ_ONLY, structured_output=True)
+    return server

@@ -1,0 +1,133 @@
+"""What an assistant gets of `localidades-api mcp`: the SDK's own client on real stdin and stdout, a real service."""
+
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp_types import TextContent
+
+from tests.support.application import import_file
+from tests.support.catalogue import TRAPS, many, write_catalogue
+from tests.support.machine import free_port
+from tests.support.postgres import new_database
+from tests.support.wire import COMMAND, run, serving
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("record", {"cvegeo": "999999999"}, "Neither this release nor an earlier one has this key."),
+    ("record", {"cvegeo": "1001"}, "pattern"),
+    ("match", {"rows": []}, "at least 1"),
+    ("match", {"rows": [{"nombre": "a"}] * 101}, "at most 100"),
+    ("nearest", {"latitud": 91, "longitud": 0}, "less than or equal to 90"),
+    ("find", {"text": "a", "limit": 1000}, "less than or equal to 20"),
+]
+TOOLS = ["changes", "find", "match", "nearest", "record"]
+
+
+@asynccontextmanager
+async def assistant(url: str) -> AsyncIterator[Client]:
+    """Lend a client of the command, which asks the service at an address."""
+    program, *arguments = COMMAND
+    command = StdioServerParameters(command=program, args=[*arguments, "mcp", "--url", url])
+    async with Client(stdio_client(command)) as client:
+        yield client
+
+
+async def call(client: Client, tool: str, **arguments: object) -> dict[str, Any]:
+    """Return what a tool answers."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    content: dict[str, Any] | None = result.structured_content
+    assert content is not None
+    return content
+
+
+async def refused(client: Client, tool: str, **arguments: object) -> str:
+    """Return the sentence with which a tool refuses."""
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    [said] = result.content
+    assert isinstance(said, TextContent)
+    return said.text
+
+
+async def test_tools_are_read_only_described_and_bounded(live_server: str) -> None:
+    async with assistant(live_server) as client:
+        tools = (await client.list_tools()).tools
+        assert "credit INEGI" in (client.instructions or "")
+    assert sorted(tool.name for tool in tools) == TOOLS
+    for tool in tools:
+        assert tool.annotations
+        assert tool.annotations.read_only_hint
+        assert not tool.annotations.destructive_hint
+        assert len(tool.description or "") > 60
+        assert tool.output_schema
+        for name, schema in tool.input_schema["properties"].items():
+            bounded = {"maximum", "maxLength", "maxItems", "pattern", "enum", "anyOf"}
+            assert bounded & schema.keys(), (tool.name, name)
+
+
+async def test_tools_lead_from_a_name_to_its_key_record_and_surroundings(live_server: str) -> None:
+    async with assistant(live_server) as client:
+        rows = [{"nombre": TRAPS[0].nombre, "estado": "Aguascalientes"}, {"nombre": "Xyzzyqwert"}]
+        matches = await call(client, "match", rows=rows)
+        first, second = matches["answers"]
+        assert matches["release"] == "2020-01"
+        assert (first["outcome"], first["cvegeo"]) == ("exact", "010010001")
+        assert (second["outcome"], second["cvegeo"]) == ("none", None)
+
+        found = await call(client, "find", text="aguas", limit=3)
+        assert [place["cvegeo"] for place in found["places"]][:2] == ["01", "010010001"]
+        [place] = (await call(client, "find", text="aguas", kind="localidad", limit=1))["places"]
+        assert place["cvegeo"] == "010010001"
+
+        columns = (await call(client, "record", cvegeo="010010001"))["columns"]
+        assert (columns["municipio_id"], columns["estado"]["nombre"]) == ("01001", "Aguascalientes")
+        municipio = await call(client, "record", cvegeo="01001")
+        assert municipio["columns"]["estado_id"] == "01"
+
+        point = {"latitud": columns["latitud"], "longitud": columns["longitud"]}
+        [nearest] = (await call(client, "nearest", **point, limit=1))["places"]
+        assert (nearest["cvegeo"], nearest["metres"] < 1) == ("010010001", True)
+
+
+async def test_changes_and_withdrawn_keys_are_told_by_the_releases(server: str, migrated: str, tmp_path: Path) -> None:
+    with new_database(server, migrated) as database:
+        releases = {"2019-01": many(20), "2020-01": many(22), "2021-01": many(25)[1:]}
+        for release, places in releases.items():
+            import_file(database, write_catalogue(tmp_path / f"{release}.csv", places))
+        with serving(database) as live:
+            async with assistant(live.base) as client:
+                last = await call(client, "changes")
+                assert (last["since"], last["release"], last["total"]) == ("2020-01", "2021-01", 4)
+                assert all(len(one["cvegeo"]) == 9 for one in last["changes"])
+                [removed] = (await call(client, "changes", kind="removed"))["changes"]
+                assert (removed["before"], removed["after"]) == (many(1)[0].nombre, None)
+                assert (await call(client, "changes", since="2019-01", kind="added"))["total"] == 5
+                assert "There is no such release" in await refused(client, "changes", since="1999-01")
+                gone = await refused(client, "record", cvegeo=removed["cvegeo"])
+                assert "2020-01 is the last release that had it" in gone
+
+
+async def test_tools_refuse_with_sentences(live_server: str) -> None:
+    async with assistant(live_server) as client:
+        for tool, arguments, said in REFUSED:
+            assert said in await refused(client, tool, **arguments), tool
+
+
+async def test_service_out_of_reach_is_said_to_be_so() -> None:
+    async with assistant(f"http://127.0.0.1:{free_port()}") as client:
+        said = await refused(client, "find", text="a")
+    assert "can't be reached" in said
+    assert "localidades-api serve" in said
+
+
+def test_command_ends_with_its_input_and_refuses_a_wrong_address() -> None:
+    ended = subprocess.run([*COMMAND, "mcp"], input=b"", capture_output=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout) == (0, b"")
+    wrong = run("mcp", "--url", "nowhere")
+    assert wrong.returncode == 1
+    assert "--url must be the root address" in wrong.stderr

@@ -51,7 +51,8 @@ async def shown(page: Page) -> bytes:
     """Match a list; return a screenshot of the result, with its text."""
     await page.locator("#rows").fill("\n".join(VISITS[:5]))
     await page.locator("#send").click()
-    await expect(page.locator("#result-title")).to_be_focused()
+    await expect(page.locator("#result-title")).to_be_focused(timeout=20_000)
+    await expect(page.get_by_role("radio")).to_have_count(3)  # San Diego: two places, or none
     await page.locator("#found summary").click()
     await expect(page.locator("#found tbody tr")).to_have_count(3)
     result = page.locator("#result")

@@ -1,7 +1,8 @@
 """What PgBouncer between the service and Postgres costs: the same requests with and without it, five releases.
 
-`python -m benchmarks.pooler [--rounds 5] [--seconds 5] [--pgbouncer /path/of/another/version]`, with `pgbouncer` and `wrk` installed. One worker, 16
-connections, transaction mode, the configuration of deploy/; the service has just started in every round.
+`python -m benchmarks.pooler [--rounds 5] [--seconds 5] [--pgbouncer /path/of/another/version]`, with `pgbouncer` and
+`wrk` installed. One worker, 16 connections, transaction mode, the configuration of deploy/; the service has just
+started in every round.
 """
 
 import argparse

@@ -523,7 +523,8 @@ async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: Fa
 async def test_boxes_evict_no_other_choice(app: FastAPI) -> None:
     services = app.state.services
     release, rural = await services.releases.current(), LocalityFilters(ambito="R")
-    cache = PositionCache(services.repository, services.changes, services.names, timeout=5, limit=20_000)
+    repository = services.repository
+    cache = PositionCache(repository, repository, services.changes, services.names, timeout=5, limit=20_000)
     await cache.positions_for(release, rural)
     for west in range(100):
         await cache.positions_for(release, LocalityFilters(bbox=f"{-118 + west / 100},14,-86,33"))

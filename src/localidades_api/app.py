@@ -64,7 +64,7 @@ async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) ->
     url = settings.database_url.get_secret_value()
     database = Database.for_reading(url, pool_size=settings.pool_size, timeout=settings.database_timeout)
     await database.check_sessions()
-    # To compare and to sort takes no connection from requests: that has a pool of its own, which connects on first use.
+    # Comparing and sorting take no connection from requests: they have their own pool, which connects on first use.
     comparing = Database.for_reading(url, pool_size=MAX_LONG_SEARCHES, timeout=LONG_TIMEOUT)
     repository = CatalogueRepository(database)
     releases = ReleaseTracker(ReleasesRepository(database))

@@ -129,3 +129,10 @@ async def test_mistyped_parameter_is_told_on_a_page_in_its_language(client: http
     page = await client.get(f"{LOCALIDADES}?estado=1&ambito=u&format=api&lang=es")
     assert "Parámetro desconocido. ¿Quiso decir `estado_id`? Este recurso acepta: " in page.text
     assert "¿Quiso decir `U`? Este parámetro acepta: U, R." in page.text
+
+
+async def test_problem_has_an_end_however_many_parameters_are_unknown(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"{LOCALIDADES}?" + "&".join(f"x{number}" for number in range(1300)))
+    assert answer.status_code == 422
+    assert len(answer.json()["errors"]) == 50
+    assert len(answer.content) < 20_000

@@ -14,10 +14,8 @@ _Fields = Annotated[
     str,
     Field(
         max_length=2 * len(",".join(FIELDS)),
-        description="Columns of the records, separated by commas, for JSON only: `id`, `municipio_id`, `clave`,"
-        " `nombre`, `cvegeo`, `ambito`, `latitud`, `longitud`, `altitud`, `carta`, `poblacion`,"
-        " `poblacion_masculina`, `poblacion_femenina` and `viviendas`. A record then has these members and no others,"
-        " in this order, each as in `LocalityDetail`.",
+        description="Columns of the records, separated by commas, for JSON only. A record then has these members and no"
+        f" others, each as in `LocalityDetail`, in this order: {', '.join(FIELDS)}.",
         examples=["cvegeo,nombre,poblacion"],
         json_schema_extra={"pattern": f"^({_NAME})(,({_NAME}))*$"},
     ),

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from http import HTTPStatus
 from typing import Any, NamedTuple, Self, get_type_hints
 
@@ -43,6 +44,7 @@ from localidades_api.observability.metrics import COUNTERS
 
 PROBLEMS = "/problems"  # below the service's root
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
+_MAX_FAULTS = 50  # in one problem: each may name every parameter of a resource
 _CHOICE = re.compile("'([^']*)'")  # in pydantic's list of the values that a parameter takes
 
 
@@ -195,7 +197,7 @@ def _translate(error: Exception, endpoint: Callable[..., Any] | None) -> Localid
     if isinstance(error, RequestValidationError):
         if any(fault["loc"][0] == "path" for fault in error.errors()):
             return _translate_routing(HTTPStatus.NOT_FOUND)
-        return InvalidParametersError([_fault(fault, endpoint) for fault in error.errors()])
+        return InvalidParametersError([_fault(fault, endpoint) for fault in error.errors()[:_MAX_FAULTS]])
     if isinstance(error, HTTPException) and error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
         return _translate_routing(error.status_code)
     return LocalidadesError("Something went wrong; the service has logged the error.")
@@ -222,6 +224,7 @@ def _fault(fault: Mapping[str, Any], endpoint: Callable[..., Any] | None) -> tup
     return plain_name(name), message
 
 
+@cache
 def _parameters_of(endpoint: Callable[..., Any] | None) -> list[str]:
     """Return the names of the parameters in the query of a resource: the fields of the model that reads it."""
     hints = get_type_hints(endpoint) if endpoint else {}

@@ -11,7 +11,7 @@ from cachetools import LRUCache
 
 from localidades_api.cache.single_flight import SingleFlight
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, state_of, written
-from localidades_api.domain.mercator import MEXICO, Box, Tile
+from localidades_api.domain.mercator import MEXICO, MEXICO_BOX, Box, Tile
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.http.html.svg import draw_backdrop
@@ -67,9 +67,8 @@ class TileCache:
         """Cache the tiles that hold most places, so that no request waits for them; without a database, none."""
         with suppress(DatabaseUnavailableError):
             await self.backdrop(release)
-            if bounds := await self.bounds(release):
-                for tile in _tiles_within(bounds):
-                    await self.tile(release, tile)
+            for tile in _tiles_within(MEXICO_BOX):  # not the bounds: a place may be wrong by half a world
+                await self.tile(release, tile)
 
     async def close(self) -> None:
         """Cancel the queries that are running."""

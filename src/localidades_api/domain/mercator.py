@@ -81,4 +81,5 @@ def unproject(x: float, y: float) -> tuple[float, float]:
     return (x - 0.5) * 360, math.degrees(math.atan(math.sinh(math.pi * (1 - 2 * y))))
 
 
-MEXICO = Frame.around(Box(-118.8, 14.1, -86.3, 33.1), 400)  # all of its places, and a margin
+MEXICO_BOX = Box(-118.8, 14.1, -86.3, 33.1)  # all of its places, and a margin
+MEXICO = Frame.around(MEXICO_BOX, 400)

@@ -15,7 +15,9 @@ CELLS = 256  # cells of the backdrop along a side of a tile
 _BITS = EXTENT.bit_length() - 1
 _CELL_BITS = (EXTENT // CELLS).bit_length() - 1
 
-# A place lies in exactly one tile of a zoom: the index finds those within the box or on its edges, and the units tell.
+_MARGIN = 1e-9  # degrees, more than the rounding errors of an edge
+
+# A place lies in exactly one tile of a zoom: the index finds those within the box, with a margin, and the units tell.
 # OFFSET 0 keeps Postgres from projecting what is outside the box, where a latitude can be out of range.
 _TILE = text(
     f"""
@@ -87,13 +89,17 @@ class TilesRepository:
 
     async def read_tile(self, release: Release, tile: Tile, most: int) -> TileContent:
         """Return the places of a tile, at most `most`."""
+        box = tile.box
         parameters: dict[str, Any] = {
             "release_id": release.id,
             "scale": float(2**tile.zoom * EXTENT),
             "column": tile.column,
             "row": tile.row,
             "most": most,
-            **tile.box._asdict(),
+            "west": box.west - _MARGIN,
+            "south": box.south - _MARGIN,
+            "east": box.east + _MARGIN,
+            "north": box.north + _MARGIN,
         }
         rows = await self._database.fetch(_TILE, parameters, replica_check=requires_release(release))
         places = [TilePlace(*place) for place in from_json(rows[0].places or "[]")]

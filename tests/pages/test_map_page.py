@@ -19,7 +19,7 @@ WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshad
 SLOW = 30_000  # milliseconds: a map is drawn without a graphics card
 expect = Expect()
 expect.set_options(timeout=SLOW)
-STILL: dict[str, Any] = {"reduced_motion": "reduce"}
+STILL: dict[str, Any] = {"reduced_motion": "reduce", "timeout": SLOW}
 TOUCH: dict[str, Any] = {"viewport": TELEPHONE, "has_touch": True, "is_mobile": True}
 DEVICES = pytest.mark.parametrize("device", [{}, TOUCH], ids=["desktop", "telephone"])
 
@@ -72,7 +72,6 @@ def panel(page: Page) -> Locator:
 
 async def drawn(page: Page, name: str) -> Locator:
     """Wait until the map has drawn the points in view, one of this name among them; return its entry in their list."""
-    page.set_default_timeout(SLOW)
     entry = page.locator("#visible").get_by_role("button", name=name, exact=True)
     if await page.locator("#visible:not([open])").count():
         await page.locator("#visible summary").click()
@@ -92,7 +91,7 @@ def view_of(page: Page) -> tuple[float, float, float]:
 async def test_zipolite_is_found_in_under_five_interactions(
     browser: Browser, base: str, device: dict[str, Any]
 ) -> None:
-    async with visit(browser, base, **device) as page:
+    async with visit(browser, base, timeout=SLOW, **device) as page:
         await page.goto(PAGE)
         search = page.get_by_role("combobox", name="Find a place")
         await expect(search).to_be_visible(timeout=SLOW)

@@ -30,7 +30,14 @@ async def launched(*arguments: str) -> AsyncIterator[Browser]:
 
 
 @asynccontextmanager
-async def visit(browser: Browser, base: str, *, errors: bool = False, **options: Any) -> AsyncIterator[Page]:  # noqa: ANN401
+async def visit(
+    browser: Browser,
+    base: str,
+    *,
+    errors: bool = False,
+    timeout: int = 5_000,  # noqa: ASYNC109  # milliseconds, of each act
+    **options: Any,  # noqa: ANN401  # passed on
+) -> AsyncIterator[Page]:
     """Lend a page; in the end nothing may have been said on the console, nor asked for beyond the service.
 
     With `errors`, the console may say that a page was answered with an error.
@@ -50,7 +57,7 @@ async def visit(browser: Browser, base: str, *, errors: bool = False, **options:
     context.on("weberror", lambda error: wrong.append(str(error.error)))
     context.on("request", on_request)
     context.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
-    context.set_default_timeout(5_000)
+    context.set_default_timeout(timeout)
     try:
         yield await context.new_page()
     finally:

@@ -12,10 +12,12 @@ async def test_map_says_where_its_tiles_are_and_what_they_hold(client: httpx.Asy
     answer = await client.get("/map")
     assert answer.headers["vary"] == "Accept"
     assert answer.json() == {
-        "tiles": "/api/census/localidades/tiles.json?release=2020-01",
+        "tiles": "/api/census/localidades/tiles/{z}/{x}/{y}.mvt?release=2020-01",
+        "maxzoom": 12,
         "bounds": [-102.296111, 21.880833, -102.296111, 21.880833],
     }
-    assert (await client.get(answer.json()["tiles"])).json()["tilejson"] == "3.0.0"
+    tile = await client.get(answer.json()["tiles"].format(z=0, x=0, y=0))
+    assert tile.headers["content-type"] == "application/vnd.mapbox-vector-tile"
     held = {"if-none-match": answer.headers["etag"]}
     assert (await client.get("/map", headers=held)).status_code == 304
     page = await client.get("/map", headers=HTML)

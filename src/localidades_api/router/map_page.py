@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from localidades_api.domain.mercator import MAX_ZOOM
 from localidades_api.domain.schemas import Release
 from localidades_api.http.html.renderer import root_of
 from localidades_api.http.html.svg import draw_country
@@ -26,7 +27,8 @@ async def show_map_page(request: Request, query: Annotated[MapQuery, Query()], s
         release = builder.release
         overview = await services.map.overview(release, query.filters)
         content = {
-            "tiles": f"{root_of(request.scope)}{LOCALIDADES}tiles.json?release={release.name}",
+            "tiles": f"{root_of(request.scope)}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}",
+            "maxzoom": MAX_ZOOM,
             "bounds": overview.bounds,
         }
         context = await _context(services, release, query, overview) if builder.wants_html else {}

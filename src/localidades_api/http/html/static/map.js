@@ -7,6 +7,8 @@ const { places: resource, release, detail } = page.dataset;
 const bounds = JSON.parse(page.dataset.bounds);
 const filters = JSON.parse(page.dataset.filters);
 const COLORS = [...at("#color").options].map((option) => option.value);
+// Not by their TileJSON, whose addresses have the host and the scheme that a proxy may have told the service.
+const TILES = { tiles: [location.origin + page.dataset.tiles], maxzoom: Number(page.dataset.maxzoom) };
 const COUNTRY = [-118.5, 14.4, -86.5, 32.8];
 const AROUND = [[-170, -30], [-35, 66]]; // how far the map can be moved
 const CLOSE = 11; // zoom
@@ -39,7 +41,6 @@ class MapPage {
       hash: "map", minZoom: 2, maxZoom: 15, maxBounds: AROUND, renderWorldCopies: false, attributionControl: false,
       dragRotate: false, touchPitch: false, pitchWithRotate: false, fadeDuration: still.matches ? 0 : 200,
       locale: { "Map.Title": document.querySelector("h1").textContent },
-      transformRequest: (url) => ({ url: new URL(url, location.href).href }), // a worker has another base
     });
     this.map.touchZoomRotate.disableRotation();
     this.map.keyboard.disableRotation();
@@ -57,7 +58,8 @@ class MapPage {
   }
 
   style() {
-    return mapStyle({ tiles: page.dataset.tiles, dark: isDark(), color: this.color, filters, selected: this.selected });
+    const { color, selected } = this;
+    return mapStyle({ tiles: TILES, dark: isDark(), color, filters, selected });
   }
 
   restyle() {

@@ -66,7 +66,7 @@ export function mapStyle({ tiles, dark, color, filters, selected }) {
   return {
     version: 8,
     sources: {
-      places: { type: "vector", url: tiles },
+      places: { type: "vector", ...tiles },
       selected: { type: "geojson", data: { type: "FeatureCollection", features: selected ? [selected] : [] } },
     },
     layers: [

@@ -674,8 +674,8 @@ def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> N
         ("ndjson", "zstd", 25),
         ("geojson", "br", 34),
         ("parquet", "identity", 48),
-        ("xlsx", "identity", 40),
-        ("gpkg", "gzip", 40),
+        ("xlsx", "identity", 16),
+        ("gpkg", "gzip", 16),
     ],
 )
 def test_memory_of_the_server_stays_small_however_slowly_a_large_download_is_read(

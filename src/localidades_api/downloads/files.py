@@ -12,7 +12,7 @@ def write_file(
     records: RecordsRepository, release: Release, places: Sequence[int], format_: DownloadFormat
 ) -> AsyncGenerator[bytes, None]:
     """Write the localities at these positions in chunks, some of which can be empty."""
-    # Libraries are imported when they are needed: pyarrow takes 40 MB of each worker that uses it.
+    # Libraries are imported when they are needed: pyarrow takes 33 MB of each worker that uses it.
     match format_:
         case "parquet":
             from localidades_api.downloads.parquet import write_parquet  # noqa: PLC0415

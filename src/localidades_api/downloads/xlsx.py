@@ -1,6 +1,6 @@
 """Downloads as an Excel workbook: XlsxWriter writes all of it but the rows, which Postgres writes as XML.
 
-XlsxWriter alone would take a minute of processor time for a whole release, and the client would wait for all of it.
+XlsxWriter alone takes 26 seconds of Python for a whole release, and the client would wait for all of it.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ async def write_xlsx(
         for entry in frame.infolist():
             if entry.filename != _SHEET:
                 workbook.writestr(entry, frame.read(entry))
-        with workbook.open(frame.getinfo(_SHEET), "w") as sheet:
+        with workbook.open(_SHEET, "w") as sheet:
             sheet.write(head)
             for start in range(0, len(places), _CHUNK):
                 wanted = places[start : start + _CHUNK]

@@ -310,8 +310,8 @@ async def test_parquet_says_which_release_it_is(files: httpx.AsyncClient) -> Non
 
 async def test_workbook_says_where_it_comes_from_and_what_every_column_means(files: httpx.AsyncClient) -> None:
     content = (await files.get(f"{DOWNLOAD}?format=xlsx&estado_id=31")).content
-    rows = openpyxl.load_workbook(io.BytesIO(content))["Fuente"].iter_rows(values_only=True)
-    said = {name: what for name, what in rows}  # noqa: C416  # dict() has no type for rows of any length
+    source = openpyxl.load_workbook(io.BytesIO(content)).worksheets[1]
+    said = {row[0].value: row[1].value for row in source.iter_rows()}
     part = [place for place in PLACES if place.cvegeo[:2] == "31"]
     assert str(said["Fuente"]).startswith("Fuente: INEGI, Catálogo Único de Claves")
     assert "(2020-01)" in str(said["Fuente"])

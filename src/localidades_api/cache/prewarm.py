@@ -40,6 +40,7 @@ class ReleasePoller:
         self._names = names
         self._tiles = tiles
         self._indexing: asyncio.Task[None] | None = None
+        self._drawing: asyncio.Task[None] | None = None
         self._is_away = False
         self._warming: tuple[ReleasePages, asyncio.Task[None]] | None = None
 
@@ -129,13 +130,14 @@ class ReleasePoller:
     def _cancel_warming(self) -> None:
         if self._warming:
             self._warming[1].cancel()
+        if self._drawing:
+            self._drawing.cancel()
 
     async def _fill(self, pages: ReleasePages) -> None:
         name, total = pages.release.name, pages.release.total_pages
         try:
             await self._pages.fill(pages)
             await self._positions.prewarm(pages.release)
-            await self._tiles.prewarm(pages.release)
         except Exception as error:  # noqa: BLE001  # as above
             is_foreseen = isinstance(error, DatabaseUnavailableError)
             message = "Can't load the pages of release %s: %s"
@@ -144,3 +146,10 @@ class ReleasePoller:
         pages.is_warm = True
         amount = f"all {total}" if pages.held == total else f"{pages.held} of {total}"
         _log.info("The page cache holds %s pages of release %s.", amount, name)
+        self._drawing = asyncio.create_task(self._draw_tiles(pages.release))  # for which no release has to wait
+
+    async def _draw_tiles(self, release: Release) -> None:
+        try:
+            await self._tiles.prewarm(release)
+        except Exception as error:  # noqa: BLE001  # as above
+            FAULTS.report(error, "Can't draw the tiles of release %s: %s", release.name, error, traceback=True)

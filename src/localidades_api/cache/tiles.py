@@ -26,7 +26,7 @@ _MAX_PLACES = 1000  # to read: more have no room
 _GZIP_LEVEL = 6
 _MAX_CACHE = 16 * 1024**2  # bytes, some thousand tiles
 _OVERHEAD = 400  # bytes per tile besides its body: key, objects
-_PREWARMED_ZOOM = 6  # deeper tiles are drawn in less than 30 ms each
+PREWARMED_ZOOM = 6  # deeper tiles are drawn in less than 30 ms each
 
 _Key = tuple[Release, Tile | None]  # None is the backdrop of the whole country
 
@@ -87,7 +87,7 @@ class TileCache:
 
 
 def _tiles_within(box: Box) -> Iterator[Tile]:
-    for zoom in range(_PREWARMED_ZOOM + 1):
+    for zoom in range(PREWARMED_ZOOM + 1):
         first, last = Tile.at(zoom, box.west, box.north), Tile.at(zoom, box.east, box.south)
         for row in range(first.row, last.row + 1):
             for column in range(first.column, last.column + 1):

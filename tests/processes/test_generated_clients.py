@@ -74,7 +74,8 @@ def test_generated_python_client_has_sound_types_and_reads_the_service(
     live_server: str, document: Path, tmp_path: Path
 ) -> None:
     package, script = tmp_path / "localidades_api_client", PYTHON / "client.py"
-    generate = ("generate", "--path", document, "--meta", "none", "--output-path", package, "--fail-on-warning")
+    generate = ("generate", "--path", document, "--meta", "none", "--output-path", package, "--fail-on-warning",
+                "--config", PYTHON / "config.yaml")  # fmt: skip
     path = f"{ENVIRONMENT}{os.pathsep}{os.environ['PATH']}"  # the generator formats with the ruff that it finds
     run_program(tmp_path, ENVIRONMENT / "openapi-python-client", *generate, PATH=path)
 

@@ -32,13 +32,14 @@ function offerCopies() {
   spoken.setAttribute("aria-live", "polite");
   document.body.append(spoken);
   for (const element of document.querySelectorAll("[data-copy]")) {
-    const text = element.querySelector("a")?.href ?? element.textContent;
+    const isCode = element.tagName === "CODE"; // whose text may change
+    const text = () => element.querySelector("a")?.href ?? element.textContent;
     const button = document.createElement("button");
     button.type = "button";
     button.className = "copy";
-    button.setAttribute("aria-label", element.tagName === "CODE" ? sayCopy : `${sayCopy} ${text}`);
+    button.setAttribute("aria-label", isCode ? sayCopy : `${sayCopy} ${text()}`);
     button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(text);
+      await navigator.clipboard.writeText(text());
       button.classList.add("done");
       spoken.textContent = sayCopied;
       setTimeout(() => {
@@ -46,7 +47,7 @@ function offerCopies() {
         spoken.textContent = "";
       }, 2000);
     });
-    if (element.tagName === "CODE") element.after(" ", button);
+    if (isCode) element.after(" ", button);
     else element.append(button);
   }
 }

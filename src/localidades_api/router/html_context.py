@@ -19,24 +19,23 @@ _NEIGHBOURS = 8
 async def of_localities(
     services: Services, release: Release, filters: LocalitiesQuery, content: bytes
 ) -> dict[str, Any]:
-    """Return the names of parents on a page of the list, the populations that sort it, and the choices of its form."""
-    results = from_json(content)["results"]
-    ids = {locality["municipio_id"] for locality in results}
-    points = await services.repository.list_points(release, [locality["id"] for locality in results])
+    """Return the details of the localities on a page of the list, and the choices of its form."""
+    ids = [locality["id"] for locality in from_json(content)["results"]]
+    details = {row.id: row for row in await services.repository.list_largest_among(release, ids, len(ids))}
     estado_id = filters.estado_id or (state_of(filters.municipio_id) if filters.municipio_id else None)
     return {
         "form": {
             "states": await services.repository.list_states(release),
             "municipalities": await services.repository.list_municipalities(release, estado_id) if estado_id else [],
-            "populations": {point.id: point.poblacion for point in points} if "poblacion" in filters.sort else {},
-            "names": await services.repository.name_municipalities(release, ids),
+            "details": details,
+            "has_populations": "poblacion" in filters.sort,
             "estado_id": estado_id,
             "municipio_id": filters.municipio_id,
             "is_filtered": bool(filters.chosen),
             "chosen": filters.chosen,
             "on_map": filters.chosen if filters.chosen.keys() <= MapQuery.model_fields.keys() else None,
         },
-        "inset": draw_inset((point.longitud, point.latitud) for point in points),
+        "inset": draw_inset((row.longitud, row.latitud) for row in details.values()),
     }
 
 

@@ -132,13 +132,6 @@ class CatalogueRepository:
         rows = await self._database.fetch(text(statement), parameters, replica_check=requires_release(release))
         return str(rows[0][0])
 
-    async def list_points(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
-        """Return the ids, coordinates and populations of these localities, some null, in any order."""
-        statement = select(localities.c.id, localities.c.longitud, localities.c.latitud, localities.c.poblacion).where(
-            localities.c.release_id == release.id, localities.c.id == func.any(list(ids))
-        )
-        return await self._database.fetch(statement, replica_check=requires_release(release))
-
     async def list_states(self, release: Release) -> Sequence[Row[Any]]:
         """Return every estado, by id."""
         return await self._database.fetch(

@@ -9,6 +9,7 @@ import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 
+from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.http.static_files import CompressedStaticFiles
 from tests.support.machine import needed
 from tests.support.vendored import FOLDER, LICENCE, PACKAGE, SCRIPTS
@@ -40,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
     [
         ("gzip, deflate, br, zstd", "br"), ("gzip, deflate", "gzip"), ("GZIP;q=0.5", "gzip"), ("br;q=0, gzip", "gzip"),
         ("br;q=0.0,gzip;q=0", ""), ("br;q=0.001", "br"), ("", ""), ("zstd", ""), ("brotli", ""), ("x-gzip", ""),
-        ("*", ""),
+        ("*", "br"), ("br;q=0, *", "gzip"),
     ],
 )  # fmt: skip
 async def test_text_is_sent_in_the_best_coding_that_is_accepted(
@@ -64,7 +65,7 @@ async def test_validator_is_that_of_the_content_and_the_coding(folder: Path) -> 
     for accepted, tag in tags.items():
         kept, body = await fetch(folder, "plain.js", accept_encoding=accepted, if_none_match=f'"x", W/{tag}')
         assert (kept.status_code, body, kept.headers["etag"]) == (304, b"", tag)
-        assert kept.headers["cache-control"] == "no-cache"
+        assert kept.headers["cache-control"] == CACHE_CONTROL
         assert (await fetch(folder, "plain.js", accept_encoding=accepted, if_none_match='"x"'))[0].status_code == 200
     same, _ = await fetch(folder, "packed.mjs", accept_encoding="br")
     assert same.headers["etag"] == tags["br"]

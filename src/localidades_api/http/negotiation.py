@@ -56,14 +56,17 @@ def choose_media_type(accept: str | None, offered: Sequence[str]) -> str:
     return offered[qualities.index(best)]
 
 
-def accepts_gzip(lines: Sequence[str]) -> bool:
-    """Return whether the lines of Accept-Encoding allow gzip; without the header, nothing is compressed."""
+def choose_coding(lines: Sequence[str], offered: Sequence[str]) -> str | None:
+    """Return the first of the offered content codings that the lines of Accept-Encoding allow (RFC 9110 §12.5.3).
+
+    Without the header it is None: nothing is compressed.
+    """
     qualities = {}
     for element in ",".join(lines).lower().split(","):
         coding, *parameters = (part.strip() for part in element.split(";"))
         quality = [value for value in parameters if value.startswith("q=")]
         qualities[coding] = not quality or not re.fullmatch(r"q=0(\.0*)?", quality[0])
-    return qualities.get("gzip", qualities.get("*", False))
+    return next((coding for coding in offered if qualities.get(coding, qualities.get("*", False))), None)
 
 
 def _quality(media_type: str, ranges: Sequence[_MediaRange]) -> float:

@@ -1,9 +1,8 @@
-"""The static files of HTML pages: text is sent compressed, and a browser asks each time whether it has changed."""
+"""The static files of HTML pages: text is sent compressed, and kept as long as the pages are."""
 
 import gzip
 import hashlib
 import os
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from http import HTTPStatus
@@ -16,7 +15,8 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from localidades_api.http.caching import is_fresh
+from localidades_api.http.caching import CACHE_CONTROL, is_fresh
+from localidades_api.http.negotiation import choose_coding
 
 _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -58,8 +58,8 @@ class CompressedStaticFiles(StaticFiles):
             return super().file_response(full_path, stat_result, scope, status_code)
         asked = Headers(scope=scope)
         text = _read(str(full_path), stat_result.st_mtime_ns)
-        coding = _choose_coding(", ".join(asked.getlist("accept-encoding")))
-        headers = {"Cache-Control": "no-cache", "ETag": f'"{text.digest}.{coding}"', "Vary": "Accept-Encoding"}
+        coding = choose_coding(asked.getlist("accept-encoding"), _CODINGS) or "identity"
+        headers = {"Cache-Control": CACHE_CONTROL, "ETag": f'"{text.digest}.{coding}"', "Vary": "Accept-Encoding"}
         if is_fresh(asked.getlist("if-none-match"), headers["ETag"]):
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
         if coding in _CODINGS:
@@ -77,11 +77,3 @@ def _read(path: str, _modified: int) -> _Text:
         plain = brotli.decompress(compressed)
     bodies = {"identity": plain, "br": compressed, "gzip": gzip.compress(plain, mtime=0)}
     return _Text(hashlib.blake2b(plain, digest_size=8).hexdigest(), bodies)
-
-
-def _choose_coding(accept_encoding: str) -> str:
-    """Return the first of our codings that the header names with a quality above zero, else `identity`."""
-    named = re.findall(
-        r"(?i)(?:^|,)\s*(br|gzip)\s*(?:;\s*q=(?!0(?:\.0*)?\s*(?:,|$))[0-9.]+\s*)?(?=,|$)", accept_encoding
-    )
-    return next((coding for coding in _CODINGS if coding in map(str.lower, named)), "identity")

@@ -17,7 +17,7 @@ from localidades_api.errors import NotFoundError
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.html.renderer import JSON
 from localidades_api.http.mvt import MEDIA_TYPE
-from localidades_api.http.negotiation import accepts_gzip
+from localidades_api.http.negotiation import choose_coding
 from localidades_api.http.paths import LOCALIDADES
 from localidades_api.router.index import describe_release
 from localidades_api.router.params import STRICT, OfRelease
@@ -147,7 +147,7 @@ class Drawing(NamedTuple):
         """Return the 200 response; `body` is compressed."""
         described = {"Content-Type": self.media_type, "X-Content-Type-Options": "nosniff"}
         headers = {**self._headers(release, pinned=pinned), **described}
-        if accepts_gzip(accept_encoding):
+        if choose_coding(accept_encoding, ["gzip"]):
             return Response(body, headers={**headers, "Content-Encoding": "gzip"})
         return Response(gzip.decompress(body), headers=headers)
 

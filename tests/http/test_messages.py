@@ -111,7 +111,7 @@ async def test_mistyped_parameter_is_answered_with_the_one_that_was_meant(
         ("localidades/?sort=población", "Did you mean `poblacion`? This parameter takes: clave, -clave, nombre,"
          " -nombre, poblacion, -poblacion."),
         ("localidades/download/?format=CSV", "Did you mean `csv`? This parameter takes: csv, excel, ndjson, geojson,"
-         " parquet."),
+         " parquet, xlsx, gpkg."),
         ("localidades/suggest/?q=a&kind=estado,Localidad", "Did you mean `localidad`? This parameter takes, separated"
          " by commas: localidad, municipio, estado."),
         ("releases/2020-01/changes/?since=2020-01&change=rename", "Did you mean `renamed`? This parameter takes: added,"
@@ -127,8 +127,8 @@ async def test_mistyped_value_is_answered_with_those_to_choose_from(
 
 async def test_mistyped_parameter_is_told_on_a_page_in_its_language(client: httpx.AsyncClient) -> None:
     page = await client.get(f"{LOCALIDADES}?estado=1&ambito=u&format=api&lang=es")
-    assert "Parámetro desconocido. ¿Quiso decir `estado_id`? Este recurso acepta: " in page.text
-    assert "¿Quiso decir `U`? Este parámetro acepta: U, R." in page.text
+    assert "Parámetro desconocido. ¿Quiso decir <code>estado_id</code>? Este recurso acepta: " in page.text
+    assert "¿Quiso decir <code>U</code>? Este parámetro acepta: U, R." in page.text
 
 
 async def test_problem_has_an_end_however_many_parameters_are_unknown(client: httpx.AsyncClient) -> None:

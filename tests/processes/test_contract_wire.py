@@ -161,8 +161,7 @@ def test_list_unknown_format_is_422_naming_the_known_ones(live_server: str, valu
     answer = ask(live_server, f"{LIST}?format={value}")
     faults = faults_of(assert_problem(answer, 422))
     assert list(faults) == ["format"]
-    assert "'json'" in faults["format"]
-    assert "'api'" in faults["format"]
+    assert faults["format"].endswith("This parameter takes: json, api.")
     assert CANARY not in answer.text
 
 

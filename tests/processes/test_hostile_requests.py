@@ -56,11 +56,13 @@ def parameters() -> Iterator[tuple[str, str, bytes, bytes]]:
     document = create_app(Settings()).openapi()
     operations = [(path, *one) for path, item in document["paths"].items() for one in item.items()]
     for path, method, operation in operations:
-        taken = [one for one in operation.get("parameters", []) if one["in"] == "query"]
+        given = operation.get("parameters", [])
+        known = {one["name"]: one["example"] for one in given if one["in"] == "path"} | {"name": "2020-01"}
+        taken = [one for one in given if one["in"] == "query"]
         for one in taken:
             needed = {other["name"]: other["example"] for other in taken if other["required"] and other is not one}
             others = "".join(f"{name}={value}&" for name, value in needed.items())
-            target = f"{path.format(name='2020-01', id='10010001')}?{others}{one['name']}="
+            target = f"{path.format_map(known)}?{others}{one['name']}="
             yield path, one["name"], target.encode(), method.upper().encode()
 
 

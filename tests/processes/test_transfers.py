@@ -147,8 +147,10 @@ def leave(live: Live, format_: str, coding: str) -> None:
             received = b""
             while len(received) < enough and (part := client.recv(2000)):
                 received += part
-        if received.startswith(b"HTTP/1.1 200"):
-            return
+            if received.startswith(b"HTTP/1.1 200"):
+                return
+            while part := client.recv(2000):
+                received += part
         assert json.loads(parse(received).body)["type"] == "/problems#downloads-full"
         time.sleep(0.05)  # those who have hung up have yet to be noticed
 

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, parse_qsl, urljoin, urlsplit
 import asyncpg
 import httpx
 import pytest
+from fastapi import FastAPI
 from pydantic_core import to_json
 
 import localidades_api
@@ -247,6 +248,17 @@ async def test_page_refers_to_nothing_outside_and_every_link_leads_somewhere(
     for address in seen - followed.keys():
         followed[address] = (await client.get(address)).status_code
     assert {address: followed[address] for address in seen if followed[address] != 200} == {}
+
+
+@pytest.mark.parametrize("target", PAGES)
+async def test_page_of_a_service_below_a_path_stays_below_it(app: FastAPI, target: str) -> None:
+    transport = httpx.ASGITransport(app, root_path="/claves")
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        for element in Page.of(await client.get(f"/claves{target}")).elements:
+            for name in _ADDRESSES & element.attributes.keys():
+                path = urlsplit(urljoin(f"http://test/claves{target}", element.attributes[name])).path
+                assert path.startswith("/claves/"), element
+                assert not path.startswith("/claves/claves/"), element
 
 
 async def test_style_and_scripts_refer_to_nothing_outside() -> None:

@@ -1,22 +1,18 @@
 """Errors as responses: application/problem+json (RFC 9457), or an HTML page if the client prefers HTML."""
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from http import HTTPStatus
-from typing import Any, NamedTuple, Self, get_type_hints
+from typing import Any, NamedTuple, Self
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel
 from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from localidades_api.domain.choices import refuse_parameter, refuse_value
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import (
     CommandError,
@@ -39,13 +35,11 @@ from localidades_api.http.html.renderer import (
     root_of,
     select_renderer,
 )
+from localidades_api.http.validation import describe_faults
 from localidades_api.observability.faults import FAULTS, cause
 from localidades_api.observability.metrics import COUNTERS
 
 PROBLEMS = "/problems"  # below the service's root
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
-_MAX_FAULTS = 50  # in one problem: each may name every parameter of a resource
-_CHOICE = re.compile("'([^']*)'")  # in pydantic's list of the values that a parameter takes
 
 
 class ProblemPage(NamedTuple):
@@ -197,7 +191,7 @@ def _translate(error: Exception, endpoint: Callable[..., Any] | None) -> Localid
     if isinstance(error, RequestValidationError):
         if any(fault["loc"][0] == "path" for fault in error.errors()):
             return _translate_routing(HTTPStatus.NOT_FOUND)
-        return InvalidParametersError([_fault(fault, endpoint) for fault in error.errors()[:_MAX_FAULTS]])
+        return InvalidParametersError(describe_faults(error, endpoint))
     if isinstance(error, HTTPException) and error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
         return _translate_routing(error.status_code)
     return LocalidadesError("Something went wrong; the service has logged the error.")
@@ -210,31 +204,6 @@ def _translate_routing(status: int) -> RequestError:
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         return MethodNotAllowedError()
     return RequestError("The service can't process the request as it was sent.")
-
-
-def _fault(fault: Mapping[str, Any], endpoint: Callable[..., Any] | None) -> tuple[str, str]:
-    """Return the parameter and the sentence of a pydantic error; these messages don't contain the input."""
-    name = str(fault["loc"][-1])
-    if fault["type"] == "extra_forbidden":
-        message = refuse_parameter(name, _parameters_of(endpoint))
-    elif fault["type"] == "literal_error":
-        message = refuse_value(str(fault["input"]), _CHOICE.findall(fault["ctx"]["expected"]))
-    else:
-        message = f"{fault['msg'].rstrip('.')}."
-    return plain_name(name), message
-
-
-@cache
-def _parameters_of(endpoint: Callable[..., Any] | None) -> list[str]:
-    """Return the names of the parameters in the query of a resource: the fields of the model that reads it."""
-    hints = get_type_hints(endpoint) if endpoint else {}
-    models = [hint for hint in hints.values() if isinstance(hint, type) and issubclass(hint, BaseModel)]
-    return [name for model in models for name in model.model_fields]
-
-
-def plain_name(name: str) -> str:
-    """Return a parameter's name if it is safe to show, else a placeholder."""
-    return name if _PLAIN_NAME.fullmatch(name) else "(a name that is not plain ASCII)"
 
 
 def problem_type(error: type[LocalidadesError], root: str = "") -> str:

@@ -15,13 +15,8 @@ from localidades_api.router import (
     tiles,
 )
 from localidades_api.router.by_key import add_slashless_twins, add_trailing_slash
-from localidades_api.router.responses import (
-    CACHEABLE_ERRORS,
-    ERRORS,
-    PageTooLargeError,
-    Services,
-    show_smaller_page,
-)
+from localidades_api.router.responses import CACHEABLE_ERRORS, ERRORS, PageTooLargeError, show_smaller_page
+from localidades_api.router.services import Services
 
 __all__ = ["PageTooLargeError", "Services", "router", "show_smaller_page"]
 

@@ -18,18 +18,10 @@ from localidades_api.domain.schemas import (
 )
 from localidades_api.router import html_context
 from localidades_api.router.by_key import NO_KEY, answer_by_key, leave_out_blanks
-from localidades_api.router.params import (
-    STRICT,
-    MunicipalitiesQuery,
-    ReleaseQuery,
-    StatesQuery,
-)
-from localidades_api.router.responses import (
-    LISTED,
-    ResponseBuilder,
-    ServicesDep,
-    envelope,
-)
+from localidades_api.router.params import MunicipalitiesQuery, ReleaseQuery, StatesQuery
+from localidades_api.router.responses import LISTED, ResponseBuilder, envelope
+from localidades_api.router.services import ServicesDep
+from localidades_api.router.strict import STRICT
 from localidades_api.storage.models import municipalities, states
 
 router = APIRouter(tags=["Areas"])

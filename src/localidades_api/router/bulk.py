@@ -32,8 +32,9 @@ from localidades_api.domain.schemas import (
 from localidades_api.errors import UnsupportedMediaTypeError
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.router.localities import describe_near
-from localidades_api.router.params import STRICT, OfRelease
-from localidades_api.router.responses import Services, ServicesDep
+from localidades_api.router.params import OfRelease
+from localidades_api.router.services import Services, ServicesDep
+from localidades_api.router.strict import STRICT
 
 router = APIRouter(prefix="/localidades", tags=["Matching"])
 

@@ -14,7 +14,8 @@ from starlette.responses import Response
 from localidades_api.domain.schemas import GoneProblem, Problem, Release
 from localidades_api.errors import GoneError, NotFoundError
 from localidades_api.router.params import ReleaseQuery
-from localidades_api.router.responses import ResponseBuilder, Services
+from localidades_api.router.responses import ResponseBuilder
+from localidades_api.router.services import Services
 from localidades_api.storage.models import localities
 
 NO_KEY: dict[int | str, dict[str, Any]] = {

@@ -11,7 +11,8 @@ from starlette.staticfiles import StaticFiles
 from localidades_api.http.html.i18n import preferred_language
 from localidades_api.http.html.reference import describe_reference
 from localidades_api.http.html.renderer import HTML, View, root_of
-from localidades_api.router.params import OfLanguage, refuse_ambiguous_query
+from localidades_api.router.params import OfLanguage
+from localidades_api.router.strict import refuse_ambiguous_query
 
 SWAGGER_UI = "/static-swagger-ui"
 # Swagger UI has its icons as `data:` addresses.

@@ -11,7 +11,7 @@ from localidades_api.domain.keys import municipalities_of, state_of
 from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, Release
 from localidades_api.http.html.svg import draw_changes, draw_inset, draw_map
 from localidades_api.router.params import LocalitiesQuery, MapQuery
-from localidades_api.router.responses import Services
+from localidades_api.router.services import Services
 
 _NEIGHBOURS = 8
 

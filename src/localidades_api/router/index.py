@@ -11,8 +11,10 @@ from localidades_api.domain.schemas import (
     Resources,
     Totals,
 )
-from localidades_api.router.params import STRICT, ReleaseQuery
-from localidades_api.router.responses import ResponseBuilder, ServicesDep
+from localidades_api.router.params import ReleaseQuery
+from localidades_api.router.responses import ResponseBuilder
+from localidades_api.router.services import ServicesDep
+from localidades_api.router.strict import STRICT
 
 router = APIRouter(tags=["Releases"])
 

@@ -10,8 +10,10 @@ from localidades_api.domain.schemas import Release
 from localidades_api.http.html.renderer import root_of
 from localidades_api.http.html.svg import draw_country
 from localidades_api.http.paths import LOCALIDADES, MAP_PAGE
-from localidades_api.router.params import STRICT, MapQuery
-from localidades_api.router.responses import ResponseBuilder, Services, ServicesDep
+from localidades_api.router.params import MapQuery
+from localidades_api.router.responses import ResponseBuilder
+from localidades_api.router.services import Services, ServicesDep
+from localidades_api.router.strict import STRICT
 from localidades_api.storage.repository import Overview
 
 router = APIRouter()

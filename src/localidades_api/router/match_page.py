@@ -8,8 +8,10 @@ from starlette.responses import Response
 from localidades_api.bulk.rows import ROLES
 from localidades_api.http.html.renderer import root_of
 from localidades_api.http.paths import MATCH, MATCH_PAGE
-from localidades_api.router.params import STRICT, ReleaseQuery
-from localidades_api.router.responses import ResponseBuilder, ServicesDep
+from localidades_api.router.params import ReleaseQuery
+from localidades_api.router.responses import ResponseBuilder
+from localidades_api.router.services import ServicesDep
+from localidades_api.router.strict import STRICT
 
 router = APIRouter()
 

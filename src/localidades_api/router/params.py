@@ -1,11 +1,9 @@
-"""The query parameters of the census, and what no query may hold."""
+"""The query parameters of the census."""
 
 import re
-from collections import Counter
 from typing import Annotated, Literal, cast, get_args
-from urllib.parse import unquote_to_bytes
 
-from fastapi import Depends, Path, Request
+from fastapi import Path
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
@@ -25,9 +23,7 @@ from localidades_api.domain.patterns import matching
 from localidades_api.domain.schemas import PAGE_SIZE, RELEASE_NAME, ChangeKind
 from localidades_api.domain.sorting import DEFAULT_SORT, OfSort
 from localidades_api.downloads.file_types import DownloadFormat
-from localidades_api.errors import InvalidParametersError, NotFoundError
 from localidades_api.http.html import i18n, renderer
-from localidades_api.http.problems import plain_name
 
 _DECIMAL = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,25})?")  # no language writes more of a double
 
@@ -233,30 +229,3 @@ class ChangesQuery(_Paged):
 
 
 ReleaseName = Annotated[_ReleaseName, Path(description="Name of the later release.", examples=["2018-09"])]
-
-
-async def refuse_ambiguous_query(request: Request) -> None:
-    """Raise InvalidParametersError for a query that is no UTF-8, holds a NUL, or gives a parameter twice.
-
-    A parameter that is ignored or overruled in silence gives a client other data than it asked for.
-    """
-    raw = unquote_to_bytes(request.scope["query_string"].replace(b"+", b" "))
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        raise InvalidParametersError([("query", "The query is not UTF-8.")]) from None
-    if "\0" in text:
-        raise InvalidParametersError([("query", "The query contains a NUL character.")])
-    counts = Counter(name for name, _ in request.query_params.multi_items())
-    repeated = [(plain_name(name), "Give this parameter only once.") for name, count in counts.items() if count > 1]
-    if repeated:
-        raise InvalidParametersError(repeated)
-
-
-async def refuse_line_break(request: Request) -> None:
-    """Raise NotFoundError for a path that ends in one: the `$` of starlette's patterns matches before it, too."""
-    if request.scope["path"].endswith("\n"):
-        raise NotFoundError("There is nothing at this address.")
-
-
-STRICT = [Depends(refuse_line_break), Depends(refuse_ambiguous_query)]

@@ -13,7 +13,7 @@ from localidades_api.errors import GoneError, InvalidPageError, LocalidadesError
 from localidades_api.http.html.svg import draw_map
 from localidades_api.http.problems import ProblemPage
 from localidades_api.router.localities import describe_locality, describe_near
-from localidades_api.router.responses import Services
+from localidades_api.router.services import Services
 
 _NEAREST = 5
 _MEANT = 5

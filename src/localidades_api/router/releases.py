@@ -26,20 +26,10 @@ from localidades_api.http.html.renderer import FORMATS, Format
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.router import html_context
 from localidades_api.router.by_key import leave_out_blanks
-from localidades_api.router.params import (
-    STRICT,
-    ChangesQuery,
-    ReleaseName,
-    ReleaseQuery,
-    ReleasesQuery,
-)
-from localidades_api.router.responses import (
-    LISTED,
-    ResponseBuilder,
-    Services,
-    ServicesDep,
-    envelope,
-)
+from localidades_api.router.params import ChangesQuery, ReleaseName, ReleaseQuery, ReleasesQuery
+from localidades_api.router.responses import LISTED, ResponseBuilder, envelope
+from localidades_api.router.services import Services, ServicesDep
+from localidades_api.router.strict import STRICT
 
 router = APIRouter(prefix="/releases", tags=["Releases"])
 router.add_api_route("/{name}/changes/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)

@@ -3,18 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Any, Self, cast
+from typing import Any, Self, cast
 from urllib.parse import urlencode
 
-from fastapi import Depends, Request
+from fastapi import Request
 from pydantic_core import from_json
 from starlette.responses import Response
 
-from localidades_api.bulk.exchange import BulkRequests
-from localidades_api.cache.names import NameIndexes
-from localidades_api.cache.pages import PageCache
-from localidades_api.cache.positions import PositionCache
-from localidades_api.cache.tiles import TileCache
 from localidades_api.domain.pagination import (
     Paging,
     link_header,
@@ -30,7 +25,6 @@ from localidades_api.domain.schemas import (
     Problem,
     Release,
 )
-from localidades_api.downloads.transfer import Transfers
 from localidades_api.errors import InvalidParametersError
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.html.i18n import Language, preferred_language
@@ -41,47 +35,8 @@ from localidades_api.http.html.renderer import (
     root_of,
     select_renderer,
 )
-from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.router.params import ReleaseQuery
-from localidades_api.storage.repository import (
-    AreasRepository,
-    CatalogueRepository,
-    ChangesRepository,
-    MapRepository,
-    NearestRepository,
-    RecordsRepository,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """The services that routes use; the application's lifespan owns them."""
-
-    releases: ReleaseTracker
-    pages: PageCache
-    positions: PositionCache
-    repository: CatalogueRepository
-    areas: AreasRepository
-    names: NameIndexes
-    nearest: NearestRepository
-    map: MapRepository
-    changes: ChangesRepository
-    records: RecordsRepository
-    transfers: Transfers
-    bulk: BulkRequests
-    tiles: TileCache
-
-    @classmethod
-    async def of(cls, request: Request) -> Self:
-        """Return the services of the application that handles this request."""
-        return cast("Self", request.app.state.services)
-
-    async def release(self, name: str | None) -> Release:
-        """Return the release of that name, or the current one for None."""
-        return await (self.releases.current() if name is None else self.releases.named(name))
-
-
-ServicesDep = Annotated[Services, Depends(Services.of)]
+from localidades_api.router.services import Services
 
 
 @dataclass(frozen=True, slots=True)

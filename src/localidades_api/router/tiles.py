@@ -20,8 +20,9 @@ from localidades_api.http.mvt import MEDIA_TYPE
 from localidades_api.http.negotiation import choose_coding
 from localidades_api.http.paths import LOCALIDADES
 from localidades_api.router.index import describe_release
-from localidades_api.router.params import STRICT, OfRelease
-from localidades_api.router.responses import ServicesDep
+from localidades_api.router.params import OfRelease
+from localidades_api.router.services import ServicesDep
+from localidades_api.router.strict import STRICT
 
 router = APIRouter(prefix="/localidades", tags=["Map"])
 

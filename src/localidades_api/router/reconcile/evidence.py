@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import PlaceKind
 from localidades_api.domain.schemas.reconcile import EntityValue, ReconciliationQuery
-from localidades_api.http.problems import plain_name
+from localidades_api.http.validation import plain_name
 from localidades_api.router.reconcile.vocabulary import ALIASES, COMPARED, PROPERTIES, TYPES, known_kind
 from localidades_api.search.rows import MatchRow
 

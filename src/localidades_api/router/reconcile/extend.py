@@ -8,9 +8,9 @@ from localidades_api.domain.keys import PlaceKind, written
 from localidades_api.domain.schemas import Release
 from localidades_api.domain.schemas.reconcile import Extension, ExtensionColumn, ExtensionQuery
 from localidades_api.errors import InvalidParametersError
-from localidades_api.http.problems import plain_name
+from localidades_api.http.validation import plain_name
 from localidades_api.router.reconcile.vocabulary import ENTITIES, FETCHED, PROPERTIES, kind_of, named_type
-from localidades_api.router.responses import Services
+from localidades_api.router.services import Services
 
 _Cells = Mapping[str, Sequence[Mapping[str, str | int | float]]]
 

@@ -13,9 +13,10 @@ from localidades_api.domain.schemas import Problem, Release
 from localidades_api.http.html.i18n import preferred_language
 from localidades_api.http.html.renderer import BrowsableRenderer, View, root_of
 from localidades_api.router.by_key import refuse_unknown
-from localidades_api.router.params import STRICT, OfLanguage
+from localidades_api.router.params import OfLanguage
 from localidades_api.router.reconcile.vocabulary import kind_of
-from localidades_api.router.responses import Services, ServicesDep
+from localidades_api.router.services import Services, ServicesDep
+from localidades_api.router.strict import STRICT
 from localidades_api.storage.models import localities, municipalities, states
 
 _LISTS = {"localidad": "localidades", "municipio": "municipios", "estado": "estados"}

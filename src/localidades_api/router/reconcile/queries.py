@@ -15,7 +15,7 @@ from localidades_api.domain.schemas.reconcile import (
 )
 from localidades_api.router.reconcile.evidence import Evidence, QueryError, read_query
 from localidades_api.router.reconcile.vocabulary import named_type
-from localidades_api.router.responses import Services
+from localidades_api.router.services import Services
 from localidades_api.search.certainty import is_certain
 from localidades_api.search.index import NameIndex
 from localidades_api.search.match_areas import match_municipality, match_state

@@ -28,12 +28,12 @@ from localidades_api.errors import ContentTooLargeError, InvalidParametersError,
 from localidades_api.http.body import read_body
 from localidades_api.http.html.renderer import JSON
 from localidades_api.http.paths import RECONCILE
-from localidades_api.http.problems import plain_name
-from localidades_api.router.params import STRICT
+from localidades_api.http.validation import plain_name
 from localidades_api.router.reconcile.extend import extend
 from localidades_api.router.reconcile.queries import answer_batch
 from localidades_api.router.reconcile.vocabulary import TYPES
-from localidades_api.router.responses import Services, ServicesDep
+from localidades_api.router.services import Services, ServicesDep
+from localidades_api.router.strict import STRICT
 
 MAX_BATCH = 500  # queries, or keys to extend
 MAX_BODY = 1_000_000  # bytes

@@ -13,9 +13,9 @@ from localidades_api.domain.keys import PlaceKind, written
 from localidades_api.domain.pagination import whole_number
 from localidades_api.domain.schemas.reconcile import Described, ProposedProperties, SuggestedEntity
 from localidades_api.http.html.renderer import JSON
-from localidades_api.router.params import STRICT
 from localidades_api.router.reconcile.vocabulary import FETCHED, PROPERTIES, TYPES, beginning_with, named_type
-from localidades_api.router.responses import ServicesDep
+from localidades_api.router.services import ServicesDep
+from localidades_api.router.strict import STRICT
 from localidades_api.search.places import Suggested
 
 _PAGE = 10

@@ -1,0 +1,54 @@
+"""The services that routes use."""
+
+from dataclasses import dataclass
+from typing import Annotated, Self, cast
+
+from fastapi import Depends, Request
+
+from localidades_api.bulk.exchange import BulkRequests
+from localidades_api.cache.names import NameIndexes
+from localidades_api.cache.pages import PageCache
+from localidades_api.cache.positions import PositionCache
+from localidades_api.cache.tiles import TileCache
+from localidades_api.domain.schemas import Release
+from localidades_api.downloads.transfer import Transfers
+from localidades_api.releases.tracker import ReleaseTracker
+from localidades_api.storage.repository import (
+    AreasRepository,
+    CatalogueRepository,
+    ChangesRepository,
+    MapRepository,
+    NearestRepository,
+    RecordsRepository,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The services that routes use; the application's lifespan owns them."""
+
+    releases: ReleaseTracker
+    pages: PageCache
+    positions: PositionCache
+    repository: CatalogueRepository
+    areas: AreasRepository
+    names: NameIndexes
+    nearest: NearestRepository
+    map: MapRepository
+    changes: ChangesRepository
+    records: RecordsRepository
+    transfers: Transfers
+    bulk: BulkRequests
+    tiles: TileCache
+
+    @classmethod
+    async def of(cls, request: Request) -> Self:
+        """Return the services of the application that handles this request."""
+        return cast("Self", request.app.state.services)
+
+    async def release(self, name: str | None) -> Release:
+        """Return the release of that name, or the current one for None."""
+        return await (self.releases.current() if name is None else self.releases.named(name))
+
+
+ServicesDep = Annotated[Services, Depends(Services.of)]

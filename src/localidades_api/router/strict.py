@@ -1,0 +1,36 @@
+"""What no request may hold, whatever it asks for."""
+
+from collections import Counter
+from urllib.parse import unquote_to_bytes
+
+from fastapi import Depends, Request
+
+from localidades_api.errors import InvalidParametersError, NotFoundError
+from localidades_api.http.validation import plain_name
+
+
+async def refuse_ambiguous_query(request: Request) -> None:
+    """Raise InvalidParametersError for a query that is no UTF-8, holds a NUL, or gives a parameter twice.
+
+    A parameter that is ignored or overruled in silence gives a client other data than it asked for.
+    """
+    raw = unquote_to_bytes(request.scope["query_string"].replace(b"+", b" "))
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        raise InvalidParametersError([("query", "The query is not UTF-8.")]) from None
+    if "\0" in text:
+        raise InvalidParametersError([("query", "The query contains a NUL character.")])
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    repeated = [(plain_name(name), "Give this parameter only once.") for name, count in counts.items() if count > 1]
+    if repeated:
+        raise InvalidParametersError(repeated)
+
+
+async def refuse_line_break(request: Request) -> None:
+    """Raise NotFoundError for a path that ends in one: the `$` of starlette's patterns matches before it, too."""
+    if request.scope["path"].endswith("\n"):
+        raise NotFoundError("There is nothing at this address.")
+
+
+STRICT = [Depends(refuse_line_break), Depends(refuse_ambiguous_query)]

@@ -52,7 +52,7 @@ class MapPage {
   fitting() {
     const { clientWidth: width, clientHeight: height } = page;
     let padding = 12;
-    if (width > 800) padding = { left: 120, right: 120, top: 30, bottom: 30 };
+    if (width > 800) padding = { left: 120, right: 120, top: 110, bottom: 30 };
     else if (height > 440) padding = { left: 12, right: 12, top: 100, bottom: 190 };
     return { padding, maxZoom: 12 };
   }

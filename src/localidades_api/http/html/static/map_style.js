@@ -50,8 +50,11 @@ function radius(factor = 1) {
           4, sizes([0.9, 1, 1.5, 2.4, 4.2]), 8, sizes([1.6, 2, 3.2, 5, 8]), 13, sizes([4, 5, 7, 10, 15])];
 }
 
-// Inhabitants from which a place is named: at a glance the cities, from close by every place.
-const named = ["step", ["zoom"], 150000, 5, 60000, 6, 15000, 7, 5000, 8, 2500, 9, 500, 10, 0];
+// Inhabitants from which a place is named: at a glance the cities, from close by every place. Names that have no room
+// cost as much as those that have.
+const named = [
+  "step", ["zoom"], 200000, 5, 100000, 6, 50000, 7, 20000, 8, 10000, 9, 5000, 10, 2500, 11, 1000, 12, 200, 13, 0,
+];
 
 const chosen = (filters) => ["all", ...Object.entries(filters).map(
   ([name, value]) => ["==", ["get", name], name === "ambito" ? value : Number(value)],
@@ -92,7 +95,7 @@ export function mapStyle({ tiles, dark, color, filters, selected }) {
           "text-field": ["get", "nombre"], "text-font": ["system-ui"], "text-max-width": 9,
           "text-size": ["interpolate", ["linear"], ["zoom"],
                         3, bySize([9.5, 10, 10.5, 11.5, 13]), 5.5, bySize([11.5, 12, 13, 14.5, 17])],
-          "text-variable-anchor": ["left", "right", "top", "bottom"], "text-justify": "auto",
+          "text-variable-anchor": ["left", "right"], "text-justify": "auto",
           "text-radial-offset": bySize([0.5, 0.55, 0.6, 0.65, 0.75]),
           "text-padding": 8, "symbol-sort-key": ["-", 0, population],
         },

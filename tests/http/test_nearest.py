@@ -377,8 +377,9 @@ async def test_nearest_are_confirmed_by_their_etag(globe: httpx.AsyncClient) -> 
     ids=["none", "half", "one"],
 )
 async def test_catalogue_with_hardly_a_point_gives_what_it_has(
-    server: str, migrated: str, tmp_path: Path, points: list[tuple[str, str]]
+    request: pytest.FixtureRequest, server: str, migrated: str, tmp_path: Path, points: list[tuple[str, str]]
 ) -> None:
+    is_pooled = request.config.getoption("--pooler")
     file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places_at(points))
     known = [place for place in places_at(points) if place.latitud != "-" != place.longitud]
     with new_database(server, migrated) as url:
@@ -389,7 +390,8 @@ async def test_catalogue_with_hardly_a_point_gives_what_it_has(
                 with recorded_statements(app) as statements:
                     results = await nearest(client, lat, lon)
                 assert [row["id"] for row in results] == [int(place.cvegeo) for place in known]
-                assert len(statements) == 1
+                # Through a pooler, no rows may have another reason, so an empty answer is asked for once more.
+                assert len(statements) == 1 or (not known and is_pooled)
 
 
 def test_map_has_north_at_the_top_and_east_to_the_right() -> None:

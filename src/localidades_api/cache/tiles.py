@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import sys
+import time
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ _MAX_PLACES = 1000  # to read: more have no room
 _GZIP_LEVEL = 6
 _MAX_CACHE = 16 * 1024**2  # bytes, some thousand tiles
 _OVERHEAD = 400  # bytes per tile besides its body: key, objects
+_REST = 4  # times as long as it took to draw a tile
 PREWARMED_ZOOM = 6  # deeper tiles are drawn in less than 30 ms each
 
 _Key = tuple[Release, Tile | None]  # None is the backdrop of the whole country
@@ -64,11 +66,16 @@ class TileCache:
         return bounds
 
     async def prewarm(self, release: Release) -> None:
-        """Cache the tiles that hold most places, so that no request waits for them; without a database, none."""
+        """Cache the tiles that hold most places, so that no request waits for them; without a database, none.
+
+        It rests after each: a publication under load has other work, in the database too.
+        """
         with suppress(DatabaseUnavailableError):
             await self.backdrop(release)
             for tile in _tiles_within(MEXICO_BOX):  # not the bounds: a place may be wrong by half a world
+                began = time.monotonic()
                 await self.tile(release, tile)
+                await asyncio.sleep((time.monotonic() - began) * _REST)
 
     async def close(self) -> None:
         """Cancel the queries that are running."""

@@ -41,6 +41,11 @@ _UNSAID = re.compile(
 schema = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
 
 
+def _has_rows(body: object) -> bool:
+    """Return whether a body is a list of rows and nothing else, whatever each row is."""
+    return isinstance(body, dict) and body.keys() == {"rows"} and isinstance(body["rows"], list)
+
+
 @pytest.mark.tail
 @pytest.mark.timeout(300)
 @schema.parametrize()
@@ -55,7 +60,7 @@ def test_operation_with_any_input_keeps_to_the_document(case: "schemathesis.Case
         answer.status_code == http.HTTPStatus.UNPROCESSABLE_ENTITY and _UNSAID.search(answer.text)
     ):
         excluded += [positive_data_acceptance]
-    if case.path in _ANSWERS_EACH_ROW:
+    if case.path in _ANSWERS_EACH_ROW and _has_rows(case.body):
         excluded += [negative_data_rejection]
     if _COLUMNS.search(answer.request.path_url):
         excluded += [response_schema_conformance]

@@ -128,7 +128,7 @@ async def test_standby_that_is_behind_a_release_behind_a_pooler_gives_no_wrong_a
                 assert set(outcomes) <= {release.localities + 1, None}
                 assert outcomes[release.localities + 1]
             finally:
-                await standby.fetch("SELECT pg_wal_replay_resume()")
+                await standby.resume_replay()
                 await direct.dispose()
                 await pooled.dispose()
 
@@ -176,7 +176,7 @@ async def test_standby_that_is_behind_a_release_gives_no_wrong_answer(
         await standby.fetch("SELECT pg_wal_replay_pause()")
         await publish(primary, catalogues, NEXT)
         await asyncio.sleep(3)
-        await standby.fetch("SELECT pg_wal_replay_resume()")
+        await standby.resume_replay()
         await standby.catch_up(primary)
         await tried.recovered()
         assert tried.returned is not None
@@ -201,7 +201,7 @@ async def test_failover_to_a_standby_that_is_behind_does_not_go_back(
             await tried.ordinary()
             balancer.lead_to(standby.port)
             await asyncio.sleep(3)
-            await standby.fetch("SELECT pg_wal_replay_resume()")
+            await standby.resume_replay()
             await standby.catch_up(primary)
             await tried.recovered()
         assert tried.load.releases() == {NEXT}
@@ -218,7 +218,7 @@ async def test_walk_by_name_on_a_standby_that_is_behind_is_503_not_404(
         await asyncio.sleep(0.5)
         answer = await client.get(f"{LOCALIDADES}?page=2&release={NEXT}")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
-        await standby.fetch("SELECT pg_wal_replay_resume()")
+        await standby.resume_replay()
         await standby.catch_up(primary)
         assert (await client.get(f"{LOCALIDADES}?page=2&release={NEXT}")).status_code == 200
         assert (await client.get(f"{LOCALIDADES}?page=2&release=nothing")).status_code == 404

@@ -137,6 +137,11 @@ class Server:
         finally:
             connection.terminate()
 
+    async def resume_replay(self) -> None:
+        """Let a standby apply what it has received meanwhile."""
+        with suppress(asyncpg.SerializationError):  # what it applies at once may cancel the very statement
+            await self.fetch("SELECT pg_wal_replay_resume()")
+
     async def service_connections(self) -> int:
         """Count the connections that the service has to this server."""
         rows = await self.fetch("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'localidades-api'")

@@ -38,8 +38,9 @@ quick: $(VENV)/dev.stamp ## Run the tests that need no Postgres, in half a minut
 tail: $(VENV)/dev.stamp $(BROWSER) ## Run what `make test` leaves out: processes that die or hang, large files, inputs by the thousand
 	$(PYTEST) -m "tail or hypothesis" --hypothesis-profile=tail $(ARGS)
 
+# A process for each file: they wait most of the time.
 faults: $(VENV)/dev.stamp $(PATRONI)/patroni.stamp ## Stop, kill, pause and part real servers under load; ARGS="--fault-seconds 60"
-	"$(BIN)/python" -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/faults --timeout 600 $(ARGS)
+	"$(BIN)/python" -m pytest -n 5 --dist loadfile --no-loadscope-reorder tests/faults --timeout 600 $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style, types, layers and manifests
 	"$(BIN)/ruff" check .

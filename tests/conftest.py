@@ -37,6 +37,7 @@ hypothesis_settings.register_profile(
 # Each process of `make test` takes file after file: those that take longest go first, so that none is left with one.
 SLOWEST = (
     "test_patroni",
+    "test_standby",
     "test_interruption",
     "test_embedded_service",
     "test_workers",

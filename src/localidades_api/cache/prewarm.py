@@ -20,6 +20,7 @@ _log = logging.getLogger("uvicorn.error")
 
 _REPLICATION_LAG = 0.1  # seconds: standbys that are no further behind have a new release before it is asked of them
 _ACTIVATION_TIMEOUT = 1.2  # seconds that requests wait for a new release's pages before they see it without
+_UNDO_TIMEOUT = 0.5  # and for those of an earlier one, which is published again because the newer one is wrong
 _INDEXING_TIMEOUT = 60.0  # seconds for which the release before is served until the names of a new one are indexed
 
 
@@ -86,7 +87,8 @@ class ReleasePoller:
                 await asyncio.sleep(_REPLICATION_LAG)
             warming = self._warm_up(self._pages.hold(release))
             if warming and is_new:
-                await asyncio.wait({warming}, timeout=_ACTIVATION_TIMEOUT)
+                timeout = _UNDO_TIMEOUT if self._is_undo(release) else _ACTIVATION_TIMEOUT
+                await asyncio.wait({warming}, timeout=timeout)
             indexing = self._index_names(release)
             if indexing and is_new and self._is_next(release):
                 await asyncio.wait({indexing}, timeout=_ACTIVATION_TIMEOUT)
@@ -98,6 +100,9 @@ class ReleasePoller:
     def _is_next(self, release: Release) -> bool:
         """Return whether a release follows the served one; who goes back has a reason not to wait."""
         return self._releases.served is not None and self._releases.served.id < release.id
+
+    def _is_undo(self, release: Release) -> bool:
+        return self._releases.served is not None and release.id < self._releases.served.id
 
     def _warm_up(self, pages: ReleasePages) -> "asyncio.Task[None] | None":
         """Have a release's pages fetched, unless they are; what has failed is tried again."""

@@ -7,16 +7,19 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # 
 
 Field = descriptor_pb2.FieldDescriptorProto
 _ONE, _MANY = Field.LABEL_OPTIONAL, Field.LABEL_REPEATED
-_POINT = 1
-_MOVE_TO = 1
+_POINT, _POLYGON = 1, 3
+_MOVE_TO, _LINE_TO, _CLOSE_PATH = 1, 2, 7
+
+Point = tuple[int, int]
 
 
 @dataclass
 class Feature:
-    """A point or several, in units of the layer from the north-west corner."""
+    """Points, or the rings of polygons, in units of the layer from the north-west corner."""
 
     id: int
-    points: list[tuple[int, int]]
+    points: list[Point]
+    rings: list[list[Point]]
     properties: dict[str, Any]
 
 
@@ -94,19 +97,36 @@ def _read_layer(layer: Any) -> Layer:  # noqa: ANN401  # a class made when it ru
     values = [value.string_value if value.HasField("string_value") else value.uint_value for value in layer.values]
     features = []
     for feature in layer.features:
-        assert feature.type == _POINT
         assert len(feature.tags) % 2 == 0
         tags = zip(feature.tags[::2], feature.tags[1::2], strict=True)
         properties = {layer.keys[key]: values[value] for key, value in tags}
-        features.append(Feature(feature.id, _read_points(feature.geometry), properties))
+        points, rings = _read_geometry(feature.geometry)
+        assert feature.type == (_POLYGON if rings else _POINT)
+        assert not (points and rings)
+        features.append(Feature(feature.id, points, rings, properties))
     return Layer(layer.extent, features)
 
 
-def _read_points(geometry: Any) -> list[tuple[int, int]]:  # noqa: ANN401  # as above
-    command, *numbers = geometry
-    assert (command & 7, command >> 3) == (_MOVE_TO, len(numbers) // 2)
-    points, x, y = [], 0, 0
-    for east, south in zip(numbers[::2], numbers[1::2], strict=True):
-        x, y = x + (east >> 1 ^ -(east & 1)), y + (south >> 1 ^ -(south & 1))
-        points.append((x, y))
-    return points
+def _read_geometry(geometry: Any) -> tuple[list[Point], list[list[Point]]]:  # noqa: ANN401  # as above
+    """Return the points that no line follows, and the rings."""
+    numbers, x, y = iter(geometry), 0, 0
+    points: list[Point] = []
+    rings: list[list[Point]] = []
+    for command in numbers:
+        if command & 7 == _CLOSE_PATH:
+            assert command >> 3 == 1
+            continue
+        path = []
+        for _ in range(command >> 3):
+            x, y = x + _signed(next(numbers)), y + _signed(next(numbers))
+            path.append((x, y))
+        if command & 7 == _LINE_TO:
+            rings.append([points.pop(), *path])
+        else:
+            assert command & 7 == _MOVE_TO
+            points += path
+    return points, rings
+
+
+def _signed(number: int) -> int:
+    return number >> 1 ^ -(number & 1)

@@ -12,11 +12,11 @@ from cachetools import LRUCache
 
 from localidades_api.cache.single_flight import SingleFlight
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, state_of, written
-from localidades_api.domain.mercator import MEXICO, MEXICO_BOX, Box, Tile
+from localidades_api.domain.mercator import MEXICO, MEXICO_BOX, Box, Tile, runs
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.http.html.svg import draw_backdrop
-from localidades_api.http.mvt import PointLayer, Value, encode_multipoint
+from localidades_api.http.mvt import PointLayer, Value, encode_rows
 from localidades_api.storage.repository import TilesRepository
 from localidades_api.storage.repository.tiles import CELLS, EXTENT, TileContent, TilePlace
 
@@ -145,13 +145,12 @@ def _properties(place: TilePlace) -> dict[str, Value]:
 
 
 def _encode_backdrop(content: TileContent) -> bytes:
-    """Return a layer with a point in the middle of each cell that holds a place."""
+    """Return a layer of rectangles, which cover the cells that hold a place."""
     cells = _unpack(content.cells)
     if not cells:  # all places are listed, but there is no room for them
         size = EXTENT // CELLS
         cells.extend(sorted({place.y // size * CELLS + place.x // size for place in content.places}))
-    points = ((cell % CELLS * 2 + 1, cell // CELLS * 2 + 1) for cell in cells)
-    return encode_multipoint("backdrop", CELLS * 2, points, len(cells))
+    return encode_rows("backdrop", CELLS, runs(cells, CELLS))
 
 
 def _size(body: bytes) -> int:

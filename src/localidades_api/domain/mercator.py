@@ -1,6 +1,7 @@
 """Web Mercator (EPSG:3857), the projection of every map of the country: the tiles of its square, and a frame in it."""
 
 import math
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Self
 
 MAX_ZOOM = 12  # from here on a client enlarges tiles; every tile has room for all of its places
@@ -68,6 +69,28 @@ class Frame(NamedTuple):
         x, y = project(longitude, latitude)
         east, south = (x - self.left) * self.scale, (y - self.top) * self.scale
         return (east, south) if 0 <= east < self.columns and 0 <= south < self.rows else None
+
+
+class Run(NamedTuple):
+    """Cells of a row, one beside the other."""
+
+    column: int
+    row: int
+    length: int
+
+
+def runs(cells: Iterable[int], columns: int) -> Iterator[Run]:
+    """Join neighbours, given in order and counted eastwards, row by row from the north."""
+    first = length = 0
+    for cell in cells:
+        if cell == first + length and cell % columns:
+            length += 1
+        else:
+            if length:
+                yield Run(first % columns, first // columns, length)
+            first, length = cell, 1
+    if length:
+        yield Run(first % columns, first // columns, length)
 
 
 def project(longitude: float, latitude: float) -> tuple[float, float]:

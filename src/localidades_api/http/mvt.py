@@ -1,10 +1,13 @@
-"""Mapbox Vector Tiles 2.1: points as layers of protocol buffers.
+"""Mapbox Vector Tiles 2.1: points and rectangles as layers of protocol buffers.
 
 A tile is a list of layers, and a layer a list of features. The properties of a feature are numbers of keys and of
 values, each of which its layer lists once. Tests read the tiles with another library (decision 0032).
 """
 
 from collections.abc import Iterable, Mapping
+from functools import cache
+
+from localidades_api.domain.mercator import Run
 
 MEDIA_TYPE = "application/vnd.mapbox-vector-tile"
 
@@ -15,8 +18,9 @@ _TILE_LAYER = 3 << 3 | 2
 _NAME, _FEATURE, _KEY, _VALUE, _EXTENT, _VERSION = 1 << 3 | 2, 2 << 3 | 2, 3 << 3 | 2, 4 << 3 | 2, 5 << 3, 15 << 3
 _ID, _TAGS, _TYPE, _GEOMETRY = 1 << 3, 2 << 3 | 2, 3 << 3, 4 << 3 | 2
 _STRING, _UINT = 1 << 3 | 2, 5 << 3
-_POINT = 1
-_MOVE_TO = 1
+_POINT, _POLYGON = 1, 3
+# Commands of geometries: how many in the upper bits, in the lower 1 to move, 2 to draw a line, 7 to close a ring.
+_ONE_POINT, _THREE_LINES, _CLOSE = bytes([1 << 3 | 1]), bytes([3 << 3 | 2]), bytes([1 << 3 | 7])
 
 
 class PointLayer:
@@ -40,7 +44,7 @@ class PointLayer:
                 fields.append(_bytes(_VALUE, _encode_value(value)))
             tags += _varint(self._keys[key]) + _varint(self._values[value])
         feature = _number(_ID, id_) + _bytes(_TAGS, tags) + _number(_TYPE, _POINT)
-        fields.append(_bytes(_FEATURE, feature + _bytes(_GEOMETRY, _encode_points([(x, y)], 1))))
+        fields.append(_bytes(_FEATURE, feature + _bytes(_GEOMETRY, _encode_point(x, y))))
         self._room -= sum(map(len, fields))
         if self._room >= 0:
             self._fields += fields
@@ -51,9 +55,9 @@ class PointLayer:
         return _bytes(_TILE_LAYER, b"".join(self._fields))
 
 
-def encode_multipoint(name: str, extent: int, points: Iterable[tuple[int, int]], count: int) -> bytes:
-    """Return a layer of one feature, which has `count` points and no properties, as it stands in a tile."""
-    feature = _number(_TYPE, _POINT) + _bytes(_GEOMETRY, _encode_points(points, count))
+def encode_rows(name: str, extent: int, rows: Iterable[Run]) -> bytes:
+    """Return a layer of one feature, as it stands in a tile: rectangles that are one unit high, without properties."""
+    feature = _number(_TYPE, _POLYGON) + _bytes(_GEOMETRY, _encode_rows(rows))
     return _bytes(_TILE_LAYER, _head(name, extent) + _bytes(_FEATURE, feature))
 
 
@@ -67,16 +71,30 @@ def _encode_value(value: Value) -> bytes:
     return _bytes(_STRING, value.encode()) if isinstance(value, str) else _number(_UINT, value)
 
 
-def _encode_points(points: Iterable[tuple[int, int]], count: int) -> bytes:
-    """Return the geometry of points: each as its distance from the one before, with the sign in the lowest bit."""
-    geometry = bytearray(_varint(count << 3 | _MOVE_TO))
-    before_x = before_y = 0
-    for x, y in points:
-        east, south = x - before_x, y - before_y
-        geometry += _varint(east << 1 if east >= 0 else -east * 2 - 1)
-        geometry += _varint(south << 1 if south >= 0 else -south * 2 - 1)
-        before_x, before_y = x, y
+def _encode_point(x: int, y: int) -> bytes:
+    return _ONE_POINT + _signed(x) + _signed(y)
+
+
+def _encode_rows(rows: Iterable[Run]) -> bytes:
+    """Return rings: each corner as its distance from the one before, clockwise, as the outer ring of a polygon is."""
+    geometry = bytearray()
+    x = y = 0  # the last corner, in the south-west
+    for row in rows:
+        geometry += _ONE_POINT + _signed(row.column - x) + _signed(row.row - y) + _other_sides(row.length)
+        x, y = row.column, row.row + 1
     return bytes(geometry)
+
+
+@cache
+def _other_sides(length: int) -> bytes:
+    """Return the ring of a row from its first corner on."""
+    lines = (length, 0), (0, 1), (-length, 0)
+    return _THREE_LINES + b"".join(_signed(step) for line in lines for step in line) + _CLOSE
+
+
+def _signed(value: int) -> bytes:
+    """Return a number with its sign in the lowest bit."""
+    return _varint(value << 1 if value >= 0 else -value * 2 - 1)
 
 
 def _number(field: int, value: int) -> bytes:

@@ -42,7 +42,7 @@ _LAYERS = [
     ),
     VectorLayer(
         id="backdrop",
-        description="One feature of points: where there are places at all, in tiles that have no room for all of them.",
+        description="One feature of rectangles: where there is any place, in tiles without room for all of them.",
         fields={},
     ),
 ]
@@ -98,7 +98,8 @@ async def get_tile(  # the numbers have their names on the wire
     """Draw a map tile of a release (Mapbox Vector Tile 2.1, Web Mercator).
 
     Of a tile's places the most populous are in the layer `places`, as many as 60 kB hold; if these are not all of them,
-    the layer `backdrop` has a point wherever there is any place. At the highest zoom every place is in its tile.
+    the layer `backdrop` covers the cells of a grid of 256 by 256 that hold any place. At the highest zoom every place
+    is in its tile.
     """
     tile = Tile(z, x, y)
     if not tile.exists:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from localidades_api.domain.mercator import MEXICO, Frame
+from localidades_api.domain.mercator import MEXICO, Frame, runs
 from localidades_api.domain.schemas import CHANGE_KINDS
 from localidades_api.storage.repository import ChangeCounts
 
@@ -61,17 +61,10 @@ def _round_length(metres: float) -> float:
 
 def draw_backdrop(cells: Iterable[int], frame: Frame) -> bytes:
     """Draw the cells of a frame that hold any place, given in order, in a grey for light and dark pages alike."""
-    runs: list[list[int]] = []  # the first cell and how many follow, in one row
-    for cell in cells:
-        if runs and cell == sum(runs[-1]) and cell % frame.columns:
-            runs[-1][1] += 1
-        else:
-            runs.append([cell, 1])
     path, column, row = [], 0, 0  # where the pen is
-    for cell, length in runs:
-        y, x = divmod(cell, frame.columns)
-        path.append(f"m{x - column} {y - row}h{length}")
-        column, row = x + length, y
+    for run in runs(cells, frame.columns):
+        path.append(f"m{run.column - column} {run.row - row}h{run.length}")
+        column, row = run.column + run.length, run.row
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {frame.columns} {frame.rows}">'
         f'<path transform="translate(0 .5)" stroke="#87909a" stroke-width="1.2" d="{"".join(path)}"/></svg>'

@@ -74,10 +74,10 @@ export function mapStyle({ tiles, dark, color, filters, selected }) {
     },
     layers: [
       { id: "ground", type: "background", paint: { "background-color": ground } },
-      points("backdrop", {
-        "circle-color": backdrop, "circle-opacity": 0.75,
-        "circle-radius": ["interpolate", ["linear"], ["zoom"], 3, 0.65, 7, 1, 12, 1.8],
-      }, { "source-layer": "backdrop" }),
+      {
+        id: "backdrop", type: "fill", source: "places", "source-layer": "backdrop",
+        paint: { "fill-color": backdrop, "fill-opacity": 0.6, "fill-antialias": false },
+      },
       points("others", {
         "circle-color": backdrop, "circle-opacity": 0.6, "circle-radius": radius(0.7),
       }, { filter: ["!", filter] }),

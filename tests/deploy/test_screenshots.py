@@ -63,6 +63,7 @@ async def shown(page: Page) -> bytes:
     return with_text(await page.screenshot(animations="disabled", clip=clip), text)
 
 
+@pytest.mark.tail
 @pytest.mark.parametrize(("locale", "path"), [("en-US", "docs/match.png"), ("es-MX", "docs/es/match.png")])
 async def test_screenshot_shows_what_the_page_shows(
     locale: str, path: str, browser: Browser, demo_service: str

@@ -42,6 +42,11 @@ def memory_of(live: Live, name: str) -> int:
     return int(found[1]) * 1024
 
 
+def forget_peak_memory(live: Live) -> None:
+    """Count the process's peak (VmHWM) from now on: see proc(5), clear_refs."""
+    Path(f"/proc/{live.process.pid}/clear_refs").write_text("5")
+
+
 def open_files(live: Live) -> int:
     """Count what a server has open, without the indexes of names: those come with releases, and are three at most."""
     indexes = f"/localidades-api-{os.getuid()}/"

@@ -1,17 +1,20 @@
-"""The screenshots of the READMEs show what the page shows now: each carries the text that it was made of."""
+"""The screenshots of the READMEs show what the pages show now: each carries the text that it was made of."""
 
+import asyncio
 import http
 import struct
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, FloatRect, Page, expect
+from playwright.async_api import Browser, FloatRect, Locator, Page, expect
 
-from tests.support.browser import SCREENSHOTS, launched, visit
+from tests.support.application import import_file
+from tests.support.browser import SCREENSHOTS, WEBGL, launched, visit
+from tests.support.postgres import new_database
 from tests.support.waiting import eventually
-from tests.support.wire import LOCALIDADES, ROOT, ask
+from tests.support.wire import LOCALIDADES, ROOT, ask, serving
 
 VISITS = (ROOT / "docs" / "examples" / "visits.csv").read_text(encoding="utf-8").splitlines()
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -43,12 +46,13 @@ def text_of(png: bytes) -> str:
 @pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
     """Lend Debian's Chromium."""
-    async with launched() as browser:
+    async with launched(*WEBGL) as browser:
         yield browser
 
 
-async def shown(page: Page) -> bytes:
+async def match_a_list(page: Page) -> bytes:
     """Match a list; return a screenshot of the result, with its text."""
+    await page.goto("/match")
     await page.locator("#rows").fill("\n".join(VISITS[:5]))
     await page.locator("#send").click()
     await expect(page.locator("#result-title")).to_be_focused(timeout=20_000)
@@ -56,24 +60,71 @@ async def shown(page: Page) -> bytes:
     await page.locator("#found summary").click()
     await expect(page.locator("#found tbody tr")).to_have_count(3)
     result = page.locator("#result")
-    text = " ".join((await result.inner_text()).split())
+    text = await text_within(result)
     box = await result.bounding_box()
     assert box
     clip = FloatRect(x=box["x"] - 16, y=box["y"] - 16, width=box["width"] + 32, height=box["height"] + 32)
     return with_text(await page.screenshot(animations="disabled", clip=clip), text)
 
 
+async def look_at_the_country(page: Page) -> bytes:
+    """Open the map; return a screenshot of it, with the text of its largest places and its legend."""
+    await page.goto("/map", wait_until="commit")
+    await page.locator("#visible summary").click()  # before there is a tile: the list is filled when there are all
+    await expect(page.locator("#visible li")).to_have_count(10, timeout=60_000)
+    await drawn(page)
+    text = await text_within(page.locator("main"))
+    await page.locator("#visible summary").click()
+    return with_text(await drawn(page), text)
+
+
+async def drawn(page: Page) -> bytes:
+    """Return a screenshot that is the same a second later: names fade in."""
+    before, now = b"", await page.screenshot()
+    while now != before:
+        await asyncio.sleep(1)
+        before, now = now, await page.screenshot()
+    return now
+
+
+async def text_within(element: Locator) -> str:
+    return " ".join((await element.inner_text()).split())
+
+
+in_both_languages = pytest.mark.parametrize(("locale", "folder"), [("en-US", "."), ("es-MX", "es")])
+
+
 @pytest.mark.tail
-@pytest.mark.parametrize(("locale", "path"), [("en-US", "docs/match.png"), ("es-MX", "docs/es/match.png")])
-async def test_screenshot_shows_what_the_page_shows(
-    locale: str, path: str, browser: Browser, demo_service: str
+@in_both_languages
+async def test_picture_of_a_matched_list_shows_what_the_page_shows(
+    locale: str, folder: str, browser: Browser, demo_service: str
 ) -> None:
     eventually(lambda: ask(demo_service, f"{LOCALIDADES}suggest/?q=a").status == http.HTTPStatus.OK, within=60)
     # So tall that the bar of the page, which sticks to the window's bottom, covers nothing.
     async with visit(browser, demo_service, locale=locale, viewport={"width": 1100, "height": 2000}) as page:
-        await page.goto("/match")
-        now = await shown(page)
-    made = SCREENSHOTS / Path(path).relative_to("docs")
+        compare(f"{folder}/match.png", await match_a_list(page))
+
+
+@pytest.fixture(scope="module")
+def service(server: str, migrated: str, real_catalogues: Path) -> Iterator[str]:
+    """Lend the address of the service on INEGI's own catalogue."""
+    with new_database(server, migrated) as url:
+        import_file(url, real_catalogues / "catun_localidad_2018-09.zip")
+        with serving(url) as live:
+            yield live.base
+
+
+@in_both_languages
+async def test_picture_of_the_country_shows_what_the_map_shows(
+    locale: str, folder: str, browser: Browser, service: str
+) -> None:
+    async with visit(browser, service, locale=locale, viewport={"width": 1100, "height": 720}, timeout=60_000) as page:
+        compare(f"{folder}/map.png", await look_at_the_country(page))
+
+
+def compare(path: str, now: bytes) -> None:
+    """Keep a new picture for whoever changed the page; fail if the one of the README shows something else."""
+    made, kept = SCREENSHOTS / path, ROOT / "docs" / path
     made.parent.mkdir(parents=True, exist_ok=True)
     made.write_bytes(now)
-    assert text_of((ROOT / path).read_bytes()) == text_of(now), f"the page has changed: copy {made} to {path}"
+    assert text_of(kept.read_bytes()) == text_of(now), f"the page has changed: copy {made} to {kept}"

@@ -8,14 +8,13 @@ import pytest
 from playwright.async_api import Browser, Expect, Locator, Page, Position, Response
 
 from tests.support.application import import_file
-from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, launched, visit
+from tests.support.browser import SCREENSHOTS, TELEPHONE, WEBGL, axe_faults, launched, visit
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.wire import await_names, serving
 
 PAGE = "/map?format=api"
 MAX_SCRIPTS = 400_000  # bytes as sent
-WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 SLOW = 30_000  # milliseconds: a map is drawn without a graphics card
 expect = Expect()
 expect.set_options(timeout=SLOW)

@@ -11,6 +11,7 @@ from playwright.async_api import Browser, ConsoleMessage, Page, Request, Viewpor
 from tests.support.machine import needed
 from tests.support.wire import ROOT
 
+WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")  # drawn by the processor
 SCREENSHOTS = ROOT / "build" / "screenshots"
 TELEPHONE: ViewportSize = {"width": 360, "height": 740}
 _AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"

@@ -49,6 +49,12 @@ SLOWEST = (
     "test_browser",
 )
 COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit", "bulk", "search")
+NICENESS = 19  # what `import`, `match` and `mirror` set for themselves
+
+
+def pytest_configure() -> None:
+    """Run at the lowest priority: a command that makes way for requests would also make way for every other test."""
+    os.nice(NICENESS)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -47,17 +47,9 @@ class Ended:
 
 
 def here(*arguments: str, url: str | None = None, **settings: str) -> Ended:
-    """Run a command within this process: where an interpreter of its own would only take time.
-
-    An import has its own: it lowers its priority for good, and every test after it would run with that.
-    """
-    if "import" in arguments:
-        ended = run(*arguments, env=environment(url, COLUMNS="200", NO_COLOR="1", **settings))
-        return Ended(ended.returncode, ended.stdout, ended.stderr)
-    priority = os.nice(0)
+    """Run a command within this process: where an interpreter of its own would only take time."""
     variables: dict[str, str | None] = {"COLUMNS": "200", "NO_COLOR": "1", "DATABASE_URL": url, **settings}
     result = CliRunner().invoke(app, arguments, env=variables)
-    assert os.nice(0) == priority
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return Ended(result.exit_code, result.stdout, result.stderr)
 

@@ -13,6 +13,8 @@ TYPESCRIPT_CLIENT := tests/clients/typescript/node_modules
 BROWSER := tests/browser/node_modules
 MANIFESTS := $(filter-out %kustomization.yaml %cluster.yaml,$(wildcard deploy/kubernetes/*.yaml deploy/kubernetes/jobs/*.yaml deploy/kubernetes/postgres/*.yaml))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Images set this for their last layer; here each of the many processes that tests start would compile every module.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help run quick test coverage tail faults lint format docs bench dist sbom audit requirements maplibre clean

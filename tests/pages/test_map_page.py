@@ -164,6 +164,20 @@ async def test_keyboard_reaches_the_map_and_its_places(page: Page) -> None:
     await expect(canvas).to_be_focused()
 
 
+async def test_entry_of_a_place_that_stays_in_view_keeps_the_focus(page: Page) -> None:
+    await page.goto(f"{PAGE}#map=9/15.8/-96.5")
+    entry = await drawn(page, "Puerto Ángel")
+    entries = page.locator("#visible").get_by_role("button")
+    before = await entries.all_inner_texts()
+    await entry.focus()
+    await page.evaluate("() => { location.hash = 'map=13/15.666667/-96.491944' }")
+    await expect(entries).to_have_text(["Puerto Ángel", "Playa Zipolite"])
+    await expect(entry).to_be_focused()
+    await page.evaluate("() => { location.hash = 'map=9/15.8/-96.5' }")
+    await expect(entries).to_have_text(before)
+    await expect(entry).to_be_focused()
+
+
 async def test_list_is_seen_on_the_map_which_fits_its_places(page: Page) -> None:
     await page.goto("/api/census/localidades/?format=api&estado_id=20")
     await page.get_by_role("link", name="Show on the map").click()

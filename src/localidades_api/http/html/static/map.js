@@ -216,16 +216,27 @@ class MapPage {
     const drawn = this.map.queryRenderedFeatures({ layers: ["places"] });
     const found = new Map(drawn.map((feature) => [feature.id, feature])); // a place at an edge is in two tiles
     const size = (feature) => feature.properties.poblacion ?? 0;
-    const largest = [...found.values()].toSorted((one, other) => size(other) - size(one)).slice(0, 10);
-    at("#visible ol").replaceChildren(...largest.map((feature) => {
-      const [entry, button, count] = ["li", "button", "span"].map((name) => document.createElement(name));
-      button.type = "button";
-      button.textContent = feature.properties.nombre;
-      button.addEventListener("click", () => this.open(feature.id));
-      count.textContent = size(feature).toLocaleString("en");
-      entry.append(button, count);
-      return entry;
-    }));
+    const bySize = (one, other) => size(other) - size(one) || one.id - other.id;
+    const largest = [...found.values()].toSorted(bySize).slice(0, 10);
+    const list = at("#visible ol");
+    const listed = new Map([...list.children].map((entry) => [entry.dataset.id, entry]));
+    const entries = largest.map((feature) => listed.get(String(feature.id)) ?? this.entry(feature, size(feature)));
+    // An entry that stays is not even moved: that would take the focus away, or a click that has begun.
+    for (const entry of listed.values()) if (!entries.includes(entry)) entry.remove();
+    entries.forEach((entry, index) => {
+      if (list.children[index] !== entry) list.insertBefore(entry, list.children[index]);
+    });
+  }
+
+  entry({ id, properties }, size) {
+    const [entry, button, count] = ["li", "button", "span"].map((name) => document.createElement(name));
+    entry.dataset.id = id;
+    button.type = "button";
+    button.textContent = properties.nombre;
+    button.addEventListener("click", () => this.open(id));
+    count.textContent = size.toLocaleString("en");
+    entry.append(button, count);
+    return entry;
   }
 }
 

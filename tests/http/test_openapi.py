@@ -75,6 +75,19 @@ def test_document_names_its_operations_as_a_client_would(document: Document) -> 
     }
 
 
+def test_document_begins_each_group_with_what_the_rest_lies_under(document: Document) -> None:
+    paths = list(document["paths"])
+    for path in paths:
+        assert [other for other in paths[: paths.index(path)] if other.startswith(path)] == [], path
+    localities = [name for name, operation in operations(document) if operation["tags"] == ["Localities"]]
+    assert localities == [
+        f"GET {LOCALIDADES}",
+        f"GET {LOCALIDADES}nearest/",
+        f"GET {LOCALIDADES}suggest/",
+        f"GET {LOCALIDADES}{{id}}/",
+    ]
+
+
 def test_document_is_a_valid_one(document: Document) -> None:
     schemathesis.openapi.from_dict(document).validate()
     for schema in document["components"]["schemas"].values():

@@ -99,6 +99,8 @@ def describe(app: FastAPI) -> None:
             document = _name_lists(generate()) | {"security": []}  # everything is public
             for path, operation in _operations(document):
                 _describe_operation(operation, path)
+            # A collection before what lies under it, unlike the routes, where `nearest/` must precede `{id}/`.
+            document["paths"] = dict(sorted(document["paths"].items()))
             app.openapi_schema = document
         return app.openapi_schema
 

@@ -14,7 +14,7 @@ from tests.support.application import import_file
 from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.machine import free_port
 from tests.support.postgres import new_database
-from tests.support.wire import COMMAND, run, serving
+from tests.support.wire import COMMAND, environment, run, serving
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("record", {"cvegeo": "999999999"}, "Neither this release nor an earlier one has this key."),
@@ -31,7 +31,7 @@ TOOLS = ["changes", "find", "match", "nearest", "record"]
 async def assistant(url: str) -> AsyncIterator[Client]:
     """Lend a client of the command, which asks the service at an address."""
     program, *arguments = COMMAND
-    command = StdioServerParameters(command=program, args=[*arguments, "mcp", "--url", url])
+    command = StdioServerParameters(command=program, args=[*arguments, "mcp", "--url", url], env=environment())
     async with Client(stdio_client(command)) as client:
         yield client
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.application import import_file
 from tests.support.postgres import new_database
-from tests.support.wire import await_names, serving
+from tests.support.wire import serving
 
 
 @pytest.fixture(scope="module")
@@ -15,5 +15,4 @@ def demo_service(server: str, migrated: str) -> Iterator[str]:
     with new_database(server, migrated) as url:
         import_file(url, "demo")
         with serving(url) as live:
-            await_names(live)  # four processes of tests take longer than a reader's machine, and than `curl --retry 9`
             yield live.base

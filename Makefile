@@ -13,7 +13,7 @@ TYPESCRIPT_CLIENT := tests/clients/typescript/node_modules
 BROWSER := tests/browser/node_modules
 MANIFESTS := $(filter-out %kustomization.yaml %cluster.yaml,$(wildcard deploy/kubernetes/*.yaml deploy/kubernetes/jobs/*.yaml deploy/kubernetes/postgres/*.yaml))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Images set this for their last layer; here each of the many processes that tests start would compile every module.
+# Container images set it to keep layers small; here every process that a test starts would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help

@@ -20,7 +20,7 @@ _log = logging.getLogger("uvicorn.error")
 
 _REPLICATION_LAG = 0.1  # seconds: standbys that are no further behind have a new release before it is asked of them
 _ACTIVATION_TIMEOUT = 1.2  # seconds that requests wait for a new release's pages before they see it without
-_RETURN_TIMEOUT = 0.5  # and for those of one that comes back: who publishes it wants the present one gone
+_RETURN_TIMEOUT = 0.5  # and for those of one that was served before: whoever publishes it wants the present one gone
 _INDEXING_TIMEOUT = 60.0  # seconds for which the release before is served until the names of a new one are indexed
 
 
@@ -43,7 +43,7 @@ class ReleasePoller:
         self._indexing: asyncio.Task[None] | None = None
         self._drawing: asyncio.Task[None] | None = None
         self._is_away = False
-        self._latest = 0  # the greatest id of a release that this process has served
+        self._highest_served_id = 0
         self._warming: tuple[ReleasePages, asyncio.Task[None]] | None = None
 
     async def run(self, interval: float) -> None:
@@ -88,7 +88,7 @@ class ReleasePoller:
                 await asyncio.sleep(_REPLICATION_LAG)
             warming = self._warm_up(self._pages.hold(release))
             if warming and is_new:
-                timeout = _RETURN_TIMEOUT if release.id <= self._latest else _ACTIVATION_TIMEOUT
+                timeout = _RETURN_TIMEOUT if release.id <= self._highest_served_id else _ACTIVATION_TIMEOUT
                 await asyncio.wait({warming}, timeout=timeout)
             indexing = self._index_names(release)
             if indexing and is_new and self._is_next(release):
@@ -96,7 +96,7 @@ class ReleasePoller:
                 if not indexing.done():
                     return  # the next poll looks again
         self._releases.serve(release)
-        self._latest = max(self._latest, release.id if release else 0)
+        self._highest_served_id = max(self._highest_served_id, release.id if release else 0)
         self._pages.drop_all_but(release)
 
     def _is_next(self, release: Release) -> bool:

@@ -34,7 +34,10 @@ def address_of(*ports: int, prefer: str = "prefer-standby") -> str:
 
 
 async def connect_to_every(base: str, *servers: Server) -> None:
-    """Have the service make connections until it has some to each server."""
+    """Have the service make connections until it has some to each server.
+
+    Whoever asks meanwhile may have all its attempts killed: this comes before the load.
+    """
     async with asyncio.timeout(20), httpx.AsyncClient(base_url=base) as client:
         while 0 in [await server.service_connections() for server in servers]:
             for server in servers:
@@ -69,20 +72,18 @@ async def test_primary_that_is_lost_is_replaced_by_the_promoted_standby(
     url = address_of(primary.port, standby.port, prefer=prefer)
     questions = [*pages(truth, OLDER), *lookups(truth)]
     await standby.catch_up(primary)
-    async with (
-        service(url) as live,
-        trial(report, f"primary lost, standby promoted ({prefer})", live, questions, standby) as tried,
-    ):
+    async with service(url) as live:
         if prefer == "any":
             await connect_to_every(live.base, primary, standby)
-        await tried.ordinary()
-        await primary.stop(KILL)
-        await asyncio.sleep(2)
-        await standby.promote()
-        await tried.recovered()
-        await publish(standby, catalogues, NEXT)
-        async with httpx.AsyncClient(base_url=live.base) as client:
-            await await_release(client, NEXT)
+        async with trial(report, f"primary lost, standby promoted ({prefer})", live, questions, standby) as tried:
+            await tried.ordinary()
+            await primary.stop(KILL)
+            await asyncio.sleep(2)
+            await standby.promote()
+            await tried.recovered()
+            await publish(standby, catalogues, NEXT)
+            async with httpx.AsyncClient(base_url=live.base) as client:
+                await await_release(client, NEXT)
     assert tried.load.count("answered") == len(tried.load.outcomes)
 
 
@@ -92,14 +93,16 @@ async def test_primary_whose_network_swallows_packets_is_left_for_the_standby(
     async with (
         proxied(primary.port) as network,
         service(address_of(network.port, standby.port, prefer="any")) as live,
-        trial(report, f"one of two swallows packets, {away:g} s", live, lookups(truth), primary, standby) as tried,
     ):
         await connect_to_every(live.base, primary, standby)
-        await tried.ordinary()
-        network.swallow()
-        await tried.recovered()
-        await asyncio.sleep(away)
-        network.heal()
+        async with trial(
+            report, f"one of two swallows packets, {away:g} s", live, lookups(truth), primary, standby
+        ) as tried:
+            await tried.ordinary()
+            network.swallow()
+            await tried.recovered()
+            await asyncio.sleep(away)
+            network.heal()
     assert tried.load.count("refused") <= POOL_SIZE  # what waited for it as it was lost, one each
 
 
@@ -166,21 +169,19 @@ async def test_standby_that_is_behind_a_release_gives_no_wrong_answer(
     url = address_of(primary.port, standby.port, prefer=prefer)
     questions = [*pages(truth) * 4, *lookups(truth), *lookups(truth, OLDER)]
     await standby.catch_up(primary)
-    async with (
-        service(url, page_cache=True) as live,
-        trial(report, f"standby behind a release ({prefer})", live, questions, primary, standby) as tried,
-    ):
+    async with service(url, page_cache=True) as live:
         if prefer == "any":
             await connect_to_every(live.base, primary, standby)
-        await tried.ordinary()
-        await standby.fetch("SELECT pg_wal_replay_pause()")
-        await publish(primary, catalogues, NEXT)
-        await asyncio.sleep(3)
-        await standby.resume_replay()
-        await standby.catch_up(primary)
-        await tried.recovered()
-        assert tried.returned is not None
-        assert tried.load.releases(tried.returned + 1) == {NEXT}
+        async with trial(report, f"standby behind a release ({prefer})", live, questions, primary, standby) as tried:
+            await tried.ordinary()
+            await standby.fetch("SELECT pg_wal_replay_pause()")
+            await publish(primary, catalogues, NEXT)
+            await asyncio.sleep(3)
+            await standby.resume_replay()
+            await standby.catch_up(primary)
+            await tried.recovered()
+            assert tried.returned is not None
+            assert tried.load.releases(tried.returned + 1) == {NEXT}
     assert tried.load.count("answered") == len(tried.load.outcomes)
     assert tried.load.returns_to(CURRENT, NEXT) == 0
 

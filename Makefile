@@ -31,7 +31,7 @@ test: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(T
 	$(PYTEST) -m "not tail" $(ARGS)
 
 coverage: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run all tests, and hold their coverage, commands and workers included, to its bound
-	$(PYTEST) --cov --cov-report= $(ARGS)
+	$(PYTEST) --cov --cov-report= --timeout 600 $(ARGS)
 	"$(BIN)/coverage" report
 
 quick: $(VENV)/dev.stamp ## Run the tests that need no Postgres, in half a minute

@@ -18,13 +18,12 @@ import pytest
 
 from tests.support.http_server import Request, Response, http_server
 from tests.support.machine import needed
-from tests.support.waiting import eventually, in_thread
+from tests.support.waiting import PATIENCE, eventually, in_thread
 from tests.support.wire import LOCALIDADES, ROOT, Live, ask, serving
 
 pytestmark = pytest.mark.tail
 
 CONFIGURATION = ROOT / "deploy" / "haproxy.cfg"
-PATIENCE = 30.0
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,12 @@ from localidades_api.storage.embedded import find_binaries
 from localidades_api.storage.embedded.binaries import Account, clean_environment, make_reachable
 from localidades_api.storage.embedded.data_directory import choose_account
 from tests.support.machine import free_port, needed, reachable_folder
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, ROOT, ask, environment, run, serving
 
 pytestmark = pytest.mark.tail
 
 SCRIPTS = ROOT / "deploy" / "postgres"
-PATIENCE = 30.0
 READER, IMPORTER = "localidades_reader", "localidades_importer"
 PASSWORDS = {name: f"it's the {name}'s $1" for name in (READER, IMPORTER, "replicator")}
 

@@ -19,10 +19,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.machine import needed
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, ask, connect, send
 
-PATIENCE = 30.0
 SMUGGLED = f"GET {LOCALIDADES}10010004/ HTTP/1.1\r\nHost: test\r\n\r\n".encode()  # its answer is nobody's
 LENGTH = b"Content-Length: %d\r\n" % len(SMUGGLED)
 CHUNK = b"%x\r\n%b\r\n0\r\n\r\n" % (len(SMUGGLED), SMUGGLED)

@@ -15,11 +15,10 @@ from localidades_api.storage.sessions import session_settings
 from tests.support import service_address
 from tests.support.machine import free_port, needed, reachable_folder
 from tests.support.postgres import execute
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import ROOT
 
 CONFIGURATION = ROOT / "deploy" / "pgbouncer.ini"
-PATIENCE = 30.0
 # Of another version than the system's: PGBOUNCER=/path/to/pgbouncer.
 PROGRAM = os.environ.get("PGBOUNCER") or shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 

@@ -16,10 +16,9 @@ import asyncpg
 from localidades_api.storage.embedded.binaries import Account, clean_environment, run_as
 from localidades_api.storage.embedded.watchdog import _die_with_parent
 from tests.support.machine import free_port
-from tests.support.waiting import eventually_async
+from tests.support.waiting import PATIENCE, eventually_async
 
 FAST, IMMEDIATE, KILL = signal.SIGINT, signal.SIGQUIT, signal.SIGKILL
-_PATIENCE = 30.0
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -63,7 +62,7 @@ class Server:
 
     async def start(self) -> None:
         """Start, and wait until it answers; what a killed one has left may still be ending."""
-        deadline = asyncio.get_running_loop().time() + _PATIENCE
+        deadline = asyncio.get_running_loop().time() + PATIENCE
         while asyncio.get_running_loop().time() < deadline:
             if self._process is None or self._process.poll() is not None:
                 self._launch()
@@ -163,7 +162,7 @@ class Server:
     async def catch_up(self, primary: "Server") -> None:
         """Wait until this standby has replayed what the primary has written."""
         ((written,),) = await primary.fetch("SELECT pg_current_wal_lsn()::text")
-        await eventually_async(lambda: self._has_replayed(written), within=_PATIENCE)
+        await eventually_async(lambda: self._has_replayed(written), within=PATIENCE)
 
     async def _has_replayed(self, written: str) -> bool:
         try:

@@ -1,6 +1,7 @@
 """Waiting for what happens elsewhere."""
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -8,6 +9,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _INTERVAL = 0.02  # seconds between two looks
+
+# Whether `make coverage` runs, whose processes take several times as long: how long one waits for them says nothing.
+IS_MEASURED = "COVERAGE_PROCESS_CONFIG" in os.environ
+PATIENCE = 120.0 if IS_MEASURED else 30.0  # seconds for a process of the tests to start, to answer or to end
 
 
 def in_thread(function: Callable[[], T]) -> T:

@@ -16,12 +16,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.support.service_address import service_address
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from localidades_api.cli import app; app()")
 SERVE = (*COMMAND, "serve", "--port", "0")
-_PATIENCE = 30.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def ask(base: str, target: str, *headers: tuple[str, str], method: str = "GET", 
 def send(base: str, data: bytes) -> bytes:
     """Send bytes and return what comes back until the server closes the connection."""
     address = urlsplit(base)
-    with socket.create_connection((address.hostname, address.port), timeout=_PATIENCE) as connection:
+    with socket.create_connection((address.hostname, address.port), timeout=PATIENCE) as connection:
         connection.sendall(data)
         received = []
         while chunk := connection.recv(65536):
@@ -111,7 +110,7 @@ def run(
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=2 * PATIENCE,
         check=False,
     )
 
@@ -144,7 +143,7 @@ def serving(
             yield Live(_await_ready(process, log, probe), process, log)
             if process.poll() is None:
                 process.terminate()
-                assert process.wait(_PATIENCE) == 0, log.read_text()
+                assert process.wait(PATIENCE) == 0, log.read_text()
             await_end_of_group(process.pid)
         finally:
             with suppress(ProcessLookupError):
@@ -154,7 +153,7 @@ def serving(
 
 def await_names(live: Live) -> None:
     """Wait until the names of the served release are indexed, which opens some files."""
-    eventually(lambda: ask(live.base, f"{LOCALIDADES}suggest/?q=a").status == http.HTTPStatus.OK, within=_PATIENCE)
+    eventually(lambda: ask(live.base, f"{LOCALIDADES}suggest/?q=a").status == http.HTTPStatus.OK, within=PATIENCE)
 
 
 def await_end_of_group(group: int) -> None:
@@ -167,12 +166,12 @@ def await_end_of_group(group: int) -> None:
             return True
         return False
 
-    eventually(has_ended, within=_PATIENCE, otherwise=lambda: "a process of the server is left")
+    eventually(has_ended, within=PATIENCE, otherwise=lambda: "a process of the server is left")
 
 
 def _await_ready(process: subprocess.Popen[bytes], log: Path, probe: str) -> str:
     """Return the address that the server prints, once its probe says yes."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
         if printed := re.search(r"list +(http://[^/]+)/", log.read_text()):
             probes = re.search(r"probes +(http://[^/]+)/", log.read_text()) or printed
@@ -185,7 +184,7 @@ def _await_ready(process: subprocess.Popen[bytes], log: Path, probe: str) -> str
 
 
 def _connection(base: str) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(urlsplit(base).netloc, timeout=_PATIENCE)
+    return http.client.HTTPConnection(urlsplit(base).netloc, timeout=PATIENCE)
 
 
 LOCALIDADES = "/api/census/localidades/"
@@ -197,7 +196,7 @@ def connect(address: str, *, receive_buffer: int | None = None) -> socket.socket
     connection = socket.socket(socket.AF_UNIX if parts.scheme == "unix" else socket.AF_INET)
     if receive_buffer:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-    connection.settimeout(_PATIENCE)
+    connection.settimeout(PATIENCE)
     connection.connect(parts.path if parts.scheme == "unix" else (parts.hostname, parts.port))
     return connection
 

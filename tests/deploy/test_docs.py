@@ -24,6 +24,7 @@ from localidades_api.cli import app as command_line
 from localidades_api.router.problem_types import answerable
 from localidades_api.settings import PREFIX, Settings, default_data_dir
 from tests.support.application import import_file
+from tests.support.browser import chromium
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.machine import READERS, needed
 from tests.support.wire import COMMAND, ROOT, environment, serving
@@ -229,15 +230,11 @@ document.body.innerHTML = `<pre>${JSON.stringify({ shown, fault: find("fault")?.
 
 
 def test_cascading_select_fills_in_a_browser(demo_service: str, tmp_path: Path) -> None:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        assert "CI" not in os.environ, "CI needs Chromium"
-        pytest.skip("there is no Chromium on this machine")
     page = tmp_path / "cascade.html"
     page.write_text((DOCS / "examples" / "cascade.html").read_text(encoding="utf-8") + _A_PERSON, encoding="utf-8")
     ended = subprocess.run(
         [
-            chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
+            chromium(), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
             "--virtual-time-budget=30000", "--dump-dom", f"{page.as_uri()}?service={demo_service}",
         ],
         capture_output=True, text=True, timeout=120, check=True,

@@ -1,24 +1,22 @@
 """What /docs offers to try works as it is filled in, in a browser that reaches nothing but the service."""
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from playwright.sync_api import sync_playwright
 
 from tests.support.application import import_file
+from tests.support.browser import chromium
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.waiting import in_thread
 from tests.support.wire import serving
 
 pytestmark = pytest.mark.tail
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @pytest.fixture(scope="module", params=["of two releases", "of the demo"])
@@ -76,10 +74,6 @@ def test_example_of_each_parameter_is_answered(service: httpx.Client) -> None:
 
 
 def test_docs_page_tries_out_every_operation_as_it_is_filled_in(service: httpx.Client) -> None:
-    if "CI" not in os.environ:
-        pytest.importorskip("playwright.sync_api")
-        if CHROMIUM is None:
-            pytest.skip("there is no Chromium on this machine")
     statuses, elsewhere, faults = in_thread(lambda: _try_everything(str(service.base_url).rstrip("/")))
     expected = {f"{method} {path}": "204" if path == "/livez" else "200" for method, path, _ in operations(service)}
     assert statuses == expected
@@ -88,13 +82,11 @@ def test_docs_page_tries_out_every_operation_as_it_is_filled_in(service: httpx.C
 
 
 def _try_everything(service: str) -> tuple[dict[str, str], list[str], list[str]]:
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415  # needs a browser beside it
-
     statuses: dict[str, str] = {}
     elsewhere: list[str] = []
     faults: list[str] = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1300, "height": 1500})
         page.on(
             "request", lambda request: elsewhere.append(request.url) if _is_elsewhere(request.url, service) else None

@@ -17,14 +17,19 @@ TELEPHONE: ViewportSize = {"width": 360, "height": 740}
 _AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 
 
+def chromium() -> str:
+    """Return the path of Debian's Chromium: of its headless shell if it is there, which halves what a page costs."""
+    found = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    return needed(found, "there is no chromium-headless-shell on this machine, and no chromium")
+
+
 @asynccontextmanager
 async def launched(*arguments: str) -> AsyncIterator[Browser]:
     """Lend Debian's Chromium, with further arguments; Playwright's own is never fetched."""
-    executable = needed(shutil.which("chromium"), "chromium is not on this machine")
     async with async_playwright() as playwright:
         # Root can't have Chromium's sandbox.
         browser = await playwright.chromium.launch(
-            executable_path=executable, args=arguments, chromium_sandbox=os.geteuid() != 0
+            executable_path=chromium(), args=arguments, chromium_sandbox=os.geteuid() != 0
         )
         yield browser
         await browser.close()

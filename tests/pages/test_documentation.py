@@ -78,7 +78,7 @@ in_every_look = pytest.mark.parametrize(
     ("scheme", "viewport"),
     [
         pytest.param("light", DESKTOP, id="light-desktop"),
-        pytest.param("dark", TELEPHONE, id="dark-telephone"),
+        pytest.param("dark", TELEPHONE, id="dark-telephone", marks=pytest.mark.tail),
         pytest.param("dark", DESKTOP, id="dark-desktop", marks=pytest.mark.tail),
         pytest.param("light", TELEPHONE, id="light-telephone", marks=pytest.mark.tail),
     ],

@@ -20,7 +20,9 @@ expect = Expect()
 expect.set_options(timeout=SLOW)
 STILL: dict[str, Any] = {"reduced_motion": "reduce", "timeout": SLOW}
 TOUCH: dict[str, Any] = {"viewport": TELEPHONE, "has_touch": True, "is_mobile": True}
-DEVICES = pytest.mark.parametrize("device", [{}, TOUCH], ids=["desktop", "telephone"])
+DEVICES = pytest.mark.parametrize(
+    "device", [pytest.param({}, id="desktop"), pytest.param(TOUCH, id="telephone", marks=pytest.mark.tail)]
+)
 
 OAXACA = {"nom_ent": "Oaxaca", "nom_abr": "Oax."}
 COAST = OAXACA | {"nom_mun": "San Pedro Pochutla"}

@@ -8,10 +8,11 @@ import pytest
 
 from localidades_api.errors import CatalogueError
 from localidades_api.importer import source as source_module
-from localidades_api.importer.source import Source, open_source, suggest_release_name
+from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
 from localidades_api.observability.progress import ImportStep
 from tests.support.catalogue import refusal_of
 from tests.support.http_server import Response, at_paths, http_server
+from tests.support.interruption import interrupt_within_callback
 from tests.support.progress import Silent
 
 CONTENT = bytes(range(256)) * 1_000
@@ -210,3 +211,9 @@ def test_release_is_named_after_the_date_in_the_file_or_its_member(file: str, me
 )
 def test_release_without_a_certain_date_has_no_suggested_name(member: str) -> None:
     assert suggest_release_name(Source("catun_localidad.zip", None, ""), member) is None
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_interruption_that_python_drops_is_raised_in_the_end() -> None:
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        interrupt_within_callback()

@@ -6,12 +6,13 @@ import re
 import signal
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer, current_thread, main_thread
-from typing import IO, TYPE_CHECKING, Any, Self
+from types import FrameType
+from typing import IO, TYPE_CHECKING, Any, NoReturn, Self
 from urllib.parse import unquote, urlsplit
 
 from localidades_api.domain.schemas import DEMO_RELEASE
@@ -75,17 +76,33 @@ def open_source(source: str, progress: ImportProgress) -> Iterator[Source]:
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Let Ctrl-C interrupt work that blocks the event loop: asyncio would only mark its task as cancelled."""
+def interruptible() -> Iterator[Callable[[], None]]:
+    """Let Ctrl-C interrupt work that blocks the event loop: asyncio would only mark its task as cancelled.
+
+    Python drops an exception that is raised within a destructor or a callback of a weak reference, and the garbage
+    collector may run one at any time. An interruption lost so is raised in the end, or earlier by what is lent.
+    """
+    interrupted = False
+
+    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+        nonlocal interrupted
+        interrupted = True
+        raise KeyboardInterrupt
+
+    def raise_if_interrupted() -> None:
+        if interrupted:
+            raise KeyboardInterrupt
+
     handler = signal.getsignal(signal.SIGINT)
     if current_thread() is not main_thread() or not callable(handler):
-        yield
+        yield raise_if_interrupted
         return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, interrupt)
     try:
-        yield
+        yield raise_if_interrupted
     finally:
         signal.signal(signal.SIGINT, handler)
+    raise_if_interrupted()
 
 
 @contextmanager

@@ -15,7 +15,6 @@ from localidades_api.cli.matching.remote import RemoteMatcher
 from localidades_api.cli.service import Service
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import AnswerFileError
-from localidades_api.importer.source import interruptible
 from localidades_api.observability.progress import MatchStep
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.search.index import NameIndex
@@ -38,7 +37,7 @@ def run_match(job: MatchJob, release: str | None) -> None:
             async with _open_index(database, release) as (served, index):
                 progress.begin(MatchStep.MATCH)
                 # Nothing of it awaits: all that the rows need is in the index.
-                with interruptible(), _reporting(job, lambda: ("--release", served.name)) as tally:
+                with _reporting(job, lambda: ("--release", served.name)) as tally:
                     match_file(job, lambda rows: [match_row(row, index) for row in rows], _AT_ONCE, tally, progress)
 
     with ready_database(read_settings()) as url:

@@ -16,6 +16,7 @@ from localidades_api.bulk.writing import AnswerWriter, writer
 from localidades_api.cli.matching.answer_file import AnswerFile, AnswerStream
 from localidades_api.cli.matching.job import STDIO, MatchJob
 from localidades_api.errors import AnswerFileError
+from localidades_api.importer.source import interruptible
 from localidades_api.observability.progress import Counting
 
 _CHUNK = 256 * 1024  # bytes
@@ -45,7 +46,11 @@ def match_file(job: MatchJob, answer: Answering, at_once: int, tally: Tally, cou
     rows = reader(job.media_type, ROLES, job.named)
     is_csv = job.media_type == "text/csv"
     target = writer("text/csv" if is_csv else "application/x-ndjson", rows)
-    with _open_source(job.source) as file, closing(_open_output(job)) as output:
+    with (
+        interruptible() as raise_if_interrupted,
+        _open_source(job.source) as file,
+        closing(_open_output(job)) as output,
+    ):
         coming = _read(file, rows)
         batch = list(islice(coming, at_once))  # with it, or its end, the columns are known
         tally.earlier, unwritten = _begin(job, target, output, is_csv=is_csv)
@@ -54,11 +59,12 @@ def match_file(job: MatchJob, answer: Answering, at_once: int, tally: Tally, cou
             read += len(batch)
             fresh = [row for row in batch if row.number > tally.earlier]
             answers = answer(fresh) if fresh else ()
+            outcomes = tally.outcomes + Counter(one["outcome"] for one in answers)
             output.write(unwritten + b"".join(map(target.write, fresh, answers)))
-            unwritten = b""
-            tally.outcomes.update(one["outcome"] for one in answers)
+            tally.outcomes, unwritten = outcomes, b""  # Ctrl-C finds a batch counted or not, never a part of it
             counting.advance(len(batch))
             _estimate(file, read, counting)
+            raise_if_interrupted()
             batch = list(islice(coming, at_once))
         output.write(unwritten)
         if read < tally.earlier:

@@ -46,12 +46,14 @@ def match(  # noqa: PLR0913  # an option for each column
     }  # fmt: skip
     with errors_as_sentences():
         # What takes longer to import than help takes to print.
-        from localidades_api.cli.matching import run_match, run_remote_match  # noqa: PLC0415
         from localidades_api.cli.matching.job import MatchJob, check, default_output  # noqa: PLC0415
 
         named = {role: header for role, header in columns.items() if header is not None}
         job = MatchJob(file, output or default_output(file), named, resume, force)
         check(job)
+        # What takes longer to import than a mistake takes to be told.
+        from localidades_api.cli.matching.run import run_match, run_remote_match  # noqa: PLC0415
+
         if url is None:
             run_match(job, release)
         else:

@@ -1,13 +1,17 @@
-"""A service on the demo, which the guides and their examples are tried on."""
+"""What the guides and their examples are tried on: a service on the demo, and a clone."""
 
+import sys
+import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.application import import_file
+from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.waiting import IS_MEASURED
-from tests.support.wire import await_names, serving
+from tests.support.wire import COMMAND, ROOT, await_names, serving
 
 
 @pytest.fixture(scope="module")
@@ -19,3 +23,25 @@ def demo_service(server: str, migrated: str) -> Iterator[str]:
             if IS_MEASURED:  # a guide gives its reader's retries the time of a build that is not
                 await_names(live)
             yield live.base
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """Lend what a reader has: a clone with its virtual environment, and INEGI's files of two months."""
+    for name in ("docs", "alembic.ini", "migrations"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    commands = {
+        "python": f'exec "{sys.executable}" "$@"',
+        "alembic": f'exec "{sys.executable}" -m alembic "$@"',
+        "localidades-api": f'exec "{COMMAND[0]}" {COMMAND[1]} "{COMMAND[2]}" "$@"',
+    }
+    for name, script in commands.items():
+        path = tmp_path / ".venv" / "bin" / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+    for month, count in enumerate((132, 135), start=11):
+        table = write_catalogue(tmp_path / "AGEEML_utf.csv", many(count))
+        with zipfile.ZipFile(tmp_path / f"catun_localidad_2026-{month}.zip", "w") as archive:
+            archive.write(table, table.name)
+    return tmp_path

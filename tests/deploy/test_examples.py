@@ -1,0 +1,292 @@
+"""The examples of the guides, on the demo: programs that read the service, and forms in a real Chromium."""
+
+import asyncio
+import json
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from playwright.async_api import Browser, Locator, Page, Route, expect
+
+from tests.support.application import import_file
+from tests.support.browser import axe_faults, chromium, launched
+from tests.support.catalogue import Place, many, write_catalogue
+from tests.support.guides import DOCS, SERVICE, blocks_of, shell
+from tests.support.machine import READERS, needed
+from tests.support.wire import serving
+
+EXAMPLES = DOCS / "examples"
+ANALYSTS_GUIDE = "guides/spreadsheet-to-keys.md"
+FULL_LIST = "Localidades: 8"
+
+
+# -- Programs
+
+
+def copied(path: Path) -> dict[int, dict[str, Any]]:
+    with closing(sqlite3.connect(path)) as copy:
+        copy.row_factory = sqlite3.Row
+        return {row["id"]: dict(row) for row in copy.execute("SELECT * FROM localidades")}
+
+
+def downloaded(base: str, columns: set[str]) -> dict[int, dict[str, Any]]:
+    lines = httpx.get(f"{base}/api/census/localidades/download/?format=ndjson", timeout=60).content.splitlines()
+    records = [json.loads(line) for line in lines]
+    return {record["id"]: {name: record[name] for name in columns} for record in records}
+
+
+def test_copy_that_follows_is_the_release_that_is_served(seeded_database: str, tmp_path: Path) -> None:
+    path = tmp_path / "copy.sqlite"
+
+    def follow(base: str) -> str:
+        command = [sys.executable, str(EXAMPLES / "follow.py"), base, str(path)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+
+    places = many(140)
+    later = [
+        *places[3:100],  # three are removed
+        Place(places[100].cvegeo, "Otro nombre", nom_ent=places[100].nom_ent),
+        *places[101:],
+        Place("320580099", "Línea\N{LINE SEPARATOR}partida\N{NEXT LINE}", nom_ent="Zacatecas", nom_abr="Zac."),
+    ]
+    with serving(seeded_database) as live:
+        assert follow(live.base).endswith("went from nothing to 2020-01")
+        first = copied(path)
+        assert len(first) == 132
+        columns = set(next(iter(first.values())))
+        assert first == downloaded(live.base, columns)
+        file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", sorted(later, key=lambda one: one.cvegeo))
+        import_file(seeded_database, file)
+        with httpx.Client(base_url=live.base) as client:
+            while client.get("/api/census/").json()["release"] != "2021-01":
+                pass
+        assert follow(live.base).endswith("went from 2020-01 to 2021-01")
+        second = copied(path)
+        assert len(second) == len(later)
+        assert second == downloaded(live.base, columns)
+        assert second != first
+        assert follow(live.base).endswith("holds 2021-01 already")
+
+
+def test_copy_of_a_release_that_is_gone_is_loaded_anew(live_server: str, tmp_path: Path) -> None:
+    path = tmp_path / "copy.sqlite"
+    command = [sys.executable, str(EXAMPLES / "follow.py"), live_server, str(path)]
+    with closing(sqlite3.connect(path)) as copy, copy:
+        copy.execute("CREATE TABLE held (release TEXT)")
+        copy.execute("INSERT INTO held VALUES ('1999-01')")
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout.strip().endswith("went from 1999-01 to 2020-01")
+    assert len(copied(path)) == 132
+
+
+_SQL = "import duckdb; print(duckdb.sql(open('docs/examples/match.sql').read()))"
+
+
+@pytest.mark.parametrize(
+    ("program", "command"),
+    [
+        pytest.param(READERS, f'"{READERS}" docs/examples/match_pandas.py SERVICE', id="pandas"),
+        pytest.param(shutil.which("Rscript"), "Rscript docs/examples/match.R SERVICE", id="R"),
+        pytest.param(READERS, f'"{READERS}" -c "{_SQL}"', id="DuckDB"),
+    ],
+)
+def test_rows_that_are_certain_are_joined(
+    program: str | Path | None, command: str, demo_service: str, clone: Path
+) -> None:
+    needed(program, "This test needs R (Debian's r-base-core), and what `make test` installs.")
+    fetching = [re.sub(r"^\$ ", "", block.text).splitlines()[0] for block in blocks_of(ANALYSTS_GUIDE)]
+    for fetch in fetching:
+        if " -o " in fetch:
+            shell(fetch.replace(SERVICE, demo_service.removeprefix("http://")), clone)
+    printed = shell(command.replace("SERVICE", demo_service), clone)
+    assert re.findall(r"(00\d)\W+(14\d{7})\W+(\w+ \w+)", printed) == [
+        ("001", "140010022", "El Zapote"),
+        ("002", "140020021", "Huerta San"),
+        ("003", "140010011", "Charco Verde"),
+    ]
+
+
+# -- The cascading select
+
+
+_A_PERSON = """
+<script type="module">
+const find = (id) => document.getElementById(id);
+const filled = async (id) => { while (find(id).disabled || find(id).length < 2) await new Promise((go) => setTimeout(go, 20)); };
+const choose = (id, value) => { find(id).value = value; find(id).dispatchEvent(new Event("change")); };
+await filled("estado");
+choose("estado", "3");
+await filled("municipio");
+choose("municipio", "3004");
+choose("municipio", "3001");
+await filled("localidad");
+const shown = ["estado", "municipio", "localidad"].map((id) => [find(id).length, find(id).selectedOptions[0].text]);
+document.body.innerHTML = `<pre>${JSON.stringify({ shown, fault: find("fault")?.textContent ?? "" })}</pre>`;
+</script>
+"""  # noqa: E501  # a script of the test's own
+
+
+def test_cascading_select_fills_in_a_browser(demo_service: str, tmp_path: Path) -> None:
+    page = tmp_path / "cascade.html"
+    page.write_text((EXAMPLES / "cascade.html").read_text(encoding="utf-8") + _A_PERSON, encoding="utf-8")
+    ended = subprocess.run(
+        [
+            chromium(), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
+            "--virtual-time-budget=30000", "--dump-dom", f"{page.as_uri()}?service={demo_service}",
+        ],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    found = re.search(r"<pre>(.*?)</pre>", ended.stdout, re.DOTALL)
+    assert found, ended.stdout[-2000:]
+    seen = json.loads(found[1])
+    # The municipio has 1,894 localities, two pages of them; the first choice was taken back.
+    assert [count for count, _ in seen["shown"]] == [33, 6, 1895]
+    assert seen["shown"][0][1] == "Baja California Sur (03)"
+    assert seen["fault"] == ""
+
+
+# -- The typeahead
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """Lend Debian's Chromium."""
+    async with launched() as browser:
+        yield browser
+
+
+@pytest.fixture
+async def page(browser: Browser, demo_service: str) -> AsyncIterator[Page]:
+    """Lend the example; in the end nothing may have been said on the console, but that a request was aborted."""
+    wrong: list[str] = []
+    page = await browser.new_page()
+    page.on("console", lambda message: wrong.append(message.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    await page.goto(f"{(EXAMPLES / 'typeahead.html').as_uri()}?service={demo_service}")
+    yield page
+    await page.close()
+    assert [text for text in wrong if "net::ERR_FAILED" not in text] == []
+
+
+def field(page: Page) -> Locator:
+    return page.get_by_role("combobox", name="Localidad")
+
+
+def selected(page: Page) -> Locator:
+    return page.get_by_role("option", selected=True)
+
+
+async def key(page: Page) -> str:
+    """Return what the form would send."""
+    return str(await page.evaluate("new FormData(document.forms[0]).get('cvegeo')"))
+
+
+async def is_valid(page: Page) -> bool:
+    return bool(await page.evaluate("document.forms[0].checkValidity()"))
+
+
+async def test_place_is_chosen_by_keyboard(page: Page) -> None:
+    await field(page).press_sequentially("tonahuacoya de torres jal")
+    await expect(page.get_by_role("status")).to_have_text(FULL_LIST)
+    await expect(field(page)).to_have_attribute("aria-expanded", "true")
+    await field(page).press("ArrowUp")
+    await expect(page.get_by_role("option").last).to_have_attribute("aria-selected", "true")
+    await field(page).press("ArrowDown")
+    await expect(selected(page)).to_have_text("Tonahuacoya de Torres, Tonahuacoya de Torres, Jalisco")
+    await expect(field(page)).to_have_attribute("aria-activedescendant", "option-0")
+    await expect(field(page)).to_be_focused()
+    await field(page).press("Enter")
+    await expect(field(page)).to_have_value("Tonahuacoya de Torres, Tonahuacoya de Torres, Jalisco")
+    await expect(field(page)).to_have_attribute("aria-expanded", "false")
+    assert await key(page) == "140010001"
+    assert await is_valid(page)
+
+
+async def test_place_is_chosen_by_mouse_with_the_name_that_was_recognized(page: Page) -> None:
+    await field(page).fill("gdl")
+    await page.get_by_role("option", name=re.compile(r", Jalisco \(GDL\)$")).click()
+    await expect(field(page)).to_be_focused()
+    assert await key(page) == "140390001"
+
+
+async def test_text_that_is_no_choice_is_not_sent(page: Page) -> None:
+    assert not await is_valid(page)
+    await field(page).fill("gdl")
+    await page.get_by_role("option").first.click()
+    await field(page).press("End")
+    await field(page).press("Backspace")
+    assert (await key(page), await is_valid(page)) == ("", False)
+
+
+async def test_escape_closes_the_list_and_keeps_the_text(page: Page) -> None:
+    await field(page).fill("gdl")
+    await expect(page.get_by_role("listbox")).to_be_visible()
+    await field(page).press("Escape")
+    await expect(page.get_by_role("listbox")).to_be_hidden()
+    await expect(field(page)).to_have_value("gdl")
+
+
+async def test_fast_typing_asks_once(page: Page) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(parse_qs(urlsplit(request.url).query)["q"][0]))
+    await page.clock.install(time=0)
+    await page.clock.pause_at(1_000)
+    for letter in "zapote":
+        await field(page).press(letter)
+        await page.clock.run_for(100)  # milliseconds
+    assert asked == []
+    await page.clock.run_for(50)
+    await expect(page.get_by_role("status")).to_have_text(FULL_LIST)
+    assert asked == ["zapote"]
+
+
+async def test_stale_answer_is_dropped(page: Page, demo_service: str) -> None:
+    stale, released, gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        stale.set()
+        await released.wait()
+        await route.continue_()
+
+    await page.route(f"{demo_service}/**&q=gdl", hold)
+    page.on("requestfailed", lambda _: gone.set())
+    await field(page).fill("gdl")
+    await asyncio.wait_for(stale.wait(), 10)
+    await field(page).fill("zapote")
+    await asyncio.wait_for(gone.wait(), 10)
+    released.set()
+    await expect(page.get_by_role("status")).to_have_text(FULL_LIST)
+    assert "GDL" not in await page.get_by_role("listbox").inner_text()
+
+
+async def test_service_that_cannot_be_reached_is_told(page: Page, demo_service: str) -> None:
+    await page.route(f"{demo_service}/**", lambda route: route.abort())
+    await field(page).fill("zapote")
+    await expect(page.get_by_role("status")).to_have_text("Failed to fetch")
+
+
+async def test_open_list_has_no_fault_that_axe_finds(page: Page) -> None:
+    await field(page).fill("zapote")
+    await expect(page.get_by_role("status")).to_have_text(FULL_LIST)
+    await field(page).press("ArrowDown")
+    assert await axe_faults(page, runOnly=["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]) == {}
+
+
+# -- Both
+
+
+@pytest.mark.parametrize("name", ["cascade.html", "typeahead.html"])
+def test_form_is_fifty_lines_without_anything_from_elsewhere(name: str) -> None:
+    text = (EXAMPLES / name).read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 50
+    assert set(re.findall(r"https?://[^\"'\s]*", text)) == {f"http://{SERVICE}"}
+    assert not re.findall(r"\b(?:src|import)\b", text)

@@ -1,9 +1,11 @@
 """Several servers: a primary and a standby that is promoted, is behind, or cancels what is read."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -24,13 +26,19 @@ from tests.faults.truth import Truth
 from tests.support.application import await_release
 from tests.support.pooler import pooling
 from tests.support.servers import IMMEDIATE, KILL, Server
-from tests.support.wire import LOCALIDADES
+from tests.support.waiting import eventually, eventually_async
+from tests.support.wire import LOCALIDADES, Live
 
 
 def address_of(*ports: int, prefer: str = "prefer-standby") -> str:
     """Return the address of several servers."""
     hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
     return f"postgresql://postgres@{hosts}/localidades?sslmode=disable&target_session_attrs={prefer}"
+
+
+def holds_pages(live: Live, release: str) -> bool:
+    """Tell whether the service has fetched all pages of a release."""
+    return re.search(rf"The page cache holds all \d+ pages of release {release}\.", live.output.read_text()) is not None
 
 
 async def connect_to_every(base: str, *servers: Server) -> None:
@@ -197,7 +205,7 @@ async def test_failover_to_a_standby_that_is_behind_does_not_go_back(
         await publish(primary, catalogues, NEXT)
         async with httpx.AsyncClient(base_url=live.base) as client:
             await await_release(client, NEXT)
-        await asyncio.sleep(1)  # its pages are fetched
+        await asyncio.to_thread(eventually, partial(holds_pages, live, NEXT))
         async with trial(report, "failover to a standby behind", live, questions, primary, standby) as tried:
             await tried.ordinary()
             balancer.lead_to(standby.port)
@@ -216,9 +224,14 @@ async def test_walk_by_name_on_a_standby_that_is_behind_is_503_not_404(
     async with service(standby.url()) as live, httpx.AsyncClient(base_url=live.base) as client:
         await standby.fetch("SELECT pg_wal_replay_pause()")
         await publish(primary, catalogues, NEXT)
-        await asyncio.sleep(0.5)
-        answer = await client.get(f"{LOCALIDADES}?page=2&release={NEXT}")
-        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+
+        async def refusal() -> httpx.Response | None:
+            answer = await client.get(f"{LOCALIDADES}?page=2&release={NEXT}")
+            return answer if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE else None
+
+        answer = await eventually_async(refusal)  # nothing can be known of it before its log is there
+        assert answer is not None
+        assert answer.headers["retry-after"] == "5"
         await standby.resume_replay()
         await standby.catch_up(primary)
         assert (await client.get(f"{LOCALIDADES}?page=2&release={NEXT}")).status_code == 200

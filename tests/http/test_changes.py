@@ -386,7 +386,7 @@ def assert_comparing(answer: httpx.Response) -> None:
 
 async def test_comparison_that_takes_longer_than_a_request_goes_on_and_is_kept(both: str) -> None:
     """Whoever asks again finds it, and meanwhile it takes nothing from other requests, the only connection included."""
-    async with running_app(both, pool_size=1, database_timeout=0.5) as app, client_of(app) as client:
+    async with running_app(both, pool_size=1, database_timeout=1.5) as app, client_of(app) as client:
         with recorded_statements(app) as statements:
             async with connected(both) as other, other.transaction():
                 await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
@@ -403,7 +403,7 @@ async def test_comparison_that_takes_longer_than_a_request_goes_on_and_is_kept(b
 
 async def test_comparisons_that_take_long_are_two_at_one_time_and_none_waits_for_nobody(both: str) -> None:
     itself = "2020-01/changes/?since=2020-01"
-    async with running_app(both, database_timeout=0.5) as app, client_of(app) as client:
+    async with running_app(both, database_timeout=1.5) as app, client_of(app) as client:
         with recorded_statements(app) as statements:
             async with connected(both) as other, other.transaction():
                 await other.execute("LOCK TABLE localities_r1, localities_r2 IN ACCESS EXCLUSIVE MODE")
@@ -418,7 +418,7 @@ async def test_comparisons_that_take_long_are_two_at_one_time_and_none_waits_for
 async def test_comparison_under_way_ends_with_the_service(both: str) -> None:
     async with connected(both) as other, other.transaction():
         await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
-        async with running_app(both, database_timeout=0.3) as app, client_of(app) as client:
+        async with running_app(both, database_timeout=1) as app, client_of(app) as client:
             assert_comparing(await client.get(RELEASES + PAIRS[0]))
         nobody_waits = "SELECT NOT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
         await eventually_async(lambda: other.fetchval(nobody_waits))

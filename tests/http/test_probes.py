@@ -63,7 +63,7 @@ async def test_readiness_keeps_to_its_deadline_whatever_the_database_does(seeded
     blocker = await asyncpg.connect(seeded_database)
     try:
         async with (
-            running_app(seeded_database, database_timeout=0.3, release_poll=60) as app,
+            running_app(seeded_database, database_timeout=1.5, release_poll=60) as app,
             client_in_front_of(app) as client,
         ):
             assert (await client.get("/readyz")).status_code == 200

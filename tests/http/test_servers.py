@@ -100,7 +100,7 @@ async def test_port_that_is_no_number_is_refused_without_the_password() -> None:
 async def test_statement_beyond_the_deadline_is_unavailable_in_time_and_leaves_the_pool_usable(
     seeded: str, callers: int
 ) -> None:
-    database = Database.for_reading(seeded, pool_size=2, timeout=0.6)
+    database = Database.for_reading(seeded, pool_size=2, timeout=1)
     try:
         began = time.monotonic()
         slow = (database.fetch(text("SELECT pg_sleep(20)")) for _ in range(callers))

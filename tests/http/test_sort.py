@@ -155,7 +155,7 @@ async def test_order_is_found_once_for_all_pages_of_a_list(app: FastAPI) -> None
 
 async def test_order_that_takes_longer_than_a_request_goes_on_and_is_kept(server: str, named_database: str) -> None:
     with new_database(server, named_database) as url:
-        async with running_app(url, pool_size=1, database_timeout=0.5) as app, client_of(app) as client:
+        async with running_app(url, pool_size=1, database_timeout=1.5) as app, client_of(app) as client:
             with recorded_statements(app) as statements:
                 with locked(url):
                     for _ in range(2):

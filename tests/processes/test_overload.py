@@ -16,6 +16,7 @@ from localidades_api.middleware.concurrency_limit import ConcurrencyLimit
 from localidades_api.storage.pool import already_waited
 from tests.support.asgi import as_asgi
 from tests.support.downloads import stalled
+from tests.support.metrics import await_metrics, value
 from tests.support.postgres import locked, new_database
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Asking, Live, ask, connect, serving
@@ -32,9 +33,7 @@ def narrow(server: str, seeded: str) -> Iterator[tuple[Live, str]]:
     """Lend a server that has one request in hand and lets one wait, and the address of its database."""
     limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_QUEUED": "1", "LOCALIDADES_DATABASE_TIMEOUT": "20"}
     with new_database(server, seeded) as url, serving(url, **limits) as live:
-        while ask(live.base, HELD).status != 200:
-            pass
-        time.sleep(0.5)  # until the pages are held
+        await_metrics(live.base, lambda figures: value(figures, "page_cache_pages") == 3)
         yield live, url
 
 
@@ -162,7 +161,7 @@ def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: s
 
 
 def test_file_that_fails_or_is_not_wanted_leaves_its_place(server: str, seeded: str) -> None:
-    limits = {"LOCALIDADES_MAX_DOWNLOADS": "1", "LOCALIDADES_DATABASE_TIMEOUT": "0.3"}
+    limits = {"LOCALIDADES_MAX_DOWNLOADS": "1", "LOCALIDADES_DATABASE_TIMEOUT": "2"}
     with new_database(server, seeded) as url, serving(url, **limits) as live:
         with locked(url):
             assert json.loads(ask(live.base, DOWNLOAD).body)["type"] == "/problems#database-unavailable"

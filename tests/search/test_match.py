@@ -123,9 +123,9 @@ def test_unknown_key_is_a_fault_of_what_the_name_finds(index: NameIndex) -> None
 
 @pytest.mark.parametrize("cell", ["(" * 100_000, "a" + " " * 100_000 + "b", "é, " * 50_000, "Frontera " * 20_000])
 def test_cell_longer_than_any_name_takes_no_longer(index: NameIndex, cell: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     index.match(MatchRow(cell, cell, cell))
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_row_without_name_or_key_has_none(index: NameIndex) -> None:

@@ -55,7 +55,7 @@ async def match_a_list(page: Page) -> bytes:
     await page.goto("/match")
     await page.locator("#rows").fill("\n".join(VISITS[:5]))
     await page.locator("#send").click()
-    await expect(page.locator("#result-title")).to_be_focused(timeout=20_000)
+    await expect(page.locator("#result-title")).to_be_focused()
     await expect(page.get_by_role("radio")).to_have_count(3)  # San Diego: two places, or none
     await page.locator("#found summary").click()
     await expect(page.locator("#found tbody tr")).to_have_count(3)
@@ -118,7 +118,7 @@ def service(server: str, migrated: str, real_catalogues: Path) -> Iterator[str]:
 async def test_picture_of_the_country_shows_what_the_map_shows(
     locale: str, folder: str, browser: Browser, service: str
 ) -> None:
-    async with visit(browser, service, locale=locale, viewport={"width": 1100, "height": 720}, timeout=60_000) as page:
+    async with visit(browser, service, locale=locale, viewport={"width": 1100, "height": 720}) as page:
         compare(f"{folder}/map.png", await look_at_the_country(page))
 
 

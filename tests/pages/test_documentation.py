@@ -103,7 +103,7 @@ async def test_swagger_ui_is_accessible_with_operations_tried(
     async with visit(browser, live_server, **options) as page:
         page.set_default_timeout(30_000)
         await page.goto("/docs")
-        await expect(page.locator("html.dark-mode")).to_have_count(int(scheme == "dark"), timeout=30_000)
+        await expect(page.locator("html.dark-mode")).to_have_count(int(scheme == "dark"))
         for method, path in (("get", "estados/"), ("get", "localidades/{id}/"), ("post", "localidades/match/")):
             await _try(page, f".opblock-{method}", f"/api/census/{path}")
         assert await axe_faults(page) == {}

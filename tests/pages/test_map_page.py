@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Expect, Locator, Page, Position, Response
+from playwright.async_api import Browser, Locator, Page, Position, Response, expect
 
 from tests.support.application import import_file
 from tests.support.browser import SCREENSHOTS, TELEPHONE, WEBGL, axe_faults, launched, visit
@@ -15,10 +15,7 @@ from tests.support.wire import await_names, serving
 
 PAGE = "/map?format=api"
 MAX_SCRIPTS = 400_000  # bytes as sent
-SLOW = 30_000  # milliseconds: a map is drawn without a graphics card
-expect = Expect()
-expect.set_options(timeout=SLOW)
-STILL: dict[str, Any] = {"reduced_motion": "reduce", "timeout": SLOW}
+STILL: dict[str, Any] = {"reduced_motion": "reduce"}
 TOUCH: dict[str, Any] = {"viewport": TELEPHONE, "has_touch": True, "is_mobile": True}
 DEVICES = pytest.mark.parametrize(
     "device", [pytest.param({}, id="desktop"), pytest.param(TOUCH, id="telephone", marks=pytest.mark.tail)]
@@ -76,7 +73,7 @@ async def drawn(page: Page, name: str) -> Locator:
     entry = page.locator("#visible").get_by_role("button", name=name, exact=True)
     if await page.locator("#visible:not([open])").count():
         await page.locator("#visible summary").click()
-    await expect(entry).to_be_visible(timeout=SLOW)
+    await expect(entry).to_be_visible()
     return entry
 
 
@@ -92,10 +89,10 @@ def view_of(page: Page) -> tuple[float, float, float]:
 async def test_zipolite_is_found_in_under_five_interactions(
     browser: Browser, base: str, device: dict[str, Any]
 ) -> None:
-    async with visit(browser, base, timeout=SLOW, **device) as page:
+    async with visit(browser, base, **device) as page:
         await page.goto(PAGE)
         search = page.get_by_role("combobox", name="Find a place")
-        await expect(search).to_be_visible(timeout=SLOW)
+        await expect(search).to_be_visible()
         await (search.tap() if device else search.click())  # 1
         await search.press_sequentially("zipol")  # 2
         option = page.get_by_role("option", name="Playa Zipolite, San Pedro Pochutla, Oaxaca")

@@ -6,15 +6,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, ViewportSize, async_playwright
+from playwright.async_api import Browser, ConsoleMessage, Page, Request, ViewportSize, async_playwright, expect
 
 from tests.support.machine import needed
+from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT
 
 WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")  # drawn by the processor
 SCREENSHOTS = ROOT / "build" / "screenshots"
 TELEPHONE: ViewportSize = {"width": 360, "height": 740}
+_PATIENCE_MS = PATIENCE * 1000  # a busy machine draws a page, and a map without a graphics card, when it gets to it
 _AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
+
+expect.set_options(timeout=_PATIENCE_MS)
 
 
 def chromium() -> str:
@@ -41,7 +45,6 @@ async def visit(
     base: str,
     *,
     errors: bool = False,
-    timeout: int = 5_000,  # noqa: ASYNC109  # milliseconds, of each act
     **options: Any,  # noqa: ANN401  # passed on
 ) -> AsyncIterator[Page]:
     """Lend a page; in the end nothing may have been said on the console, nor asked for beyond the service.
@@ -63,7 +66,7 @@ async def visit(
     context.on("weberror", lambda error: wrong.append(str(error.error)))
     context.on("request", on_request)
     context.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
-    context.set_default_timeout(timeout)
+    context.set_default_timeout(_PATIENCE_MS)
     try:
         yield await context.new_page()
     finally:

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass
 from http import HTTPStatus
+from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 import uvloop
@@ -39,8 +40,13 @@ def measure_publication(lab: Lab) -> dict[str, Series]:
     lab.catalogue()  # written now: the clients must not wait for it
     for number in range(lab.options.rounds):
         url = lab.copy(f"publication_{number}")
-        with lab.start(OURS, url, "--workers", str(_WORKERS)) as server:
+        # A folder of its own for the indexes of names: the machine has indexed this release in no earlier round.
+        with (
+            TemporaryDirectory() as folder,
+            lab.start(OURS, url, "--workers", str(_WORKERS), settings={"TMPDIR": folder}) as server,
+        ):
             await_pages_held(server, workers=_WORKERS)
+            server.wait_for("Indexed the names", times=1, patience=_PATIENCE)
             phases, samples, watch = uvloop.run(_publish_under_load(lab, url, server.base))
         for name, value in _judge(samples, watch, phases, _published_at(url)).items():
             figures[name].append(value)

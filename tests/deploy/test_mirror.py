@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
-from tests.support.mirror import mirror_served, write_mirror
+from tests.support.mirror import mirror_served, reload_nginx, write_mirror
 from tests.support.postgres import new_database
 from tests.support.waiting import eventually
 from tests.support.wire import COMMAND, LOCALIDADES, ROOT, Answer, ask, await_names, environment, run, serving
@@ -360,7 +360,7 @@ def test_release_is_added_beside_the_one_before(
                 assert write_mirror(folder, url).returncode == 0
                 assert told(ask(mirror, LOCALIDADES)) == told(first), "it is served until nginx is reloaded"
                 assert ask(mirror, LOCALIDADES).body == first.body
-                nginx.send_signal(signal.SIGHUP)
+                reload_nginx(nginx)
                 eventually(lambda: ask(mirror, LOCALIDADES).one("catalogue-release") == "2020-01", within=10)
                 now = Pair(live.base, mirror, folder, url, files[1])
                 eventually(lambda: ask(live.base, LOCALIDADES).one("catalogue-release") == "2020-01", within=10)
@@ -381,13 +381,13 @@ def test_mirror_goes_back_and_drops_a_release_whose_folder_is_deleted(
             assert ask(mirror, LOCALIDADES).one("catalogue-release") == "2020-01"
             assert run("releases", "publish", "2019-01", env=environment(url)).returncode == 0
             assert write_mirror(folder, url).returncode == 0
-            nginx.send_signal(signal.SIGHUP)
+            reload_nginx(nginx)
             eventually(lambda: ask(mirror, LOCALIDADES).one("catalogue-release") == "2019-01", within=10)
             assert ask(mirror, f"{LOCALIDADES}?release=2020-01").status == 200
             (unwanted,) = folder.glob("2020-01-*")
             shutil.rmtree(unwanted)
             assert write_mirror(folder, url).returncode == 0
-            nginx.send_signal(signal.SIGHUP)
+            reload_nginx(nginx)
             eventually(lambda: ask(mirror, f"{LOCALIDADES}?release=2020-01").status == 501, within=10)
             assert ask(mirror, LOCALIDADES).one("catalogue-release") == "2019-01"
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.machine import needed
+from tests.support.waiting import eventually
 from tests.support.wire import environment, run
 
 
@@ -44,3 +46,14 @@ def mirror_served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
     finally:
         process.terminate()
         process.wait(30)
+
+
+def reload_nginx(nginx: subprocess.Popen[bytes]) -> None:
+    """Have nginx read its configuration again, and wait for the end of the workers before: they may still answer."""
+    before = _workers(nginx)
+    nginx.send_signal(signal.SIGHUP)
+    eventually(lambda: (now := _workers(nginx)) and not before & now, within=30)
+
+
+def _workers(nginx: subprocess.Popen[bytes]) -> set[str]:
+    return set(Path(f"/proc/{nginx.pid}/task/{nginx.pid}/children").read_text().split())

@@ -159,14 +159,21 @@ class Server:
         """Make a standby the primary."""
         await asyncio.to_thread(self.installation.run, "pg_ctl", "promote", "--pgdata", str(self.cluster))
 
+    async def receive(self, primary: "Server") -> None:
+        """Wait until this standby has received what the primary has written."""
+        await self._follow(primary, "pg_last_wal_receive_lsn")
+
     async def catch_up(self, primary: "Server") -> None:
         """Wait until this standby has replayed what the primary has written."""
-        ((written,),) = await primary.fetch("SELECT pg_current_wal_lsn()::text")
-        await eventually_async(lambda: self._has_replayed(written), within=PATIENCE)
+        await self._follow(primary, "pg_last_wal_replay_lsn")
 
-    async def _has_replayed(self, written: str) -> bool:
+    async def _follow(self, primary: "Server", position: str) -> None:
+        ((written,),) = await primary.fetch("SELECT pg_current_wal_lsn()::text")
+        await eventually_async(lambda: self._has_reached(position, written), within=PATIENCE)
+
+    async def _has_reached(self, position: str, written: str) -> bool:
         try:
-            return bool((await self.fetch("SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn", written))[0][0])
+            return bool((await self.fetch(f"SELECT {position}() >= $1::text::pg_lsn", written))[0][0])
         except asyncpg.SerializationError:  # the very replay that is waited for cancels what reads
             return False
 

@@ -42,6 +42,11 @@ def memory_of(live: Live, name: str) -> int:
     return int(found[1]) * 1024
 
 
+def children_of(process: int) -> set[int]:
+    """Return the processes that a process has started, and that have not ended."""
+    return set(map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()))
+
+
 def forget_peak_memory(live: Live) -> None:
     """Count the process's peak (VmHWM) from now on: see proc(5), clear_refs."""
     Path(f"/proc/{live.process.pid}/clear_refs").write_text("5")

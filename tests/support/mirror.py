@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.machine import needed
+from tests.support.machine import children_of, needed
 from tests.support.waiting import eventually
 from tests.support.wire import environment, run
 
@@ -49,11 +49,7 @@ def mirror_served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
 
 
 def reload_nginx(nginx: subprocess.Popen[bytes]) -> None:
-    """Have nginx read its configuration again, and wait for the end of the workers before: they may still answer."""
-    before = _workers(nginx)
+    """Have nginx read its configuration again, and wait until its old workers, which may still answer, have ended."""
+    before = children_of(nginx.pid)
     nginx.send_signal(signal.SIGHUP)
-    eventually(lambda: (now := _workers(nginx)) and not before & now, within=30)
-
-
-def _workers(nginx: subprocess.Popen[bytes]) -> set[str]:
-    return set(Path(f"/proc/{nginx.pid}/task/{nginx.pid}/children").read_text().split())
+    eventually(lambda: (now := children_of(nginx.pid)) and not before & now, within=30)

@@ -15,7 +15,7 @@ import asyncpg
 
 from localidades_api.storage.embedded.binaries import Account, clean_environment, run_as
 from localidades_api.storage.embedded.watchdog import _die_with_parent
-from tests.support.machine import free_port
+from tests.support.machine import children_of, free_port
 from tests.support.waiting import PATIENCE, eventually_async
 
 FAST, IMMEDIATE, KILL = signal.SIGINT, signal.SIGQUIT, signal.SIGKILL
@@ -117,8 +117,7 @@ class Server:
 
     def _signal_all(self, number: signal.Signals) -> None:
         assert self._process is not None
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
-        for pid in (self._process.pid, *map(int, children)):
+        for pid in (self._process.pid, *children_of(self._process.pid)):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 

@@ -16,7 +16,6 @@ from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.server import connection_limit
 from localidades_api.server.connection_limit import ConnectionLimit
 from localidades_api.storage.pool import Database
-from tests.support.metrics import await_metrics, value
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live, ask, connect, environment, parse, read_answer, run, serving
 
@@ -107,7 +106,7 @@ def test_flood_of_silent_connections_cuts_off_nobody_who_asks(seeded_database: s
 
 def test_connections_that_say_nothing_make_room(seeded_database: str) -> None:
     with serving(seeded_database, LOCALIDADES_MAX_CONNECTIONS="20") as live, keeping(live.base, 20, None):
-        await_metrics(live.base, lambda figures: value(figures, "connections") >= 20)
+        eventually(lambda: metric(live.base, "localidades_connections") >= 20)
         time.sleep(1.1)  # they have had their time
         with keeping(live.base, 10, REQUEST) as connections:
             assert all(map(is_open, connections))

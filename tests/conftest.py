@@ -12,10 +12,12 @@ import pytest
 from alembic import command
 from fastapi import FastAPI
 from hypothesis import settings as hypothesis_settings
+from playwright.async_api import Browser
 
 from localidades_api.search.index import NameIndex
 from localidades_api.storage.embedded import run_embedded
 from tests.support.application import client_of, import_file, running_app
+from tests.support.browser import launched
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.downloads import large_places
 from tests.support.machine import reachable_folder
@@ -181,6 +183,13 @@ def live_server(server: str, seeded: str) -> Iterator[str]:
     """Lend the address of `localidades-api serve` on the small catalogue, for tests that only read."""
     with new_database(server, seeded) as url, serving(url) as live:
         yield live.base
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """Lend Debian's Chromium."""
+    async with launched() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ import pytest
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from tests.support.application import import_file
-from tests.support.browser import axe_faults, chromium, launched
+from tests.support.browser import axe_faults, chromium
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.guides import DOCS, SERVICE, blocks_of, shell
 from tests.support.machine import READERS, needed
@@ -155,13 +155,6 @@ def test_cascading_select_fills_in_a_browser(demo_service: str, tmp_path: Path) 
 
 
 # -- The typeahead
-
-
-@pytest.fixture(scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    """Lend Debian's Chromium."""
-    async with launched() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from playwright.async_api import Browser, Page, Route, expect
 
 from tests.support.application import import_file
-from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, launched, visit
+from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
 from tests.support.catalogue import TRAPS, Place, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.wire import serving
@@ -64,13 +64,6 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
             import_file(url, file)
         with serving(url) as live:
             yield live.base
-
-
-@pytest.fixture(scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    """Lend Debian's Chromium."""
-    async with launched() as browser:
-        yield browser
 
 
 @pytest.fixture(params=[True, False], ids=["scripts", "no scripts"])

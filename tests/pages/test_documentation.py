@@ -1,6 +1,5 @@
 """The pages of the API's documentation: in the frame of the site, in a browser that reaches nothing but the service."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -8,17 +7,11 @@ import pytest
 from fastapi import FastAPI
 from playwright.async_api import Browser, Page, ViewportSize, expect
 
-from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, launched, visit
+from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
 from tests.support.pages import Page as Parsed
 
 DESKTOP: ViewportSize = {"width": 1200, "height": 1500}
 MAX_HTML_BYTES = 100_000
-
-
-@pytest.fixture(scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with launched() as browser:
-        yield browser
 
 
 @pytest.mark.parametrize("path", ["/docs", "/redoc"])

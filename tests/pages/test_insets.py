@@ -9,7 +9,7 @@ from playwright.async_api import Browser, ViewportSize, expect
 
 from localidades_api.domain.mercator import MEXICO
 from tests.support.application import client_of, import_file, running_app
-from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, launched, visit
+from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
 from tests.support.catalogue import TRAPS, Place, write_catalogue
 from tests.support.pages import Element, Page
 from tests.support.postgres import new_database
@@ -56,12 +56,6 @@ async def client(country: str) -> AsyncIterator[httpx.AsyncClient]:
 def base(country: str) -> Iterator[str]:
     with serving(country) as live:
         yield live.base
-
-
-@pytest.fixture(scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with launched() as browser:
-        yield browser
 
 
 def inset_on(page: Page) -> Element | None:

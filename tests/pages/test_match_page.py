@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Browser, FilePayload, Locator, Page, Route, expect
 
 from tests.support.application import import_file
-from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, launched, visit
+from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
 from tests.support.catalogue import TRAPS, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.wire import await_names, serving
@@ -37,13 +37,6 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
         with serving(url) as live:
             await_names(live)
             yield live.base
-
-
-@pytest.fixture(scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    """Lend Debian's Chromium."""
-    async with launched() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from benchmarks.series import Series
 _RELEASE = "published"
 _WORKERS = 2
 _WATCH = 0.02  # seconds between two looks
-_AFTERWARDS = 3.0  # seconds of load without an answer of the release before
-_PATIENCE = 90.0  # seconds after an import; its names are indexed first, which decision 23 gives a minute
+_SETTLED = 3.0  # seconds without an answer from the release before, after which none is expected
+_PATIENCE = 90.0  # seconds; a new release waits a minute at most for the index of its names (decision 23)
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ def measure_publication(lab: Lab) -> dict[str, Series]:
     lab.catalogue()  # written now: the clients must not wait for it
     for number in range(lab.options.rounds):
         url = lab.copy(f"publication_{number}")
-        # A folder of its own for the indexes of names: the machine has indexed this release in no earlier round.
+        # Each round indexes names anew: indexes are kept in TMPDIR, and an earlier round's would be found there.
         with (
             TemporaryDirectory() as folder,
             lab.start(OURS, url, "--workers", str(_WORKERS), settings={"TMPDIR": folder}) as server,
@@ -82,10 +82,10 @@ async def _publish_under_load(lab: Lab, url: str, base: str) -> tuple[_Phases, l
 
 
 async def _await_new(watch: _Watch) -> None:
-    """Wait until every connection has been answered with the new release for a while, or for as long as is patient."""
+    """Wait until new connections have been answered with the new release alone for a while, or patience ends."""
     deadline = time.time() + _PATIENCE
     while time.time() < deadline and (  # noqa: ASYNC110  # another task notes it
-        not watch.new or time.time() - watch.last_old < _AFTERWARDS
+        not watch.new or time.time() - watch.last_old < _SETTLED
     ):
         await asyncio.sleep(_WATCH)
 

@@ -49,7 +49,7 @@ NAMES = {
 }
 
 
-# Each of the operations that the first test asks, and the status of its answer.
+# The operations that the first test asks for, with the status of the answer.
 ANSWERED = [
     ("list_localities", 200),
     ("get_locality", 404),

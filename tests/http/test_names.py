@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -19,10 +20,13 @@ from localidades_api.cache.name_builder import fingerprint
 from localidades_api.search.layout import META
 from tests.support.application import (
     await_release,
+    await_searched,
+    client_in_front_of,
     client_of,
     import_into,
     publish_again,
     recorded_statements,
+    retire,
     running_app,
 )
 from tests.support.catalogue import many, write_catalogue
@@ -102,7 +106,7 @@ async def test_search_of_the_list_finds_names_of_other_releases(seeded_database:
         pinned = f"{LOCALIDADES}?search=nuevo asiento&release=2020-01"
         before = (await client.get(pinned)).headers["etag"]
         await import_into(seeded_database, next_catalogue)
-        await await_release(client, "2021-01")
+        await await_searched(client, "2021-01")
         [today] = (await client.get(f"{LOCALIDADES}?search=asientos asientos")).json()["results"]
         assert today["nombre"] == "Nuevo Asiento"
         old = await app.state.services.releases.named("2020-01")
@@ -115,7 +119,7 @@ async def test_search_of_the_list_finds_names_of_other_releases(seeded_database:
 async def test_place_is_found_by_the_name_of_another_release(seeded_database: str, next_catalogue: Path) -> None:
     await import_into(seeded_database, next_catalogue)
     async with running_app(seeded_database) as app, client_of(app) as client:
-        await await_release(client, "2021-01")
+        await await_searched(client, "2021-01")
         [today, *_] = await suggested(client, "asientos, asientos")
         assert (today["nombre"], today["match"], today["otro_nombre"]) == ("Nuevo Asiento", "former", "Asientos")
         [then, *_] = await suggested(client, "asientos, asientos", release="2020-01")
@@ -127,7 +131,7 @@ async def test_new_release_is_served_with_its_names(seeded_database: str, next_c
         before = await client.get(SUGGEST, params={"q": "nuevo asiento"})
         old = names_of(folder)
         await import_into(seeded_database, next_catalogue)
-        await await_release(client, "2021-01")
+        await await_searched(client, "2021-01")
         after = await client.get(SUGGEST, params={"q": "nuevo asiento"})
         assert after.headers["catalogue-release"] == "2021-01"
         assert after.json()["results"][0]["nombre"] == "Nuevo Asiento"
@@ -144,6 +148,81 @@ def unfinished(folder: Path, name: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@pytest.fixture
+async def unindexed(seeded_database: str, next_catalogue: Path, folder: Path) -> str:
+    """Import release 2021-01, and leave 2020-01 the current one; lend the name of the index that 2021-01 lacks."""
+    await import_into(seeded_database, next_catalogue)
+    async with running_app(seeded_database) as app:
+        releases = app.state.services.releases
+        index = fingerprint(releases.served, releases.every)
+    shutil.rmtree(folder / index)
+    await publish_again(seeded_database, "2020-01")
+    return index
+
+
+SEARCHES = {
+    "suggestions": (f"{SUGGEST}?q=asientos, asientos&limit=1", None),
+    "suggestions, routed": (f"{SUGGEST}?q=asientos, asientos&limit=1&format=api", None),
+    "list": (f"{LOCALIDADES}?search=asientos asientos", None),
+    "list, a page": (f"{LOCALIDADES}?search=asientos asientos&format=api", None),
+    "list, some columns": (f"{LOCALIDADES}?search=asientos asientos&fields=nombre", None),
+    "download": (f"{LOCALIDADES}download/?search=asientos asientos&format=ndjson", None),
+    "match": (f"{LOCALIDADES}match/", {"rows": [{"nombre": "asientos"}]}),
+    "reconciliation": ('/api/census/reconcile/?queries={"0":{"query":"asientos"}}', None),
+    "reconciliation, suggestions": ("/api/census/reconcile/suggest/entity/?prefix=asientos, asientos", None),
+}
+
+
+async def search(client: httpx.AsyncClient, kind: str) -> tuple[str, bool]:
+    """Return the release that a search found something in, and whether what it found has its new name."""
+    target, rows = SEARCHES[kind]
+    answer = await client.request("POST" if rows else "GET", target, json=rows)
+    assert answer.status_code == 200, (kind, answer.text)
+    assert "Asiento" in answer.text, kind
+    return answer.headers["catalogue-release"], "Nuevo Asiento" in answer.text
+
+
+async def test_release_before_is_searched_until_the_names_of_a_new_one_are_indexed(
+    seeded_database: str, folder: Path, unindexed: str
+) -> None:
+    async with running_app(seeded_database, database_timeout=0.5) as app, client_in_front_of(app) as client:
+        with unfinished(folder, unindexed):
+            await publish_again(seeded_database, "2021-01")
+            await await_release(client, "2021-01")
+            found = {kind: await search(client, kind) for kind in SEARCHES}
+            assert found == dict.fromkeys(SEARCHES, ("2020-01", False))
+            assert (await client.get(f"{LOCALIDADES}10020001/")).json()["nombre"] == "Nuevo Asiento"
+            named = await client.get(SUGGEST, params={"q": "asientos", "release": "2021-01"})
+            assert (named.status_code, named.json()["type"]) == (503, "/problems#search-unavailable")
+        await await_searched(client, "2021-01")
+        found = {kind: await search(client, kind) for kind in SEARCHES}
+        assert found == dict.fromkeys(SEARCHES, ("2021-01", True))
+
+
+async def test_no_release_is_searched_for_one_whose_names_cannot_be_indexed(
+    seeded_database: str, folder: Path, unindexed: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        (folder / unindexed).write_text("not a folder")
+        await publish_again(seeded_database, "2021-01")
+        await await_release(client, "2021-01")
+        answer = await client.get(SUGGEST, params={"q": "asientos"})
+        assert (answer.status_code, answer.json()["type"]) == (503, "/problems#search-unavailable")
+    assert "Can't index the names of release 2021-01" in caplog.text
+
+
+async def test_release_that_is_removed_is_no_longer_searched(
+    seeded_database: str, folder: Path, unindexed: str
+) -> None:
+    async with running_app(seeded_database, database_timeout=0.5) as app, client_of(app) as client:
+        with unfinished(folder, unindexed):
+            await publish_again(seeded_database, "2021-01")
+            await await_release(client, "2021-01")
+            assert await search(client, "list") == ("2020-01", False)
+            await retire(seeded_database, "2020-01")
+            await await_searched(client, "2021-01")  # whose names, without those of the other, are another index
 
 
 async def test_release_that_comes_back_is_served_with_the_names_that_it_had(

@@ -14,7 +14,7 @@ from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware import suggestions
 from localidades_api.middleware.cached_pages import CachedPages
 from localidades_api.middleware.suggestions import Suggestions
-from tests.support.application import await_release, client_of, import_into, running_app
+from tests.support.application import await_release, await_searched, client_of, import_into, running_app
 from tests.support.asgi import scope_of
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.postgres import new_database
@@ -104,7 +104,7 @@ async def test_publication_is_seen_at_once_and_by_nothing_cached(seeded_database
         assert b"Nuevo" not in before.body
         places = [*many(132), Place("010019999", "Nuevo")]
         await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
-        await await_release(client, "2021-01")
+        await await_searched(client, "2021-01")
         after = middleware.try_respond(scope_of(request))
         assert after is not None
         assert (b"Nuevo" in after.body, b"2021-01" in b"".join(after.headers)) == (True, True)

@@ -18,13 +18,11 @@ import pytest
 
 from localidades_api.errors import CatalogueError, ImportRunningError, RetirementError
 from localidades_api.observability.progress import Step
-from localidades_api.releases.retire import RetirementStep, retire_release
-from localidades_api.storage.pool import Database
-from tests.support.application import await_release, client_of, import_into, running_app
+from localidades_api.releases.retire import RetirementStep
+from tests.support.application import await_release, client_of, import_into, retire, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected, photograph, read_release, rows_of
 from tests.support.postgres import new_database
-from tests.support.progress import Silent
 from tests.support.waiting import eventually_async
 from tests.support.wire import COMMAND, ROOT, environment, run
 
@@ -83,14 +81,6 @@ LOCK_IS_FREE = """
 async def until(connection: asyncpg.Connection, query: str) -> None:
     """Wait until a query says that something is so."""
     await eventually_async(lambda: connection.fetchval(query), within=20)
-
-
-async def retire(url: str, name: str, progress: Any = None, *, grace: float = 0) -> list[str]:  # noqa: ANN401  # any observer
-    database = Database.for_writing(url)
-    try:
-        return await retire_release(database, name, progress or Silent(), grace=grace)
-    finally:
-        await database.dispose()
 
 
 class Observer:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from localidades_api.errors import LocalidadesError
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.middleware import build_middleware_stack
 from localidades_api.releases.publish import publish_release
+from localidades_api.releases.retire import retire_release
 from localidades_api.router import Services
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
@@ -91,6 +93,16 @@ async def await_release(client: httpx.AsyncClient, name: str, patience: float = 
     await eventually_async(is_served, within=patience)
 
 
+async def await_searched(client: httpx.AsyncClient, name: str, patience: float = 30) -> None:
+    """Wait until the application searches a release, whose names it has to index for that."""
+
+    async def is_searched() -> bool:
+        answer = await client.get(f"{LOCALIDADES}suggest/?q=a")
+        return str(answer.headers.get("catalogue-release")) == name and answer.status_code == HTTPStatus.OK
+
+    await eventually_async(is_searched, within=patience)
+
+
 @contextmanager
 def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
     """Collect the SQL that the application sends; what looks for releases, now or once a connection, does not count."""
@@ -116,5 +128,14 @@ async def publish_again(url: str, name: str) -> str | None:
     database = Database.for_writing(url)
     try:
         return await publish_release(database, name)
+    finally:
+        await database.dispose()
+
+
+async def retire(url: str, name: str, progress: Any = None, *, grace: float = 0) -> list[str]:  # noqa: ANN401  # any observer
+    """Remove a release, as the command does; return the names of all that it has removed."""
+    database = Database.for_writing(url)
+    try:
+        return await retire_release(database, name, progress or Silent(), grace=grace)
     finally:
         await database.dispose()

@@ -124,7 +124,7 @@ class NameIndexes:
         """Close what is more than may be open, and remove the indexes of releases that are gone."""
         surplus = list(self._open)[:-_MAX_OPEN]
         for release in [one for one in self._open if one in surplus or one not in every]:
-            if release != self._releases.served:
+            if release not in {self._releases.served, self._releases.searched}:
                 self._open.pop(release).close(remove=release not in every)
 
     async def close(self) -> None:

@@ -1,7 +1,9 @@
 """Which release is served: the pointer is polled, and a new release is made ready before requests see it.
 
-Ready means that its pages are in the cache and its names are indexed. A release that comes back is served with the
-names that it had, or without them, until they are indexed anew with those of releases that came since.
+Ready means that its pages are in the cache and its names are indexed. For neither do requests wait long: it is served
+without all of its pages, and those that search by name get the release before until its names are indexed. A release
+that comes back is searched by the names that it had, or not at all, until they are indexed anew with those of releases
+that came since.
 """
 
 import asyncio
@@ -19,9 +21,9 @@ from localidades_api.releases.tracker import ReleaseTracker
 _log = logging.getLogger("uvicorn.error")
 
 _REPLICATION_LAG = 0.1  # seconds: standbys that are no further behind have a new release before it is asked of them
-_ACTIVATION_TIMEOUT = 1.2  # seconds that requests wait for a new release's pages before they see it without
-_RETURN_TIMEOUT = 0.5  # and for those of one that was served before: whoever publishes it wants the present one gone
-_INDEXING_TIMEOUT = 60.0  # seconds for which the release before is served until the names of a new one are indexed
+_ACTIVATION_TIMEOUT = 1.2  # seconds that requests wait for a new release to be ready before they see it as it is
+_RETURN_TIMEOUT = 0.5  # and for one that was served before: whoever publishes it wants the present one gone
+_INDEXING_TIMEOUT = 60.0  # seconds for which the release before is searched until the names of a new one are indexed
 
 
 class ReleasePoller:
@@ -78,30 +80,28 @@ class ReleasePoller:
         if self._is_away:
             _log.warning("The database answers again.")
         self._is_away = False
-        await self._activate(self._releases.newest)
+        if newest := self._releases.newest:
+            await self._activate(newest)
+        self._pages.drop_all_but(newest)
 
-    async def _activate(self, release: Release | None) -> None:
+    async def _activate(self, release: Release) -> None:
         """Make a release ready, and let requests see it once it is, or it has taken too long."""
-        is_new = release != self._releases.served
-        if release:
-            if is_new:
-                await asyncio.sleep(_REPLICATION_LAG)
-            warming = self._warm_up(self._pages.hold(release))
-            if warming and is_new:
+        before = self._releases.served
+        if release != before:
+            await asyncio.sleep(_REPLICATION_LAG)
+        warming, indexing = self._warm_up(self._pages.hold(release)), self._index_names(release)
+        if release != before:
+            is_next = before is not None and before.id < release.id
+            awaited = [task for task in (warming, indexing if is_next else None) if task]
+            if awaited:
                 timeout = _RETURN_TIMEOUT if release.id <= self._highest_served_id else _ACTIVATION_TIMEOUT
-                await asyncio.wait({warming}, timeout=timeout)
-            indexing = self._index_names(release)
-            if indexing and is_new and self._is_next(release):
-                await asyncio.wait({indexing}, timeout=_ACTIVATION_TIMEOUT)
-                if not indexing.done():
-                    return  # the next poll looks again
-        self._releases.serve(release)
-        self._highest_served_id = max(self._highest_served_id, release.id if release else 0)
-        self._pages.drop_all_but(release)
-
-    def _is_next(self, release: Release) -> bool:
-        """Return whether a release follows the served one; who goes back has a reason not to wait."""
-        return self._releases.served is not None and self._releases.served.id < release.id
+                await asyncio.wait(awaited, timeout=timeout)
+            self._releases.serve(release)
+            if is_next and indexing and not indexing.done():
+                _log.info("Release %s is searched once its names are indexed.", release.name)
+            else:  # it is ready, or goes back, for which there is a reason
+                self._releases.search_served()
+        self._highest_served_id = max(self._highest_served_id, release.id)
 
     def _warm_up(self, pages: ReleasePages) -> "asyncio.Task[None] | None":
         """Have a release's pages fetched, unless they are; what has failed is tried again."""
@@ -130,6 +130,8 @@ class ReleasePoller:
             pass  # the cause has been logged
         except Exception as error:  # noqa: BLE001  # as above
             FAULTS.report(error, "Can't index the names of release %s: %s", release.name, error, traceback=True)
+        if release == self._releases.served:
+            self._releases.search_served()
 
     def _cancel_warming(self) -> None:
         if self._warming:

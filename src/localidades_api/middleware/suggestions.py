@@ -1,4 +1,4 @@
-"""Plain requests for suggestions from the served release, answered before routing."""
+"""Plain requests for suggestions from the current release, answered before routing."""
 
 import asyncio
 from functools import cached_property, lru_cache
@@ -53,7 +53,7 @@ class Suggestions:
 
     def _respond(self, scope: Scope) -> RawResponse | None:
         """Return the response to a plain request; None for any other."""
-        release, raw = self._services.releases.served, scope["query_string"]
+        release, raw = self._services.releases.searched, scope["query_string"]
         names = self._services.names.opened(release) if release else None
         if release is None or names is None or len(raw) > _MAX_QUERY or (query := _read(raw)) is None:
             return None

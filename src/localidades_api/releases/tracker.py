@@ -21,7 +21,8 @@ class ReleaseTracker:
     """Keeps the list of releases as it was last read.
 
     A request asks once and keeps the release that it gets, so no answer mixes two releases. `refresh` reads the newest
-    release; requests get it after a call of `serve`, once its pages are in the cache (`cache.pages`).
+    release; requests get it after a call of `serve`, once its pages are in the cache (`cache.pages`), and those that
+    search by name after a call of `search_served`, once its names are indexed (`cache.names`).
     """
 
     def __init__(self, repository: ReleasesRepository) -> None:
@@ -35,6 +36,7 @@ class ReleaseTracker:
         self._behind_since: float | None = None
         self.newest: Release | None = None
         self.served: Release | None = None
+        self.searched: Release | None = None  # the served one or, until its names are indexed, the one before
         self.checked_at: float | None = None  # Unix time of the last successful read
         self._in_step_at = self._started_at = time.time()
 
@@ -54,13 +56,14 @@ class ReleaseTracker:
         )
         return hashlib.blake2b(f"{self._publication} {shown}".encode(), digest_size=6).hexdigest()
 
-    async def current(self) -> Release:
-        """Return the served release; raise NoReleaseError before the first publication."""
+    async def current(self, *, by_name: bool = False) -> Release:
+        """Return the served release, or the searched one; raise NoReleaseError before the first publication."""
         if self.served is None:
             await self.refresh()
-        if self.served is None:
+        release = self.searched if by_name else self.served
+        if release is None:
             raise NoReleaseError
-        return self.served
+        return release
 
     async def named(self, name: str) -> Release:
         """Return the release of that name; raise NotFoundError if there is none.
@@ -88,6 +91,8 @@ class ReleaseTracker:
         self._behind_since = None
         self._publication = reading.publication
         self._by_name = {release.name: release for release in reading.every}
+        if self.searched not in reading.every:  # it has been retired
+            self.search_served()
         self.changes = reading.changes
         self.publications = reading.publications
         self.fingerprint = self._digest()
@@ -130,3 +135,9 @@ class ReleaseTracker:
         if release != self.served:
             _log.info("Serving release %s.", release.name if release else "none")
             self.served = release
+        if self.searched is None:
+            self.search_served()
+
+    def search_served(self) -> None:
+        """Search the served release by name from now on."""
+        self.searched = self.served

@@ -149,7 +149,7 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     Send any number of rows as JSON (`{"rows": [...]}`), NDJSON or CSV with a header. The answers come in the same
     order, while you still send. A row that can't be read costs only itself.
     """
-    release = await services.release(query.release)
+    release = await services.release(query.release, by_name=True)
     return _respond(request, query, services, release, _PLACES, _matching(services, release))
 
 

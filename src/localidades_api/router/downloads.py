@@ -44,7 +44,7 @@ async def download_localities(
     The file is compressed with zstd, br or gzip if the client accepts it.
     """
     format_ = _choose_format(query.format, request)
-    release = await services.release(query.release)
+    release = await services.release(query.release, by_name=query.search is not None)
     representation: str = format_
     if query.search is not None:  # names of other releases are found too
         representation += f".{(await services.names.of(release)).digest}"

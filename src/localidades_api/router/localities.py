@@ -52,7 +52,7 @@ async def list_localities(
     Follow `Link: rel="next"` to read a whole release: every record comes once, even if another release is published
     meanwhile.
     """
-    builder = await ResponseBuilder.begin(request, query, services)
+    builder = await ResponseBuilder.begin(request, query, services, by_name=query.search is not None)
     if query.search is not None:
         builder = _depending_on(await services.names.of(builder.release), builder)
     if query.kept or query.page_size != PAGE_SIZE:
@@ -104,7 +104,7 @@ async def suggest_localities(
     be unfinished. Keys lead to their places, and names and keys of other releases to those of this one. How well a
     place matches and how large it is are weighed together.
     """
-    builder = await ResponseBuilder.begin(request, query, services)
+    builder = await ResponseBuilder.begin(request, query, services, by_name=True)
     names = await services.names.of(builder.release)
     builder = _depending_on(names, builder)
     if builder.is_not_modified:

@@ -59,7 +59,7 @@ class ResponseBuilder:
     is_immutable: bool = False
 
     @classmethod
-    async def begin(cls, request: Request, query: ReleaseQuery, services: Services) -> Self:
+    async def begin(cls, request: Request, query: ReleaseQuery, services: Services, *, by_name: bool = False) -> Self:
         """Choose the representation and the release; raise NotAcceptableError or NotFoundError if there is none.
 
         Raises PageTooLargeError for an HTML page with too many records, whichever list it is of, and
@@ -68,7 +68,7 @@ class ResponseBuilder:
         renderer = select_renderer(query.format, request.headers)
         language = query.lang or preferred_language(request.headers)
         asked = dict(request.query_params)  # no parameter is repeated: STRICT refuses that
-        release = await services.release(query.release)
+        release = await services.release(query.release, by_name=by_name)
         is_immutable = query.release is not None
         builder = cls(request, asked, renderer, release, query.release, language, is_immutable=is_immutable)
         if builder.wants_html:

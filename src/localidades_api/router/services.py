@@ -46,9 +46,9 @@ class Services:
         """Return the services of the application that handles this request."""
         return cast("Self", request.app.state.services)
 
-    async def release(self, name: str | None) -> Release:
-        """Return the release of that name, or the current one for None."""
-        return await (self.releases.current() if name is None else self.releases.named(name))
+    async def release(self, name: str | None, *, by_name: bool = False) -> Release:
+        """Return the release of that name, or the current one for None: `by_name`, the one that is searched."""
+        return await (self.releases.current(by_name=by_name) if name is None else self.releases.named(name))
 
 
 ServicesDep = Annotated[Services, Depends(Services.of)]

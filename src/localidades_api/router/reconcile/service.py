@@ -188,8 +188,9 @@ async def _answer(services: Services, fields: Mapping[str, str]) -> Response:
     """Answer the one field of a request."""
     if len(fields) != 1:
         raise InvalidParametersError([(name, "Send either `queries` or `extend`.") for name in _FIELDS])
-    release = await services.release(None)
-    if (text := fields.get("queries")) is not None:
+    text = fields.get("queries")
+    release = await services.release(None, by_name=text is not None)
+    if text is not None:
         batch = _read_object("queries", text)
         _refuse_too_many(batch, "queries")
         content: object = await answer_batch(services, release, batch)

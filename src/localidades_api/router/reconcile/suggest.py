@@ -80,7 +80,7 @@ class SuggestedItems(BaseModel):
 @router.get("/suggest/entity/", response_model=SuggestedEntities)
 async def suggest_entities(query: Annotated[PrefixQuery, Query()], services: ServicesDep) -> Response:
     """Suggest localidades, municipios and estados for a partly typed name, the likeliest first."""
-    release = await services.release(None)
+    release = await services.release(None, by_name=True)
     names = await services.names.of(release)
     kinds: Sequence[PlaceKind] = list(TYPES) if query.type is None else [query.type]
     found = names.suggest(query.prefix, kinds=kinds, limit=query.cursor + _PAGE)[query.cursor :]

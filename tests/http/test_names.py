@@ -17,6 +17,7 @@ import pytest
 
 from localidades_api.cache import name_folders, names
 from localidades_api.cache.name_builder import fingerprint
+from localidades_api.domain.mercator import Tile
 from localidades_api.search.layout import META
 from tests.support.application import (
     await_release,
@@ -31,6 +32,7 @@ from tests.support.application import (
 )
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import out_of_reach
+from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
 SUGGEST = f"{LOCALIDADES}suggest/"
@@ -199,6 +201,22 @@ async def test_release_before_is_searched_until_the_names_of_a_new_one_are_index
         await await_searched(client, "2021-01")
         found = {kind: await search(client, kind) for kind in SEARCHES}
         assert found == dict.fromkeys(SEARCHES, ("2021-01", True))
+
+
+async def test_map_is_drawn_once_the_names_are_indexed(seeded_database: str, folder: Path, unindexed: str) -> None:
+    """Both take a processor, and requests need the other one."""
+    async with running_app(seeded_database, page_cache_bytes=10**6) as app, client_of(app) as client:
+        services = app.state.services
+
+        async def is_drawn() -> bool:
+            return services.tiles.held(services.releases.served, Tile(0, 0, 0)) is not None
+
+        with unfinished(folder, unindexed):
+            await publish_again(seeded_database, "2021-01")
+            await await_release(client, "2021-01")
+            await asyncio.sleep(0.5)  # an error would need some time to show
+            assert not await is_drawn()
+        await eventually_async(is_drawn)
 
 
 async def test_no_release_is_searched_for_one_whose_names_cannot_be_indexed(

@@ -100,15 +100,16 @@ class NameIndexes:
 
     async def _find_index(self, release: Release, every: Collection[Release], name: str) -> None:
         folder = index_root() / name
-        if not (found := try_open(folder)):
+        # Some twenty milliseconds of work, for which the event loop does not wait.
+        if not (found := await asyncio.to_thread(try_open, folder)):
             async with locked(folder.with_suffix(".lock")):
-                if not (found := try_open(folder)):
+                if not (found := await asyncio.to_thread(try_open, folder)):
                     remove_unfinished(folder)
                     remove_unused(folder.parent)
                     began = time.monotonic()
                     await self._build(release, every, folder)
                     _log.info("Indexed the names of release %s in %.1f s.", release.name, time.monotonic() - began)
-                    found = OpenIndex(folder)
+                    found = await asyncio.to_thread(OpenIndex, folder)
         if previous := self._open.pop(release, None):
             previous.close(remove=previous.folder != folder)
         self._open[release] = found

@@ -12,7 +12,7 @@ import logging
 from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.pages import PageCache, ReleasePages
 from localidades_api.cache.positions import PositionCache
-from localidades_api.cache.tiles import TileCache
+from localidades_api.cache.tiles import PREWARMED_ZOOM, TileCache
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError, UnavailableError
 from localidades_api.observability.faults import FAULTS
@@ -155,7 +155,12 @@ class ReleasePoller:
         self._drawing = asyncio.create_task(self._draw_tiles(pages.release))  # for which no release has to wait
 
     async def _draw_tiles(self, release: Release) -> None:
+        """Cache tiles once the names are indexed: each takes a processor, and requests need the other one."""
         try:
+            if self._indexing:
+                await asyncio.wait({self._indexing})
             await self._tiles.prewarm(release)
         except Exception as error:  # noqa: BLE001  # as above
             FAULTS.report(error, "Can't draw the tiles of release %s: %s", release.name, error, traceback=True)
+            return
+        _log.info("The tile cache holds the map of release %s down to zoom %d.", release.name, PREWARMED_ZOOM)

@@ -114,14 +114,14 @@ def _unpack(cells: bytes) -> "array[int]":
 
 def encode_tile(content: TileContent) -> bytes:
     """Return the layer `places`, the most prominent first, and if they are not all of them the layer `backdrop`."""
-    if not content.places:
+    if not (places := content.places()):
         return b""
     if not content.cells:
-        layer, is_whole = _encode_places(content.places, MAX_TILE_BYTES)
+        layer, is_whole = _encode_places(places, MAX_TILE_BYTES)
         if is_whole:
             return layer
-    layer, _ = _encode_places(content.places, _MAX_BYTES_BESIDE_BACKDROP)
-    return layer + _encode_backdrop(content)
+    layer, _ = _encode_places(places, _MAX_BYTES_BESIDE_BACKDROP)
+    return layer + _encode_backdrop(places, content.cells)
 
 
 def _encode_places(places: Sequence[TilePlace], limit: int) -> tuple[bytes, bool]:
@@ -144,12 +144,12 @@ def _properties(place: TilePlace) -> dict[str, Value]:
     return {name: value for name, value in properties.items() if value is not None}
 
 
-def _encode_backdrop(content: TileContent) -> bytes:
+def _encode_backdrop(places: Sequence[TilePlace], holding: bytes) -> bytes:
     """Return a layer of rectangles, which cover the cells that hold a place."""
-    cells = _unpack(content.cells)
+    cells = _unpack(holding)
     if not cells:  # all places are listed, but there is no room for them
         size = EXTENT // CELLS
-        cells.extend(sorted({place.y // size * CELLS + place.x // size for place in content.places}))
+        cells.extend(sorted({place.y // size * CELLS + place.x // size for place in places}))
     return encode_rows("backdrop", CELLS, runs(cells, CELLS))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import sys
 from contextlib import nullcontext
 from functools import partial
 from typing import cast
@@ -22,6 +23,7 @@ from localidades_api.server.workers import Sockets
 from localidades_api.settings import Settings
 
 _COLLECTION_THRESHOLD = 10_000  # net new objects before a collection; Python's default, 700, is some twenty requests
+_SWITCH_INTERVAL = 0.0005  # seconds; a tenth of the default
 
 
 def serve(sockets: Sockets, settings: Settings, link: Link | None = None) -> None:
@@ -40,6 +42,8 @@ def serve(sockets: Sockets, settings: Settings, link: Link | None = None) -> Non
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECTION_THRESHOLD)
+    # Threads encode tiles and compress downloads; the event loop waits this long for its turn beside one.
+    sys.setswitchinterval(_SWITCH_INTERVAL)
 
     async def run() -> None:
         async with link.following(server) if link else nullcontext():

@@ -77,8 +77,12 @@ class TileContent(NamedTuple):
     Cells are counted eastwards, row by row from the north, as big-endian integers of four bytes in order.
     """
 
-    places: list[TilePlace]
+    listed: str  # JSON, which takes milliseconds to read
     cells: bytes
+
+    def places(self) -> list[TilePlace]:
+        """Read the places."""
+        return [TilePlace(*place) for place in from_json(self.listed)]
 
 
 class TilesRepository:
@@ -102,8 +106,7 @@ class TilesRepository:
             "north": box.north + _MARGIN,
         }
         rows = await self._database.fetch(_TILE, parameters, replica_check=requires_release(release))
-        places = [TilePlace(*place) for place in from_json(rows[0].places or "[]")]
-        return TileContent(places, bytes(rows[0].cells or b""))
+        return TileContent(rows[0].places or "[]", bytes(rows[0].cells or b""))
 
     async def read_backdrop(self, release: Release, frame: Frame) -> bytes:
         """Return the cells of a frame that hold any place, as those of a tile."""

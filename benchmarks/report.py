@@ -154,10 +154,11 @@ _PUBLICATION = {
     "busy_p99_ms": ("p99 while one process does nothing but run", "ms"),
     "during_p99_ms": ("p99 during", "ms"),
     "importing_p99_ms": ("p99 until the release is published", "ms"),
-    "published_p99_ms": ("p99 from then on, until both have served it for three seconds", "ms"),
+    "published_p99_ms": ("p99 from then on, until both hold its pages, names and tiles", "ms"),
     "during_max_ms": ("slowest request during", "ms"),
     "failed": ("failed requests", ""),
     "seconds_until_seen": ("until both workers serve the release", "s"),
+    "seconds_until_searched": ("until both workers search it by name", "s"),
 }
 
 

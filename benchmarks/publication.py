@@ -39,7 +39,7 @@ class _Watch:
 
 
 def measure_publication(lab: Lab) -> dict[str, Series]:
-    """Return p99 before and during an import, failed requests, and seconds until every worker serves the release."""
+    """Return p99 before and during an import, failed requests, and seconds until both workers have the release."""
     figures = defaultdict(list)
     lab.catalogue()  # written now: the clients must not wait for it
     gc.disable()  # nor for a collection, which would take a tenth of a second of the samples' 50,000
@@ -53,12 +53,13 @@ def measure_publication(lab: Lab) -> dict[str, Series]:
             await_pages_held(server, workers=_WORKERS)
             await_tiles = partial(server.wait_for, "The tile cache holds", patience=_PATIENCE)
             await_tiles(times=_WORKERS)  # the last that a worker makes ready
-            phases, samples, *watches = uvloop.run(
+            phases, samples, listed, searched = uvloop.run(
                 _publish_under_load(lab, url, server.base, partial(await_tiles, times=2 * _WORKERS))
             )
-        for name, value in _judge(samples, *watches, phases, _published_at(url)).items():
+        for name, value in _judge(samples, listed, searched, phases, _published_at(url)).items():
             figures[name].append(value)
         print("  round", number + 1, *(f"{name} {values[-1]:,.2f}" for name, values in figures.items()), flush=True)
+    gc.enable()
     return {name: Series.of(values) for name, values in figures.items()}
 
 

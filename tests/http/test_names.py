@@ -189,7 +189,7 @@ async def search(client: httpx.AsyncClient, kind: str) -> tuple[str, bool]:
 async def test_release_before_is_searched_until_the_names_of_a_new_one_are_indexed(
     seeded_database: str, folder: Path, unindexed: str
 ) -> None:
-    async with running_app(seeded_database, database_timeout=0.5) as app, client_in_front_of(app) as client:
+    async with running_app(seeded_database, database_timeout=2) as app, client_in_front_of(app) as client:
         with unfinished(folder, unindexed):
             await publish_again(seeded_database, "2021-01")
             await await_release(client, "2021-01")
@@ -234,7 +234,7 @@ async def test_no_release_is_searched_for_one_whose_names_cannot_be_indexed(
 async def test_release_that_is_removed_is_no_longer_searched(
     seeded_database: str, folder: Path, unindexed: str
 ) -> None:
-    async with running_app(seeded_database, database_timeout=0.5) as app, client_of(app) as client:
+    async with running_app(seeded_database, database_timeout=2) as app, client_of(app) as client:
         with unfinished(folder, unindexed):
             await publish_again(seeded_database, "2021-01")
             await await_release(client, "2021-01")

@@ -32,7 +32,16 @@ _UNSAID = re.compile(
     "contains a NUL|Give a JSON object|Send either|West and south come first|An HTML page has columns of its own"
 )
 
-schema = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
+_document = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
+
+# Made when the test runs: the examples of all operations take each process of a run eight seconds to make.
+any_input = schemathesis.pytest.from_fixture("operation")
+
+
+@pytest.fixture(params=[operation.ok().label for operation in _document.get_all_operations()])
+def operation(request: pytest.FixtureRequest) -> schemathesis.BaseSchema:
+    """Return the document of one operation."""
+    return _document.include(name=request.param)
 
 
 def _has_rows(body: object) -> bool:
@@ -42,7 +51,7 @@ def _has_rows(body: object) -> bool:
 
 @pytest.mark.tail
 @pytest.mark.timeout(300)
-@schema.parametrize()
+@any_input.parametrize()
 @settings(max_examples=50, suppress_health_check=list(HealthCheck))
 def test_operation_with_any_input_keeps_to_the_document(case: "schemathesis.Case[Any]", live_server: str) -> None:
     answer = case.call(base_url=live_server)

@@ -5,6 +5,8 @@ from typing import get_args
 
 from localidades_api.domain.locality import ATTRIBUTES, POINT, LocalityRow
 from localidades_api.domain.schemas import LocalityRecord
+from localidades_api.downloads.descriptions import MEANINGS
+from localidades_api.router.reconcile.vocabulary import PROPERTIES
 from localidades_api.storage.models import localities
 from localidades_api.storage.repository.exports import COLUMNS
 
@@ -22,4 +24,9 @@ def test_attributes_are_what_a_record_may_lack() -> None:
 
 
 def test_download_has_every_column_of_a_row() -> None:
-    assert set(LocalityRow._fields) <= set(COLUMNS)
+    assert set(LocalityRow._fields) <= set(COLUMNS) <= set(MEANINGS)
+
+
+def test_property_of_reconciliation_describes_every_column_of_a_record() -> None:
+    assert set(LocalityRecord.model_fields) <= set(PROPERTIES)
+    assert all(PROPERTIES[name].description for name in ATTRIBUTES)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from localidades_api.domain.locality import ATTRIBUTES
 from localidades_api.domain.schemas import Release
 
 ORIGIN = "https://www.inegi.org.mx/app/ageeml/"
@@ -11,15 +12,7 @@ MEANINGS: Mapping[str, str] = {
     "cvegeo": "Clave geoestadística (CVEGEO): nueve dígitos, con ceros a la izquierda",
     "clave": "Clave de la localidad en su municipio (CVE_LOC): cuatro dígitos",
     "nombre": "Nombre de la localidad, tal como lo publica el INEGI",
-    "ambito": "Ámbito: U (urbano) o R (rural)",
-    "latitud": "Latitud en grados decimales, WGS 84",
-    "longitud": "Longitud en grados decimales, WGS 84; negativa en México",
-    "altitud": "Altitud en metros sobre el nivel del mar",
-    "carta": "Clave de la carta topográfica 1:50 000",
-    "poblacion": "Población total",
-    "poblacion_masculina": "Población masculina",
-    "poblacion_femenina": "Población femenina",
-    "viviendas": "Viviendas habitadas",
+    **{name: one.meaning or one.label for name, one in ATTRIBUTES.items()},
     "municipio_id": "Clave del municipio, con la del estado, leída como número",
     "municipio_clave": "Clave del municipio en su estado: tres dígitos",
     "municipio": "Nombre del municipio",

@@ -66,13 +66,15 @@ class LocalityRecord(Locality):
         str, Field(description="The official key, with leading zeros.", pattern="^[0-9]{9}$", examples=["010010001"])
     ]
     ambito: Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).")]
-    latitud: Annotated[float | None, Field(description="Degrees north.", examples=[21.879823])]
-    longitud: Annotated[float | None, Field(description="Degrees east: negative in Mexico.", examples=[-102.296047])]
-    altitud: Annotated[int | None, Field(description="Metres above sea level.", examples=[1878])]
+    latitud: Annotated[float | None, Field(description="Latitude, in degrees north.", examples=[21.879823])]
+    longitud: Annotated[
+        float | None, Field(description="Longitude, in degrees east: negative in Mexico.", examples=[-102.296047])
+    ]
+    altitud: Annotated[int | None, Field(description="Altitude, in metres above sea level.", examples=[1878])]
     carta: Annotated[str | None, Field(description="Key of the 1:50,000 topographic map.", examples=["F13D19"])]
-    poblacion: Annotated[int | None, Field(ge=0, examples=[863893])]
-    poblacion_masculina: Annotated[int | None, Field(ge=0, examples=[419168])]
-    poblacion_femenina: Annotated[int | None, Field(ge=0, examples=[444725])]
+    poblacion: Annotated[int | None, Field(description="Population.", ge=0, examples=[863893])]
+    poblacion_masculina: Annotated[int | None, Field(description="Population: men.", ge=0, examples=[419168])]
+    poblacion_femenina: Annotated[int | None, Field(description="Population: women.", ge=0, examples=[444725])]
     viviendas: Annotated[int | None, Field(description="Inhabited dwellings.", ge=0, examples=[246259])]
 
 

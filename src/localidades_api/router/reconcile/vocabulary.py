@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import KEY_DIGITS, PlaceKind
+from localidades_api.domain.locality import ATTRIBUTES
+from localidades_api.domain.schemas import LocalityRecord
 from localidades_api.domain.schemas.reconcile import Described, Named
 
 _KIND_OF_DIGITS: Mapping[int, PlaceKind] = {digits: kind for kind, digits in KEY_DIGITS.items()}
@@ -28,15 +30,7 @@ _PROPERTIES: Mapping[str, tuple[str, str]] = {
     "cvegeo": ("Clave geoestadística", "The official key (CVEGEO), with leading zeros."),
     "clave": ("Clave", "The last part of the key, with leading zeros."),
     "nombre": ("Nombre", "The name, exactly as INEGI publishes it."),
-    "ambito": ("Ámbito", "U (urban) or R (rural)."),
-    "latitud": ("Latitud", "Latitude, in degrees north."),
-    "longitud": ("Longitud", "Longitude, in degrees east: negative in Mexico."),
-    "altitud": ("Altitud", "Altitude, in metres above sea level."),
-    "carta": ("Carta topográfica", "Key of the 1:50,000 topographic map."),
-    "poblacion": ("Población", "Population."),
-    "poblacion_masculina": ("Población masculina", "Population: men."),
-    "poblacion_femenina": ("Población femenina", "Population: women."),
-    "viviendas": ("Viviendas habitadas", "Inhabited dwellings."),
+    **{name: (one.label, LocalityRecord.model_fields[name].description or "") for name, one in ATTRIBUTES.items()},
     "localidades": ("Localidades", "Number of localities in the municipio."),
     "abreviatura": ("Abreviatura", "INEGI's abbreviation of the estado."),
     "municipio_id": ("Id del municipio", "The key of the municipio read as a number."),

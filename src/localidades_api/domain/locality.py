@@ -82,7 +82,6 @@ class LocalityRow(NamedTuple):
         int | None,
         Attribute("TOTAL DE VIVIENDAS HABITADAS", "count", "Viviendas habitadas", comment="Inhabited dwellings"),
     ]
-    escuelas: Annotated[int | None, Attribute("ESCUELAS", "count", "Escuelas", comment="Schools")]
 
 
 ATTRIBUTES: Mapping[str, Attribute] = {

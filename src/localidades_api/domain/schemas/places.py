@@ -76,7 +76,6 @@ class LocalityRecord(Locality):
     poblacion_masculina: Annotated[int | None, Field(description="Population: men.", ge=0, examples=[419168])]
     poblacion_femenina: Annotated[int | None, Field(description="Population: women.", ge=0, examples=[444725])]
     viviendas: Annotated[int | None, Field(description="Inhabited dwellings.", ge=0, examples=[246259])]
-    escuelas: Annotated[int | None, Field(description="Schools.", ge=0, examples=[312])]
 
 
 class LocalityDetail(LocalityRecord):

@@ -17,7 +17,7 @@ from localidades_api.bulk.exchange import BulkRequests
 from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.pages import PageCache
 from localidades_api.cache.positions import LONG_TIMEOUT, MAX_LONG_SEARCHES, PositionCache
-from localidades_api.cache.prewarm import ReleasePoller
+from localidades_api.cache.release_poller import ReleasePoller
 from localidades_api.cache.tiles import TileCache
 from localidades_api.downloads.transfer import Transfers
 from localidades_api.errors import ConfigurationError

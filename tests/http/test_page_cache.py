@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localidades_api.cache import prewarm
+from localidades_api.cache import release_poller
 from localidades_api.cache.pages import PageCache, ReleasePages
 from localidades_api.cache.tiles import PREWARMED_ZOOM
 from localidades_api.domain.mercator import MEXICO_BOX, Tile
@@ -458,7 +458,7 @@ async def test_release_whose_pages_cannot_be_fetched_is_served_all_the_same_afte
             await run_sql(seeded_database, publish, numbers[name])
             await await_release(client, name)
             await await_warm(app)
-        monkeypatch.setattr(prewarm, the_other, 60)  # the one that is meant must end the wait
+        monkeypatch.setattr(release_poller, the_other, 60)  # the one that is meant must end the wait
         async with connected(seeded_database) as other, other.transaction():
             await other.execute(f"LOCK TABLE localities_r{numbers[then]} IN ACCESS EXCLUSIVE MODE")
             await run_sql(seeded_database, publish, numbers[then])

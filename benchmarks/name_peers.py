@@ -35,7 +35,7 @@ from benchmarks.names import (
 )
 from localidades_api.domain.folding import fold
 from localidades_api.search.index import NameIndex
-from localidades_api.search.places import Place
+from localidades_api.search.places import IndexedPlace
 
 _QUERIES = Path(__file__).parent.parent / "tests" / "search" / "queries.tsv"
 _SAMPLE = 300
@@ -119,7 +119,7 @@ async def measure(peer: str, ask: Ask, what: str, cases: Sequence[Case]) -> None
     print(line(outcome.name, outcome.count, "", shares), flush=True)
 
 
-def label_of(place: Place) -> str:
+def label_of(place: IndexedPlace) -> str:
     """Return what the peers search."""
     return fold(f"{place.nombre}, {place.municipio}, {place.estado}")
 

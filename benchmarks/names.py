@@ -24,7 +24,7 @@ from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import Catalogue, transform
 from localidades_api.search.build import build_index
 from localidades_api.search.index import NameIndex
-from localidades_api.search.places import Former, Place, Withdrawn
+from localidades_api.search.places import Former, IndexedPlace, Withdrawn
 from localidades_api.search.rows import MatchResult, MatchRow
 
 _QUERIES = Path(__file__).parent.parent / "tests" / "search" / "queries.tsv"
@@ -99,13 +99,13 @@ def read_catalogue(path: Path) -> Catalogue:
         return transform(table, lambda _rows: None)
 
 
-def places_of(catalogue: Catalogue, earlier: Catalogue | None) -> Iterator[Place]:
+def places_of(catalogue: Catalogue, earlier: Catalogue | None) -> Iterator[IndexedPlace]:
     """Yield the places of a release, with the names and keys of an earlier one."""
     former = former_of(catalogue, earlier) if earlier else {}
     for row in catalogue.localities:
         municipio = catalogue.municipalities[row.municipio_id]
         estado = catalogue.states[municipio.estado_id]
-        yield Place(
+        yield IndexedPlace(
             row.id, row.nombre, municipio.id, municipio.nombre, estado.id, estado.nombre, row.ambito, row.poblacion,
             row.latitud, row.longitud, row.clave == "0001", tuple(former.get(row.id, ())),
         )  # fmt: skip

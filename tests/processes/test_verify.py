@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from localidades_api.cli import app
 from localidades_api.cli.verification import Verification, verify_service
 from localidades_api.cli.verification import page_walk as walk_module
-from localidades_api.cli.verification.compare import Kind, ListComparison, Record, compare
+from localidades_api.cli.verification.compare import Kind, ListComparison, ListedLocality, compare
 from localidades_api.cli.verification.order import judge_order, positions_astray
 from localidades_api.cli.verification.page_walk import PATH
 from localidades_api.cli.verification.report import as_object, describe
@@ -34,7 +34,7 @@ from tests.support.terminal import run_in_terminal
 from tests.support.wire import environment, run, serving
 
 RECORDS = sorted(
-    (Record(int(place.cvegeo), int(place.cvegeo[:5]), place.cvegeo[5:], place.nombre) for place in many(132)),
+    (ListedLocality(int(place.cvegeo), int(place.cvegeo[:5]), place.cvegeo[5:], place.nombre) for place in many(132)),
     key=lambda record: (record.clave, record.id),
 )
 
@@ -43,7 +43,7 @@ NO_DIFFERENCE = dict.fromkeys(("missing", "doubled", "different", "unknown", "ou
 
 
 def answer_page(
-    records: Sequence[Record],
+    records: Sequence[ListedLocality],
     number: int,
     *,
     quantity: int | None = None,
@@ -65,7 +65,7 @@ def number_of(target: str) -> int:
     return int(parse_qs(urlsplit(target).query)["page"][0])
 
 
-def counted(records: Sequence[Record], quantity: int | None = None, total_pages: int | None = None) -> Respond:
+def counted(records: Sequence[ListedLocality], quantity: int | None = None, total_pages: int | None = None) -> Respond:
     """Return a service without links or releases."""
 
     def respond(request: Request) -> Response:
@@ -247,20 +247,20 @@ def test_help_of_verify_tells_its_options_and_how_it_ends() -> None:
 # -- Services that are wrong
 
 
-def renamed(records: list[Record]) -> list[Record]:
+def renamed(records: list[ListedLocality]) -> list[ListedLocality]:
     return [*records[:60], records[60]._replace(nombre="Otro"), *records[61:]]
 
 
-def moved(records: list[Record]) -> list[Record]:
+def moved(records: list[ListedLocality]) -> list[ListedLocality]:
     return [*records[:60], records[60]._replace(municipio_id=9002), *records[61:]]
 
 
-def with_a_short_clave(records: list[Record]) -> list[Record]:
+def with_a_short_clave(records: list[ListedLocality]) -> list[ListedLocality]:
     return [*records[:131], records[131]._replace(clave=records[131].clave.lstrip("0"))]
 
 
-def with_an_unknown(records: list[Record]) -> list[Record]:
-    return [*records, Record(330019999, 33001, "9999", "Nowhere")]
+def with_an_unknown(records: list[ListedLocality]) -> list[ListedLocality]:
+    return [*records, ListedLocality(330019999, 33001, "9999", "Nowhere")]
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,10 @@ def with_an_unknown(records: list[Record]) -> list[Record]:
     ],
 )
 def test_wrong_record_is_found_and_nothing_else(
-    small_catalogue: Path, damage: Callable[[list[Record]], list[Record]], expected: dict[str, int], line: str
+    small_catalogue: Path,
+    damage: Callable[[list[ListedLocality]], list[ListedLocality]],
+    expected: dict[str, int],
+    line: str,
 ) -> None:
     verification = check(small_catalogue, counted(damage(RECORDS)))
     assert counts_of(verification) == expected
@@ -341,7 +344,7 @@ def test_ties_in_no_fixed_order_are_told_as_such(tmp_path: Path) -> None:
         ],
     )
     with open_table(source) as table:
-        records = [Record(*locality[:4]) for locality in transform(table, lambda amount: None).localities]  # noqa: ARG005
+        records = [ListedLocality(*locality[:4]) for locality in transform(table, lambda amount: None).localities]  # noqa: ARG005
     verification = check(source, counted(sorted(records, key=lambda row: (row.clave, -row.id))))
     assert counts_of(verification) == {}
     assert not verification.comparison.ties_by_id
@@ -381,7 +384,7 @@ def test_name_that_a_terminal_would_obey_is_shown_as_code(small_catalogue: Path)
 # -- Another numbering
 
 
-def renumber(records: Sequence[Record]) -> list[Record]:
+def renumber(records: Sequence[ListedLocality]) -> list[ListedLocality]:
     """Give records and municipios numbers as they come, as a service does that numbers rows at every load."""
     municipios = {key: number for number, key in enumerate(sorted({row.municipio_id for row in records}), 1)}
     return [row._replace(id=id_, municipio_id=municipios[row.municipio_id]) for id_, row in enumerate(records, 1)]
@@ -588,8 +591,8 @@ def found_in(comparison: ListComparison) -> Counter[tuple[Kind, int]]:
 @given(st.dictionaries(st.integers(0, len(RECORDS) - 1), damages, max_size=30), st.randoms(use_true_random=False))
 def test_random_damage_is_found_and_nothing_else(damaged: dict[int, str], chance: Random) -> None:
     rows = dict(enumerate(RECORDS))
-    further: list[Record] = []
-    copies: list[Record] = []
+    further: list[ListedLocality] = []
+    copies: list[ListedLocality] = []
     expected: Counter[tuple[Kind, int]] = Counter()
     for index, damage in damaged.items():
         record = RECORDS[index]
@@ -654,9 +657,11 @@ def test_random_damage_under_another_numbering_is_found_as_a_difference_of_multi
 
 
 def test_homonym_that_is_missing_under_another_numbering_has_no_municipio() -> None:
-    file = [Record(10010002, 1001, "0002", "Ninguno"), Record(10020002, 1002, "0002", "Ninguno")]
-    assert [item.municipio_id for item in compare(file, [Record(1, 1, "0002", "Ninguno")]).differences] == [None]
-    both = compare(file, [Record(1, 1, "0001", "x")]).differences
+    file = [ListedLocality(10010002, 1001, "0002", "Ninguno"), ListedLocality(10020002, 1002, "0002", "Ninguno")]
+    assert [item.municipio_id for item in compare(file, [ListedLocality(1, 1, "0002", "Ninguno")]).differences] == [
+        None
+    ]
+    both = compare(file, [ListedLocality(1, 1, "0001", "x")]).differences
     assert [item.municipio_id for item in both if item.kind is Kind.MISSING] == [1001, 1002]
 
 
@@ -664,7 +669,7 @@ def test_cuts_of_the_real_catalogue_differ_by_what_is_known(real_catalogues: Pat
     cuts = []
     for cut in ("2018-09", "2012-06"):
         with open_table(real_catalogues / f"catun_localidad_{cut}.zip") as table:
-            cuts.append([Record(*row[:4]) for row in transform(table, lambda amount: None).localities])  # noqa: ARG005
+            cuts.append([ListedLocality(*row[:4]) for row in transform(table, lambda amount: None).localities])  # noqa: ARG005
     comparison = compare(*cuts)
     assert comparison.counts() == {Kind.MISSING: 18_149, Kind.UNKNOWN: 13_424, Kind.DIFFERENT: 4_749}
     assert {tuple(item.fields) for item in comparison.differences if item.kind is Kind.DIFFERENT} == {("nombre",)}

@@ -8,7 +8,7 @@ from localidades_api.search.build import build_index
 from localidades_api.search.everyday import read_everyday
 from localidades_api.search.index import NameIndex
 from localidades_api.search.layout import META, VERSION, IndexUnreadableError
-from localidades_api.search.places import Place
+from localidades_api.search.places import IndexedPlace
 from tests.support.names import PLACES
 
 
@@ -21,7 +21,7 @@ def test_index_that_another_process_wrote_meanwhile_stays(tmp_path: Path) -> Non
 
 
 def test_failed_build_leaves_nothing(tmp_path: Path) -> None:
-    def places() -> list[Place]:
+    def places() -> list[IndexedPlace]:
         raise OSError("the database went away")
 
     with pytest.raises(OSError, match="went away"):

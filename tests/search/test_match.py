@@ -8,7 +8,7 @@ from localidades_api.search.certainty import is_certain
 from localidades_api.search.index import NameIndex
 from localidades_api.search.match_areas import match_municipality, match_state
 from localidades_api.search.one_line import match_line
-from localidades_api.search.places import Place
+from localidades_api.search.places import IndexedPlace
 from localidades_api.search.rows import MatchRow
 from tests.support.names import PLACES
 
@@ -133,7 +133,7 @@ def test_row_without_name_or_key_has_none(index: NameIndex) -> None:
 
 
 @given(st.sampled_from(PLACES))
-def test_name_municipio_and_estado_lead_to_the_place_or_to_its_homonyms(index: NameIndex, place: Place) -> None:
+def test_name_municipio_and_estado_lead_to_the_place_or_to_its_homonyms(index: NameIndex, place: IndexedPlace) -> None:
     result = index.match(MatchRow(place.nombre, place.municipio, place.estado))
     assert place.id in {candidate.id for candidate in result.candidates}
     assert result.outcome in {"exact", "ambiguous"}

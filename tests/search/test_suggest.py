@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from localidades_api.domain.keys import PlaceKind
 from localidades_api.search.index import NameIndex
-from localidades_api.search.places import Place
+from localidades_api.search.places import IndexedPlace
 from tests.support.names import PLACES
 
 QUERIES = Path(__file__).parent / "queries.tsv"
@@ -89,7 +89,7 @@ def test_labels_tell_homonyms_apart(index: NameIndex) -> None:
 
 
 @given(st.sampled_from(PLACES), st.randoms(use_true_random=False))
-def test_order_of_words_does_not_matter(index: NameIndex, place: Place, chance: random.Random) -> None:
+def test_order_of_words_does_not_matter(index: NameIndex, place: IndexedPlace, chance: random.Random) -> None:
     words = f"{place.nombre} {place.municipio} {place.estado}".split()
     chance.shuffle(words)
     assert place.id in {found.id for found in index.suggest(" ".join(words), limit=50)}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from localidades_api.search.build import build_index
 from localidades_api.search.index import NameIndex
-from localidades_api.search.places import Former, Place, Withdrawn
+from localidades_api.search.places import Former, IndexedPlace, Withdrawn
 
 ESTADOS = {5: "Coahuila de Zaragoza", 9: "Ciudad de México", 14: "Jalisco", 20: "Oaxaca", 27: "Tabasco"}
 MUNICIPIOS = {
@@ -64,7 +64,7 @@ _ROWS: tuple[tuple[int, str, int | None, tuple[Former, ...]], ...] = (
     (50380002, "Venustiano Carranza", None, ()),
 )
 PLACES = tuple(
-    Place(
+    IndexedPlace(
         id_, nombre, id_ // 10_000, MUNICIPIOS[id_ // 10_000], id_ // 10_000_000, ESTADOS[id_ // 10_000_000],
         "U" if (population or 0) > 2500 else "R", population, 20 + id_ % 97 / 10, -100 - id_ % 89 / 10,
         id_ % 10_000 == 1, former,

@@ -37,6 +37,15 @@ def test_listing_of_the_package_shows_the_layers_and_nothing_else() -> None:
     assert len(entries()) <= MAX_ENTRIES
 
 
+def test_no_two_classes_have_one_name() -> None:
+    homes = defaultdict(list)
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(str(path.relative_to(PACKAGE)))
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
 # -- The tests
 
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 from localidades_api.bulk.cells import RowError
 from localidades_api.bulk.columns import Assignment, Named, assign, require
-from localidades_api.bulk.lines import MAX_ROW, Layout, Lines, decode, without_bom
+from localidades_api.bulk.lines import MAX_ROW, Dialect, Lines, decode, without_bom
 from localidades_api.bulk.rows import Roles, Row
 from localidades_api.errors import UnreadableBodyError
 
@@ -24,7 +24,7 @@ class CsvReader:
     """Reads CSV; lines without any cell are no rows."""
 
     def __init__(self, roles: Roles, named: Named) -> None:
-        self.layout = Layout()
+        self.layout = Dialect()
         self._roles = roles
         self._named = named
         self._lines = Lines()

@@ -11,7 +11,7 @@ from pydantic_core import from_json
 
 from localidades_api.bulk.cells import RowError
 from localidades_api.bulk.columns import Assignment, Named, assign, describe_needed, has_needed
-from localidades_api.bulk.lines import MAX_ROW, Layout, Lines, decode, refuse_other_formats, without_bom
+from localidades_api.bulk.lines import MAX_ROW, Dialect, Lines, decode, refuse_other_formats, without_bom
 from localidades_api.bulk.rows import Roles, Row
 from localidades_api.errors import UnreadableBodyError
 
@@ -27,7 +27,7 @@ class _ObjectReader:
     """Reads rows that are objects; each may have other members."""
 
     def __init__(self, roles: Roles, named: Named) -> None:
-        self.layout = Layout()
+        self.layout = Dialect()
         self._roles = roles
         self._named = named
         self._assignment = lru_cache(_MAX_SHAPES)(self._assign)

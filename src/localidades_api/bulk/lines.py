@@ -17,7 +17,7 @@ OTHER_FORMATS = {
 
 
 @dataclass(slots=True)
-class Layout:
+class Dialect:
     """How a file is written, as far as its answer keeps to it; known once its first row has been read."""
 
     columns: list[str] | None = None  # the headers of CSV; None for objects
@@ -77,7 +77,7 @@ def refuse_other_formats(start: bytes) -> None:
         raise UnreadableBodyError("The file is no text, or UTF-16: save it as CSV (UTF-8).")
 
 
-def decode(lines: bytes, layout: Layout) -> str:
+def decode(lines: bytes, layout: Dialect) -> str:
     """Return lines as text: UTF-8, and those that are no UTF-8 as windows-1252, which old spreadsheets write."""
     try:
         return lines.decode()
@@ -85,7 +85,7 @@ def decode(lines: bytes, layout: Layout) -> str:
         return "".join(_decode_line(line, layout) for line in lines.splitlines(keepends=True))
 
 
-def _decode_line(line: bytes, layout: Layout) -> str:
+def _decode_line(line: bytes, layout: Dialect) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError:
@@ -93,7 +93,7 @@ def _decode_line(line: bytes, layout: Layout) -> str:
         return line.decode("windows-1252", "replace")  # five bytes mean nothing
 
 
-def without_bom(lines: bytes, layout: Layout) -> bytes:
+def without_bom(lines: bytes, layout: Dialect) -> bytes:
     """Return the first lines of a file without the mark that some begin UTF-8 with."""
     layout.has_bom = lines.startswith(_BOM)
     return lines.removeprefix(_BOM)

@@ -6,7 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 from localidades_api.bulk.columns import Named
 from localidades_api.bulk.csv_reader import CsvReader
 from localidades_api.bulk.json_reader import JsonReader, NdjsonReader
-from localidades_api.bulk.lines import Layout
+from localidades_api.bulk.lines import Dialect
 from localidades_api.bulk.rows import Roles, Row
 
 MediaType: TypeAlias = Literal["text/csv", "application/x-ndjson", "application/json"]
@@ -19,7 +19,7 @@ class RowReader(Protocol):
     end. `layout` is complete with the first row, or at the end if there is none.
     """
 
-    layout: Layout
+    layout: Dialect
 
     def feed(self, data: bytes) -> Iterator[Row]:
         """Read on, and yield the rows that are complete."""

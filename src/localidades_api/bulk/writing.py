@@ -8,7 +8,7 @@ from pydantic_core import to_json
 
 from localidades_api.bulk.answer_columns import MATCH_COLUMNS, AnswerColumns
 from localidades_api.bulk.columns import unique
-from localidades_api.bulk.lines import Layout
+from localidades_api.bulk.lines import Dialect
 from localidades_api.bulk.reading import MediaType, RowReader
 from localidades_api.bulk.rows import Answer, Row
 
@@ -40,7 +40,7 @@ def writer(
 class _NdjsonWriter:
     """Writes an object a line: the answer, and what was sent as its member `sent`, so that no names clash."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Dialect) -> None:
         self._layout = layout
         self._headers: list[str] | None = None
 
@@ -67,7 +67,7 @@ class _NdjsonWriter:
 class _JsonWriter(_NdjsonWriter):
     """Writes one document `{"results": [...]}`, each result as a line of NDJSON has it."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Dialect) -> None:
         super().__init__(layout)
         self._is_first = True
 
@@ -99,7 +99,7 @@ class _CsvWriter:
     columns; other members are left out.
     """
 
-    def __init__(self, layout: Layout, columns: AnswerColumns, prefix: str) -> None:
+    def __init__(self, layout: Dialect, columns: AnswerColumns, prefix: str) -> None:
         self._layout = layout
         self._answer_columns = columns
         self._cells = tuple(columns.values())

@@ -18,7 +18,7 @@ from localidades_api import __version__
 from localidades_api.domain.schemas import Release
 from localidades_api.search.build import build_index
 from localidades_api.search.layout import VERSION
-from localidades_api.search.places import Former, Place, Withdrawn
+from localidades_api.search.places import Former, IndexedPlace, Withdrawn
 from localidades_api.storage.pool import Database
 from localidades_api.storage.repository import CatalogueRepository, NamesRepository, ReleasesRepository
 
@@ -51,7 +51,7 @@ async def build(url: str, release: Release, releases: Collection[Release], folde
 
 async def _read(
     database: Database, release: Release, related: Collection[Release]
-) -> tuple[list[Place], Collection[Withdrawn]]:
+) -> tuple[list[IndexedPlace], Collection[Withdrawn]]:
     """Return the places of a release, and those that other releases have and this one does not."""
     names = NamesRepository(database)
     former = await names.list_other_names(release, related)
@@ -61,7 +61,7 @@ async def _read(
     return await _read_places(database, release, former), withdrawn.values()
 
 
-async def _read_places(database: Database, release: Release, former_names: Iterable[Row[Any]]) -> list[Place]:
+async def _read_places(database: Database, release: Release, former_names: Iterable[Row[Any]]) -> list[IndexedPlace]:
     """Return the places of a release, with what other releases call them."""
     catalogue = CatalogueRepository(database)
     estados = {row.id: row.nombre for row in await catalogue.list_states(release)}
@@ -74,7 +74,7 @@ async def _read_places(database: Database, release: Release, former_names: Itera
         for row in batch:
             municipio, estado_id = municipios[row.municipio_id]
             places.append(
-                Place(
+                IndexedPlace(
                     row.id,
                     row.nombre,
                     row.municipio_id,

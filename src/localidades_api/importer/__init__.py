@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from localidades_api.domain.schemas import DEMO_RELEASE, RELEASE_NAME
 from localidades_api.errors import CatalogueError, InsufficientMemoryError, UncertainPublicationError
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
-from localidades_api.importer.extract import Table, open_table, read_table, watch_reading
+from localidades_api.importer.extract import CatalogueText, open_table, read_table, watch_reading
 from localidades_api.importer.load import load_release, publish, vacuum
 from localidades_api.importer.preconditions import refuse_published
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
@@ -148,7 +148,7 @@ async def _read(
 
 
 @contextmanager
-def _open(file: Source) -> Iterator[Table]:
+def _open(file: Source) -> Iterator[CatalogueText]:
     if file.file is None:
         yield read_table(file.name, generate_demo(), rows=DEMO_LOCALITIES)
     else:

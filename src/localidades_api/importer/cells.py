@@ -16,7 +16,7 @@ Text = TypeVar("Text", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class RowError(Exception):
+class InvalidRowError(Exception):
     """A row is not a valid record; the text says why."""
 
 
@@ -38,7 +38,7 @@ class Memo(dict[Text, Value]):
 def read_clave(text: str) -> str:
     """Read the clave of a locality: four digits, from 0001."""
     if not re.fullmatch(r"[0-9]{4}", text) or text == "0000":
-        raise RowError("CVE_LOC is not four digits from 0001")
+        raise InvalidRowError("CVE_LOC is not four digits from 0001")
     return text
 
 
@@ -46,7 +46,7 @@ def read_key(cve_ent: str, cve_mun: str, cve_loc: str, cvegeo: str) -> int:
     """Build the key from its three parts, which are valid, and compare it with CVEGEO if that is given."""
     key = cve_ent + cve_mun + cve_loc
     if cvegeo and cvegeo != key and not _is_number(cvegeo, key):
-        raise RowError("CVEGEO does not match CVE_ENT, CVE_MUN and CVE_LOC")
+        raise InvalidRowError("CVEGEO does not match CVE_ENT, CVE_MUN and CVE_LOC")
     return int(key)
 
 
@@ -58,9 +58,9 @@ def _is_number(cvegeo: str, key: str) -> bool:
 def read_name(text: str) -> str:
     """Read a name unchanged, except that a doubled quote, the escape of CSV, becomes one."""
     if not 0 < len(text) <= _MAX_NAME or text.isspace():
-        raise RowError(f"a name is empty or longer than {_MAX_NAME} characters")
+        raise InvalidRowError(f"a name is empty or longer than {_MAX_NAME} characters")
     if "\0" in text:
-        raise RowError("a name contains a NUL character")
+        raise InvalidRowError("a name contains a NUL character")
     return text.replace('""', '"')
 
 
@@ -70,7 +70,7 @@ def read_degrees(text: str, column: str, most: int) -> float | None:
         return None
     degrees = float(text) if _DEGREES.fullmatch(text) else most + 1.0
     if not -most <= degrees <= most:
-        raise RowError(f"{column} is not a number of degrees")
+        raise InvalidRowError(f"{column} is not a number of degrees")
     return degrees
 
 
@@ -84,7 +84,7 @@ def read_ambito(text: str) -> str | None:
     if text in NO_DATA:
         return None
     if text not in {"U", "R"}:
-        raise RowError("AMBITO is neither U nor R")
+        raise InvalidRowError("AMBITO is neither U nor R")
     return text
 
 
@@ -98,7 +98,7 @@ def read_integer(text: str, column: str) -> int | None:
     if text in NO_DATA:
         return None
     if not _INTEGER.fullmatch(text):
-        raise RowError(f"{column} is not a whole number")
+        raise InvalidRowError(f"{column} is not a whole number")
     return int(text)
 
 
@@ -106,7 +106,7 @@ def read_count(text: str, column: str) -> int | None:
     """Read an integer from zero."""
     count = read_integer(text, column)
     if count is not None and count < 0:
-        raise RowError(f"{column} is negative")
+        raise InvalidRowError(f"{column} is negative")
     return count
 
 

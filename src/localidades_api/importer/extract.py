@@ -110,7 +110,7 @@ def split_lines(lines: Iterable[str], separator: str) -> list[list[str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CatalogueText:
     """The text of a catalogue: its layout and its lines after the header, each with its line end.
 
     `rows` is their number where it is known, `share` how much of the text has been read, from 0 to 1.
@@ -124,7 +124,7 @@ class Table:
 
 
 @contextmanager
-def open_table(source: Path | IO[bytes]) -> Iterator[Table]:
+def open_table(source: Path | IO[bytes]) -> Iterator[CatalogueText]:
     """Open a zip, csv or txt, given as a path or as an open file.
 
     Raises CatalogueError if it is no catalogue, here or while its lines are read.
@@ -137,7 +137,7 @@ def open_table(source: Path | IO[bytes]) -> Iterator[Table]:
         yield table
 
 
-def watch_reading(table: Table, counting: Counting) -> Callable[[int], None]:
+def watch_reading(table: CatalogueText, counting: Counting) -> Callable[[int], None]:
     """Return a function that reports the number of rows read; it estimates the total from the bytes read so far."""
     read = 0
     if table.rows is not None:
@@ -164,10 +164,10 @@ def _refusing_damage() -> Iterator[None]:
 
 def read_table(
     member: str, lines: Iterable[str], *, rows: int | None = None, share: Callable[[], float] | None = None
-) -> Table:
+) -> CatalogueText:
     """Make a table of decoded lines; the first is the header."""
     remaining = iter(lines)
-    return Table(member, Layout.parse(next(remaining, "").rstrip("\r\n")), remaining, rows, share)
+    return CatalogueText(member, Layout.parse(next(remaining, "").rstrip("\r\n")), remaining, rows, share)
 
 
 def _read_lines(text: io.TextIOWrapper) -> Iterator[str]:

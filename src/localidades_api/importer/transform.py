@@ -12,8 +12,8 @@ from localidades_api.domain.locality import ATTRIBUTES, POINT, LocalityRow
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.cells import (
     NO_DATA,
+    InvalidRowError,
     Memo,
-    RowError,
     pair,
     read_clave,
     read_key,
@@ -21,7 +21,7 @@ from localidades_api.importer.cells import (
     read_text,
     reader_of,
 )
-from localidades_api.importer.extract import COLUMNS, Layout, Table, split_line, split_lines
+from localidades_api.importer.extract import COLUMNS, CatalogueText, Layout, split_line, split_lines
 
 _BATCH = 250  # lines read at once; few enough for their values to fit a processor's cache
 _CHUNK = 5000  # rows between two reports of progress; a multiple of the batch
@@ -71,14 +71,14 @@ class Catalogue:
     withdrawn: int = 0
 
 
-def transform(table: Table, advance: Callable[[int], None]) -> Catalogue:
+def transform(table: CatalogueText, advance: Callable[[int], None]) -> Catalogue:
     """Read a table to its end.
 
     Raises CatalogueError if the file as a whole is invalid: no localities or too few valid rows, a truncated end,
     a duplicate key, an estado outside 01 to 32, or a municipio or estado with two names.
     """
     catalogue = Catalogue()
-    reader = _Reader(table.layout, catalogue)
+    reader = _LineReader(table.layout, catalogue)
     lines, line, number = iter(table.lines), "\n", 1
     while batch := list(islice(lines, _BATCH)):
         reader.read(batch, number + 1)
@@ -125,7 +125,7 @@ def _check_unique(localities: Sequence[LocalityRow]) -> None:
             raise CatalogueError(f"The key {locality.id:09d} appears twice in the file; a catalogue has each key once.")
 
 
-class _Reader:
+class _LineReader:
     """Turns the lines of one layout into records, and collects the estados and municipios that they name.
 
     It works on batches, column by column: `map` and `zip` are several times faster than a loop over rows. It looks for
@@ -149,7 +149,7 @@ class _Reader:
         """Add rows to the catalogue; if one is invalid, halve the batch until it is alone."""
         try:
             self._catalogue.localities += self._convert(rows)
-        except (RowError, _Withdrawn, _FileError) as fault:
+        except (InvalidRowError, _Withdrawn, _FileError) as fault:
             if len(rows) == 1:
                 self._leave_out(number, fault)
             else:
@@ -168,7 +168,7 @@ class _Reader:
     def _convert(self, rows: Sequence[list[str]]) -> list[LocalityRow]:
         """Return the records of rows; raise RowError, _Withdrawn or _FileError if a row has none."""
         for width in set(map(len, rows)) - {self._layout.width}:
-            raise RowError(f"it has {width} values, but the header has {self._layout.width}")
+            raise InvalidRowError(f"it has {width} values, but the header has {self._layout.width}")
         cvegeo, estatus, cve_ent, nom_ent, nom_abr, cve_mun, nom_mun, cve_loc, nombre, *texts = self._pick(
             [*zip(*rows, strict=True), ("",) * len(rows)]
         )
@@ -200,11 +200,11 @@ class _Reader:
         """Collect an estado and a municipio that are new; return the id of the municipio."""
         cve_ent, nom_ent, nom_abr, cve_mun, nom_mun = names
         if not re.fullmatch(r"[0-9]{2}", cve_ent):
-            raise RowError("CVE_ENT is not two digits")
+            raise InvalidRowError("CVE_ENT is not two digits")
         if int(cve_ent) not in STATE_KEYS:
             raise _FileError(f"names an unknown estado {cve_ent}; estados go from 01 to {STATE_KEYS[-1]}.")
         if not re.fullmatch(r"[0-9]{3}", cve_mun) or cve_mun == "000":
-            raise RowError("CVE_MUN is not three digits from 001")
+            raise InvalidRowError("CVE_MUN is not three digits from 001")
         state = StateRow(int(cve_ent), cve_ent, read_name(nom_ent), read_text(nom_abr))
         municipality = MunicipalityRow(int(cve_ent + cve_mun), state.id, cve_mun, read_name(nom_mun))
         states, municipalities = self._catalogue.states, self._catalogue.municipalities
@@ -223,4 +223,4 @@ def _check_status(estatus: str) -> None:
     if status == "baja":
         raise _Withdrawn
     if status not in NO_DATA:
-        raise RowError("Estatus is neither empty nor Baja")
+        raise InvalidRowError("Estatus is neither empty nor Baja")

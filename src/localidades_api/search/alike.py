@@ -2,7 +2,7 @@
 
 from rapidfuzz.distance import OSA
 
-from localidades_api.search.rows import Fault
+from localidades_api.search.rows import Discrepancy
 from localidades_api.search.vocabulary import CONTRASTING
 
 _UNLIKE = 60.0  # points that a word costs which is like no other
@@ -16,7 +16,7 @@ _SOUNDS = (
 )  # fmt: skip
 
 
-def pair(added: list[str], missing: list[str]) -> list[Fault]:
+def pair(added: list[str], missing: list[str]) -> list[Discrepancy]:
     """Pair words that are alike, the likest first; take them out of the lists."""
     pairs = sorted(
         (
@@ -34,18 +34,18 @@ def pair(added: list[str], missing: list[str]) -> list[Fault]:
             continue
         added.remove(one)
         missing.remove(other)
-        faults.append(Fault("spelling", one, other, round(max(1.0, (1 + unlike) * _UNLIKE), 2)))
+        faults.append(Discrepancy("spelling", one, other, round(max(1.0, (1 + unlike) * _UNLIKE), 2)))
     if added and missing:
         faults += _spaced_otherwise(added, missing)
     return faults
 
 
-def _spaced_otherwise(added: list[str], missing: list[str]) -> list[Fault]:
+def _spaced_otherwise(added: list[str], missing: list[str]) -> list[Discrepancy]:
     """Pair what was left where it is the same letters, spaced otherwise: `seyba playa`, Seybaplaya."""
     one, other = "".join(added), "".join(missing)
     likeness = _likeness(one, other)
     if (len(added) > 1 or len(missing) > 1) and likeness >= 0.8:  # noqa: PLR2004  # as a word with one letter in five wrong
-        fault = Fault("spacing", " ".join(added), " ".join(missing), round(SPACING + (1 - likeness) * _UNLIKE, 2))
+        fault = Discrepancy("spacing", " ".join(added), " ".join(missing), round(SPACING + (1 - likeness) * _UNLIKE, 2))
         added.clear()
         missing.clear()
         return [fault]

@@ -33,15 +33,15 @@ from localidades_api.search.layout import (
     WITHDRAWN,
     WORDS,
 )
-from localidades_api.search.naming import Named, Naming
+from localidades_api.search.naming import Naming, PlaceName
 from localidades_api.search.normalize import canonical
-from localidades_api.search.places import Place, Withdrawn, prominent_population
+from localidades_api.search.places import IndexedPlace, Withdrawn, prominent_population
 from localidades_api.search.tables import Blocks, Records, Table
 
 _HEAP = 64_000_000  # bytes that tantivy may hold before it writes a segment
 
 
-def build_index(folder: Path, places: Iterable[Place], withdrawn: Iterable[Withdrawn] = ()) -> None:
+def build_index(folder: Path, places: Iterable[IndexedPlace], withdrawn: Iterable[Withdrawn] = ()) -> None:
     """Write the index of a release's places into a folder that does not exist yet; other processes see all or nothing.
 
     `withdrawn` are the places of earlier releases that have no successor: rows that name them must not be taken for
@@ -60,7 +60,7 @@ def build_index(folder: Path, places: Iterable[Place], withdrawn: Iterable[Withd
         shutil.rmtree(working, ignore_errors=True)
 
 
-def _rank(place: Place) -> tuple[int, int]:
+def _rank(place: IndexedPlace) -> tuple[int, int]:
     """Return what places are sorted by: the most prominent first."""
     return -prominent_population(place.poblacion, is_urban=place.ambito == "U", is_seat=place.is_seat), place.id
 
@@ -71,13 +71,13 @@ def _writer(folder: Path) -> tantivy.IndexWriter:
     return tantivy.Index(schema(), str(folder)).writer(heap_size=_HEAP, num_threads=1)
 
 
-def _in_list(place: Place) -> tuple[int, int]:
+def _in_list(place: IndexedPlace) -> tuple[int, int]:
     """Return what the list is sorted by: clave, then id."""
     return place.id % KEYS_OF_A_MUNICIPIO, place.id
 
 
 class _Builder:
-    def __init__(self, folder: Path, places: Sequence[Place]) -> None:
+    def __init__(self, folder: Path, places: Sequence[IndexedPlace]) -> None:
         self._folder = folder
         self._places = places
         self._naming = Naming(places)
@@ -116,7 +116,7 @@ class _Builder:
         self._table.write(self._folder)
         self._write_meta(self._blocks.write(self._folder))
 
-    def _flags(self, place: Place, folded: str) -> int:
+    def _flags(self, place: IndexedPlace, folded: str) -> int:
         return (
             (SEAT if place.is_seat else 0)
             | (URBAN if place.ambito == "U" else 0)
@@ -124,7 +124,7 @@ class _Builder:
             | (MUNICIPIO_HOMONYM if self._namesakes[place.estado_id, place.municipio] > 1 else 0)
         )
 
-    def _add_names(self, row: int, place: Place, names: Sequence[Named], folded: str, flags: int) -> None:
+    def _add_names(self, row: int, place: IndexedPlace, names: Sequence[PlaceName], folded: str, flags: int) -> None:
         """Let a place be found by its names, here and where it was before, by its keys, and by its label."""
         found = {" ".join(words) for _, words, _ in names}
         municipios = {place.municipio_id}
@@ -155,7 +155,7 @@ class _Builder:
         self._former_areas.setdefault(municipio_id, gone.municipio)
         self._table.add(row, [WITHDRAWN], [str(gone.id), f"{municipio_id}/{fold(gone.nombre)}"])
 
-    def _document(self, row: int, place: Place, names: Sequence[Named], folded: str) -> tantivy.Document:
+    def _document(self, row: int, place: IndexedPlace, names: Sequence[PlaceName], folded: str) -> tantivy.Document:
         own = {word for _, words, _ in names for word in words}
         text = own.union(self._words_of_area(place), *(canonical(former.municipio) for former in place.former))
         document = tantivy.Document()
@@ -171,7 +171,7 @@ class _Builder:
         document.add_unsigned("position", self._positions[row])
         return document
 
-    def _words_of_area(self, place: Place) -> set[str]:
+    def _words_of_area(self, place: IndexedPlace) -> set[str]:
         """Return the words of a place's municipio and estado."""
         if place.municipio_id not in self._area_words:
             forms = forms_of_state(place.estado_id, place.estado)

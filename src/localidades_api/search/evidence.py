@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from localidades_api.search.areas import Area
 from localidades_api.search.layout import HOMONYM, URBAN
 from localidades_api.search.ranking import Known
-from localidades_api.search.rows import Fault, MatchRow
+from localidades_api.search.rows import Discrepancy, MatchRow
 
 _MUNICIPIO_SHARE = 0.4  # of how much the municipio's name is unlike the given
 _FORMER_MUNICIPIO, _LIKE_FORMER_MUNICIPIO = 0.5, 3.0  # the municipio that the place was in
@@ -17,7 +17,7 @@ _KM_PER_DEGREE = 111.2
 _OTHER_AMBITO = 0.9  # less than any margin: it orders homonyms and decides nothing, since registers often differ
 
 
-def has_homonym(place: Known, faults: Sequence[Fault]) -> bool:
+def has_homonym(place: Known, faults: Sequence[Discrepancy]) -> bool:
     """Tell whether another place of the municipio answers to what was given as well, compared or not."""
     other_names = {"former_name", "bracket", "seat", "everyday"}
     return bool(place.flags & HOMONYM) and other_names.isdisjoint(fault.code for fault in faults)
@@ -29,28 +29,28 @@ def read_key(text: str | None) -> int | None:
     return int(stripped) if stripped.isdecimal() and len(stripped) <= 9 else None  # noqa: PLR2004  # digits of a key
 
 
-def area_fault(row: MatchRow, area: Area, municipios: Mapping[int, str]) -> Fault | None:
+def area_fault(row: MatchRow, area: Area, municipios: Mapping[int, str]) -> Discrepancy | None:
     """Return the fault of a municipio whose name is not quite the one given."""
     if area.likeness >= 100:  # noqa: PLR2004  # the same name
         return None
     if area.former:
         penalty = _FORMER_MUNICIPIO if area.likeness >= _SAME_BUT_FORMER else _LIKE_FORMER_MUNICIPIO
-        return Fault("municipio", row.municipio or "", "", penalty)
+        return Discrepancy("municipio", row.municipio or "", "", penalty)
     penalty = round((100 - area.likeness) * _MUNICIPIO_SHARE, 2)
-    return Fault("municipio", row.municipio or "", municipios.get(area.id, ""), penalty)
+    return Discrepancy("municipio", row.municipio or "", municipios.get(area.id, ""), penalty)
 
 
-def distance_fault(row: MatchRow, place: Known) -> Fault | None:
+def distance_fault(row: MatchRow, place: Known) -> Discrepancy | None:
     """Return the fault of a place that is away from the point given."""
     if row.latitud is None or row.longitud is None or place.latitud is None or place.longitud is None:
         return None
     east = (place.longitud - row.longitud) * math.cos(math.radians(place.latitud))
     km = _KM_PER_DEGREE * math.hypot(place.latitud - row.latitud, east)
     penalty = next(cost for bound, cost in _DISTANCES if km <= bound)
-    return Fault("distance", f"{km:.1f} km", "", penalty) if penalty else None
+    return Discrepancy("distance", f"{km:.1f} km", "", penalty) if penalty else None
 
 
-def ambito_fault(row: MatchRow, place: Known) -> Fault | None:
+def ambito_fault(row: MatchRow, place: Known) -> Discrepancy | None:
     """Return the fault of a place that is urban where rural was given, or the other way round."""
     found = "U" if place.flags & URBAN else "R"
-    return Fault("ambito", row.ambito, found, _OTHER_AMBITO) if row.ambito and row.ambito != found else None
+    return Discrepancy("ambito", row.ambito, found, _OTHER_AMBITO) if row.ambito and row.ambito != found else None

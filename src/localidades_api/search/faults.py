@@ -7,7 +7,7 @@ from localidades_api.domain.folding import fold
 from localidades_api.search.alike import SPACING, pair
 from localidades_api.search.normalize import canonical, open_word, repair, take_apart, variants, with_article
 from localidades_api.search.ranking import Known
-from localidades_api.search.rows import Fault
+from localidades_api.search.rows import Discrepancy
 from localidades_api.search.vocabulary import (
     ARTICLES,
     CONTRASTING,
@@ -50,7 +50,7 @@ class GivenName(NamedTuple):
     folded: str
     spoken: str | None  # folded, the article that ended it at its beginning
     articles: frozenset[str]
-    readings: tuple[tuple[tuple[str, ...], Fault | None], ...]
+    readings: tuple[tuple[tuple[str, ...], Discrepancy | None], ...]
 
 
 def read_name(text: str) -> GivenName:
@@ -61,11 +61,13 @@ def read_name(text: str) -> GivenName:
     folded = fold(text)
     spoken = fold(moved) if moved else fold(main) if main != text and "(" not in text and "[" not in text else None
     found = variants(text)
-    readings: list[tuple[tuple[str, ...], Fault | None]] = [(found[0], None)]
+    readings: list[tuple[tuple[str, ...], Discrepancy | None]] = [(found[0], None)]
     if len(found) > 1:
-        readings[0] = found[0], Fault("bracket", text, main, _BRACKET_ADDED)
+        readings[0] = found[0], Discrepancy("bracket", text, main, _BRACKET_ADDED)
         readings.append((found[1], None))
-        readings += [(words, Fault("bracket", text, " ".join(words), _BRACKET_ADDED_ALONE)) for words in found[2:4]]
+        readings += [
+            (words, Discrepancy("bracket", text, " ".join(words), _BRACKET_ADDED_ALONE)) for words in found[2:4]
+        ]
     return GivenName(text, folded, spoken, _articles(spoken or folded), tuple(readings))
 
 
@@ -79,17 +81,17 @@ def _articles(folded: str) -> frozenset[str]:
     return frozenset()
 
 
-class Difference(NamedTuple):
+class NameDifference(NamedTuple):
     """What a comparison of two names cost, and why."""
 
     cost: float
-    faults: tuple[Fault, ...]
+    faults: tuple[Discrepancy, ...]
 
 
-_SAME = Difference(0.0, ())
+_SAME = NameDifference(0.0, ())
 
 
-def compare(given: GivenName, place: Known, least: float = _MAX_FAULTS_COST) -> Difference:
+def compare(given: GivenName, place: Known, least: float = _MAX_FAULTS_COST) -> NameDifference:
     """Return the faults of the place's name that differs least.
 
     Where each costs more than `least`, or has nothing of the given one, the cost is beyond 100 and no fault is named.
@@ -98,8 +100,10 @@ def compare(given: GivenName, place: Known, least: float = _MAX_FAULTS_COST) -> 
         return _SAME
     for nombre, _, _ in place.former:
         if given.folded == fold(nombre):
-            return Difference(_FORMER_LITERALLY, (Fault("former_name", nombre, place.nombre, _FORMER_LITERALLY),))
-    best = Difference(least + _MAX_FAULTS_COST, ())
+            return NameDifference(
+                _FORMER_LITERALLY, (Discrepancy("former_name", nombre, place.nombre, _FORMER_LITERALLY),)
+            )
+    best = NameDifference(least + _MAX_FAULTS_COST, ())
     for kind, words, written in place.names:
         for reading, first in given.readings:
             base = first.penalty if first else 0.0
@@ -110,19 +114,19 @@ def compare(given: GivenName, place: Known, least: float = _MAX_FAULTS_COST) -> 
             faults += _of_kind(given, place, kind, words, written, written_alike=not found)
             cost = sum(fault.penalty for fault in faults)
             if cost < best.cost:
-                best = Difference(cost, tuple(faults))
+                best = NameDifference(cost, tuple(faults))
     return best
 
 
 def _of_kind(
     given: GivenName, place: Known, kind: str, words: tuple[str, ...], written: str, *, written_alike: bool
-) -> Iterable[Fault]:
+) -> Iterable[Discrepancy]:
     """Yield the faults of the name that was compared: which of the place's it is, and how it is written."""
     full = written or place.nombre
     folded = fold(full)
     if kind in _KINDS:
         code, penalty = _KINDS[kind]
-        yield Fault(code, full, place.nombre, penalty)  # type: ignore[arg-type]
+        yield Discrepancy(code, full, place.nombre, penalty)  # type: ignore[arg-type]
     if given.folded == folded:
         return
     bracket, folded = _of_brackets(given, full, folded, words)
@@ -132,12 +136,12 @@ def _of_kind(
         return
     articles = _articles(folded)
     if articles != given.articles:
-        yield Fault("article", " ".join(given.articles), " ".join(articles), _ARTICLE)
+        yield Discrepancy("article", " ".join(given.articles), " ".join(articles), _ARTICLE)
     elif written_alike:
-        yield Fault("wording", given.text, full, _WORDING)
+        yield Discrepancy("wording", given.text, full, _WORDING)
 
 
-def _of_brackets(given: GivenName, full: str, folded: str, words: tuple[str, ...]) -> tuple[Fault | None, str]:
+def _of_brackets(given: GivenName, full: str, folded: str, words: tuple[str, ...]) -> tuple[Discrepancy | None, str]:
     """Return the fault of a part of a name with brackets, and that part, folded."""
     apart = take_apart(full)
     if not apart.inner:
@@ -145,23 +149,25 @@ def _of_brackets(given: GivenName, full: str, folded: str, words: tuple[str, ...
     if words == canonical(apart.main):
         single = any(part in ESTABLISHMENTS for inner in apart.inner for part in canonical(inner)[:1])
         penalty = _ESTABLISHMENT_LEFT_OUT if single else _BRACKET_LEFT_OUT
-        return Fault("bracket", given.text, full, penalty), fold(apart.main)
+        return Discrepancy("bracket", given.text, full, penalty), fold(apart.main)
     if len(words) < len(canonical(full)):
-        return Fault("bracket", given.text, full, _BRACKET_ALONE), " ".join(map(fold, apart.inner))
+        return Discrepancy("bracket", given.text, full, _BRACKET_ALONE), " ".join(map(fold, apart.inner))
     return None, folded
 
 
-def _compare_words(given: tuple[str, ...], found: tuple[str, ...], place: Known, least: float) -> list[Fault] | None:
+def _compare_words(
+    given: tuple[str, ...], found: tuple[str, ...], place: Known, least: float
+) -> list[Discrepancy] | None:
     """Return the faults between canonical words; None if they cost more than `least`."""
     if given == found:
         return [] if least > 0 else None
     added, missing = _without_shared(given, found)
     if not added and not missing:
-        return [Fault("order", " ".join(given), " ".join(found), _ORDER)]
-    faults: list[Fault] = []
+        return [Discrepancy("order", " ".join(given), " ".join(found), _ORDER)]
+    faults: list[Discrepancy] = []
     if added and missing:
         if "".join(given) == "".join(found):
-            return [Fault("spacing", " ".join(given), " ".join(found), SPACING)]
+            return [Discrepancy("spacing", " ".join(given), " ".join(found), SPACING)]
         faults += pair(added, missing)
     if _has_nothing_of(given, added):
         return None
@@ -194,7 +200,7 @@ def _without_shared(given: Sequence[str], found: Sequence[str]) -> tuple[list[st
 
 def _left_over(
     added: Sequence[str], missing: Sequence[str], given: Sequence[str], found: Sequence[str], place: Known, letters: int
-) -> Iterable[Fault]:
+) -> Iterable[Discrepancy]:
     """Yield the faults of words that have no counterpart."""
     if added and missing:
         yield from _conflicts(added, missing)
@@ -202,7 +208,7 @@ def _left_over(
     first = True
     for word in added:
         if word != given[0] and (word in place.municipio_words or word in place.state_words):
-            yield Fault("added", word, "", _OF_AREA)
+            yield Discrepancy("added", word, "", _OF_AREA)
         else:
             yield _single(word, letters, numbered=numbered, is_added=True, first=first)
             first = first and word in GENERICS
@@ -212,28 +218,28 @@ def _left_over(
         first = first and word in GENERICS
 
 
-def _conflicts(added: Sequence[str], missing: Sequence[str]) -> Iterable[Fault]:
+def _conflicts(added: Sequence[str], missing: Sequence[str]) -> Iterable[Discrepancy]:
     """Yield where both have a word that tells places apart, each another."""
     one, other = ([word for word in words if word.isdigit()] for words in (added, missing))
     if one and other:
-        yield Fault("number", one[0], other[0], _NUMBER_OTHER)
+        yield Discrepancy("number", one[0], other[0], _NUMBER_OTHER)
     one, other = ([word for word in words if word in CONTRASTING] for words in (added, missing))
     if one and other:
-        yield Fault("contrast", one[0], other[0], _CONTRAST_OTHER)
+        yield Discrepancy("contrast", one[0], other[0], _CONTRAST_OTHER)
 
 
-def _single(word: str, letters: int, *, numbered: bool, is_added: bool, first: bool) -> Fault:
+def _single(word: str, letters: int, *, numbered: bool, is_added: bool, first: bool) -> Discrepancy:
     sides = (word, "") if is_added else ("", word)
     if word.isdigit():
         missing = _FIRST_MISSING if word == "1" else _NUMBER_MISSING
-        return Fault("number", *sides, _NUMBER_ADDED if is_added else missing)
+        return Discrepancy("number", *sides, _NUMBER_ADDED if is_added else missing)
     if word in CONTRASTING:
-        return Fault("contrast", *sides, _CONTRAST)
+        return Discrepancy("contrast", *sides, _CONTRAST)
     if word == "seccion" and numbered:
-        return Fault("kind", *sides, _SECTION)
+        return Discrepancy("kind", *sides, _SECTION)
     if word in GENERICS:
-        return Fault("kind", *sides, _KIND_PENALTIES.get(word, _KIND))
+        return Discrepancy("kind", *sides, _KIND_PENALTIES.get(word, _KIND))
     if len(word) == 1:
-        return Fault("added" if is_added else "missing", *sides, _INITIAL)
+        return Discrepancy("added" if is_added else "missing", *sides, _INITIAL)
     penalty = round((_WORD if first else _NEXT_WORD) + _WORD_SHARE * len(word) / letters, 2)
-    return Fault("added" if is_added else "missing", *sides, penalty)
+    return Discrepancy("added" if is_added else "missing", *sides, penalty)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import tantivy
 
-from localidades_api.search.naming import Named
+from localidades_api.search.naming import PlaceName
 from localidades_api.search.vocabulary import ARTICLES
 
 MAX_BEGINNING = 2  # letters of any word of a place; so short, they are too many words to be looked up one by one
@@ -26,7 +26,7 @@ def schema() -> tantivy.Schema:
     return builder.build()
 
 
-def starts(folded: str, names: Iterable[Named]) -> set[str]:
+def starts(folded: str, names: Iterable[PlaceName]) -> set[str]:
     """Return the beginnings that a place is found under when a few letters are typed: with its article and without."""
     written = {folded, *(" ".join(words) for _, words, _ in names)}
     article, _, rest = folded.partition(" ")

@@ -9,7 +9,7 @@ from localidades_api.domain.filters import LocalityFilters
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind, label
 from localidades_api.search.areas import AreaBook
 from localidades_api.search.find import Finder
-from localidades_api.search.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, Layout
+from localidades_api.search.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, IndexFiles
 from localidades_api.search.match import Matcher
 from localidades_api.search.places import Suggested, prominent_population
 from localidades_api.search.query import Words
@@ -26,7 +26,7 @@ class NameIndex:
 
     def __init__(self, folder: Path) -> None:
         """Open it; raise IndexUnreadableError if the folder holds no index of this version."""
-        self.layout = Layout(folder)
+        self.layout = IndexFiles(folder)
         self.digest = folder.name[:12]  # of all that the index is made from, as `cache.names` calls the folder
         meta = self.layout.meta
         self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), _by_key(meta["former"]))

@@ -56,7 +56,7 @@ class IndexUnreadableError(Exception):
     """The folder holds no index of names that this version can read: build it again."""
 
 
-class Layout:
+class IndexFiles:
     """An index's files, mapped."""
 
     def __init__(self, folder: Path) -> None:

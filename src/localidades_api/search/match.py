@@ -10,13 +10,13 @@ from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.search.areas import Area
 from localidades_api.search.blocks import Block
 from localidades_api.search.evidence import ambito_fault, area_fault, distance_fault, has_homonym, read_key
-from localidades_api.search.faults import Difference, GivenName, compare, read_name
+from localidades_api.search.faults import GivenName, NameDifference, compare, read_name
 from localidades_api.search.layout import EVERYWHERE, KEY, WITHDRAWN
 from localidades_api.search.normalize import core
 from localidades_api.search.places import MAX_TEXT
 from localidades_api.search.query import read
 from localidades_api.search.ranking import Known
-from localidades_api.search.rows import Candidate, Fault, MatchResult, MatchRow, Outcome
+from localidades_api.search.rows import Candidate, Discrepancy, MatchResult, MatchRow, Outcome
 
 if TYPE_CHECKING:
     from localidades_api.search.index import NameIndex
@@ -96,8 +96,8 @@ class Matcher:
 
     def _by_name(
         self, row: MatchRow, given: GivenName, estado_id: int | None, areas: Sequence[Area]
-    ) -> list[tuple[Known, Difference]]:
-        found: dict[int, Difference] = {}
+    ) -> list[tuple[Known, NameDifference]]:
+        found: dict[int, NameDifference] = {}
         if not given.folded:
             return []
         for area in areas:
@@ -106,11 +106,13 @@ class Matcher:
             )
         if not found or 100 - min(one.cost for one in found.values()) < _WITHIN_REACH:
             penalty = _OTHER_MUNICIPIO if areas else _UNKNOWN_MUNICIPIO
-            fault = Fault("municipio", row.municipio, "", penalty) if row.municipio else None
+            fault = Discrepancy("municipio", row.municipio, "", penalty) if row.municipio else None
             self._compare_all(self._anywhere(given, estado_id), row, given, found, fault)
         if row.estado and estado_id is None:
-            unknown = Fault("estado", row.estado, "", _UNKNOWN_ESTADO)
-            found = {at: Difference(one.cost + unknown.penalty, (*one.faults, unknown)) for at, one in found.items()}
+            unknown = Discrepancy("estado", row.estado, "", _UNKNOWN_ESTADO)
+            found = {
+                at: NameDifference(one.cost + unknown.penalty, (*one.faults, unknown)) for at, one in found.items()
+            }
         ranked = sorted(found.items(), key=lambda item: (item[1].cost, item[0]))
         return [(self._index.place(at), difference) for at, difference in ranked[: MAX_CANDIDATES + 1]]
 
@@ -119,8 +121,8 @@ class Matcher:
         rows: Iterable[int],
         row: MatchRow,
         given: GivenName,
-        found: dict[int, Difference],
-        area: Fault | None,
+        found: dict[int, NameDifference],
+        area: Discrepancy | None,
     ) -> None:
         costs: list[float] = []
         for at in rows:
@@ -132,7 +134,7 @@ class Matcher:
             extra = [fault for fault in (area, distance_fault(row, place), ambito_fault(row, place)) if fault]
             if extra:
                 cost = difference.cost + sum(fault.penalty for fault in extra)
-                difference = Difference(cost, (*difference.faults, *extra))
+                difference = NameDifference(cost, (*difference.faults, *extra))
             if difference.cost < 100 - NONE_BELOW / 2:
                 found[at] = difference
 
@@ -179,31 +181,31 @@ class Matcher:
         if given is None:
             return MatchResult("none", None, 0.0, (), gone)
         code, penalty = ("key", _OTHER_KEY) if found else ("withdrawn_key" if gone else "unknown_key", _UNKNOWN_KEY)
-        fault = Fault(code, f"{key:09d}", "", penalty)  # type: ignore[arg-type]
+        fault = Discrepancy(code, f"{key:09d}", "", penalty)  # type: ignore[arg-type]
         named = [
-            (place, Difference(one.cost + fault.penalty, (*one.faults, fault)))
+            (place, NameDifference(one.cost + fault.penalty, (*one.faults, fault)))
             for place, one in self._by_name(row, given, estado_id, areas)
             if place.id != key
         ]
         return self._decide(sorted([*found, *named], key=lambda item: item[1].cost), gone)
 
     @staticmethod
-    def _difference_of_key(row: MatchRow, key: int, given: GivenName | None, place: Known) -> Difference:
+    def _difference_of_key(row: MatchRow, key: int, given: GivenName | None, place: Known) -> NameDifference:
         """Return the faults of a place that has the key given, or had it."""
-        difference = compare(given, place) if given else Difference(0.0, ())
+        difference = compare(given, place) if given else NameDifference(0.0, ())
         faults = list(difference.faults)
         if given and difference.cost > 100:  # noqa: PLR2004  # beyond all penalties
-            faults.append(Fault("name", given.text, place.nombre, _OTHER_NAME))
+            faults.append(Discrepancy("name", given.text, place.nombre, _OTHER_NAME))
         if place.id != key:
-            faults.append(Fault("former_key", f"{key:09d}", f"{place.id:09d}", _FORMER_KEY))
+            faults.append(Discrepancy("former_key", f"{key:09d}", f"{place.id:09d}", _FORMER_KEY))
         faults += [fault for fault in (distance_fault(row, place), ambito_fault(row, place)) if fault]
-        return Difference(sum(fault.penalty for fault in faults), tuple(faults))
+        return NameDifference(sum(fault.penalty for fault in faults), tuple(faults))
 
     # -- The outcome
 
     def _decide(
         self,
-        found: Sequence[tuple[Known, Difference]],
+        found: Sequence[tuple[Known, NameDifference]],
         gone: int | None = None,
         *,
         homonyms_told_apart: bool = True,
@@ -219,7 +221,7 @@ class Matcher:
         outcome = "ambiguous" if doubtful else _outcome(best, margin)
         return MatchResult(outcome, best, margin, candidates[:MAX_CANDIDATES], gone)
 
-    def _candidate(self, place: Known, faults: tuple[Fault, ...]) -> Candidate:
+    def _candidate(self, place: Known, faults: tuple[Discrepancy, ...]) -> Candidate:
         score = round(max(0.0, 100 - sum(fault.penalty for fault in faults)), 2)
         municipio = self._index.areas.municipios[place.id // KEYS_OF_A_MUNICIPIO]
         faults = tuple(

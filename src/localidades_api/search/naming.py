@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from localidades_api.search.everyday import read_everyday
 from localidades_api.search.normalize import canonical, core, variants
-from localidades_api.search.places import Place
+from localidades_api.search.places import IndexedPlace
 
 
-class Named(NamedTuple):
+class PlaceName(NamedTuple):
     """A name of a place: its kind, its canonical words, and how it is written (empty: as the catalogue does).
 
     Kinds are `n` for the name itself, `b` for what stands in its brackets or with them, `s` for a seat under its
@@ -23,23 +23,23 @@ class Named(NamedTuple):
 class Naming:
     """Names the places of one release."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, places: Sequence[IndexedPlace]) -> None:
         self._everyday = read_everyday()
         self._namesakes = {
             (place.municipio_id, core(canonical(place.nombre))) for place in places if _may_be_namesake(place)
         }
 
-    def names(self, place: Place) -> list[Named]:
+    def names(self, place: IndexedPlace) -> list[PlaceName]:
         """Return the names of a place, its own first; of those with the same words the first."""
-        found: dict[tuple[str, ...], Named] = {}
+        found: dict[tuple[str, ...], PlaceName] = {}
         for kind, text in self._written(place):
             for position, words in enumerate(variants(text)):
                 if words and words not in found:
                     own = kind == "n"
-                    found[words] = Named("b" if own and position else kind, words, "" if own else text)
+                    found[words] = PlaceName("b" if own and position else kind, words, "" if own else text)
         return list(found.values())
 
-    def _written(self, place: Place) -> Iterator[tuple[str, str]]:
+    def _written(self, place: IndexedPlace) -> Iterator[tuple[str, str]]:
         yield "n", place.nombre
         if place.is_seat:
             yield ("s" if self._is_called_by_municipio(place) else "t"), place.municipio
@@ -48,7 +48,7 @@ class Naming:
         for former in place.former:
             yield "f", former.nombre
 
-    def _is_called_by_municipio(self, seat: Place) -> bool:
+    def _is_called_by_municipio(self, seat: IndexedPlace) -> bool:
         """Tell whether the name of a municipio means its seat first: not where another place has it, as Mulegé does."""
         municipio = canonical(seat.municipio)
         if not set(municipio).isdisjoint(canonical(seat.nombre)):
@@ -56,6 +56,6 @@ class Naming:
         return (seat.municipio_id, core(municipio)) not in self._namesakes
 
 
-def _may_be_namesake(place: Place) -> bool:
+def _may_be_namesake(place: IndexedPlace) -> bool:
     """Tell cheaply whether a place may have the name of its municipio."""
     return not place.is_seat and place.nombre[-3:].lower() == place.municipio[-3:].lower()

@@ -28,7 +28,7 @@ _DIGIT = re.compile("[0-9] ")
 _MEMO_SIZE = 30_000
 
 
-class Name(NamedTuple):
+class ParsedName(NamedTuple):
     """A name taken apart: what stands outside its brackets, and what inside."""
 
     main: str
@@ -46,7 +46,7 @@ def repair(text: str) -> str:
     return _LOST_LETTER.sub("", text)
 
 
-def take_apart(text: str) -> Name:
+def take_apart(text: str) -> ParsedName:
     """Return a name without its brackets, its article where it is spoken, and what the brackets held."""
     inner: tuple[str, ...] = ()
     if "(" in text or "[" in text or "{" in text:
@@ -54,7 +54,7 @@ def take_apart(text: str) -> Name:
         text = _BRACKETS.sub(" ", text).strip()
     if "," in text and (moved := _MOVED_ARTICLE.match(text)):
         text = f"{moved[2]} {moved[1]}"
-    return Name(text, inner)
+    return ParsedName(text, inner)
 
 
 def with_article(text: str) -> str | None:

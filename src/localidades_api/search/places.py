@@ -18,7 +18,7 @@ class Former(NamedTuple):
     id: int
 
 
-class Place(NamedTuple):
+class IndexedPlace(NamedTuple):
     """A locality as an index is built from it; `is_seat` where it is the cabecera of its municipio."""
 
     id: int

@@ -47,7 +47,7 @@ class MatchRow(NamedTuple):
     ambito: str | None = None
 
 
-class Fault(NamedTuple):
+class Discrepancy(NamedTuple):
     """What differs between a row and a place, and what it costs."""
 
     code: FaultCode
@@ -62,7 +62,7 @@ class Candidate(NamedTuple):
     id: int
     label: str
     score: float
-    faults: tuple[Fault, ...]
+    faults: tuple[Discrepancy, ...]
 
     @property
     def cvegeo(self) -> str:

@@ -19,8 +19,8 @@ from localidades_api.search.layout import (
     digest,
     place_in_table,
 )
-from localidades_api.search.naming import Named
-from localidades_api.search.places import Place
+from localidades_api.search.naming import PlaceName
+from localidades_api.search.places import IndexedPlace
 
 _SHARE_BITS = 6
 _SHARE_SHIFT = 64 - _SHARE_BITS
@@ -34,7 +34,7 @@ class Records:
         self._texts = (folder / TEXTS).open("wb")
         self._offset = 0
 
-    def add(self, place: Place, names: Sequence[Named], flags: int) -> None:
+    def add(self, place: IndexedPlace, names: Sequence[PlaceName], flags: int) -> None:
         """Write the next row."""
         population = -1 if place.poblacion is None else place.poblacion
         latitude = math.nan if place.latitud is None else place.latitud
@@ -55,7 +55,7 @@ class Records:
         self._texts.close()
 
 
-def _text_of(place: Place, names: Sequence[Named]) -> bytes:
+def _text_of(place: IndexedPlace, names: Sequence[PlaceName]) -> bytes:
     """Return the text of a place, with its line end; INEGI's names have no control characters."""
     told = ITEM.join(f"{kind}{' '.join(words)}{FIELD}{written}" for kind, words, written in names)
     former = ITEM.join(f"{former.nombre}{FIELD}{former.municipio}{FIELD}{former.id}" for former in place.former)

@@ -4,7 +4,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
 
 from localidades_api import __version__
-from localidades_api.cli.assistant.tools import Catalogue
+from localidades_api.cli.assistant.tools import CatalogueTools
 from localidades_api.cli.service import Service
 
 _TIMEOUT = 60.0  # seconds without a byte
@@ -20,10 +20,10 @@ _READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempo
 def serve_tools(service: Service) -> None:
     """Answer the assistant on stdin until it closes it."""
     with service.connect(_TIMEOUT) as client:
-        build_server(Catalogue(service, client)).run("stdio")
+        build_server(CatalogueTools(service, client)).run("stdio")
 
 
-def build_server(catalogue: Catalogue) -> MCPServer:
+def build_server(catalogue: CatalogueTools) -> MCPServer:
     """Return a server with the tools."""
     server = MCPServer("localidades-api", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING")
     for tool in (catalogue.match, catalogue.find, catalogue.record, catalogue.nearest, catalogue.changes):

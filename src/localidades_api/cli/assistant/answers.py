@@ -8,7 +8,7 @@ Key = Annotated[str, Field(description="Official key, with leading zeros.")]
 Text = Annotated[str, Field(min_length=1, max_length=100)]
 
 
-class Row(BaseModel):
+class WrittenPlace(BaseModel):
     """A place as somebody wrote it."""
 
     model_config = ConfigDict(extra="forbid")
@@ -20,7 +20,7 @@ class Row(BaseModel):
     longitud: Annotated[float | None, Field(ge=-180, le=180, description="Degrees east: negative in Mexico.")] = None
 
 
-class Candidate(BaseModel):
+class PlaceCandidate(BaseModel):
     """A place that a row may mean."""
 
     cvegeo: Key
@@ -42,7 +42,7 @@ class Matched(BaseModel):
     label: str | None
     score: float | None
     differences: Annotated[list[str], Field(description="What differs between the row and the place.")]
-    candidates: list[Candidate]
+    candidates: list[PlaceCandidate]
     problem: str | None
 
 
@@ -53,7 +53,7 @@ class Matches(BaseModel):
     answers: list[Matched]
 
 
-class Place(BaseModel):
+class FoundPlace(BaseModel):
     """A place with its official key."""
 
     cvegeo: Key
@@ -69,10 +69,10 @@ class Places(BaseModel):
     """Places, the likeliest or nearest first."""
 
     release: str
-    places: list[Place]
+    places: list[FoundPlace]
 
 
-class Record(BaseModel):
+class PlaceRecord(BaseModel):
     """Everything that the catalogue says of a place."""
 
     release: str

@@ -11,13 +11,13 @@ from pydantic_core import from_json
 from localidades_api.cli.assistant.answers import (
     Change,
     Changes,
+    FoundPlace,
     Matched,
     Matches,
-    Place,
+    PlaceRecord,
     Places,
-    Record,
-    Row,
     Text,
+    WrittenPlace,
 )
 from localidades_api.cli.service import Service
 from localidades_api.domain.schemas import RELEASE_NAME, ChangeKind
@@ -27,14 +27,14 @@ _MAX_BYTES = 2_000_000  # of an answer: a hundred rows with five candidates each
 _MAX_ROWS = 100
 
 
-class Catalogue:
+class CatalogueTools:
     """The tools; the sentences of their docstrings are what an assistant reads."""
 
     def __init__(self, service: Service, client: httpx.Client) -> None:
         self._service = service
         self._client = client
 
-    def match(self, rows: Annotated[list[Row], Field(min_length=1, max_length=_MAX_ROWS)]) -> Matches:
+    def match(self, rows: Annotated[list[WrittenPlace], Field(min_length=1, max_length=_MAX_ROWS)]) -> Matches:
         """Find the official key of each place in a list of names, up to 100 at a time.
 
         Understands abbreviations, misspellings, everyday and former names, and says how certain each answer is.
@@ -55,7 +55,7 @@ class Catalogue:
         kinds = "localidad,municipio,estado" if kind == "any" else kind
         query = {"q": text, "kind": kinds, "limit": str(limit)}
         release, content = self._ask("GET", f"{LOCALIDADES}suggest/", **query)
-        return Places(release=release, places=[Place.model_validate(place) for place in content["results"]])
+        return Places(release=release, places=[FoundPlace.model_validate(place) for place in content["results"]])
 
     def record(
         self,
@@ -66,14 +66,14 @@ class Catalogue:
                 description="Nine digits for a locality, five for a municipio, two for an estado.",
             ),
         ],
-    ) -> Record:
+    ) -> PlaceRecord:
         """Show everything that the catalogue says of the place with a key: name, area, point, population, dwellings.
 
         Also says which key has replaced one that INEGI has withdrawn.
         """
         kind = {2: "estados", 5: "municipios", 9: "localidades"}[len(cvegeo)]
         release, content = self._ask("GET", f"{PREFIX}/{kind}/{int(cvegeo)}/")
-        return Record(release=release, cvegeo=cvegeo, columns=_with_text_keys(content))
+        return PlaceRecord(release=release, cvegeo=cvegeo, columns=_with_text_keys(content))
 
     def nearest(
         self,
@@ -85,7 +85,7 @@ class Catalogue:
         query = {"lat": f"{latitud:.6f}", "lon": f"{longitud:.6f}", "limit": str(limit)}
         release, content = self._ask("GET", NEAREST, **query)
         places = [
-            Place.model_validate(
+            FoundPlace.model_validate(
                 {**place, "kind": "localidad", "cvegeo": f"{place['id']:09}", "metres": place["distancia"]}
             )
             for place in content["results"]

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from starlette.types import Message
 
 from localidades_api.app import create_app
-from localidades_api.cli.mirroring.upstream import Head, Record, Sink
+from localidades_api.cli.mirroring.upstream import Head, RecordResponse, Sink
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.errors import LocalidadesError, MirrorError
 from localidades_api.http.html.renderer import JSON, View
@@ -54,12 +54,12 @@ class InProcess:
             raise MirrorError(f"The answer to {target} broke off; the log says why. Run the command again to go on.")
         return heads[0]
 
-    async def localities(self, release: str, municipios: Sequence[int]) -> AsyncIterator[Record]:
+    async def localities(self, release: str, municipios: Sequence[int]) -> AsyncIterator[RecordResponse]:
         """Yield the answers to thousands of localities from one statement, as the route describes and renders them."""
         bounds = municipios[0] * KEYS_OF_A_MUNICIPIO, (municipios[-1] + 1) * KEYS_OF_A_MUNICIPIO - 1
         rows = await self._services.repository.list_between(await self._services.release(release), *bounds)
         for row in rows:
-            yield Record(row.id, JSON.render(View("", "", describe_locality(row))))
+            yield RecordResponse(row.id, JSON.render(View("", "", describe_locality(row))))
 
 
 async def _wait_for_ever() -> Message:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import httpx
 from pydantic_core import from_json
 
-from localidades_api.cli.mirroring.upstream import Head, Record, Sink, fetch
+from localidades_api.cli.mirroring.upstream import Head, RecordResponse, Sink, fetch
 from localidades_api.cli.service import Service
 from localidades_api.errors import MirrorError
 from localidades_api.http.paths import LOCALIDADES
@@ -57,7 +57,7 @@ class Remote:
                     sink(chunk)
             return Head(response.status_code, dict(response.headers))
 
-    async def localities(self, release: str, municipios: Sequence[int]) -> AsyncIterator[Record]:
+    async def localities(self, release: str, municipios: Sequence[int]) -> AsyncIterator[RecordResponse]:
         """Yield the answers to the localities of these municipios, some asked for at one time."""
         for municipio in municipios:
             ids = sorted([id_ async for id_ in self._keys(release, municipio)])
@@ -69,7 +69,7 @@ class Remote:
                 for id_, (head, body) in zip(some, answers, strict=True):
                     if head.status != httpx.codes.OK:
                         raise MirrorError(f"The service answers {head.status} for the locality {id_} that it lists.")
-                    yield Record(id_, body)
+                    yield RecordResponse(id_, body)
 
     async def _keys(self, release: str, municipio: int) -> AsyncIterator[int]:
         page, pages = 1, 1

@@ -13,7 +13,7 @@ class Head(NamedTuple):
     headers: Mapping[str, str]
 
 
-class Record(NamedTuple):
+class RecordResponse(NamedTuple):
     """The answer to a locality's address; its headers are those of every other single record."""
 
     id: int
@@ -29,7 +29,7 @@ class Upstream(Protocol):
         Raises MirrorError if nobody answers.
         """
 
-    def localities(self, release: str, municipios: Sequence[int]) -> AsyncIterator[Record]:
+    def localities(self, release: str, municipios: Sequence[int]) -> AsyncIterator[RecordResponse]:
         """Yield the answer to each locality of these municipios, by key; no municipio lies between them."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from localidades_api.cli.service import Service
-from localidades_api.cli.verification.compare import ListComparison, Record, compare
+from localidades_api.cli.verification.compare import ListComparison, ListedLocality, compare
 from localidades_api.cli.verification.page_walk import Walk, walk_list
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import open_table, read_table, watch_reading
@@ -82,7 +82,7 @@ def verify_service(
         rejected=len(catalogue.rejected),
         municipalities={key: municipality.nombre for key, municipality in catalogue.municipalities.items()},
         walk=walk,
-        comparison=compare([Record(*locality[:4]) for locality in catalogue.localities], walk.records),
+        comparison=compare([ListedLocality(*locality[:4]) for locality in catalogue.localities], walk.records),
     )
 
 

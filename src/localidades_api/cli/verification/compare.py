@@ -9,7 +9,7 @@ from typing import NamedTuple
 from localidades_api.cli.verification.order import judge_order
 
 
-class Record(NamedTuple):
+class ListedLocality(NamedTuple):
     """A locality with the fields of the list."""
 
     id: int
@@ -37,8 +37,8 @@ class Difference(NamedTuple):
 
     kind: Kind
     municipio_id: int | None
-    expected: Record | None
-    found: Record | None = None
+    expected: ListedLocality | None
+    found: ListedLocality | None = None
     position: int | None = None
 
     @property
@@ -46,7 +46,7 @@ class Difference(NamedTuple):
         """The fields in which the service differs from the file."""
         if self.expected is None or self.found is None:
             return []
-        values = zip(Record._fields, self.expected, self.found, strict=True)
+        values = zip(ListedLocality._fields, self.expected, self.found, strict=True)
         return [field for field, expected, found in values if expected != found]
 
 
@@ -68,7 +68,7 @@ class ListComparison:
         return Counter(difference.kind for difference in self.differences)
 
 
-def compare(expected: Sequence[Record], found: Sequence[Record]) -> ListComparison:
+def compare(expected: Sequence[ListedLocality], found: Sequence[ListedLocality]) -> ListComparison:
     """Find the differences; a record that is listed twice is doubled, and never out of order as well."""
     keys = {record.id: record for record in expected}
     official = not found or any(record.id in keys for record in found)
@@ -85,7 +85,7 @@ def compare(expected: Sequence[Record], found: Sequence[Record]) -> ListComparis
     return ListComparison(differences, official, ties_by_id)
 
 
-def _compare_by_key(keys: dict[int, Record], found: Sequence[Record]) -> Iterator[Difference]:
+def _compare_by_key(keys: dict[int, ListedLocality], found: Sequence[ListedLocality]) -> Iterator[Difference]:
     seen: set[int] = set()
     for position, record in enumerate(found):
         wanted = keys.get(record.id)
@@ -102,7 +102,7 @@ def _compare_by_key(keys: dict[int, Record], found: Sequence[Record]) -> Iterato
             yield Difference(Kind.MISSING, record.municipio_id, record)
 
 
-def _compare_by_name(expected: Sequence[Record], found: Sequence[Record]) -> Iterator[Difference]:
+def _compare_by_name(expected: Sequence[ListedLocality], found: Sequence[ListedLocality]) -> Iterator[Difference]:
     """Compare as multisets of clave and name: of several homonyms, no one can tell which is missing."""
     homes = _Homes(expected)
     left = {names: len(records) for names, records in homes.items()}
@@ -122,15 +122,15 @@ def _compare_by_name(expected: Sequence[Record], found: Sequence[Record]) -> Ite
             yield Difference(Kind.MISSING, record.municipio_id if told else None, record)
 
 
-class _Homes(defaultdict[tuple[str, str], list[Record]]):
+class _Homes(defaultdict[tuple[str, str], list[ListedLocality]]):
     """The records of the file by clave and name."""
 
-    def __init__(self, expected: Sequence[Record]) -> None:
+    def __init__(self, expected: Sequence[ListedLocality]) -> None:
         super().__init__(list)
         for record in expected:
             self[record[2:]].append(record)
 
-    def of(self, record: Record) -> int | None:
+    def of(self, record: ListedLocality) -> int | None:
         """Return the municipio of the record with that clave and name, if there is only one."""
         namesakes = self.get(record[2:], [])
         return namesakes[0].municipio_id if len(namesakes) == 1 else None

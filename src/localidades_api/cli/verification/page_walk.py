@@ -14,7 +14,7 @@ import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from localidades_api.cli.service import Service
-from localidades_api.cli.verification.compare import Record
+from localidades_api.cli.verification.compare import ListedLocality
 from localidades_api.errors import ServiceError
 from localidades_api.observability.progress import Counting
 
@@ -54,7 +54,7 @@ class Walk:
     total_pages: int
     release: str | None
     followed: bool  # by Link: rel="next"; else by page number
-    records: list[Record] = field(default_factory=list)
+    records: list[ListedLocality] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)  # position of the first record of each page
     faults: list[str] = field(default_factory=list)
 
@@ -73,7 +73,7 @@ class _ListPage:
     quantity: int
     total_pages: int
     release: str | None
-    records: list[Record]
+    records: list[ListedLocality]
     following: httpx.URL | None  # on the same origin
 
     @property
@@ -156,7 +156,7 @@ def _fetch(client: httpx.Client, address: httpx.URL, number: int) -> _ListPage |
             envelope.quantity,
             envelope.total_pages,
             response.headers.get("catalogue-release"),
-            [Record(row.id, row.municipio_id, row.clave, row.nombre) for row in envelope.results],
+            [ListedLocality(row.id, row.municipio_id, row.clave, row.nombre) for row in envelope.results],
             _next_address(response),
         )
 

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from localidades_api.cli.verification import Verification
-from localidades_api.cli.verification.compare import Difference, Kind, Record
+from localidades_api.cli.verification.compare import Difference, Kind, ListedLocality
 
 _MAX_MUNICIPIOS = 20
 _MAX_EXAMPLES = 3
@@ -128,7 +128,7 @@ def _difference_as_json(verification: Verification, difference: Difference) -> d
     }
 
 
-def _record_as_json(record: Record | None) -> dict[str, object] | None:
+def _record_as_json(record: ListedLocality | None) -> dict[str, object] | None:
     return None if record is None else record._asdict()
 
 

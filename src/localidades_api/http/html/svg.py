@@ -87,7 +87,7 @@ def draw_inset(points: Iterable[tuple[float | None, float | None]]) -> Inset | N
     return Inset(MEXICO.columns, MEXICO.rows, path) if path else None
 
 
-class Name(NamedTuple):
+class LabelledDot(NamedTuple):
     """A place on a drawing of the country: the dot's middle, and its name if there is room for it to the right."""
 
     x: float
@@ -100,12 +100,12 @@ class Country(NamedTuple):
 
     width: int
     height: int
-    names: list[Name]
+    names: list[LabelledDot]
 
 
 def draw_country(places: Iterable[tuple[float, float, str]]) -> Country:
     """Draw places by longitude, latitude and name, the most prominent first: a later name makes room for them."""
-    names: list[Name] = []
+    names: list[LabelledDot] = []
     taken: list[tuple[float, float, float]] = []  # left, right and baseline of what is written
     for east, north, label in places:
         if point := MEXICO.locate(east, north):
@@ -113,7 +113,7 @@ def draw_country(places: Iterable[tuple[float, float, str]]) -> Country:
             is_free = x + width < MEXICO.columns and not any(
                 x < right and left < x + width and abs(y - line) < _LINE for left, right, line in taken
             )
-            names.append(Name(round(x, 1), round(y, 1), label if is_free else ""))
+            names.append(LabelledDot(round(x, 1), round(y, 1), label if is_free else ""))
             if is_free:
                 taken.append((x, x + width, y))
     return Country(MEXICO.columns, MEXICO.rows, names)

@@ -20,7 +20,7 @@ from localidades_api.search.certainty import is_certain
 from localidades_api.search.index import NameIndex
 from localidades_api.search.match_areas import match_municipality, match_state
 from localidades_api.search.one_line import match_line
-from localidades_api.search.rows import Candidate, Fault
+from localidades_api.search.rows import Candidate, Discrepancy
 
 _SLICE = 0.005  # seconds that a batch keeps other requests of this process waiting
 _MAX_SUGGESTED_SCORE = 50.0  # of what is like the text, and was not matched: less than any match has
@@ -100,7 +100,7 @@ def _describe(kind: PlaceKind, one: Candidate, evidence: Evidence, *, is_match: 
     )
 
 
-def _features(faults: Iterable[Fault]) -> list[Feature]:
+def _features(faults: Iterable[Discrepancy]) -> list[Feature]:
     """Return a feature for each kind of fault: their ids are unique within a candidate."""
     features: dict[str, Feature] = {}
     for fault in faults:

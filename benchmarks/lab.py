@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.contenders import NGINX, OURS, Contender
 from benchmarks.database import clone, environment, write_catalogue
 from benchmarks.processes import PATH, ROOT, Server, fetch, free_port, serving
-from localidades_api.domain.pagination import count_pages
+from localidades_api.domain.schemas import count_pages
 
 _HELD = "The page cache holds all"
 _HELD_PATIENCE = 60.0

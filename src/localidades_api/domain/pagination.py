@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, MAX_PAGE_SIZE, PAGE_SIZE
+from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, MAX_PAGE_SIZE, PAGE_SIZE, count_pages
 from localidades_api.errors import InvalidPageError
 
 _MAX_NUMBER = 2**53 - 1  # the largest that a JSON reader keeps exactly
@@ -48,11 +48,6 @@ PageSize = Annotated[
 def positions(page: int, size: int = PAGE_SIZE) -> tuple[int, int]:
     """Return the first and the last position of a page, from 1."""
     return (page - 1) * size + 1, page * size
-
-
-def count_pages(quantity: int, size: int = PAGE_SIZE) -> int:
-    """Return the number of pages for a number of records."""
-    return -(-quantity // size)
 
 
 class Paging(NamedTuple):

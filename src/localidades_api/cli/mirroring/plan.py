@@ -7,7 +7,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from localidades_api.cli.mirroring.upstream import Upstream, fetch
-from localidades_api.domain.schemas import DEMO_RELEASE, MAX_PAGE_SIZE
+from localidades_api.domain.schemas import DEMO_RELEASE, MAX_PAGE_SIZE, count_pages
 from localidades_api.downloads.file_types import FILE_TYPES
 from localidades_api.errors import MirrorError
 from localidades_api.http.paths import LOCALIDADES, PREFIX
@@ -82,7 +82,7 @@ async def plan_release(upstream: Upstream, release: str, earlier: Sequence[str])
     municipios = await reader.read_all(f"{PREFIX}/municipios/")
     estados = await reader.read_all(f"{PREFIX}/estados/")
     lists = [
-        ListOf("localidades/all", LOCALIDADES, "", -(-totals["localidades"] // 50)),
+        ListOf("localidades/all", LOCALIDADES, "", count_pages(totals["localidades"])),
         *_areas("estados", len(estados)),
         *_areas("municipios", len(municipios)),
         *(one for estado in estados for one in _areas("municipios", _count(municipios, estado["id"]), estado["id"])),
@@ -149,9 +149,9 @@ def _areas(name: str, quantity: int, estado: int | None = None) -> Iterator[List
     """Yield a list of estados or municipios, in pages of 50 and of 1,000."""
     path = f"{PREFIX}/{name}/"
     chosen, folder = ("", "all") if estado is None else (f"&estado_id={estado}", f"estado-{estado}")
-    yield ListOf(f"{name}/{folder}", path, chosen, -(-quantity // 50))
+    yield ListOf(f"{name}/{folder}", path, chosen, count_pages(quantity))
     size = f"page_size={MAX_PAGE_SIZE}"
-    yield ListOf(f"{name}/{folder}-{MAX_PAGE_SIZE}", path, f"{chosen}&{size}", -(-quantity // MAX_PAGE_SIZE))
+    yield ListOf(f"{name}/{folder}-{MAX_PAGE_SIZE}", path, f"{chosen}&{size}", count_pages(quantity, MAX_PAGE_SIZE))
 
 
 def _records(name: str, ids: Sequence[int], release: str) -> Iterator[Item]:

@@ -6,6 +6,7 @@ from localidades_api.domain.schemas.envelopes import (
     PAGE_SIZE,
     Found,
     Page,
+    count_pages,
 )
 from localidades_api.domain.schemas.matching import (
     Match,
@@ -90,5 +91,6 @@ __all__ = [
     "TileJson",
     "Totals",
     "VectorLayer",
+    "count_pages",
     "rows_of",
 ]

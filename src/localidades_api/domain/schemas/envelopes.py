@@ -12,6 +12,11 @@ MAX_PAGE_SIZE = 1000
 MAX_HTML_PAGE_SIZE = 100
 
 
+def count_pages(quantity: int, size: int = PAGE_SIZE) -> int:
+    """Return the number of pages for a number of records."""
+    return -(-quantity // size)
+
+
 class Page(BaseModel, Generic[T]):
     """One page of a list, and the size of the whole list."""
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from localidades_api.domain.schemas.envelopes import PAGE_SIZE
+from localidades_api.domain.schemas.envelopes import count_pages
 from localidades_api.domain.schemas.places import LocalityRecord
 
 _ReleaseName = Annotated[str, Field(description="Name of a release of the catalogue.", examples=["2018-09"])]
@@ -34,7 +34,7 @@ class Release(BaseModel):
     @property
     def total_pages(self) -> int:
         """Pages in its list of localities."""
-        return -(-self.localities // PAGE_SIZE)
+        return count_pages(self.localities)
 
     @property
     def is_demo(self) -> bool:

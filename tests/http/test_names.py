@@ -231,6 +231,32 @@ async def test_no_release_is_searched_for_one_whose_names_cannot_be_indexed(
     assert "Can't index the names of release 2021-01" in caplog.text
 
 
+async def test_start_awaits_the_names_of_the_release(seeded_database: str, folder: Path, unindexed: str) -> None:
+    await publish_again(seeded_database, "2021-01")
+    with unfinished(folder, unindexed):
+        async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
+            await await_release(client, "2021-01")
+            answer = await client.get("/startupz")
+            assert (answer.status_code, answer.json()["type"]) == (503, "/problems#search-unavailable")
+            assert (await client.get("/readyz")).status_code == 200
+    async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
+        await await_searched(client, "2021-01")
+        answer = await client.get("/startupz")
+        assert (answer.status_code, answer.json()["release"]) == (200, "2021-01")
+
+
+async def test_start_awaits_no_names_that_cannot_be_indexed(seeded_database: str, folder: Path, unindexed: str) -> None:
+    await publish_again(seeded_database, "2021-01")
+    (folder / unindexed).write_text("not a folder")
+    async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
+
+        async def has_started() -> bool:
+            return (await client.get("/startupz")).status_code == 200
+
+        await eventually_async(has_started)
+        assert (await client.get(SUGGEST, params={"q": "asientos"})).status_code == 503
+
+
 async def test_release_that_is_removed_is_no_longer_searched(
     seeded_database: str, folder: Path, unindexed: str
 ) -> None:

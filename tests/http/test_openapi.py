@@ -72,6 +72,7 @@ def test_document_names_its_operations_as_a_client_would(document: Document) -> 
         "GET /api/census/reconcile/preview/": "preview_entity",
         "GET /livez": "get_liveness",
         "GET /readyz": "get_readiness",
+        "GET /startupz": "get_startup",
     }
 
 

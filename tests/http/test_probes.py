@@ -150,10 +150,11 @@ def test_port_for_operations_has_probes_and_figures_and_nothing_else(seeded_data
         operations = f"http://127.0.0.1:{port}"
         assert f"probes   {operations}/readyz" in live.output.read_text()
         assert [ask(operations, path).status for path in ("/livez", "/readyz", "/metrics")] == [204, 200, 200]
+        await_metrics(operations, lambda _: ask(operations, "/startupz").status == 200)
         for path in (LOCALIDADES, f"{LOCALIDADES}?page=2", "/", "/docs", "/nothing", "/metrics/"):
             answer = ask(operations, path)
             assert (answer.status, json.loads(answer.body)["type"]) == (404, "/problems#not-found"), path
-        for path in ("/livez", "/readyz", "/metrics"):
+        for path in ("/livez", "/readyz", "/startupz", "/metrics"):
             assert ask(live.base, path).status == 404, path
         for _ in range(10):
             assert ask(live.base, LOCALIDADES).status == 200

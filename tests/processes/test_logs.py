@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from localidades_api.observability.faults import Faults
-from localidades_api.observability.logging import ConsoleFormatter, JsonFormatter
+from localidades_api.observability.logging import ConsoleFormatter, JsonFormatter, Line, RequestLog
 from tests.support.database import BREAK_LOCALITIES
 from tests.support.postgres import execute, out_of_reach
 from tests.support.waiting import eventually
@@ -206,3 +206,13 @@ def test_error_is_one_json_line_whatever_is_in_it() -> None:
     assert json.loads(line)["message"] == "it failed"
     assert "of two\nlines" in json.loads(line)["traceback"]
     assert "it failed\nValueError: of two\nlines" in ConsoleFormatter().format(record)
+
+
+@pytest.mark.parametrize(("operation", "level"), [("get_startup", "info"), ("get_readiness", "error")])
+async def test_start_that_is_awaited_is_no_error(
+    capsys: pytest.CaptureFixture[str], operation: str, level: str
+) -> None:
+    log = RequestLog("json")
+    log.add(Line("1", "GET", operation, 503, 1.5, None, 99))
+    log.flush()
+    assert json.loads(capsys.readouterr().err)["level"] == level

@@ -74,6 +74,10 @@ class NameIndexes:
         found = self._open.get(release)
         return found is not None and found.folder.name == fingerprint(release, self._releases.every)
 
+    def is_awaited(self, release: Release) -> bool:
+        """Return whether a release's index is not open yet, and has not failed to be built."""
+        return release not in self._open and fingerprint(release, self._releases.every) not in self._failed_at
+
     async def prepare(self, release: Release) -> None:
         """Open a release's index, built anew if need be.
 

@@ -118,7 +118,8 @@ def _as_text(line: Line) -> str:
 
 
 def _level(line: Line) -> str:
-    return "error" if line.status >= 500 else "info"  # noqa: PLR2004  # HTTP's
+    # The probe of the start is asked again and again until it succeeds.
+    return "error" if line.status >= 500 and line.operation != "get_startup" else "info"  # noqa: PLR2004  # HTTP's
 
 
 def timestamp(moment: float) -> str:

@@ -9,14 +9,14 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
 from localidades_api.domain.schemas import Problem
-from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.errors import DatabaseUnavailableError, SearchUnavailableError
 from localidades_api.observability.metrics import exposition
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.router import Services
 from localidades_api.storage.pool import Database
 from localidades_api.storage.sqlstate import sqlstate_of
 
-OPERATIONAL = frozenset({"/livez", "/readyz", "/metrics"})  # for operators; exempt from rate and concurrency limits
+OPERATIONAL = frozenset({"/livez", "/readyz", "/startupz", "/metrics"})  # exempt from rate and concurrency limits
 
 router = APIRouter(tags=["Health"])
 
@@ -73,6 +73,19 @@ async def get_readiness(request: Request, services: Annotated[Services, Depends(
         raise DatabaseUnavailableError(sentence, _served(releases), is_unforeseen=True) from error
     await releases.current()
     return Ready(**_served(releases))
+
+
+@router.get(
+    "/startupz",
+    summary="Check whether the service has started",
+    responses={503: {"model": NotReadyProblem, "description": "The service has not started; `detail` says why."}},
+)
+async def get_startup(request: Request, services: Annotated[Services, Depends(Services.of)]) -> Ready:
+    """Answer 200 if the service is ready, and the names of its release are indexed or can't be."""
+    ready = await get_readiness(request, services)
+    if services.names.is_awaited(await services.release(None, by_name=True)):
+        raise SearchUnavailableError
+    return ready
 
 
 @router.get("/metrics", include_in_schema=False)

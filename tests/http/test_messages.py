@@ -1,8 +1,10 @@
 """What is said of parameters that can't be used: in words, in both languages, with what there is to choose from."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from localidades_api.app import create_app
 from localidades_api.http.html.i18n import lenient_translator
 from localidades_api.settings import Settings
+from tests.support.messages import REGULAR_EXPRESSION
 from tests.support.wire import LOCALIDADES
 
 CENSUS = "/api/census/"
@@ -51,6 +54,78 @@ async def test_message_of_any_parameter_is_a_sentence_in_both_languages(
             assert lenient_translator("es")(fault["message"]) != fault["message"], (value, fault)
             assert lenient_translator("en")(fault["message"]) == fault["message"]
     assert refused > 0
+
+
+def addresses() -> Iterator[str]:
+    """Give every path that has parameters, once for each, with a gap for the value of that one."""
+    for path, methods in DOCUMENT["paths"].items():
+        described = methods.get("get", {}).get("parameters", [])
+        for gap in [one["name"] for one in described if one["in"] == "path"]:
+            others = [one for one in described if one["name"] != gap]
+            yield addressed(path, [*others, {"name": gap, "in": "path", "example": "{}"}])
+
+
+@pytest.mark.parametrize("address", list(addresses()))
+async def test_message_of_an_address_that_leads_nowhere_shows_no_pattern(
+    client: httpx.AsyncClient, address: str
+) -> None:
+    refused = 0
+    for value in GARBAGE:
+        answer = await client.get(address.format(quote(value, safe="")), headers={"Accept": "application/json"})
+        if answer.status_code >= 400:
+            refused += 1
+            assert not REGULAR_EXPRESSION.search(answer.json()["detail"]), (value, answer.text)
+            assert MARKER not in answer.text
+    assert refused > 0
+
+
+def bodies() -> Iterator[tuple[str, str, list[object]]]:
+    """Give every operation that takes a body of JSON, and such bodies with what can't be used in each place."""
+    values: list[Any] = [*GARBAGE, None, True, -1, 1e9, [], {}, [MARKER], {MARKER: MARKER}]
+    for path, methods in DOCUMENT["paths"].items():
+        body = methods.get("post", {}).get("requestBody", {"content": {}})["content"].get("application/json")
+        if body:
+            members = body["schema"]["properties"]["rows"]["items"]["properties"]
+            [example] = body["example"]["rows"]
+            yield path, "rows", [*values, *({"rows": value} for value in values), {"rows": values}]
+            for name in members:
+                yield path, name, [{"rows": [{**example, name: value} for value in values]}]
+
+
+def said(answer: object) -> Iterator[str]:
+    """Give what a body that is refused, and each row that is, are told."""
+    parts = answer if isinstance(answer, dict) else {}
+    yield from (parts[name] for name in ("detail", "problem") if isinstance(parts.get(name), str))
+    yield from (text for part in [*parts.get("results", ()), *parts.get("errors", ())] for text in said(part))
+    yield from (parts[name] for name in ("message", "error") if isinstance(parts.get(name), str))
+
+
+@pytest.mark.parametrize(("path", "place", "sent"), list(bodies()), ids=lambda value: str(value)[:60])
+async def test_message_of_a_body_shows_no_pattern(
+    client: httpx.AsyncClient, path: str, place: str, sent: list[object]
+) -> None:
+    answers = [(await client.post(path, json=body)).json() for body in sent]
+    for text in [text for answer in answers for text in said(answer)]:
+        assert not REGULAR_EXPRESSION.search(text), (place, text)
+        assert re.fullmatch(r"(?s)[A-Z`].*\.", text), (place, text)
+    assert place != "rows" or sum(any(said(answer)) for answer in answers) >= len(answers) - 1  # no rows are no fault
+
+
+@pytest.mark.parametrize("field", ["queries", "extend"])
+async def test_message_of_a_reconciliation_shows_no_pattern(client: httpx.AsyncClient, field: str) -> None:
+    query = {"query": "Guadalajara", "type": "localidad", "limit": 1, "properties": [{"pid": "estado", "v": "Jalisco"}]}
+    extension = {"ids": ["140390001"], "properties": [{"id": "poblacion"}]}
+    values: list[Any] = [*GARBAGE, None, True, -1, [], [None], {}, [{}], [MARKER], {MARKER: MARKER}]
+    sound, told = query if field == "queries" else extension, 0
+    for name in [*sound, MARKER]:
+        for value in values:
+            content = {**sound, name: value}
+            body = {field: json.dumps({"q0": content} if field == "queries" else content)}
+            answer = (await client.post(f"{CENSUS}reconcile/", data=body)).json()
+            for text in [text for one in (answer, answer.get("q0")) for text in said(one)]:
+                told += 1
+                assert not REGULAR_EXPRESSION.search(text), (body, text)
+    assert told > 20
 
 
 def unknown_to() -> Iterator[tuple[str, list[str]]]:

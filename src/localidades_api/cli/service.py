@@ -6,7 +6,7 @@ from typing import Self
 
 import httpx
 
-from localidades_api.domain.schemas import RELEASE_NAME
+from localidades_api.domain.patterns import RELEASE_NAME
 from localidades_api.errors import ServiceError
 
 

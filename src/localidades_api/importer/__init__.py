@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.domain.schemas import DEMO_RELEASE, RELEASE_NAME
+from localidades_api.domain.patterns import RELEASE_NAME
+from localidades_api.domain.schemas import DEMO_RELEASE
 from localidades_api.errors import CatalogueError, InsufficientMemoryError, UncertainPublicationError
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import CatalogueText, open_table, read_table, watch_reading

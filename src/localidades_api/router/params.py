@@ -19,8 +19,8 @@ from localidades_api.domain.filters import (
 )
 from localidades_api.domain.keys import PlaceKind
 from localidades_api.domain.pagination import PageNumber, PageSize, whole_number
-from localidades_api.domain.patterns import matching
-from localidades_api.domain.schemas import PAGE_SIZE, RELEASE_NAME, ChangeKind
+from localidades_api.domain.patterns import NameOfRelease
+from localidades_api.domain.schemas import PAGE_SIZE, ChangeKind
 from localidades_api.domain.sorting import DEFAULT_SORT, OfSort
 from localidades_api.downloads.file_types import DownloadFormat
 from localidades_api.http.html import i18n, renderer
@@ -37,17 +37,8 @@ OfLanguage = Annotated[
         description="Language of the browsable page; by default the one that Accept-Language prefers.", examples=["es"]
     ),
 ]
-_ReleaseName = Annotated[
-    str,
-    Field(json_schema_extra={"pattern": RELEASE_NAME}),
-    matching(
-        RELEASE_NAME,
-        "The name of a release has up to 64 letters, digits, dots, hyphens and underscores, and begins with a letter or"
-        " a digit, such as 2018-09.",
-    ),
-]
 OfRelease = Annotated[
-    _ReleaseName | None,
+    NameOfRelease | None,
     Field(description="Name of the release to read; by default the current one.", examples=["2018-09"]),
 ]
 
@@ -216,7 +207,7 @@ class ChangesQuery(_Paged):
     model_config = ConfigDict(extra="forbid")
 
     lang: OfLanguage = None
-    since: Annotated[_ReleaseName, Field(description="Name of the release to compare with.", examples=["2012-06"])]
+    since: Annotated[NameOfRelease, Field(description="Name of the release to compare with.", examples=["2012-06"])]
     change: Annotated[ChangeKind | None, Field(description="Only changes of this kind.", examples=["renamed"])] = None
     format: Annotated[
         Literal["json", "api", "ndjson"] | None,
@@ -228,4 +219,4 @@ class ChangesQuery(_Paged):
     ] = None
 
 
-ReleaseName = Annotated[_ReleaseName, Path(description="Name of the later release.", examples=["2018-09"])]
+ReleaseName = Annotated[NameOfRelease, Path(description="Name of the later release.", examples=["2018-09"])]

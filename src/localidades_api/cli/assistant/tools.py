@@ -20,7 +20,8 @@ from localidades_api.cli.assistant.answers import (
     WrittenPlace,
 )
 from localidades_api.cli.service import Service
-from localidades_api.domain.schemas import RELEASE_NAME, ChangeKind
+from localidades_api.domain.patterns import KeyOfPlace, NameOfRelease
+from localidades_api.domain.schemas import ChangeKind
 from localidades_api.http.paths import LOCALIDADES, MATCH, NEAREST, PREFIX
 
 _MAX_BYTES = 2_000_000  # of an answer: a hundred rows with five candidates each have some 300 kB
@@ -60,11 +61,8 @@ class CatalogueTools:
     def record(
         self,
         cvegeo: Annotated[
-            str,
-            Field(
-                pattern="^([0-9]{2}|[0-9]{5}|[0-9]{9})$",
-                description="Nine digits for a locality, five for a municipio, two for an estado.",
-            ),
+            KeyOfPlace,
+            Field(description="Nine digits for a locality, five for a municipio, two for an estado."),
         ],
     ) -> PlaceRecord:
         """Show everything that the catalogue says of the place with a key: name, area, point, population, dwellings.
@@ -95,8 +93,8 @@ class CatalogueTools:
     def changes(
         self,
         since: Annotated[
-            str | None,
-            Field(pattern=RELEASE_NAME, description="The earlier release; by default the one before the current."),
+            NameOfRelease | None,
+            Field(description="The earlier release; by default the one before the current."),
         ] = None,
         kind: Annotated[ChangeKind | None, Field(description="Only changes of this kind.")] = None,
         page: Annotated[int, Field(ge=1, le=10_000)] = 1,

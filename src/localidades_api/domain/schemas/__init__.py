@@ -39,7 +39,6 @@ from localidades_api.domain.schemas.problems import (
 from localidades_api.domain.schemas.releases import (
     CHANGE_KINDS,
     DEMO_RELEASE,
-    RELEASE_NAME,
     ChangeKind,
     Index,
     LocalityChange,
@@ -57,7 +56,6 @@ __all__ = [
     "MAX_HTML_PAGE_SIZE",
     "MAX_PAGE_SIZE",
     "PAGE_SIZE",
-    "RELEASE_NAME",
     "ChangeKind",
     "Fault",
     "Found",

@@ -14,7 +14,6 @@ _Sha256 = Annotated[str, Field(description="SHA-256 digest of that file, in hexa
 
 
 DEMO_RELEASE = "demo"  # the name of the bundled catalogue, and of no other
-RELEASE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 
 class Release(BaseModel):

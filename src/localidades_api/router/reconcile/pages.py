@@ -8,7 +8,7 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.domain.keys import PlaceKind
-from localidades_api.domain.patterns import matching
+from localidades_api.domain.patterns import KeyOfPlace
 from localidades_api.domain.schemas import Problem, Release
 from localidades_api.http.html.i18n import preferred_language
 from localidades_api.http.html.renderer import BrowsableRenderer, View, root_of
@@ -20,7 +20,6 @@ from localidades_api.router.strict import STRICT
 from localidades_api.storage.models import localities, municipalities, states
 
 _LISTS = {"localidad": "localidades", "municipio": "municipios", "estado": "estados"}
-_KEY = "^([0-9]{2}|[0-9]{5}|[0-9]{9})$"
 _TABLES = {"localidad": localities, "municipio": municipalities, "estado": states}
 # Any site may show a preview in a frame: it has nothing to click but a link that opens a page of its own.
 _FRAMEABLE = BrowsableRenderer.headers["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
@@ -34,13 +33,11 @@ class EntityQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     id: Annotated[
-        str,
+        KeyOfPlace,
         Field(
             description="Key with its leading zeros: nine digits, five for a municipio, two for an estado.",
             examples=["010010001"],
-            json_schema_extra={"pattern": _KEY},
         ),
-        matching(_KEY, "A key has its leading zeros: nine digits, five for a municipio, two for an estado."),
     ]
 
 

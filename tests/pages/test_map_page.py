@@ -271,7 +271,7 @@ async def without_a_map(page: Page) -> None:
     await page.goto(f"{PAGE}&lang=es")
     await expect(page.get_by_text("necesita JavaScript y WebGL")).to_be_visible()
     await expect(page.locator("#map")).to_be_hidden()
-    drawing = page.get_by_role("img", name="Mapa de México con los lugares más grandes de esta página")
+    drawing = page.get_by_role("img", name="Mapa de México con las localidades más pobladas de esta página")
     await expect(drawing.locator("circle")).to_have_count(20)
     await expect(drawing.locator("text").first).to_have_text("Aguascalientes")
     await expect(page.get_by_role("link", name="Oaxaca de Juárez")).to_be_visible()

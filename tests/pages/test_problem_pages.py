@@ -69,7 +69,7 @@ async def test_page_of_a_withdrawn_place_leads_to_what_replaced_it(moved: httpx.
         if link.text == "La Mesa, Nuevo, Jalisco" and "lang=es" in link.attributes["href"]
     ]
     assert Page.of(await moved.get(urljoin(str(answer.url), link.attributes["href"]))).one("h1").text == "La Mesa"
-    assert "con una clave nueva" in page.one("main").text
+    assert "y una clave nueva" in page.one("main").text
 
 
 async def test_page_of_a_withdrawn_place_without_a_point_has_nothing_near_it(moved: httpx.AsyncClient) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.catalogue import TRAPS
+from tests.support.guides import DOCS, SERVICE
 from tests.support.wire import ask
 
 CLIENTS = Path(__file__).parents[1] / "clients"
@@ -56,11 +58,17 @@ def run_program(folder: Path, program: Path | str, *arguments: object, **variabl
     return ended.stdout
 
 
+@pytest.fixture
+def needs_node() -> None:
+    """Skip a test where there is no Node.js, but in CI."""
+    if shutil.which("npm") is None and not os.environ.get("CI"):
+        pytest.skip("Node.js 20 or newer, with npm, is not on this machine")
+
+
+@pytest.mark.usefixtures("needs_node")
 def test_generated_typescript_client_compiles_and_reads_the_service(
     live_server: str, document: Path, tmp_path: Path
 ) -> None:
-    if shutil.which("npm") is None and not os.environ.get("CI"):
-        pytest.skip("Node.js 20 or newer, with npm, is not on this machine")
     for name in ("package.json", "tsconfig.json", "client.ts"):
         shutil.copy(TYPESCRIPT / name, tmp_path)
     (tmp_path / "node_modules").symlink_to(TYPESCRIPT / "node_modules")
@@ -95,3 +103,60 @@ def test_generated_python_client_has_sound_types_and_reads_the_service(
 
     printed = run_program(tmp_path, ENVIRONMENT / "python", script, live_server, PYTHONPATH=str(tmp_path))
     assert json.loads(printed) == {**FOUND, "lines": 1 + len(CHOSEN)}
+
+
+# -- The guide
+
+
+def in_guide(beginning: str, service: str, end: str = "") -> str:
+    """Return what the guide has behind the beginning of a line, with the address of a service."""
+    text = (DOCS / "guides" / "clients.md").read_text(encoding="utf-8")
+    [found] = re.findall(f"^{re.escape(beginning)}(.*?\n){re.escape(end)}", text, re.MULTILINE | re.DOTALL)
+    return str(found).replace(SERVICE, service.removeprefix("http://"))
+
+
+@pytest.fixture(scope="module")
+def first_places(live_server: str) -> str:
+    """Return what both scripts of the guide print."""
+    answer = ask(live_server, "/api/census/localidades/?estado_id=1&page_size=3")
+    return "".join(f"{place['id']} {place['nombre']}\n" for place in json.loads(answer.body)["results"])
+
+
+@pytest.mark.usefixtures("needs_node")
+def test_typescript_of_the_guide_compiles_and_prints_the_first_places(
+    live_server: str, first_places: str, tmp_path: Path
+) -> None:
+    (tmp_path / "node_modules").symlink_to(TYPESCRIPT / "node_modules")
+    for name in ("package.json", "tsconfig.json"):
+        shutil.copy(TYPESCRIPT / name, tmp_path)
+    (tmp_path / "client.ts").write_text(in_guide("```ts\n", live_server, "```"))
+    run_program(tmp_path, "npx", "--no", *in_guide("npx ", live_server).split())
+    run_program(tmp_path, tmp_path / "node_modules" / ".bin" / "tsc", "--project", ".")
+    assert run_program(tmp_path, "node", "built/client.js") == first_places
+
+
+def test_python_of_the_guide_prints_the_first_places_and_leaves_out_two_types(
+    live_server: str, first_places: str, tmp_path: Path
+) -> None:
+    path = f"{ENVIRONMENT}{os.pathsep}{os.environ['PATH']}"
+    generate = in_guide("openapi-python-client ", live_server).split()
+    generator, variables = ENVIRONMENT / "openapi-python-client", {"PATH": path, "PYTHONPATH": str(tmp_path)}
+    run = subprocess.run([generator, *generate], cwd=tmp_path, env={**os.environ, **variables, "NO_PROXY": "*"},
+                         capture_output=True, text=True, timeout=60, check=True)  # fmt: skip
+    assert re.findall(r"WARNING parsing GET \S+/(\S+) within", run.stderr) == ["backdrop.svg", "{y}.mvt"]
+    (tmp_path / "client.py").write_text(in_guide("```python\n", live_server, "```"))
+    assert run_program(tmp_path, ENVIRONMENT / "python", "client.py", **variables) == first_places
+
+    (tmp_path / "tile.py").write_text(
+        "from localidades_api_client import Client\n"
+        "from localidades_api_client.api.map_ import get_backdrop, get_tile\n"
+        f"client = Client(base_url={live_server!r})\n"
+        "print(get_tile.sync(0, 0, 0, client=client), get_tile.sync_detailed(0, 0, 0, client=client).content != b'')\n"
+        "print(get_backdrop.sync_detailed(client=client).content[:4])\n"
+    )
+    assert run_program(tmp_path, ENVIRONMENT / "python", "tile.py", **variables) == "None True\nb'<svg'\n"
+
+
+def test_configuration_of_the_guide_is_the_one_that_has_no_warnings() -> None:
+    lines = in_guide("```yaml\n", "", "```").splitlines()
+    assert lines == (PYTHON / "config.yaml").read_text(encoding="utf-8").splitlines()[1:]

@@ -1,6 +1,7 @@
 """The files of deploy/: what their own tools say of them, and that they agree with the service and with each other."""
 
 import inspect
+import ipaddress
 import json
 import os
 import re
@@ -93,6 +94,7 @@ def test_configuration_of_the_balancer_is_valid_without_a_warning() -> None:
     assert "valid" in tool("haproxy", "-c", "-dW", "-f", "haproxy.cfg", env=addresses)
 
 
+SHAPES = pytest.mark.parametrize("file", ["compose.ha.yml", "compose.patroni.yml"])  # each complete by itself
 COMPOSE = pytest.mark.parametrize("file", ["compose.ha.yml", "compose.patroni.yml", "compose.pooler.yml"])
 
 
@@ -166,15 +168,33 @@ def test_balancer_and_processes_of_compose_agree(file: str) -> None:
         assert int(api["stop_grace_period"][:-1]) > int(api["environment"]["LOCALIDADES_SHUTDOWN_TIMEOUT"])
 
 
-def test_front_and_balancer_of_compose_agree() -> None:
-    services = services_of("compose.ha.yml")
-    configs = document(DEPLOY / "compose.ha.yml")["configs"]
+@COMPOSE
+def test_compose_publishes_one_address_which_is_the_front_s(file: str) -> None:
+    assert [name for name, service in services_of(file).items() if service.get("ports")] == ["front"]
+
+
+@SHAPES
+def test_compose_gives_a_container_no_address_that_another_is_promised(file: str) -> None:
+    (clients,) = document(DEPLOY / file)["networks"]["clients"]["ipam"]["config"]
+    subnet, given = (ipaddress.ip_network(clients[name]) for name in ("subnet", "ip_range"))
+    assert given.subnet_of(subnet)  # type: ignore[arg-type]  # both of version 4
+    networks = [service["networks"] for service in services_of(file).values() if isinstance(service["networks"], dict)]
+    promised = [ipaddress.ip_address(one["clients"]["ipv4_address"]) for one in networks]
+    assert len(set(promised)) == len(promised) == 2
+    assert all(one in subnet and one not in given for one in promised)
+
+
+@SHAPES
+def test_front_and_balancer_of_compose_agree(file: str) -> None:
+    services = services_of(file)
+    configs = document(DEPLOY / file)["configs"]
     front, balancer = services["front"], services["balancer"]
     assert balancer["environment"]["FRONT"] == front["networks"]["clients"]["ipv4_address"]
     (port,) = re.findall(r"^listen (\d+);$", configs["listen"]["content"], re.MULTILINE)
     assert front["ports"] == [f"127.0.0.1:8000:{port}"]
     assert directives(configs["origin"]["content"]) == origin("balancer:8000")
     assert {one["target"] for one in front["configs"]} == {f"/etc/nginx/{name}" for name in included()}
+    assert {one["source"] for one in front["configs"]} == set(configs)
 
 
 def origin(address: str) -> list[str]:

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
+from tests.support.machine import children_of
 from tests.support.mirror import mirror_served, reload_nginx, write_mirror
 from tests.support.postgres import new_database
 from tests.support.waiting import eventually
@@ -331,6 +333,16 @@ def test_files_have_addresses_that_never_change(pair: Pair) -> None:
     assert ask(pair.mirror, f"/{folder}/nothing.json").status == 404
     for hidden in ("/.lock", "/nginx.conf", "/server.conf", "/mirror.conf", f"/.{folder}/index.json"):
         assert ask(pair.mirror, hidden).status == 404
+
+
+def test_nginx_holds_more_files_open_than_a_shell_lets_it(pair: Pair, tmp_path: Path) -> None:
+    folder = tmp_path / "mirror"
+    assert write_mirror(folder, pair.database).returncode == 0
+    with mirror_served(folder, descriptors=40) as (mirror, nginx):
+        for id_ in ids(pair):
+            assert ask(mirror, f"{LOCALIDADES}{id_}/").status == 200
+        for worker in children_of(nginx.pid):
+            assert re.search(r"^Max open files +16384 ", Path(f"/proc/{worker}/limits").read_text(), re.MULTILINE)
 
 
 def test_manifest_lists_every_file_with_its_digest(pair: Pair) -> None:

@@ -20,8 +20,11 @@ def write_mirror(folder: Path, database: str | None, *options: str) -> subproces
 
 
 @contextmanager
-def mirror_served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Run nginx with the mirror's own configuration, and only the operator's files changed; lend its address."""
+def mirror_served(folder: Path, *, descriptors: int = 1024) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Run nginx with the mirror's own configuration, and only the operator's files changed; lend its address.
+
+    It starts with the `descriptors` that a shell gives it, which it may raise (`ulimit -Sn`).
+    """
     nginx = needed(shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin"), "install nginx-light")
     with socket.create_server(("127.0.0.1", 0)) as public:  # nginx takes it over: no port is lost to somebody else
         port = public.getsockname()[1]
@@ -36,8 +39,9 @@ def mirror_served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
         if "client_body_temp_path" not in own.read_text():
             temporary = "".join(f"{kind}_temp_path {scratch / kind};\n" for kind in kinds)
             own.write_text(own.read_text().replace("http {", f"http {{\n{temporary}"))
+        limited = ["/bin/sh", "-c", f'ulimit -Sn {descriptors} && exec "$@"', "sh"]
         process = subprocess.Popen(
-            [nginx, "-e", "stderr", "-c", str(own), "-g", f"daemon off; worker_rlimit_nofile 30000; {user}"],
+            [*limited, nginx, "-e", "stderr", "-c", str(own), "-g", f"daemon off; {user}"],
             env=os.environ | {"NGINX": f"{public.fileno()};"},
             pass_fds=[public.fileno()],
         )

@@ -404,6 +404,29 @@ def test_mirror_goes_back_and_drops_a_release_whose_folder_is_deleted(
             assert ask(mirror, LOCALIDADES).one("catalogue-release") == "2019-01"
 
 
+def test_release_is_written_anew_once_an_earlier_one_is_retired(
+    server: str, migrated: str, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "mirror"
+    with new_database(server, migrated) as url:
+        for file in files:
+            import_file(url, file)
+        assert write_mirror(folder, url).returncode == 0
+        with serving(url) as live, mirror_served(folder) as (mirror, nginx):
+            now = Pair(live.base, mirror, folder, url, files[1])
+            changes = f"{CENSUS}releases/2020-01/changes/?since=2019-01&format=ndjson"
+            removed = (json.loads(line) for line in compare(now, changes).body.splitlines())
+            gone = [one["id"] for one in removed if one["change"] == "removed"]
+            assert {compare(now, f"{LOCALIDADES}{id_}/").status for id_ in gone} == {410}
+            assert run("releases", "retire", "2019-01", env=environment(url)).returncode == 0
+            assert write_mirror(folder, url).returncode == 0
+            reload_nginx(nginx)
+            eventually(lambda: ask(live.base, f"{LOCALIDADES}{gone[0]}/").status == 404, within=10)
+            assert {compare(now, f"{LOCALIDADES}{id_}/").status for id_ in gone} == {404}
+            assert ask(mirror, changes).status == 501
+            assert compare(now, LOCALIDADES).status == 200
+
+
 def test_mirror_of_a_service_is_that_of_its_database(pair: Pair, tmp_path: Path) -> None:
     written = write_mirror(tmp_path / "mirror", None, "--url", pair.live)
     assert written.returncode == 0, written.stderr

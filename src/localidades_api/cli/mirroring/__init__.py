@@ -97,8 +97,7 @@ async def _plan(address: UpstreamAddress, release: str | None) -> tuple[CommonFo
 
 def _write_release(job: MirrorJob, address: UpstreamAddress, plan: Plan, counting: Counting) -> MirroredRelease:
     """Write a release, or what an interrupted run has left of it, and give it its name once it is whole."""
-    # The digest within the ETag: of the catalogue's file, and of the version of the software that wrote it.
-    name = f"{plan.release}-{plan.etag.strip(chr(34)).rpartition('.')[2]}"
+    name = plan.folder
     place = job.folder / name
     if place.exists():
         return MirroredRelease.model_validate_json((place / _SUMMARY).read_bytes())

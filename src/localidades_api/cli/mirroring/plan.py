@@ -1,5 +1,6 @@
 """What a mirror of a release holds: the targets that it asks for, the paths of their files, and units of work."""
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,13 +66,24 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A release: the answer of its index, its lists and the units of work."""
+    """A release: the answer of its index, its lists, the units of work, and the earlier releases that it refers to."""
 
     release: str
     etag: str
     localities: int
     lists: tuple[ListOf, ...]
     units: tuple[Unit, ...]
+    earlier: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder: another once the answers are others.
+
+        The ETag tells the catalogue's file and the version of the software; changes and what is said of withdrawn keys
+        depend on the earlier releases that there still are.
+        """
+        digest = hashlib.sha256("\n".join([self.etag, *self.earlier]).encode()).hexdigest()[:12]
+        return f"{self.release}-{digest}"
 
 
 async def plan_release(upstream: Upstream, release: str, earlier: Sequence[str]) -> Plan:
@@ -96,7 +108,7 @@ async def plan_release(upstream: Upstream, release: str, earlier: Sequence[str])
     units = [*_files(release, earlier), *_localities(municipios)]
     units += _units("lists", [item for one in lists for item in one.items(release)])
     units += _units("records", singles)
-    return Plan(release, reader.etag, totals["localidades"], tuple(lists), tuple(units))
+    return Plan(release, reader.etag, totals["localidades"], tuple(lists), tuple(units), tuple(earlier))
 
 
 class _Reader:

@@ -17,8 +17,9 @@ import pytest
 
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
-from tests.support.machine import children_of
+from tests.support.machine import children_of, needed
 from tests.support.mirror import mirror_served, reload_nginx, write_mirror
+from tests.support.nginx import running_nginx
 from tests.support.postgres import new_database
 from tests.support.waiting import eventually
 from tests.support.wire import COMMAND, LOCALIDADES, ROOT, Answer, ask, await_names, environment, run, serving
@@ -26,6 +27,7 @@ from tests.support.wire import COMMAND, LOCALIDADES, ROOT, Answer, ask, await_na
 pytestmark = pytest.mark.tail
 
 CENSUS = "/api/census/"
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 REDIRECTS = {307, 308}
 # Of the connection, or of nginx itself.
 CONNECTION = {"date", "server", "connection", "content-length", "transfer-encoding", "keep-alive"}
@@ -317,8 +319,7 @@ def test_query_that_the_service_refuses_is_not_answered_with_other_data(pair: Pa
 
 
 def test_browser_gets_json_and_a_client_of_html_alone_is_told_that_there_is_none(pair: Pair) -> None:
-    browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-    assert ask(pair.mirror, LOCALIDADES, ("Accept", browser)).one("content-type") == "application/json"
+    assert ask(pair.mirror, LOCALIDADES, ("Accept", BROWSER)).one("content-type") == "application/json"
     for accept in ("text/html", "image/png", "application/json;q=0"):
         answer = ask(pair.mirror, LOCALIDADES, ("Accept", accept))
         assert (answer.status, json.loads(answer.body)["available"]) == (406, ["application/json"])
@@ -480,7 +481,7 @@ def test_origin_answers_what_files_cannot_and_may_be_away(
     server: str, migrated: str, files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     folder = tmp_path / "mirror"
-    browser = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+    browser = ("Accept", BROWSER)
     with new_database(server, migrated) as url:
         import_file(url, files[0])
         with serving(url) as live:
@@ -500,10 +501,44 @@ def test_origin_answers_what_files_cannot_and_may_be_away(
                 assert rows.status == 200
                 live.process.terminate()
                 live.process.wait(30)
-                for target in (LOCALIDADES, f"{LOCALIDADES}?page=2", f"{LOCALIDADES}10010001/", CENSUS):
-                    assert ask(mirror, target).status == 200
-                away = ask(mirror, f"{LOCALIDADES}?search=lugar")
-                assert (away.status, json.loads(away.body)["type"]) == (503, "/problems#unavailable")
+                for target in (LOCALIDADES, f"{LOCALIDADES}?page=2", f"{LOCALIDADES}10010001/", CENSUS,
+                               f"{CENSUS}estados/1/", f"{CENSUS}releases/", f"{CENSUS}?release=2019-01"):  # fmt: skip
+                    held = ask(mirror, target)
+                    assert held.status == 200
+                    page = ask(mirror, target, browser)
+                    assert (page.status, page.body) == (200, held.body), target
+                    assert page.one("content-type") == "application/json"
+                    assert page.one("cache-control") == "no-store", target
+                    assert page.one("vary").startswith("Accept")
+                    assert told(ask(mirror, target)) == told(held)
+                assert ask(mirror, f"{LOCALIDADES}10010099/", browser).status == 404
+                for target, accept in ((f"{LOCALIDADES}?search=lugar", browser), ("/map", browser),
+                                       (f"{LOCALIDADES}?search=lugar", ("Accept", "*/*")),
+                                       (LOCALIDADES, ("Accept", "text/html"))):  # fmt: skip
+                    away = ask(mirror, target, accept)
+                    assert (away.status, json.loads(away.body)["type"]) == (503, "/problems#unavailable")
+
+
+def test_origin_is_answered_for_by_an_authority_that_is_trusted(pair: Pair, tmp_path: Path) -> None:
+    openssl = needed(shutil.which("openssl"), "install openssl")
+    for name in ("origin", "stranger"):
+        files = ("-keyout", str(tmp_path / f"{name}.key"), "-out", str(tmp_path / f"{name}.crt"))
+        named = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
+        subprocess.run([openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", *files, *named], check=True)
+    listen = (
+        f"listen 127.0.0.1:PORT ssl; ssl_certificate {tmp_path}/origin.crt; ssl_certificate_key {tmp_path}/origin.key;"
+    )
+    with running_nginx(pair.live, tmp_path, listen) as secured:
+        for name, status in (("origin", 200), ("stranger", 503)):
+            folder, authority = tmp_path / f"mirror-{name}", {"SSL_CERT_FILE": str(tmp_path / f"{name}.crt")}
+            origin = ("--origin", f"https://localhost:{secured.port}")
+            written = run("mirror", str(folder), *origin, env=environment(pair.database) | authority)
+            assert written.returncode == 0, written.stderr
+            with mirror_served(folder) as (mirror, _):
+                assert ask(mirror, f"{LOCALIDADES}?page_size=20").status == status
+                assert ask(mirror, LOCALIDADES).status == 200
+        refused = run("mirror", str(folder), *origin, env=environment(pair.database) | {"SSL_CERT_FILE": "/nothing"})
+        assert (refused.returncode, "Name one in SSL_CERT_FILE" in refused.stderr) == (1, True)
 
 
 def test_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ follows from the number of a page: a map leads from each number to the one befor
 can't calculate.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,13 @@ from localidades_api.errors import MirrorError, UnavailableError
 from localidades_api.http.headers import API_HEADERS
 
 CONFIGURATION = "mirror.conf"
+# Where systems have them: Debian and Alpine, Fedora, openSUSE, macOS and BSD.
+_AUTHORITIES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
 _templates = Environment(  # noqa: S701  # no HTML
     loader=PackageLoader("localidades_api.cli.mirroring"),
     undefined=StrictUndefined,
@@ -37,6 +45,17 @@ _templates.filters["quoted"] = quoted
 _templates.filters["escaped"] = lambda name: name.replace(".", "\\.")
 
 
+def _find_authorities() -> str:
+    """Return the file of the authorities that this machine trusts; raise MirrorError if none is found."""
+    own = os.environ.get("SSL_CERT_FILE")
+    found = next((path for path in ([own] if own else _AUTHORITIES) if Path(path).is_file()), None)
+    if found is None:
+        raise MirrorError(
+            "nginx can't verify the origin: no file of trusted authorities is found. Name one in SSL_CERT_FILE."
+        )
+    return str(Path(found).resolve())
+
+
 def write_configuration(
     mirror: Path, common: CommonFolder, releases: Sequence[MirroredRelease], current: str, origin: httpx.URL | None
 ) -> None:
@@ -53,6 +72,7 @@ def write_configuration(
                   "catalogue-records", "catalogue-release"),
         retry_after=UnavailableError.retry_after,
         origin=origin,
+        authorities=_find_authorities() if origin and origin.scheme == "https" else "",
     )  # fmt: skip
     draft = mirror / f".{CONFIGURATION}"
     draft.write_text(text, encoding="utf-8")

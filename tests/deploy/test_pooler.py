@@ -238,6 +238,45 @@ async def test_role_whose_settings_were_changed_is_refused_where_it_matters(
             await database.dispose()
 
 
+@pytest.mark.parametrize(
+    ("settings", "remark"),
+    [
+        ({"lock_timeout": "0"}, "lock_timeout = 0ms"),
+        ({"lock_timeout": "10s"}, "lock_timeout = 10000ms"),
+        ({"plan_cache_mode": "auto"}, "plan_cache_mode = auto"),
+        ({"lock_timeout": "0", "plan_cache_mode": "auto"}, "lock_timeout = 0ms, plan_cache_mode = auto"),
+        ({"plan_cache_mode": "force_custom_plan"}, None),
+        ({"statement_timeout": "1s", "lock_timeout": "200ms"}, None),
+    ],
+)
+async def test_start_warns_of_settings_that_cost_time_alone(
+    server: str, seeded_database: str, caplog: pytest.LogCaptureFixture, settings: dict[str, str], remark: str | None
+) -> None:
+    with reader_of(seeded_database) as reader, pooling(address_of(server), roles=[reader]) as pooler:
+        database = Database.for_reading(pooler.url(seeded_database, reader), pool_size=1, timeout=1.9)
+        name = urlsplit(seeded_database).path[1:]
+        for setting, value in settings.items():
+            execute(seeded_database, f"ALTER ROLE {reader} IN DATABASE {name} SET {setting} = '{value}'")
+        try:
+            await database.check_sessions()
+            assert await database.fetch(text("SELECT 1"))
+        finally:
+            await database.dispose()
+        warnings = [one.getMessage() for one in caplog.records if one.name == "uvicorn.error"]
+        assert len(warnings) == (remark is not None)
+        assert all(f"({remark})" in one and "Run `localidades-api roles` again" in one for one in warnings)
+
+
+def test_start_without_a_session_says_that_nothing_was_checked(server: str, seeded_database: str) -> None:
+    with (
+        reader_of(seeded_database) as reader,
+        pooling(address_of(server), roles=[reader]) as pooler,
+        out_of_reach(server, seeded_database),
+        serving(pooler.url(seeded_database, reader), probe="/livez") as live,
+    ):
+        eventually(lambda: "settings are checked once it gives one" in live.output.read_text())
+
+
 def test_service_behind_a_pooler_recovers_when_the_database_is_back(server: str, seeded_database: str) -> None:
     detail = f"{LOCALIDADES}10010001/"
     with (

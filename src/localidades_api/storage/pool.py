@@ -1,8 +1,9 @@
 """Connections to Postgres: a bounded pool, and a deadline for each statement."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Protocol, Self, cast
 
@@ -33,6 +34,8 @@ from localidades_api.storage.sqlstate import (
     translate_connecting,
     translate_refusal,
 )
+
+_log = logging.getLogger("uvicorn.error")
 
 _MAX_ATTEMPTS = 3  # of a SELECT, on as many connections
 # Seconds after which a connection to one of several servers is replaced, so that a server that has come back is used;
@@ -204,11 +207,19 @@ class Database:
                 await connection.invalidate()
 
     async def check_sessions(self) -> None:
-        """Raise ConfigurationError if a pooler's sessions lack settings; do nothing if no session can be had now."""
-        if self._shares_sessions:
-            with suppress(DatabaseUnavailableError):
-                async with self.connect():
-                    pass
+        """Raise ConfigurationError if a pooler's sessions lack settings; log what costs time only.
+
+        What gives no session now is checked later, with each connection.
+        """
+        if not self._shares_sessions:
+            return
+        try:
+            async with self.connect() as connection:
+                remark = cast("PooledConnection", await _driver_of(connection)).sessions.remark
+        except DatabaseUnavailableError as error:
+            remark = f"The pooler gives no session: its settings are checked once it gives one. {error}"
+        if remark:
+            _log.warning(remark)
 
     def _one_server(self, connection: AsyncConnection) -> AbstractAsyncContextManager[None]:
         """Stay with one server, as a connection to Postgres itself always does."""

@@ -7,7 +7,7 @@ the role, by `localidades-api roles`, and a new connection checks that they are 
 import asyncio
 import secrets
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -19,6 +19,8 @@ from localidades_api.storage.sqlstate import NO_POOLER_EXPECTED
 # The server cancels a statement a little before the deadline, so the connection stays usable.
 _STATEMENT_SHARE = 0.9
 _MAX_TIMEOUT = 60_000  # milliseconds; the longest LOCALIDADES_DATABASE_TIMEOUT
+# statement_timeout bounds the wait for a lock too; the choice of plans changes no answer.
+_COSTING_TIME = frozenset({"lock_timeout", "plan_cache_mode"})
 _BOUNDED = ("statement_timeout", "idle_in_transaction_session_timeout")
 
 _NOTIFICATION_TIMEOUT = 2.0  # seconds; one takes a few milliseconds
@@ -67,6 +69,7 @@ class SharedSessions(NamedTuple):
     statement_timeout: int  # milliseconds
     keep_statements: bool  # prepared statements of a client outlive its transaction
     schema_version: str
+    remark: str  # what their settings cost; empty if nothing
 
     def have_limits(self, timeout: float) -> bool:
         """Return whether the limits of the role are those of this deadline."""
@@ -100,20 +103,39 @@ async def check_session(connection: asyncpg.Connection) -> SharedSessions:
     await connection.execute(f"DEALLOCATE {own_name}; ROLLBACK" if row["has_own_name"] else "ROLLBACK")
     wrong = [name for name, row in found.items() if not _is_acceptable(name, row["setting"], expected)]
     if not wrong:
-        return SharedSessions(int(row["setting"]), not row["has_own_name"], str(row["schema_version"]))
-    shown = ", ".join(f"{name} = {found[name]['setting']}{found[name]['unit']}" for name in sorted(wrong))
+        remark = _remark(found)
+        return SharedSessions(int(row["setting"]), not row["has_own_name"], str(row["schema_version"]), remark)
     raise ConfigurationError(
-        f"The pooler's sessions lack settings that the service needs ({shown}): name the reader that `localidades-api"
-        f" roles` makes in DATABASE_URL, or set them with ALTER ROLE {row['role']} IN DATABASE {row['database']} SET …;"
-        " then have the pooler reconnect (RECONNECT in PgBouncer's console)."
+        f"The pooler's sessions lack settings that the service needs ({_shown(found, wrong)}): name the reader that"
+        f" `localidades-api roles` makes in DATABASE_URL, or set them with ALTER ROLE {row['role']}"
+        f" IN DATABASE {row['database']} SET …; then have the pooler reconnect (RECONNECT in PgBouncer's console)."
     )
 
 
 def _is_acceptable(name: str, setting: str, expected: Mapping[str, str]) -> bool:
     if name in _BOUNDED:
         return 0 < int(setting) <= _MAX_TIMEOUT
-    # statement_timeout bounds the wait for a lock too; the choice of plans changes no answer
-    return name in {"lock_timeout", "plan_cache_mode"} or setting == expected[name]
+    return name in _COSTING_TIME or setting == expected[name]
+
+
+def _remark(found: Mapping[str, asyncpg.Record]) -> str:
+    """Return a sentence about the settings without which sessions answer the same, but later; empty for none."""
+    longest = int(found["statement_timeout"]["setting"])
+    costly = {
+        "lock_timeout": not 0 < int(found["lock_timeout"]["setting"]) < longest,
+        "plan_cache_mode": found["plan_cache_mode"]["setting"] == "auto",
+    }
+    if not any(costly.values()):
+        return ""
+    return (
+        "The pooler's sessions lack settings without which statements wait longer for locks, or are planned again and"
+        f" again ({_shown(found, [name for name in costly if costly[name]])}). Run `localidades-api roles` again, then"
+        " have the pooler reconnect (RECONNECT in PgBouncer's console)."
+    )
+
+
+def _shown(found: Mapping[str, asyncpg.Record], names: Sequence[str]) -> str:
+    return ", ".join(f"{name} = {found[name]['setting']}{found[name]['unit']}" for name in sorted(names))
 
 
 async def refuse_pooler(connection: asyncpg.Connection) -> None:

@@ -379,11 +379,22 @@ def test_cluster_of_cloudnativepg_has_what_the_service_connects_to() -> None:
 
 
 def test_pooler_of_cloudnativepg_is_the_one_that_is_tried() -> None:
-    pooler = manifests()["Pooler", "localidades-pooler"]["spec"]
-    assert ("Cluster", pooler["cluster"]["name"]) in manifests()
     tried = dict(re.findall(r"^(\w+) = (.*)$", (DEPLOY / "pgbouncer.ini").read_text("utf-8"), re.MULTILINE))
-    assert pooler["pgbouncer"]["poolMode"] == tried["pool_mode"]
-    assert pooler["pgbouncer"]["parameters"].items() <= tried.items()
+    for name, type_ in (("localidades-pooler", "ro"), ("localidades-pooler-rw", "rw")):
+        pooler = manifests()["Pooler", name]["spec"]
+        assert pooler["type"] == type_
+        assert ("Cluster", pooler["cluster"]["name"]) in manifests()
+        assert pooler["pgbouncer"]["poolMode"] == tried["pool_mode"]
+        assert pooler["pgbouncer"]["parameters"].items() <= tried.items()
+
+
+@pytest.mark.parametrize("page", ["operations/deploy.md", "es/operations/deploy.md"])
+def test_page_has_the_address_of_every_pooler_of_cloudnativepg(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    (url,) = re.findall(r"^(postgresql://\S+&pgbouncer=true\S*)$", text, re.MULTILINE)
+    dsn = Dsn.parse(url)
+    assert (dsn.is_pooled, dsn.prefers_standby) == (True, True)
+    assert {urlsplit(one).hostname for one in dsn.addresses} == {name for kind, name in manifests() if kind == "Pooler"}
 
 
 # -- Prometheus and Grafana

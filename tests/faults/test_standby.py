@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from sqlalchemy import Executable, func, select
+from sqlalchemy import Executable, func, select, text
 
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.storage.models import localities
@@ -142,6 +142,38 @@ async def test_standby_that_is_behind_a_release_behind_a_pooler_gives_no_wrong_a
                 await standby.resume_replay()
                 await direct.dispose()
                 await pooled.dispose()
+
+
+async def test_reads_through_two_poolers_go_to_the_primary_while_that_of_the_standbys_reaches_none(
+    primary: Server, standby: Server
+) -> None:
+    """A pooler lets clients in all the same, and refuses what they ask."""
+    role = "reader_of_two_poolers"
+    settings = [f"ALTER ROLE {role} SET {name} = {value}" for name, value in session_settings(1.9).items()]
+    for statement in (f"CREATE ROLE {role} LOGIN", *settings, f"GRANT SELECT ON alembic_version TO {role}"):
+        await primary.fetch(statement)
+    await standby.catch_up(primary)
+    async with proxied(standby.port) as network:
+        with (
+            pooling(f"127.0.0.1:{network.port}", roles=[role], query_wait_timeout=1) as of_standbys,
+            pooling(f"127.0.0.1:{primary.port}", roles=[role]) as of_primary,
+        ):
+            hosts = f"127.0.0.1:{of_standbys.port},127.0.0.1:{of_primary.port}"
+            url = f"postgresql://{role}@{hosts}/localidades?sslmode=disable&pgbouncer=true&target_session_attrs="
+            database = Database.for_reading(f"{url}prefer-standby", pool_size=4, timeout=1.9)
+            try:
+                assert await servers_that_answer(database) == {"standby"}
+                network.reset(refusing=True)
+                assert await servers_that_answer(database) == {"primary"}
+            finally:
+                await database.dispose()
+
+
+async def servers_that_answer(database: Database) -> set[str]:
+    """Ask over every connection, several times."""
+    asked = text("SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'primary' END FROM pg_sleep(0.05)")
+    found = [await asyncio.gather(*(database.fetch(asked) for _ in range(4))) for _ in range(5)]
+    return {str(rows[0][0]) for answers in found for rows in answers}
 
 
 @asynccontextmanager

@@ -80,16 +80,20 @@ class Database:
         wishes = POOLED_OPTIONS if dsn.is_pooled else {"server_settings": session_settings(timeout)}
 
         async def connect() -> asyncpg.Connection:
-            connection = await servers.connect(timeout=timeout, **wishes)
-            try:
-                if dsn.is_pooled:  # isinstance() takes any connection of asyncpg for one of each of its subclasses
-                    cast("PooledConnection", connection).sessions = await check_session(connection)
-                else:
-                    await refuse_pooler(connection)
-            except BaseException:
-                connection.terminate()
-                raise
-            return connection
+            while True:
+                connection = await servers.connect(timeout=timeout, **wishes)
+                try:
+                    if dsn.is_pooled:  # isinstance() takes any connection of asyncpg for one of each of its subclasses
+                        cast("PooledConnection", connection).sessions = await check_session(connection)
+                    else:
+                        await refuse_pooler(connection)
+                except BaseException as error:
+                    connection.terminate()
+                    # A pooler lets clients in while it reaches no server; another one may reach its own.
+                    if isinstance(error, asyncpg.PostgresError | OSError) and servers.avoid(connection.server):
+                        continue
+                    raise
+                return connection
 
         engine = create_async_engine(
             "postgresql+asyncpg://",

@@ -318,9 +318,20 @@ async def test_log_tells_when_from_what_to_what_by_whom_and_why(two_releases: st
         assert role not in cells
 
 
+def test_import_says_why_in_the_log_too(seeded_database: str, next_catalogue: Path) -> None:
+    settings = environment(seeded_database)
+    ended = run("import", str(next_catalogue), "--reason", " the one of November ", env=settings)
+    assert ended.returncode == 0, ended.stderr
+    logged = run("releases", "--log", "--json", env=settings)
+    newest = json.loads(logged.stdout)["publications"][0]
+    assert (newest["release"], newest["action"]) == ("2021-01", "import")
+    assert newest["reason"] == "the one of November"
+
+
+@pytest.mark.parametrize("command", [("releases", "publish", "2020-01"), ("import", "demo")], ids=" ".join)
 @pytest.mark.parametrize("reason", ["x" * 201, "two\nlines", "bell\a"])
-def test_reason_that_is_no_line_is_refused(two_releases: str, reason: str) -> None:
-    ended = run("releases", "publish", "2020-01", "--reason", reason, env=environment(two_releases))
+def test_reason_that_is_no_line_is_refused(two_releases: str, command: tuple[str, ...], reason: str) -> None:
+    ended = run(*command, "--reason", reason, env=environment(two_releases))
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "a reason is a line of up to 200 characters" in " ".join(ended.stderr.replace("│", " ").split())
 

@@ -224,7 +224,8 @@ def test_completion_works_in_bash(installed: dict[str, str]) -> None:
         echo "${COMPREPLY[@]}" """
     commands, options = in_bash(complete, installed).splitlines()
     assert commands == "import"
-    assert set(options.split()) == {"--release", "--dry-run", "--allow-shrink", "--keep-demo", "--json", "--help"}
+    own = {"--release", "--dry-run", "--allow-shrink", "--keep-demo", "--reason", "--json"}
+    assert set(options.split()) == own | {"--help"}
 
 
 def test_completion_is_installed_for_bash(installed: dict[str, str]) -> None:

@@ -26,7 +26,7 @@ from localidades_api.cli.help import end_of_help
 from localidades_api.cli.match import match
 from localidades_api.cli.mcp import mcp
 from localidades_api.cli.mirror import mirror
-from localidades_api.cli.releases import releases
+from localidades_api.cli.releases import Reason, releases
 
 app = typer.Typer(
     cls=Commands,
@@ -125,6 +125,7 @@ def import_(
     keep_demo: Annotated[
         bool, typer.Option("--keep-demo", help="Keep the demo; by default a real catalogue retires it.")
     ] = False,
+    reason: Reason = None,
     as_json: _Json = False,
 ) -> None:
     """Import a catalogue and publish it as the current release, while the service keeps answering."""
@@ -132,7 +133,14 @@ def import_(
     with errors_as_sentences():
         from localidades_api.cli.tasks import report_as_object, run_import  # noqa: PLC0415  # see above
 
-        report = run_import(source, release=release, dry_run=dry_run, allow_shrink=allow_shrink, keep_demo=keep_demo)
+        report = run_import(
+            source,
+            release=release,
+            dry_run=dry_run,
+            allow_shrink=allow_shrink,
+            keep_demo=keep_demo,
+            reason=reason or None,
+        )
         if as_json:
             print_json(report_as_object(report, dry_run=dry_run))
         else:

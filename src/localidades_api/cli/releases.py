@@ -21,6 +21,15 @@ def _reason(given: str) -> str:
     return reason
 
 
+Reason = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Why, for the log and the page of releases, which anyone may read; up to {_MAX_REASON} characters.",
+        parser=_reason,
+    ),
+]
+
+
 def _complete_name(incomplete: str) -> list[str]:
     """Complete the names of releases except the current one; nothing if the database does not answer."""
     from localidades_api.cli.tasks import run_releases  # noqa: PLC0415  # other completions don't need it
@@ -79,13 +88,7 @@ def publish(
         ),
     ],
     *,
-    reason: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Why, for the log and the page of releases, which anyone may read; up to {_MAX_REASON} characters.",
-            parser=_reason,
-        ),
-    ] = None,
+    reason: Reason = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a single JSON document to stdout.")] = False,
 ) -> None:
     """Make a release the current one, for example to go back after a bad import. Nothing is removed."""

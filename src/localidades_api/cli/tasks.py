@@ -22,7 +22,9 @@ from localidades_api.storage.roles import grant_roles
 _REQUEST_TIMEOUT = 10.0  # seconds, for the several statements of one request
 
 
-def run_import(source: str, *, release: str | None, dry_run: bool, allow_shrink: bool, keep_demo: bool) -> ImportReport:
+def run_import(
+    source: str, *, release: str | None, dry_run: bool, allow_shrink: bool, keep_demo: bool, reason: str | None
+) -> ImportReport:
     """Import a catalogue, remove withdrawn releases, and show progress."""
     settings = read_settings()
 
@@ -38,6 +40,7 @@ def run_import(source: str, *, release: str | None, dry_run: bool, allow_shrink:
                     dry_run=dry_run,
                     allow_shrink=allow_shrink,
                     keep_demo=keep_demo,
+                    reason=reason,
                 )
                 if not dry_run:
                     with _published_all_the_same():

@@ -57,14 +57,15 @@ async def import_catalogue(
     dry_run: bool = False,
     allow_shrink: bool = False,
     keep_demo: bool = False,
+    reason: str | None = None,
 ) -> ImportReport:
     """Import a catalogue and publish it as the current release; a real one withdraws the demo, unless told otherwise.
 
     `source` is `demo`, a path or an http(s) address. `release` is the name of the release; without it, the name comes
-    from the date in the file's name, or is `unnamed`. A dry run does everything and rolls back. The rows of a withdrawn
-    demo remain until `finish_retirements`. Raises CatalogueError, ImportRunningError, ConfigurationError or
-    DatabaseUnavailableError, and then changes nothing. Once the release is published, this returns the report even if
-    it is cancelled.
+    from the date in the file's name, or is `unnamed`. `reason` is for the log. A dry run does everything and rolls
+    back. The rows of a withdrawn demo remain until `finish_retirements`. Raises CatalogueError, ImportRunningError,
+    ConfigurationError or DatabaseUnavailableError, and then changes nothing. Once the release is published, this
+    returns the report even if it is cancelled.
     """
     started = time.perf_counter()
     with open_source(source, progress) as file, _without_cycle_collection():
@@ -79,7 +80,7 @@ async def import_catalogue(
             if not allow_shrink:
                 _refuse_shrinking(comparison, len(catalogue.localities))
             await complete_comparisons(connection)
-            await publish(connection, release_id, progress)
+            await publish(connection, release_id, progress, reason)
             demo_retired = name != DEMO_RELEASE and not keep_demo and await withdraw_demo(connection)
             if dry_run:
                 await connection.rollback()

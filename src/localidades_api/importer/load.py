@@ -55,10 +55,12 @@ async def load_release(
     return release_id
 
 
-async def publish(connection: AsyncConnection, release_id: int, progress: ImportProgress) -> None:
-    """Move the pointer to a release; readers see it once this commits."""
+async def publish(
+    connection: AsyncConnection, release_id: int, progress: ImportProgress, reason: str | None = None
+) -> None:
+    """Move the pointer to a release; readers see it once this commits. `reason` is for the log."""
     progress.begin(ImportStep.PUBLISH)
-    await set_current(connection, release_id, action="import")
+    await set_current(connection, release_id, action="import", reason=reason)
     await connection.execute(
         text("UPDATE releases SET published_at = clock_timestamp() WHERE id = :id"), {"id": release_id}
     )

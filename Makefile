@@ -30,7 +30,7 @@ PYTEST = "$(BIN)/python" -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run the tests against a real Postgres of their own
 	$(PYTEST) -m "not tail" $(ARGS)
 
-coverage: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run all tests, and hold their coverage, commands and workers included, to its bound
+coverage: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run all tests and fail if coverage is below the minimum
 	$(PYTEST) --cov --cov-report= --timeout 600 $(ARGS)
 	"$(BIN)/coverage" report
 
@@ -41,7 +41,7 @@ tail: $(VENV)/dev.stamp $(BROWSER) ## Run what `make test` leaves out: processes
 	$(PYTEST) -m "tail or hypothesis" --hypothesis-profile=tail $(ARGS)
 
 # A process for each file: they wait most of the time.
-faults: $(VENV)/dev.stamp $(PATRONI)/patroni.stamp ## Stop, kill, pause and part real servers under load; ARGS="--fault-seconds 60"
+faults: $(VENV)/dev.stamp $(PATRONI)/patroni.stamp ## Stop, kill, pause and disconnect real servers under load; ARGS="--fault-seconds 60"
 	"$(BIN)/python" -m pytest -n 5 --dist loadfile --no-loadscope-reorder tests/faults --timeout 600 $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style, types, layers and manifests
@@ -72,7 +72,7 @@ dist: $(VENV)/run.stamp ## Build the sdist into dist/, and the wheel from the sd
 	cd dist/source && "$(abspath $(BIN))/python" -m hatchling build --target wheel --directory "$(abspath dist)"
 	rm -r dist/source
 
-sbom: $(SUPPLY)/supply.stamp ## List what a deployment is made of: CycloneDX, build/sbom.cdx.json
+sbom: $(SUPPLY)/supply.stamp ## List the components of a deployment: CycloneDX, build/sbom.cdx.json
 	PYTHONWARNINGS=ignore "$(SUPPLY)/bin/cyclonedx-py" requirements requirements/serve.txt --pyproject pyproject.toml --mc-type application \
 		--output-reproducible --validate --output-file build/sbom.cdx.json
 

@@ -1,4 +1,4 @@
-"""What can go wrong, as types; `problems` turns them into answers and `cli` into exit codes.
+"""The errors of this package; `problems` turns them into answers and `cli` into exit codes.
 
 A type that can be answered has a `slug`, by which clients know it and which never changes (RFC 9457 §3.1.1), and says
 what it means and what to do.
@@ -16,7 +16,7 @@ LocalidadesError                 500
 │   ├── RetirementError          a release that can't be retired; nothing was changed
 │   ├── RoleError                a role that can't be given its rights; nothing was changed
 │   ├── ServiceError             a service that a command can't ask, or whose answers it can't use
-│   ├── AnswerFileError          a file of answers that can't be gone on with
+│   ├── AnswerFileError          a file of answers that can't be resumed
 │   ├── MirrorError              a mirror that can't be written; what it served is unchanged
 │   └── OutputError              a command's output can't be written
 │       └── ReaderGoneError      the reader of the output has gone
@@ -141,7 +141,7 @@ class ServiceError(CommandError):
 
 
 class AnswerFileError(CommandError):
-    """The file that answers are to be written to is another's, or not the one to go on with; it is unchanged."""
+    """The output file holds something other than this command's earlier answers; it is unchanged."""
 
 
 class MirrorError(CommandError):

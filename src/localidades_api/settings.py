@@ -1,4 +1,4 @@
-"""Everything that can be configured, read from the environment once, in a door."""
+"""The settings, read from the environment once, when a process starts."""
 
 import os
 import sys

@@ -155,9 +155,9 @@ def test_file_that_cannot_be_read_gets_a_sentence_and_no_output(
         (("places.csv", "--output", "no/where.csv"), "there is no folder no"),
         (
             ("places.csv", "--output", "other.csv"),
-            "other.csv exists: add --resume to go on with it, or --force to replace",
+            "other.csv exists: add --resume to continue it, or --force to replace",
         ),
-        (("places.csv", "--resume", "--force"), "--resume goes on with the output, --force replaces it: choose one"),
+        (("places.csv", "--resume", "--force"), "--resume continues the output, --force replaces it: choose one"),
         (
             ("places.csv", "--output", "other.csv", "--resume"),
             "other.csv is not the answer to places.csv with these columns",
@@ -302,7 +302,7 @@ def test_run_that_fills_the_disk_leaves_whole_rows_and_goes_on(
 
 def test_run_is_resumed_from_any_row(seeded: str, places: Path) -> None:
     output = places.with_name("places.matched.csv")
-    assert match(seeded, places, "--resume").returncode == 0, "there is nothing to go on with"
+    assert match(seeded, places, "--resume").returncode == 0, "nothing is left to match"
     whole = output.read_bytes()
     for cut in (0, 5, whole.index(b"\r\n") + 2, whole.index(b"009") + 20, len(whole)):
         output.write_bytes(whole[:cut])

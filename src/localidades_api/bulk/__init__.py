@@ -1,4 +1,4 @@
-"""Rows in and answers out: files of any length, read and written in order, with memory for a few rows only.
+"""Reads rows and writes answers in order, for files of any length, in little memory.
 
 Readers and writers do no I/O of their own: an endpoint or a command feeds them bytes, and sends or writes what they
 return. What a row is asked for (a place to match, a point) is a matter of its columns.

@@ -1,4 +1,4 @@
-"""The columns that CSV has for the answer to a row: words, for people who read a spreadsheet."""
+"""The columns of a CSV answer, for people who read a spreadsheet."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias

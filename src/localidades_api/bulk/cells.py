@@ -1,4 +1,4 @@
-"""The cells of a row, read as what they are: names, keys, degrees."""
+"""Reads the cells of a row: names, keys, degrees."""
 
 import re
 from collections.abc import Callable

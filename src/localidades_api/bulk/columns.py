@@ -1,4 +1,4 @@
-"""Which column is which: named by the sender, or guessed from the headers that Mexican spreadsheets have."""
+"""Finds the columns of a file: named by the sender, or guessed from the headers that Mexican spreadsheets have."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias

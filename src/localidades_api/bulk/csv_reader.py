@@ -1,4 +1,4 @@
-"""Rows of CSV: any of four delimiters, a header, quotes as spreadsheets write them."""
+"""Reads rows of CSV: any of four delimiters, a header, quotes as spreadsheets write them."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""One request that sends rows and gets an answer to each: streamed both ways, in order.
+"""Answers a request that sends rows: streamed both ways, an answer to each row, in order.
 
 Most clients read nothing before they have sent everything. What such a client has not read yet waits in a temporary
 file, so that neither side waits for the other, and memory stays small.

@@ -1,4 +1,4 @@
-"""Rows of JSON: an object a line, or one document `{"rows": [...]}`."""
+"""Reads rows of JSON: an object a line, or one document `{"rows": [...]}`."""
 
 import codecs
 import json

@@ -1,4 +1,4 @@
-"""Bytes that come in pieces of any size, as text that ends with a line."""
+"""Splits bytes that arrive in pieces of any size into whole lines of text."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Matching row by row: what is asked of the index of names, and the answer on the wire."""
+"""Matches rows with the index of names, and builds the answers."""
 
 from typing import Any
 

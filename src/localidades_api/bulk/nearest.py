@@ -1,4 +1,4 @@
-"""Points row by row: which place is nearest to each."""
+"""Finds the places nearest to the points of rows."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias

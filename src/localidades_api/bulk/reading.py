@@ -1,4 +1,4 @@
-"""Readers of rows: fed with bytes as they come, they return the rows that are complete."""
+"""The interface of row readers: fed with bytes as they arrive, they return the rows that are complete."""
 
 from collections.abc import Iterator
 from typing import Literal, Protocol, TypeAlias

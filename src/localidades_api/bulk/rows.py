@@ -1,4 +1,4 @@
-"""A row that somebody sent, and what it can have."""
+"""A row as it was sent, and the columns that it may have."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias

@@ -1,9 +1,9 @@
-"""Which release is served: the pointer is polled, and a new release is made ready before requests see it.
+"""Polls the current release, and makes a new one ready before requests see it.
 
-Ready means that its pages are in the cache and its names are indexed. For neither do requests wait long: it is served
-without all of its pages, and those that search by name get the release before until its names are indexed. A release
-that comes back is searched by the names that it had, or not at all, until they are indexed anew with those of releases
-that came since.
+A release is ready when its pages are cached and its names are indexed. Requests don't wait long for either: the release
+may be served before all of its pages are cached, and searches by name get the previous release until its names are
+indexed. A release that is published again is searched with its earlier index, or not at all, until a new index has the
+names of later releases, too.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What the end of each command's help says: examples, and the exit codes."""
+"""The end of each command's help: examples and exit codes."""
 
 from localidades_api.cli.errors import (
     FAILED,

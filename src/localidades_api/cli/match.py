@@ -1,4 +1,4 @@
-"""The command that finds the places that the rows of a file mean."""
+"""The command `match`, which finds the keys of the places in a file."""
 
 import os
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""A running service that a command asks over HTTP."""
+"""Asks a running service over HTTP on behalf of a command."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the commands do with the database, and how they show the results."""
+"""The work of the commands on the database, and the output of its results."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Names and values to choose from: which of them a wrong one was meant to be, and sentences that list them."""
+"""Suggests the name or value that was probably meant, and lists choices in a sentence."""
 
 from collections.abc import Sequence
 

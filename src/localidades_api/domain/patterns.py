@@ -1,4 +1,4 @@
-"""Texts of a certain form: refused in a sentence, since a regular expression tells few readers what is wrong."""
+"""Text that must match a pattern, with an error in words: a regular expression tells few readers what is wrong."""
 
 import re
 from typing import Annotated

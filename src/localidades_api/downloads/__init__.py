@@ -1,1 +1,1 @@
-"""Downloads of a release: types of files, a module for each way of writing one, and the transfer that sends them."""
+"""Downloads of a release: file types, a module for each family of formats, and the transfer that sends them."""

@@ -1,4 +1,4 @@
-"""Where the records of a file come from and what its columns mean, in Spanish, for formats that have room for it."""
+"""The origin of a file's records and the meaning of its columns, in Spanish, for formats that can hold them."""
 
 from collections.abc import Mapping
 

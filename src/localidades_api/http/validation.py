@@ -1,4 +1,4 @@
-"""What is wrong with the parameters of a request, in sentences that don't contain its input."""
+"""Describes invalid parameters in sentences that never repeat the input."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Checks before a release is loaded: it must not be there already."""
+"""Refuses to load a release that exists already."""
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection

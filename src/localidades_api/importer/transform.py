@@ -1,4 +1,4 @@
-"""Turns rows into records, and rejects the rows that are none."""
+"""Turns rows into records, and rejects invalid rows."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence

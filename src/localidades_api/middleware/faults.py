@@ -1,4 +1,4 @@
-"""The last resort: an exception in middleware becomes a problem response, as one in routing does."""
+"""Turns an exception in middleware into a problem response, as routing does with its own."""
 
 from starlette.types import Receive, Scope, Send
 

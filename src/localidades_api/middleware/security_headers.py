@@ -1,6 +1,6 @@
 """A header that stops browsers from guessing content types, outside the API.
 
-The API's own responses have it already, and HTML pages what else they need (`http.html.renderer`).
+The API's own responses have it already, and HTML pages have others besides (`http.html.renderer`).
 """
 
 from starlette.datastructures import MutableHeaders

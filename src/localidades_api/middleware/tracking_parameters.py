@@ -1,4 +1,4 @@
-"""What newsletters and networks add to a link, passed over where a person follows it (decision 0034)."""
+"""Ignores the parameters that newsletters and social networks add to links, on HTML pages (decision 0034)."""
 
 import re
 
@@ -14,7 +14,7 @@ _TRACKING = re.compile(
 
 
 class TrackingParameters:
-    """Takes the parameters of trackers out of the query of an HTML page; for programs they are unknown as any other."""
+    """Removes tracking parameters from the query of an HTML page; JSON refuses them as it does any unknown one."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

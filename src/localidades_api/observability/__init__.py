@@ -1,1 +1,1 @@
-"""What the service reports about itself: metrics, logs, traces, progress."""
+"""Metrics, logs, traces and progress."""

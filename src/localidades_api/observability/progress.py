@@ -1,4 +1,4 @@
-"""How long-running work reports its progress to an observer, such as a terminal."""
+"""The interface by which long-running work reports progress to an observer, such as a terminal."""
 
 from enum import StrEnum
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""How much changed from each release to the next; counted when releases are written, and stored."""
+"""Counts the changes from each release to the next when releases are written, and stores the counts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

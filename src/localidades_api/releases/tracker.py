@@ -1,4 +1,4 @@
-"""Which releases there are and which one is served, without a query for each request."""
+"""Keeps the list of releases and the one that is served, without a query for each request."""
 
 import hashlib
 import logging

@@ -1,4 +1,4 @@
-"""Many rows in one request: names matched to keys, and points with the places nearest to them."""
+"""Resources that take many rows in one request: names to match, and points to locate."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

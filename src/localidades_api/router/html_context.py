@@ -1,4 +1,4 @@
-"""What HTML pages show besides the content: names of parents, choices of forms, neighbours, history, charts."""
+"""The context of HTML pages besides the content: names of parents, choices of forms, neighbours, history, charts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

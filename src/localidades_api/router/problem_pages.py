@@ -1,4 +1,4 @@
-"""What HTML pages of problems show besides the problem: what became of a place, or what was probably meant."""
+"""The context of a problem's HTML page: what became of a place, or what was probably meant."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What no request may hold, whatever it asks for."""
+"""Refuses ambiguous queries and paths with a line break, on every route."""
 
 from collections import Counter
 from urllib.parse import unquote_to_bytes

@@ -1,4 +1,4 @@
-"""Words that are one word, spelt otherwise."""
+"""Pairs words that are spellings of one word."""
 
 from rapidfuzz.distance import OSA
 

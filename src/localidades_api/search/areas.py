@@ -1,4 +1,4 @@
-"""Estados and municipios by what people call them."""
+"""Finds estados and municipios by the names that people use."""
 
 from collections import defaultdict
 from collections.abc import Mapping

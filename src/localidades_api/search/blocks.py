@@ -1,4 +1,4 @@
-"""The names of one municipio, taken apart so that the likest to a given one are found in microseconds."""
+"""The names of one municipio, prepared so that those most like a given one are found in microseconds."""
 
 from collections import defaultdict
 from collections.abc import Iterable

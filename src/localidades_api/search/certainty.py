@@ -1,4 +1,4 @@
-"""Whether a match may be taken before a person has seen it."""
+"""Decides whether a match is certain enough to be used without review."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Names that everybody uses and no rule makes, from `everyday.tsv`: the key, the name, and why."""
+"""Reads the everyday names that no rule produces from `everyday.tsv`: the key, the name, and why."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

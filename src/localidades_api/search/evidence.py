@@ -1,4 +1,4 @@
-"""What a row says besides the name: its municipio, its point, its key."""
+"""Compares a row's municipio, point and key with a place's."""
 
 import math
 from collections.abc import Mapping, Sequence

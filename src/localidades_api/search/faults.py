@@ -1,4 +1,4 @@
-"""What differs between a name that was given and a place's, and what each difference costs."""
+"""Lists the differences between a given name and a place's, each with its penalty."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

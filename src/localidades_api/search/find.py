@@ -1,4 +1,4 @@
-"""Which places a search of the list finds: all that fit, not the likeliest, in the order of the list (decision 25)."""
+"""Finds the places of a filtered list: all that match, in the order of the list (decision 0025)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Matching: from a row that a person has to the key of its place, with what differs."""
+"""Matches a row to the key of its place, and names the differences."""
 
 from bisect import insort
 from collections.abc import Iterable, Sequence

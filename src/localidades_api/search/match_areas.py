@@ -1,4 +1,4 @@
-"""Matching of estados and municipios: from what a person calls one to its key."""
+"""Matches the name of an estado or a municipio to its key."""
 
 from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import KEYS_OF_A_STATE

@@ -1,4 +1,4 @@
-"""Which names a place answers to: its own, its municipio's if it is the seat, everyday and earlier ones."""
+"""The names of a place: its own, its municipio's if it is the seat, everyday and earlier ones."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""How names are normalised: the one home of the rules, on top of `domain.folding`.
+"""Normalises names; all rules are here, on top of `domain.folding`.
 
 `fold` makes what is typed comparable letter by letter. `canonical` goes further: it opens abbreviations, writes every
 number in digits and leaves out articles and prepositions, so that `Fco. I. Madero 1ra. Secc.` and `FRANCISCO I MADERO

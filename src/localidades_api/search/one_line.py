@@ -1,4 +1,4 @@
-"""A place that is written on one line, such as `Guadalajara, Jalisco`, or that is asked for by its key."""
+"""Reads a place written on one line, such as `Guadalajara, Jalisco`, or a key."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

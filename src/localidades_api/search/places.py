@@ -1,4 +1,4 @@
-"""What goes into an index, and what comes out."""
+"""The records that an index is built from, and those that it returns."""
 
 from typing import NamedTuple
 

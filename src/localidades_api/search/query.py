@@ -1,4 +1,4 @@
-"""What was typed, taken apart; and the tantivy queries that propose places for it."""
+"""Parses what was typed, and builds the tantivy queries that propose places for it."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

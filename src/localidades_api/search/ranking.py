@@ -1,4 +1,4 @@
-"""How well a place fits what was typed: match and prominence, weighed together."""
+"""Scores how well a place fits what was typed, by its names and its prominence."""
 
 import math
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What a row to be matched says, and what is found for it."""
+"""A row to match, and its result."""
 
 from typing import Literal, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Suggestions: what a text, perhaps unfinished or misspelt, may mean."""
+"""Suggests places for a text that may be unfinished or misspelt."""
 
 import re
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""The words of Mexican place names: what they abbreviate, what says little, how numbers are written.
+"""The words of Mexican place names: abbreviations, words that say little, numbers.
 
 All words are folded (`domain.folding`). `everyday.tsv` has the names that no rule makes.
 """

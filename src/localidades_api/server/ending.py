@@ -1,4 +1,4 @@
-"""How a connection ends: with a refusal, or with a response that its client may read while it is still sending."""
+"""Ends a connection: with a refusal, or with a response that the client may read while it is still sending."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING

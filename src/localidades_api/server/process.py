@@ -1,4 +1,4 @@
-"""Where the service runs: in this process, or in worker processes under a supervisor.
+"""Runs the service in this process, or in worker processes under a supervisor.
 
 The application is imported where it runs, so that the supervisor neither waits for it nor holds it in memory.
 """

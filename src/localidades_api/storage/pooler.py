@@ -1,4 +1,4 @@
-"""Reads through a pooler, which gives each transaction another session, perhaps of another server.
+"""Reads through a pooler, which may give each transaction another session, even on another server.
 
 A statement is one round trip all the same: it contains the check of its releases, and a connection remembers what the
 driver has to know of it (decision 0031).

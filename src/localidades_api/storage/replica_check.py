@@ -1,4 +1,4 @@
-"""Whether a server has a release: a standby may lag, and a promoted standby may lack the last publication."""
+"""Checks that a server has a release: a standby may lag, and a promoted one may lack the last publication."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the tools for assistants take and answer; keys are text, zeros and all."""
+"""The arguments and answers of the tools for assistants; keys are text, with their leading zeros."""
 
 from typing import Annotated
 

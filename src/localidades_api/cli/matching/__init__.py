@@ -1,1 +1,1 @@
-"""The command `match`: what is read and written (`job`), how rows are answered, here or by a service (`run`)."""
+"""The command `match`: its options (`job`), and the matching of rows, here or by a service (`run`)."""

@@ -1,4 +1,4 @@
-"""The file that a command writes answers to: whole rows only, whatever ends the command."""
+"""Writes answers to a file: whole rows only, however the command ends."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ from localidades_api.errors import AnswerFileError, OutputError
 
 
 class AnswerFile:
-    """Answers in a file, which can be gone on with; it is made when the first is written."""
+    """A file of answers, which a later run can resume; it is created when the first answer is written."""
 
     def __init__(self, path: Path, *, replace: bool = False) -> None:
         self._path = path
@@ -41,7 +41,7 @@ class AnswerFile:
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
         except FileExistsError:
-            raise AnswerFileError(f"{self._path} has come into being meanwhile: choose another --output.") from None
+            raise AnswerFileError(f"{self._path} was created meanwhile: choose another --output.") from None
         except OSError as error:
             self._forget_part()
             raise OutputError(f"{self._path} can't be written ({error.strerror}).") from error

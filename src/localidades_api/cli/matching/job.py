@@ -1,4 +1,4 @@
-"""What is to be matched: paths, columns, and whether an earlier run is resumed."""
+"""The options of a match: paths, columns, and whether to resume an earlier run."""
 
 import shlex
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ def check(job: MatchJob) -> None:
         if Path(job.source).suffix.lower() not in FORMATS:
             raise typer.BadParameter(f"the name of {job.source} must end in one of {', '.join(FORMATS)}")
     if job.resume and job.force:
-        raise typer.BadParameter("--resume goes on with the output, --force replaces it: choose one")
+        raise typer.BadParameter("--resume continues the output, --force replaces it: choose one")
     if job.output != STDIO:
         _check_output(job, Path(job.output))
 
@@ -72,4 +72,4 @@ def _check_output(job: MatchJob, output: Path) -> None:
         if job.source != STDIO and output.samefile(job.source):
             raise typer.BadParameter("the file and --output are the same")
         if not (job.resume or job.force):
-            raise typer.BadParameter(f"{output} exists: add --resume to go on with it, or --force to replace it")
+            raise typer.BadParameter(f"{output} exists: add --resume to continue it, or --force to replace it")

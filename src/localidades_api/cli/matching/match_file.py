@@ -1,4 +1,4 @@
-"""Answers the rows of a file: what is read, what is written, and how an interrupted run is resumed."""
+"""Matches the rows of a file, and resumes an interrupted run."""
 
 import os
 import sys

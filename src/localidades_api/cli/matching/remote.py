@@ -1,4 +1,4 @@
-"""Rows that a running service matches, some at a time over HTTP."""
+"""Matches rows with a running service, a batch a request."""
 
 import time
 from collections.abc import Iterator, Sequence

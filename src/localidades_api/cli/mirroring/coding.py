@@ -1,4 +1,4 @@
-"""A file and its compressed copies, written as the bytes come."""
+"""Writes a file and its compressed copies as the bytes arrive."""
 
 import hashlib
 import sys

@@ -1,4 +1,4 @@
-"""What belongs to no single release: the list of releases, and the problems that a mirror answers with."""
+"""The files of a mirror that belong to no single release: the list of releases, and problems."""
 
 import hashlib
 import shutil

@@ -1,4 +1,4 @@
-"""Answers from a database, by the service's own application in this process."""
+"""Gets answers from the service's own application, run in this process on a database."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

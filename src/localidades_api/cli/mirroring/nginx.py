@@ -35,9 +35,9 @@ _templates = Environment(  # noqa: S701  # no HTML
 
 
 def quoted(value: str) -> str:
-    """Write a value as a string of nginx's; raise MirrorError for what nginx can't hold."""
+    """Quote a value for nginx's configuration; raise MirrorError if it can't be written there."""
     if "$" in value or not value.isprintable():
-        raise MirrorError(f"A header has a value that nginx can't be told: {value!r}.")
+        raise MirrorError(f"nginx can't send the header value {value!r}.")
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

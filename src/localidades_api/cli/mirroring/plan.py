@@ -1,4 +1,4 @@
-"""What a mirror of a release holds: the targets that it asks for, the paths of their files, and units of work."""
+"""The contents of a mirrored release: targets to ask for, the paths of their files, and units of work."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence

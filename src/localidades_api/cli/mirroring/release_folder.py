@@ -1,4 +1,4 @@
-"""A release's folder while it is written: each unit's files, then its journal; the last step renames it.
+"""Writes the folder of a release: each unit's files, then its journal; the last step renames the folder.
 
 A unit whose journal exists and whose files have the size and digest that it says is not written again.
 """
@@ -100,7 +100,7 @@ class ReleaseFolder:
                 asked = bytearray()
                 head = await upstream.ask(target, asked.extend)
                 if asked != body:
-                    raise MirrorError(f"The answer to {target} is not the one that was read with others.")
+                    raise MirrorError(f"{target} has another answer when it is read with others.")
                 entry |= _head(target, head)
             yield entry
 

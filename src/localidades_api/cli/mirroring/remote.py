@@ -1,4 +1,4 @@
-"""Answers of a running service, over HTTP."""
+"""Gets answers from a running service over HTTP."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

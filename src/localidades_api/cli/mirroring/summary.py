@@ -1,4 +1,4 @@
-"""What the web server has to know of a mirrored release: headers that its answers share, lists, and downloads."""
+"""Sums up a mirrored release for the web server: the headers that its answers share, lists, and downloads."""
 
 import re
 
@@ -54,7 +54,7 @@ def summarize(plan: Plan, folder: str, draft: ReleaseFolder) -> MirroredRelease:
         name, _, file = path.rpartition("/")
         link = _link(lists[name], plan.release, int(file.removesuffix(".json"))) if name in lists else None
         if shared != common or headers.get("link") != link:
-            raise MirrorError(f"The headers of {entry['target']} are not those that a mirror can give.")
+            raise MirrorError(f"The headers of {entry['target']} differ from those that nginx would send.")
     if localities != plan.localities:
         raise MirrorError(
             f"The service gave {localities} localities of release {plan.release}, which has {plan.localities}."

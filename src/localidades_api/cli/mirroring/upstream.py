@@ -1,4 +1,4 @@
-"""Who answers what a mirror keeps: this project's own application on a database, or a running service."""
+"""The interface of a mirror's sources: the application on a database, or a running service."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol

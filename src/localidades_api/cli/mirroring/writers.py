@@ -1,4 +1,4 @@
-"""Processes that write units side by side, each with an upstream of its own."""
+"""Writes units in parallel processes, each with an upstream of its own."""
 
 import asyncio
 import fcntl

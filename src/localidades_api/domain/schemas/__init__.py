@@ -1,4 +1,4 @@
-"""The wire: what the answers of the service look like, and what the OpenAPI document says of them."""
+"""The schemas of requests and answers, with their texts in the OpenAPI document."""
 
 from localidades_api.domain.schemas.envelopes import (
     MAX_HTML_PAGE_SIZE,

@@ -1,4 +1,4 @@
-"""What answers wrap records in."""
+"""The envelopes of answers with many records."""
 
 from typing import Annotated, Any, Generic, TypeVar
 

@@ -1,4 +1,4 @@
-"""Rows to be matched, and their answers, on the wire."""
+"""Rows to match, and their answers."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""What the page of the API reference shows of an OpenAPI document: sentences, with code and names of schemas in `…`."""
+"""Prepares an OpenAPI document for the page of the API reference."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

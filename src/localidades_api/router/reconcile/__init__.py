@@ -1,4 +1,4 @@
-"""The Reconciliation Service API 0.2: tables are matched with the catalogue, and extended from it (decision 0024)."""
+"""The Reconciliation Service API 0.2: matches tables with the catalogue, and extends them (decision 0024)."""
 
 from fastapi import APIRouter
 

@@ -1,4 +1,4 @@
-"""What people see of an entity: its page, and a preview that fits into a frame of another site."""
+"""The page of an entity, and its preview, which fits into a frame of another site."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""What an estado or a municipio comes to: its localities by ámbito, its largest places, and its past."""
+"""Summaries of an estado or a municipio: its localities by ámbito, its largest places, and its history."""
 
 from typing import Any
 

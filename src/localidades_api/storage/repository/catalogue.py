@@ -1,4 +1,4 @@
-"""What a release holds: pages of the list, estados, municipios, and single records."""
+"""Reads the records of a release: pages of the list, estados, municipios, and single ones."""
 
 from collections.abc import Collection, Sequence
 from typing import Any

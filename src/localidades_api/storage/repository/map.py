@@ -1,4 +1,4 @@
-"""What the page of the map begins with: where the chosen places lie, and the largest of them."""
+"""Reads the first view of the map: the box around the chosen places, and the largest of them."""
 
 from typing import Any, NamedTuple
 

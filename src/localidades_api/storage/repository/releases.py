@@ -1,4 +1,4 @@
-"""Which releases there are, and which one is current."""
+"""Reads the list of releases, and the current one."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

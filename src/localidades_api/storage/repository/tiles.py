@@ -1,4 +1,4 @@
-"""The places of a tile of the map, the most prominent first, and the cells of its backdrop (decision 0032)."""
+"""Reads the places of a map tile, the most prominent first, and the cells of its backdrop (decision 0032)."""
 
 from typing import Any, NamedTuple
 

@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.machine import children_of
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live, ask, environment, parse, run, serving, workers_of
 
@@ -89,23 +89,31 @@ def alive(*processes: int) -> set[int]:
     return {one for one in processes if Path(f"/proc/{one}").exists()}
 
 
+def await_successor(live: Live, earlier: set[int]) -> None:
+    """Wait for the process that replaces a dead worker: two seconds, of which a busy machine may take most.
+
+    Until it is ready takes 1 to 3 seconds more, or many: that says nothing of the supervisor.
+    """
+    eventually(lambda: children_of(live.process.pid) - earlier, within=2, otherwise=live.output.read_text)
+
+
 def test_connections_to_a_worker_that_was_killed_are_answered_by_its_successor(two_workers: Live) -> None:
-    killed = time.time()
+    earlier = children_of(two_workers.process.pid)
     os.kill(workers_of(two_workers)[0], signal.SIGKILL)
+    await_successor(two_workers, earlier)
     assert [ask(two_workers.base, LOCALIDADES).status for _ in range(CONNECTIONS)] == [200] * CONNECTIONS
     await_text(two_workers, "Application startup complete", 3)
     (noticed,) = (line for line in two_workers.output.read_text().splitlines() if "was killed by SIGKILL" in line)
     assert "starting another in 0 s" in noticed
-    assert (
-        datetime.fromisoformat(json.loads(noticed)["time"]).timestamp() - killed < 3
-    )  # a start takes a second besides
 
 
 def test_worker_that_dies_while_it_hangs_is_replaced_at_once(two_workers: Live) -> None:
+    earlier = children_of(two_workers.process.pid)
     worker = workers_of(two_workers)[0]
     os.kill(worker, signal.SIGSTOP)
     time.sleep(1.5)  # by now a sign of life is missed
     os.kill(worker, signal.SIGKILL)
+    await_successor(two_workers, earlier)
     await_text(two_workers, "Application startup complete", 3, patience=15)
 
 
@@ -164,10 +172,12 @@ def impatient(seeded_database: str) -> Iterator[Live]:
 
 
 def test_worker_that_hangs_is_killed_and_replaced(impatient: Live) -> None:
+    earlier = children_of(impatient.process.pid)
     worker = workers_of(impatient)[0]
     os.kill(worker, signal.SIGSTOP)
+    await_text(impatient, f"Worker [{worker}] does not respond: killing it", 1, patience=9)  # after five seconds
+    await_successor(impatient, earlier)
     await_text(impatient, "Application startup complete", 3)
-    assert f"Worker [{worker}] does not respond: killing it" in impatient.output.read_text()
     assert [ask(impatient.base, LOCALIDADES).status for _ in range(20)] == [200] * 20
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import brotli  # type: ignore[import-untyped]
@@ -442,21 +443,22 @@ def test_mirror_of_a_service_is_that_of_its_database(pair: Pair, tmp_path: Path)
 def test_run_that_is_killed_goes_on_where_it_stopped(pair: Pair, tmp_path: Path) -> None:
     folder = tmp_path / "mirror"
     (whole,) = pair.folder.glob("2020-01-*")
-    killed = 0
     draft = folder / f".{whole.name}"
-    while not (folder / whole.name).exists():
+
+    def journals() -> int:
+        return len(list(draft.glob("journal/*.ndjson")))
+
+    def has_gone_on(process: subprocess.Popen[bytes], before: int) -> bool:
+        return journals() > before or process.poll() is not None
+
+    for _ in range(3):
+        before = journals()
         process = subprocess.Popen([*COMMAND, "mirror", str(folder)], env=environment(pair.database), cwd=ROOT)
-        journals = len(list(draft.glob("journal/*.ndjson")))
-        if killed < 3:
-            eventually(
-                lambda seen=journals: len(list(draft.glob("journal/*.ndjson"))) > seen or process.poll() is not None,  # type: ignore[misc]  # noqa: B023
-                within=60,
-            )
-            process.kill()
-            killed += 1
+        eventually(partial(has_gone_on, process, before), within=60)
+        process.kill()
         assert process.wait(60) in {0, -signal.SIGKILL}
         assert not (folder / "mirror.json").exists() or (folder / whole.name).exists()
-    write_mirror(folder, pair.database)
+    assert write_mirror(folder, pair.database).returncode == 0
     assert (folder / whole.name / "manifest.ndjson").read_bytes() == (whole / "manifest.ndjson").read_bytes()
     assert contents(folder / whole.name) == contents(whole)
     assert not draft.exists()

@@ -81,9 +81,10 @@ async def look_at_the_country(page: Page) -> bytes:
 async def drawn(page: Page) -> bytes:
     """Return a screenshot that is the same a second later: names fade in."""
     before, now = b"", await page.screenshot()
-    while now != before:
-        await asyncio.sleep(1)
-        before, now = now, await page.screenshot()
+    async with asyncio.timeout(60):
+        while now != before:
+            await asyncio.sleep(1)
+            before, now = now, await page.screenshot()
     return now
 
 

@@ -214,7 +214,7 @@ async def test_map_is_drawn_once_the_names_are_indexed(seeded_database: str, fol
         with unfinished(folder, unindexed):
             await publish_again(seeded_database, "2021-01")
             await await_release(client, "2021-01")
-            await asyncio.sleep(0.5)  # an error would need some time to show
+            await asyncio.sleep(0.5)  # nothing is drawn meanwhile; a map drawn too early would be there by then
             assert not await is_drawn()
         await eventually_async(is_drawn)
 
@@ -283,9 +283,11 @@ async def test_release_that_comes_back_is_served_with_the_names_that_it_had(
             await await_release(client, "2020-01")
             again = await client.get(SUGGEST, params={"q": "asientos"})
             assert (again.content, again.headers["etag"]) == (before.content, before.headers["etag"])
-        async with asyncio.timeout(10):
-            while not app.state.services.names.is_ready(releases.served):  # noqa: ASYNC110  # the next poll has it built
-                await asyncio.sleep(0.05)
+
+        async def is_ready() -> bool:
+            return bool(app.state.services.names.is_ready(releases.served))
+
+        await eventually_async(is_ready)  # the next poll has it built
         assert anew in names_of(folder)
 
 

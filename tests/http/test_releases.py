@@ -14,6 +14,7 @@ from urllib.parse import urljoin
 import asyncpg
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from localidades_api.errors import CatalogueError, ImportRunningError
 from localidades_api.releases import tracker
@@ -22,6 +23,7 @@ from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected, photograph
 from tests.support.pages import Page
 from tests.support.postgres import name_of, new_database, run_sql
+from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 
 INDEX = "/api/census/"
@@ -594,6 +596,15 @@ async def test_database_made_anew_under_the_service_leaves_nothing_of_the_old(
         assert before[1] != after[1]
 
 
+async def await_polls(app: FastAPI) -> None:
+    """Wait until several polls, a tenth of a second apart, have not found the served release to be the current one."""
+
+    async def has_lag() -> bool:
+        return bool(app.state.services.releases.lag > 0.5)
+
+    await eventually_async(has_lag)
+
+
 async def test_release_that_no_server_has_any_more_is_given_up_after_a_while(
     seeded_database: str, next_catalogue: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -611,7 +622,7 @@ async def test_release_that_no_server_has_any_more_is_given_up_after_a_while(
                 " DELETE FROM municipalities WHERE release_id = 2; DELETE FROM states WHERE release_id = 2;"
                 " DELETE FROM releases WHERE id = 2"
             )
-        await asyncio.sleep(0.5)
+        await await_polls(app)
         assert_unavailable(await client.get(f"{LOCALIDADES}?page_size=7"), "The database does not answer.")
         assert (await client.get(LOCALIDADES)).status_code == 503
         monkeypatch.setattr(tracker, "_BEHIND_TIMEOUT", 0.3)
@@ -674,7 +685,7 @@ async def test_follower_outlives_a_fault_that_is_not_the_databases_absence(
     async with running_app(seeded_database) as app, client_of(app) as client:
         await await_release(client, "2020-01")
         await run_sql(seeded_database, "ALTER TABLE releases RENAME COLUMN source TO origin")
-        await asyncio.sleep(0.3)
+        await await_polls(app)
         await run_sql(seeded_database, "ALTER TABLE releases RENAME COLUMN origin TO source")
         await import_into(seeded_database, next_catalogue)
         await await_release(client, "2021-01", patience=3)

@@ -240,13 +240,17 @@ def test_address_that_gives_drop_by_drop_is_left_in_time(
 
 def test_address_that_falls_silent_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_module, "FETCH_TIMEOUT", 0.5)
+    left = Event()
 
     def pieces() -> Iterator[bytes]:
         yield b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"
-        time.sleep(3)
+        left.wait(15)
 
     with dripping(pieces) as address:
+        began = time.monotonic()
         assert refusal_of(address).startswith("The address can't be fetched (")
+        left.set()
+    assert time.monotonic() - began < 15
 
 
 def test_address_that_gives_without_end_is_left_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -573,9 +573,12 @@ async def test_import_killed_amid_a_statement_is_noticed_by_the_server(
         async with other.transaction():
             await other.execute("LOCK TABLE municipalities IN ROW EXCLUSIVE MODE")  # the import's foreign key waits
             with start_import(seeded_database, str(large_catalogue), "never") as importer:
-                while not await other.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"):
+
+                async def is_waiting() -> bool:
                     assert importer.poll() is None, importer.communicate()
-                    await asyncio.sleep(0.02)
+                    return bool(await other.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"))
+
+                await eventually_async(is_waiting, within=60)
                 importer.kill()
             await assert_nothing_left(seeded_database, before, seconds=5)
 

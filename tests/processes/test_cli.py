@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import zipfile
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -32,6 +31,7 @@ from localidades_api.storage.pool import Database
 from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.machine import free_port
 from tests.support.terminal import run_in_terminal
+from tests.support.waiting import eventually
 from tests.support.wire import COMMAND, ROOT, ask, await_end_of_group, environment, run, serving
 
 NOWHERE = "postgresql://someone:s3cr3t@127.0.0.1:1/x"
@@ -594,13 +594,14 @@ def assert_serves_503(url: str) -> None:
         start_new_session=True,
     )
     try:
-        deadline = time.monotonic() + 30
-        status = None
-        while status is None and process.poll() is None and time.monotonic() < deadline:
+
+        def status() -> int | None:
+            assert process.poll() is None
             with suppress(OSError, ValueError, IndexError):
-                status = ask(f"http://127.0.0.1:{port}", "/api/census/localidades/").status
-            time.sleep(0.05)
-        assert status == 503
+                return ask(f"http://127.0.0.1:{port}", "/api/census/localidades/").status
+            return None
+
+        assert eventually(status, within=30) == 503
         process.terminate()
         assert process.wait(30) == 0
     finally:

@@ -140,6 +140,14 @@ class Client:
         return self.seen
 
 
+def await_answers(clients: list[Client]) -> None:
+    """Wait until each client has got ten more answers."""
+    before = [client.seen["200"] for client in clients]
+    eventually(
+        lambda: all(client.seen["200"] >= count + 10 for client, count in zip(clients, before, strict=True)), within=30
+    )
+
+
 def test_restart_of_the_workers_one_after_the_other_loses_no_request(seeded_database: str) -> None:
     with serving(seeded_database, "--workers", "2") as live:
         eventually(lambda: len(workers_of(live)) == 2)
@@ -147,10 +155,10 @@ def test_restart_of_the_workers_one_after_the_other_loses_no_request(seeded_data
         ended = threading.Event()
         clients = [Client(live, ended, target, keeps=keeps) for target in (HELD, SLOW) for keeps in (True, False) * 2]
         try:
-            time.sleep(0.5)
+            await_answers(clients)
             live.process.send_signal(signal.SIGHUP)
             eventually(lambda: live.output.read_text().count("Finished server process") >= 2, within=40)
-            time.sleep(0.5)
+            await_answers(clients)
         finally:
             ended.set()
             seen = sum((client.end() for client in clients), Counter[str]())

@@ -69,7 +69,11 @@ def test_request_is_a_span_with_its_statement_within_and_a_held_page_none(
         answer = ask(live.base, f"{LOCALIDADES}10010001/", ("traceparent", f"00-{TRACE}-{PARENT}-01"))
         assert answer.status == 200
         request = collector.await_span(f"GET {LOCALIDADES}{{id}}/")
-        time.sleep(1.5)  # of looks at the pointer, three
+        answered = time.time()
+        # The pointer is polled twice a second. A span of a poll would be sent before that of a later request.
+        await_metrics(live.base, lambda figures: value(figures, "release_checked_timestamp_seconds") > answered + 1)
+        assert ask(live.base, "/api/census/estados/1/").status == 200
+        collector.await_span("GET /api/census/estados/{id}/")
     assert (request.trace_id.hex(), request.parent_span_id.hex()) == (TRACE, PARENT)
     assert attributes(request)["http.route"] == f"{LOCALIDADES}{{id}}/"
     assert attributes(request)["http.response.status_code"] == "200"

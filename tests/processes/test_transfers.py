@@ -29,6 +29,7 @@ from tests.support.application import running_app
 from tests.support.downloads import DOWNLOAD
 from tests.support.machine import memory_of
 from tests.support.postgres import new_database, run_sql
+from tests.support.waiting import eventually
 from tests.support.wire import ROOT, Answer, Live, ask, parse, serving
 
 pytestmark = pytest.mark.tail
@@ -130,28 +131,27 @@ async def test_transfer_leaves_nothing_to_the_garbage_collector_however_it_ends(
                     await run_sql(url, "ALTER TABLE elsewhere RENAME TO municipalities")
 
 
-def leave(live: Live, format_: str, coding: str) -> None:
-    """Begin a download and hang up after its first bytes."""
+def leave(live: Live, format_: str, coding: str) -> bool:
+    """Begin a download and hang up after its first bytes; return False if all downloads are taken."""
     address = urlsplit(live.base)
     enough = 1 if format_ == "gpkg" else 2000  # a GeoPackage has only its head sent until all of it is written
-    while True:
-        with socket.create_connection((address.hostname, address.port), timeout=30) as client:
-            lines = [
-                f"GET {DOWNLOAD}?format={format_} HTTP/1.1",
-                "Host: test",
-                "Connection: close",
-                f"Accept-Encoding: {coding}",
-            ]
-            client.sendall("\r\n".join([*lines, "", ""]).encode())
-            received = b""
-            while len(received) < enough and (part := client.recv(2000)):
-                received += part
-            if received.startswith(b"HTTP/1.1 200"):
-                return
-            while part := client.recv(2000):
-                received += part
-        assert json.loads(parse(received).body)["type"] == "/problems#downloads-full"
-        time.sleep(0.05)  # those who have hung up have yet to be noticed
+    with socket.create_connection((address.hostname, address.port), timeout=30) as client:
+        lines = [
+            f"GET {DOWNLOAD}?format={format_} HTTP/1.1",
+            "Host: test",
+            "Connection: close",
+            f"Accept-Encoding: {coding}",
+        ]
+        client.sendall("\r\n".join([*lines, "", ""]).encode())
+        received = b""
+        while len(received) < enough and (part := client.recv(2000)):
+            received += part
+        if received.startswith(b"HTTP/1.1 200"):
+            return True
+        while part := client.recv(2000):
+            received += part
+    assert json.loads(parse(received).body)["type"] == "/problems#downloads-full"
+    return False
 
 
 def test_memory_stays_small_however_many_downloads_are_left(server: str, large: str) -> None:
@@ -164,12 +164,14 @@ def test_memory_stays_small_however_many_downloads_are_left(server: str, large: 
     ):
 
         def leave_each() -> int:
-            list(clients.map(lambda kind: leave(live, *kind), KINDS * 2))
+            # Those who have hung up have yet to be noticed.
+            list(clients.map(lambda kind: eventually(lambda: leave(live, *kind), within=60), KINDS * 2))
             return memory_of(live, "RssAnon")
 
-        # From round to round the allocator holds 20 MB more or less, whatever is left; 266 downloads lie between these.
+        # From round to round the allocator holds 20 MB more or less, whatever is left, so the least of some rounds is
+        # compared with the most of others: 4 MB at most of three runs. 266 downloads lie between, 60 kB for each.
         used = [leave_each() for _ in range(12)]
-        assert min(used[-3:]) - max(used[:3]) <= 30 * 1024**2, used
+        assert min(used[-3:]) - max(used[:3]) <= 16 * 1024**2, used
 
 
 # -- Who gives way
@@ -217,13 +219,28 @@ def is_cut_off(reader: socket.socket) -> bool:
     return not received.endswith(b"\r\n0\r\n\r\n")
 
 
-def await_download(live: Live, query: str = "estado_id=1", patience: float = 30) -> Answer:
+def ask_for_download(live: Live) -> Answer | None:
+    """Ask for a download; return None if all downloads are taken."""
+    answer = ask(live.base, f"{DOWNLOAD}?estado_id=1")
+    if answer.status != 503:
+        return answer
+    assert json.loads(answer.body)["type"] == "/problems#downloads-full"
+    return None
+
+
+def await_download(live: Live, within: float = 30) -> Answer:
     """Ask for a download, again and again while all are taken."""
-    deadline = time.monotonic() + patience
-    while (answer := ask(live.base, f"{DOWNLOAD}?{query}")).status == 503 and time.monotonic() < deadline:
-        assert json.loads(answer.body)["type"] == "/problems#downloads-full"
-        time.sleep(0.1)
+    answer = eventually(lambda: ask_for_download(live), within=within)
+    assert answer
     return answer
+
+
+def assert_all_stay_taken(live: Live, seconds: float) -> None:
+    """Fail if a download ends within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        assert ask_for_download(live) is None
+        time.sleep(0.1)
 
 
 @contextmanager
@@ -248,7 +265,7 @@ def test_client_that_reads_gets_the_place_of_one_that_trickles(server: str, larg
     ):
         readers = [stack.enter_context(begin(live)) for _ in range(MOST)]
         with Trickle(readers):
-            answer = await_download(live, patience=20)  # it takes five seconds to find out who is slow
+            answer = await_download(live, within=20)  # it takes five seconds to find out who is slow
             assert answer.status == 200
             assert answer.body.endswith(b"\r\n0\r\n\r\n")
         with ThreadPoolExecutor(MOST) as pool:
@@ -269,7 +286,7 @@ def test_slow_reader_is_left_alone_while_there_is_room(server: str, large: str) 
 def test_reader_is_left_alone_where_no_rate_is_too_slow(server: str, large: str) -> None:
     limits = {"LOCALIDADES_MAX_DOWNLOADS": "1", "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}
     with new_database(server, large) as url, quick(url, **limits) as live, begin(live) as slow:
-        assert await_download(live, patience=1.5).status == 503
+        assert_all_stay_taken(live, 1.5)
         assert not is_cut_off(slow)
 
 
@@ -288,7 +305,7 @@ def test_client_with_the_most_downloads_is_sure_of_them_for_a_while(server: str,
     limits = {"LOCALIDADES_MAX_DOWNLOADS": "3", "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}
     with new_database(server, large) as url, quick(url, fair_time="600", **limits) as live, ExitStack() as stack:
         greedy = [stack.enter_context(begin(live, "127.0.0.2")) for _ in range(3)]
-        assert await_download(live, patience=2).status == 503  # it takes half a second to find out who has most
+        assert_all_stay_taken(live, 2)  # it takes half a second to find out who has most
         with ThreadPoolExecutor(3) as pool:
             assert not any(pool.map(is_cut_off, greedy))
 

@@ -66,20 +66,32 @@ async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) ->
     await database.check_sessions()
     # Comparing and sorting take no connection from requests: they have their own pool, which connects on first use.
     comparing = Database.for_reading(url, pool_size=MAX_LONG_SEARCHES, timeout=LONG_TIMEOUT)
+    services = _build_services(settings, url, database, comparing)
+    poller = ReleasePoller(services.releases, services.pages, services.positions, services.names, services.tiles)
+    sampler = Sampler(database.gauges, services.pages.gauges, services.releases.gauges)
+    app.state.database = database
+    app.state.services = services
+    try:
+        async with _running(*((poller.run(settings.release_poll), sampler.run()) if in_background else ())):
+            yield
+    finally:
+        await services.names.close()
+        await services.positions.close()
+        await services.tiles.close()
+        await services.pages.close()
+        await comparing.dispose()
+        await database.dispose()
+
+
+def _build_services(settings: Settings, url: str, database: Database, comparing: Database) -> Services:
     repository = CatalogueRepository(database)
     releases = ReleaseTracker(ReleasesRepository(database))
     changes = ChangesRepository(database, comparing)
     names = NameIndexes(url, releases, settings.database_timeout)
-    positions = PositionCache(repository, CatalogueRepository(comparing), changes, names, settings.database_timeout)
-    pages = PageCache(repository, settings.page_cache_bytes)
-    tiles = TileCache(TilesRepository(database))
-    poller = ReleasePoller(releases, pages, positions, names, tiles)
-    app.state.database = database
-    app.state.comparing = comparing
-    app.state.services = Services(
+    return Services(
         releases,
-        pages,
-        positions,
+        PageCache(repository, settings.page_cache_bytes),
+        PositionCache(repository, CatalogueRepository(comparing), changes, names, settings.database_timeout),
         repository,
         AreasRepository(database),
         names,
@@ -89,19 +101,8 @@ async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) ->
         RecordsRepository(database),
         Transfers(settings.max_downloads, settings.min_download_rate),
         BulkRequests(),
-        tiles,
+        TileCache(TilesRepository(database)),
     )
-    sampler = Sampler(database.gauges, pages.gauges, releases.gauges)
-    try:
-        async with _running(*((poller.run(settings.release_poll), sampler.run()) if in_background else ())):
-            yield
-    finally:
-        await names.close()
-        await positions.close()
-        await tiles.close()
-        await pages.close()
-        await comparing.dispose()
-        await database.dispose()
 
 
 @contextlib.asynccontextmanager
@@ -142,12 +143,8 @@ def create_app(
         telemetry={"auto_configure": True, "metrics": False, "logs": False},
     )
     app.state.collect_metrics = collect_metrics
-    app.include_router(router.router)
-    app.include_router(probes.router)
-    app.include_router(problem_types.router)
-    app.include_router(match_page.router)
-    app.include_router(map_page.router)
-    app.include_router(documentation.router)
+    for routes in (router, probes, problem_types, match_page, map_page, documentation):
+        app.include_router(routes.router)
     app.mount(documentation.SWAGGER_UI, documentation.swagger_ui)
     static = CompressedStaticFiles(directory=Path(__file__).parent / "http" / "html" / "static")
     app.mount("/static", static, name="static")

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 from pydantic import SecretStr
-from sqlalchemy import event
+from sqlalchemy import Connection, Engine, event
 
 from localidades_api.app import create_app
 from localidades_api.domain.schemas import Release
@@ -108,19 +108,18 @@ def recorded_statements(app: FastAPI) -> Iterator[list[str]]:
     """Collect the SQL that the application sends; what looks for releases, now or once a connection, does not count."""
     statements: list[str] = []
 
-    def record(connection: object, cursor: object, statement: str, *rest: object) -> None:  # noqa: ARG001  # an event's
-        if "current_release" not in statement and not statement.startswith("SELECT releases.id"):
+    url = app.state.database.engine.url
+
+    def record(connection: Connection, cursor: object, statement: str, *rest: object) -> None:  # noqa: ARG001  # an event's
+        is_for_releases = "current_release" in statement or statement.startswith("SELECT releases.id")
+        if connection.engine.url == url and not is_for_releases:
             statements.append(statement)
 
-    databases: tuple[Database, ...] = (app.state.database, app.state.comparing)
-    engines = [database.engine.sync_engine for database in databases]
-    for engine in engines:
-        event.listen(engine, "before_cursor_execute", record)
+    event.listen(Engine, "before_cursor_execute", record)  # of every pool
     try:
         yield statements
     finally:
-        for engine in engines:
-            event.remove(engine, "before_cursor_execute", record)
+        event.remove(Engine, "before_cursor_execute", record)
 
 
 async def publish_again(url: str, name: str) -> str | None:

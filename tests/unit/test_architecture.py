@@ -4,13 +4,19 @@ import ast
 import re
 import tomllib
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
+
+import pytest
+import uvicorn
 
 from tests.support.wire import ROOT
 
 TESTS = ROOT / "tests"
 PACKAGE = ROOT / "src" / "localidades_api"
 MAX_ENTRIES = 18
+MAX_FUNCTION_LINES = 40
+MAX_MODULE_LINES = 250
 
 
 def layers() -> list[str]:
@@ -37,12 +43,65 @@ def test_listing_of_the_package_shows_the_layers_and_nothing_else() -> None:
     assert len(entries()) <= MAX_ENTRIES
 
 
+# -- The source
+
+
+@cache
+def modules_of_source() -> dict[str, ast.Module]:
+    """Return every module of the package by its path in it."""
+    return {str(path.relative_to(PACKAGE)): ast.parse(path.read_bytes()) for path in PACKAGE.rglob("*.py")}
+
+
+def undocumented_imports(module: ast.Module) -> Iterator[str]:
+    """Give what a module imports of uvicorn that uvicorn does not document, for annotations too."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names if one.name.startswith("uvicorn."))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "uvicorn":
+            names = [one.name for one in node.names]
+            yield from (name for name in names if node.module != "uvicorn" or name not in uvicorn.__all__)
+
+
+def test_one_module_imports_what_uvicorn_does_not_document() -> None:
+    importing = {path for path, module in modules_of_source().items() if list(undocumented_imports(module))}
+    assert importing == {"http/uvicorn_internals.py"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import uvicorn.server",
+        "import uvicorn.server as server",
+        "from uvicorn.server import ServerState",
+        "from uvicorn import server",
+    ],
+)
+def test_import_of_what_uvicorn_does_not_document_is_found(line: str) -> None:
+    assert list(undocumented_imports(ast.parse(line)))
+    assert not list(undocumented_imports(ast.parse("import uvicorn\nfrom uvicorn import Config, Server")))
+
+
+def test_functions_fit_on_a_screen() -> None:
+    lengths = {
+        f"{path}: {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path, module in modules_of_source().items()
+        for node in ast.walk(module)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {name: length for name, length in lengths.items() if length > MAX_FUNCTION_LINES} == {}
+
+
+def test_modules_are_short_but_for_the_tree_of_errors() -> None:
+    lengths = {path: module.body[-1].end_lineno or 0 for path, module in modules_of_source().items()}
+    assert {path for path, length in lengths.items() if length > MAX_MODULE_LINES} == {"errors.py"}
+
+
 def test_no_two_classes_have_one_name() -> None:
     homes = defaultdict(list)
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_bytes())):
+    for path, module in modules_of_source().items():
+        for node in ast.walk(module):
             if isinstance(node, ast.ClassDef):
-                homes[node.name].append(str(path.relative_to(PACKAGE)))
+                homes[node.name].append(path)
     assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
 
 

@@ -1,11 +1,14 @@
 """The command `match`, which finds the keys of the places in a file."""
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from localidades_api.cli.errors import errors_as_sentences
+
+if TYPE_CHECKING:
+    from localidades_api.cli.matching.job import MatchJob
 
 
 def _column(what: str) -> object:
@@ -51,10 +54,14 @@ def match(  # noqa: PLR0913  # an option for each column
         named = {role: header for role, header in columns.items() if header is not None}
         job = MatchJob(file, output or default_output(file), named, resume, force)
         check(job)
-        # What takes longer to import than a mistake takes to be told.
-        from localidades_api.cli.matching.run import run_match, run_remote_match  # noqa: PLC0415
+        _run(job, release, url)
 
-        if url is None:
-            run_match(job, release)
-        else:
-            run_remote_match(job, url, release)
+
+def _run(job: "MatchJob", release: str | None, url: str | None) -> None:
+    # What takes longer to import than a mistake takes to be told.
+    from localidades_api.cli.matching.run import run_match, run_remote_match  # noqa: PLC0415
+
+    if url is None:
+        run_match(job, release)
+    else:
+        run_remote_match(job, url, release)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Self
 
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -45,6 +46,23 @@ class ImportReport:
     comparison: Comparison
     demo_retired: bool
     seconds: float
+
+    @classmethod
+    def of(
+        cls, release: str, catalogue: Catalogue, comparison: Comparison, *, demo_retired: bool, seconds: float
+    ) -> Self:
+        """Count what was imported."""
+        return cls(
+            release=release,
+            states=len(catalogue.states),
+            municipalities=len(catalogue.municipalities),
+            localities=len(catalogue.localities),
+            withdrawn=catalogue.withdrawn,
+            rejected=catalogue.rejected,
+            comparison=comparison,
+            demo_retired=demo_retired,
+            seconds=seconds,
+        )
 
 
 async def import_catalogue(
@@ -86,17 +104,8 @@ async def import_catalogue(
                 await connection.rollback()
             else:
                 await _finish(connection, release_id, name, progress)
-    return ImportReport(
-        release=name,
-        states=len(catalogue.states),
-        municipalities=len(catalogue.municipalities),
-        localities=len(catalogue.localities),
-        withdrawn=catalogue.withdrawn,
-        rejected=catalogue.rejected,
-        comparison=comparison,
-        demo_retired=demo_retired,
-        seconds=time.perf_counter() - started,
-    )
+    seconds = time.perf_counter() - started
+    return ImportReport.of(name, catalogue, comparison, demo_retired=demo_retired, seconds=seconds)
 
 
 async def _finish(connection: AsyncConnection, release_id: int, name: str, progress: ImportProgress) -> None:

@@ -1,4 +1,4 @@
-"""What the figures must show (issues 3 and 4), each as a ratio or a bound within one run."""
+"""The goals that the figures must reach, each a ratio or a bound within one run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

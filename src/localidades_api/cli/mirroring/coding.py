@@ -45,7 +45,6 @@ def _gzip() -> _Compressor:
     return _Compressor(compressor.compress, compressor.flush)
 
 
-SUFFIXES: Mapping[str, str] = {"br": ".br", "zstd": ".zst", "gzip": ".gz"}
 _COMPRESSORS: Mapping[str, Callable[[], _Compressor]] = {".br": _brotli, ".zst": _zstd, ".gz": _gzip}
 
 

@@ -217,7 +217,7 @@ def test_server_process_signalled_is_replaced_for_the_next_user(
 def test_keeper_that_is_told_to_stop_waits_for_its_users_but_not_for_ever(
     used_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedded_server, "_STOP_GRACE", 2.0)
+    monkeypatch.setattr(embedded_server, "_DRAIN_TIMEOUT", 2.0)
     with run_embedded(used_dir, None, shutdown_timeout=1) as url:
         before = find_processes(used_dir)
         told = time.monotonic()

@@ -31,7 +31,7 @@ _MAX_REQUESTS = 8  # at a time per process
 _IN_MEMORY = 1024**2  # bytes of answers that are not in a file
 _MAX_WAITING = 1024**3  # bytes of answers that a client may leave unread while it still sends
 _PIECE = 64 * 1024  # bytes that are sent at once
-_HELD_BACK = 0.25  # seconds: an error in so short a time still gets a response of its own
+_EARLY_ERROR_TIMEOUT = 0.25  # seconds: an error in so short a time still gets a response of its own
 _SEND_TIMEOUT = 60.0  # seconds for a client that has left as much unread as it may
 
 
@@ -101,7 +101,7 @@ class BulkResponse(Response):
 
     async def _send(self, outbox: "_Outbox", answering: "asyncio.Task[None]", send: Send) -> None:
         """Send what comes into the outbox."""
-        await asyncio.wait({answering}, timeout=_HELD_BACK)
+        await asyncio.wait({answering}, timeout=_EARLY_ERROR_TIMEOUT)
         if answering.done():
             answering.result()  # raises what went wrong
         piece = await outbox.take(answering)

@@ -27,7 +27,7 @@ _MAX_PLACES = 1000  # to read: more have no room
 _GZIP_LEVEL = 6
 _MAX_CACHE = 16 * 1024**2  # bytes, some thousand tiles
 _OVERHEAD = 400  # bytes per tile besides its body: key, objects
-_REST = 4  # times as long as it took to draw a tile
+_PAUSE_FACTOR = 4  # times as long as it took to draw a tile
 PREWARMED_ZOOM = 6  # deeper tiles are drawn in less than 30 ms each
 
 _Key = tuple[Release, Tile | None]  # None is the backdrop of the whole country
@@ -75,7 +75,7 @@ class TileCache:
             for tile in _tiles_within(MEXICO_BOX):  # not the bounds: a place may be wrong by half a world
                 began = time.monotonic()
                 await self.tile(release, tile)
-                await asyncio.sleep((time.monotonic() - began) * _REST)
+                await asyncio.sleep((time.monotonic() - began) * _PAUSE_FACTOR)
 
     async def close(self) -> None:
         """Cancel the queries that are running."""

@@ -40,7 +40,7 @@ router = APIRouter(prefix="/localidades", tags=["Matching"])
 
 _ROW = {"nombre": "Guadalajra", "municipio": "Guadalajara", "estado": "Jal."}
 _POINT = {"latitud": 20.6767, "longitud": -103.3475}
-_SLICE = 0.004  # seconds of matching until other requests get their turn
+_YIELD_INTERVAL = 0.004  # seconds of matching until other requests get their turn
 _MAX_POINTS = 100  # per statement, some 100 ms
 
 _NAMES: dict[str, MediaType] = {"json": "application/json", "ndjson": "application/x-ndjson", "csv": "text/csv"}
@@ -204,7 +204,7 @@ async def _matching(services: Services, release: Release) -> AsyncIterator[Answe
     async with services.names.using(release) as index:
 
         async def answer_some(rows: Iterator[Row]) -> Answered:
-            answered, end = [], perf_counter() + _SLICE
+            answered, end = [], perf_counter() + _YIELD_INTERVAL
             for row in rows:
                 answered.append((row, match_row(row, index)))
                 if perf_counter() > end:

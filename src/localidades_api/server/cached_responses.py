@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
 
-_SHUTDOWN_GRACE = 1.0  # seconds that a connection stays open for another request once shutdown begins
+_DRAIN_TIMEOUT = 1.0  # seconds that a connection stays open for another request once shutdown begins
 
 
 class CachedResponseProtocol(TimeoutProtocol):
@@ -33,7 +33,7 @@ class CachedResponseProtocol(TimeoutProtocol):
         A connection that looks idle may have a request on its way. Closing it at once would lose that request.
         """
         self._limit.is_draining = True
-        self.loop.call_later(_SHUTDOWN_GRACE, super().shutdown)
+        self.loop.call_later(_DRAIN_TIMEOUT, super().shutdown)
 
     def _start_asgi_task(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
         """Write the middleware's response, or have the application respond."""

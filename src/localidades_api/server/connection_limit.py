@@ -23,9 +23,9 @@ _DEFAULT_LIMIT = 4096  # or fewer, if the limit of open files is lower
 _PROBE_RESERVE = 16  # connections beyond the limit: probes are answered on them, other requests refused with a reason
 _OWN_FILES = 96  # listening sockets, log, metrics, static files being sent, connections to a tracer
 _FILES_PER_DATABASE_CONNECTION = 2  # asyncpg opens a second one to cancel a statement
-_SILENT_AFTER = 1.0  # seconds without a request after which a connection is closed before more active ones
+_IDLE_TIMEOUT = 1.0  # seconds without a request after which a connection is closed before more active ones
 _MAX_CANDIDATES = 8  # connections tried in each pass to make room
-_LOG_DELAY = 0.5  # seconds for which events are collected into one log line
+_LOG_BATCH_INTERVAL = 0.5  # seconds for which events are collected into one log line
 _LOG_INTERVAL = 10.0  # seconds between two log lines
 
 
@@ -137,7 +137,7 @@ class ConnectionLimit:
 
         In both groups, those that never sent a request come first: a flood of them must not cut off active clients.
         """
-        quiet_since = time.monotonic() - _SILENT_AFTER
+        quiet_since = time.monotonic() - _IDLE_TIMEOUT
         for waiting, latest in (
             (self._silent, quiet_since),
             (self._idle, quiet_since),
@@ -164,7 +164,7 @@ class ConnectionLimit:
     def _schedule_log(self) -> None:
         """Schedule the log line about closed connections, unless one is scheduled already."""
         if self._scheduled is None:
-            delay = max(_LOG_DELAY, self._next_log - time.monotonic())
+            delay = max(_LOG_BATCH_INTERVAL, self._next_log - time.monotonic())
             self._scheduled = asyncio.get_running_loop().call_later(delay, self._log_closed)
 
     def _log_closed(self) -> None:

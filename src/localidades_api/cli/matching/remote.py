@@ -20,9 +20,9 @@ from localidades_api.errors import ServiceError
 from localidades_api.http.paths import MATCH
 
 _TIMEOUT = 60.0  # seconds without a byte
-_PATIENCE = 300.0  # seconds with a service that has responded before: its index of names may still be built
-_PAUSE = 1.0  # seconds before the second try; each further pause is twice as long
-_MAX_PAUSE = 30.0  # seconds, whatever Retry-After says
+_RETRY_TIMEOUT = 300.0  # seconds with a service that has responded before: its index of names may still be built
+_RETRY_INTERVAL = 1.0  # seconds before the second try; each further pause is twice as long
+_MAX_RETRY_INTERVAL = 30.0  # seconds, whatever Retry-After says
 _MAX_ANSWER = 16 * 1024  # bytes for a row: five candidates with their faults have some 3 kB
 _BUSY = {429, 502, 503, 504}
 
@@ -62,19 +62,19 @@ class RemoteMatcher:
 
     def _ask(self, rows: Sequence[Row]) -> list[Answer]:
         body = b"".join(to_json(row.cells) + b"\n" for row in rows)
-        pause, gives_up_at = _PAUSE, 0.0
+        pause, gives_up_at = _RETRY_INTERVAL, 0.0
         while True:
             try:
                 return self._post(body, len(rows))
             except _BusyError as error:
                 now = time.monotonic()
                 if not gives_up_at and self._has_responded:
-                    gives_up_at = now + _PATIENCE
+                    gives_up_at = now + _RETRY_TIMEOUT
                     console.print(f"waiting for the service: {error}", markup=False)
                 if now >= gives_up_at:
                     raise ServiceError(f"The service at {self._service.root} does not answer: {error}.") from error
-                time.sleep(pause if error.pause is None else min(error.pause, _MAX_PAUSE))
-                pause = min(2 * pause, _MAX_PAUSE)
+                time.sleep(pause if error.pause is None else min(error.pause, _MAX_RETRY_INTERVAL))
+                pause = min(2 * pause, _MAX_RETRY_INTERVAL)
 
     def _post(self, body: bytes, rows: int) -> list[Answer]:
         headers = {"Content-Type": "application/x-ndjson", "Accept": "application/x-ndjson"}

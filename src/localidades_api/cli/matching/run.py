@@ -22,8 +22,8 @@ from localidades_api.settings import read_settings
 from localidades_api.storage.pool import Database
 from localidades_api.storage.repository import ReleasesRepository
 
-_AT_ONCE = 500  # rows: an interruption loses the work for so many at most
-_AT_ONCE_REMOTELY = 1000  # rows of a request, which takes half a second
+_BATCH_SIZE = 500  # rows: an interruption loses the work for so many at most
+_REMOTE_BATCH_SIZE = 1000  # rows of a request, which takes half a second
 _INDEX_TIMEOUT = 600.0  # seconds; a whole catalogue takes ten
 _OUTCOMES = ("exact", "sure", "ambiguous", "none", "problem")
 
@@ -38,7 +38,7 @@ def run_match(job: MatchJob, release: str | None) -> None:
                 progress.begin(MatchStep.MATCH)
                 # Nothing of it awaits: all that the rows need is in the index.
                 with _reporting(job, lambda: ("--release", served.name)) as tally:
-                    match_file(job, lambda rows: [match_row(row, index) for row in rows], _AT_ONCE, tally, progress)
+                    match_file(job, lambda rows: [match_row(row, index) for row in rows], _BATCH_SIZE, tally, progress)
 
     with ready_database(read_settings()) as url:
         asyncio.run(run(url))
@@ -49,7 +49,7 @@ def run_remote_match(job: MatchJob, url: str, release: str | None) -> None:
     with watch_import() as progress, RemoteMatcher(Service.parse(url, release)) as service:
         progress.begin(MatchStep.MATCH)
         with _reporting(job, service.describe) as tally:
-            match_file(job, service.answer, _AT_ONCE_REMOTELY, tally, progress)
+            match_file(job, service.answer, _REMOTE_BATCH_SIZE, tally, progress)
 
 
 @asynccontextmanager

@@ -15,8 +15,8 @@ from localidades_api.http.paths import LOCALIDADES, PREFIX
 
 PAST = "past"  # name of the file with the answer to a page past the last
 INDEX = "index.json"
-_AT_ONCE = 100  # answers of a unit: what a run loses that is killed
-_LOCALITIES_AT_ONCE = 4000  # a statement of some 50 ms
+_UNIT_SIZE = 100  # answers of a unit: what a run loses that is killed
+_UNIT_LOCALITIES = 4000  # a statement of some 50 ms
 _FOUND, _NOT_FOUND, _GONE = 200, 404, 410
 
 
@@ -188,7 +188,7 @@ def _localities(municipios: Sequence[Mapping[str, int]]) -> Iterator[Unit]:
     for one in municipios:
         some.append(one["id"])
         amount += one["localidades"]
-        if amount >= _LOCALITIES_AT_ONCE:
+        if amount >= _UNIT_LOCALITIES:
             yield Unit(f"localidades-{some[0]}", municipios=tuple(some))
             some, amount = [], 0
     if some:
@@ -196,8 +196,8 @@ def _localities(municipios: Sequence[Mapping[str, int]]) -> Iterator[Unit]:
 
 
 def _units(name: str, items: Sequence[Item]) -> Iterator[Unit]:
-    for start in range(0, len(items), _AT_ONCE):
-        yield Unit(f"{name}-{start}", tuple(items[start : start + _AT_ONCE]))
+    for start in range(0, len(items), _UNIT_SIZE):
+        yield Unit(f"{name}-{start}", tuple(items[start : start + _UNIT_SIZE]))
 
 
 def earlier_releases(names: Sequence[str], release: str) -> list[str]:

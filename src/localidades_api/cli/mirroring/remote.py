@@ -14,9 +14,9 @@ from localidades_api.http.paths import LOCALIDADES
 
 _TIMEOUT = 60.0  # seconds without a byte
 _TRIES = 8
-_PAUSE = 0.5  # seconds before the second try; each further pause is twice as long, up to 30
-_MAX_PAUSE = 30.0
-_AT_ONCE = 8  # records asked for at one time by each process
+_RETRY_INTERVAL = 0.5  # seconds before the second try; each further pause is twice as long, up to 30
+_MAX_RETRY_INTERVAL = 30.0
+_MAX_CONCURRENT_REQUESTS = 8  # records asked for at one time by each process
 _BUSY = {429, 502, 503, 504}
 
 
@@ -29,7 +29,7 @@ class Remote:
 
     async def ask(self, target: str, sink: Sink, accept: str = "application/json") -> Head:
         """Send a GET; a service that stays busy or away for a minute raises MirrorError."""
-        pause = _PAUSE
+        pause = _RETRY_INTERVAL
         for _ in range(_TRIES):
             try:
                 head = await self._ask_once(target, sink, accept)
@@ -44,7 +44,7 @@ class Remote:
                     return head
                 why = f"it answers {head.status}"
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _MAX_PAUSE)
+            pause = min(2 * pause, _MAX_RETRY_INTERVAL)
         raise MirrorError(
             f"The service at {self._service.root} does not answer: {why}. Run the command again to go on."
         )
@@ -61,8 +61,8 @@ class Remote:
         """Yield the answers to the localities of these municipios, some asked for at one time."""
         for municipio in municipios:
             ids = sorted([id_ async for id_ in self._keys(release, municipio)])
-            for start in range(0, len(ids), _AT_ONCE):
-                some = ids[start : start + _AT_ONCE]
+            for start in range(0, len(ids), _MAX_CONCURRENT_REQUESTS):
+                some = ids[start : start + _MAX_CONCURRENT_REQUESTS]
                 answers = await asyncio.gather(
                     *(fetch(self, f"{LOCALIDADES}{id_}/?format=json&release={release}") for id_ in some)
                 )

@@ -22,7 +22,7 @@ from localidades_api.search.match_areas import match_municipality, match_state
 from localidades_api.search.one_line import match_line
 from localidades_api.search.rows import Candidate, Discrepancy
 
-_SLICE = 0.005  # seconds that a batch keeps other requests of this process waiting
+_YIELD_INTERVAL = 0.005  # seconds that a batch keeps other requests of this process waiting
 _MAX_SUGGESTED_SCORE = 50.0  # of what is like the text, and was not matched: less than any match has
 
 
@@ -30,11 +30,11 @@ async def answer_batch(services: Services, release: Release, batch: Mapping[str,
     """Return the result of each query; raise SearchUnavailableError if there is no index of names."""
     results = {}
     async with services.names.using(release) as names:
-        until = time.monotonic() + _SLICE
+        until = time.monotonic() + _YIELD_INTERVAL
         for key, asked in batch.items():
             if time.monotonic() > until:
                 await asyncio.sleep(0)
-                until = time.monotonic() + _SLICE
+                until = time.monotonic() + _YIELD_INTERVAL
             results[key] = _answer(names, asked).model_dump(exclude_none=True)
     return results
 

@@ -29,7 +29,7 @@ if sys.platform != "win32":
 
 _START_TIMEOUT = 60.0  # seconds
 _STOP_TIMEOUT = 15.0  # seconds
-_STOP_GRACE = 10.0  # seconds that the watchdog leaves users beyond the shutdown timeout of their requests
+_DRAIN_TIMEOUT = 10.0  # seconds that the watchdog leaves users beyond the shutdown timeout of their requests
 _MAX_LOG_BYTES = 10_000_000
 _SETTINGS = {
     "listen_addresses": "",
@@ -166,7 +166,7 @@ def _launch(launch: Launch) -> bool:
     for name, value in _SETTINGS.items():
         command += ["-c", f"{name}={value}"]
     uid, gid = account or (-1, -1)
-    numbers = (uid, gid, shutdown_timeout + _STOP_GRACE)
+    numbers = (uid, gid, shutdown_timeout + _DRAIN_TIMEOUT)
     return _run_watchdog(data_dir, [str(data_dir), str(cluster), str(socket_dir), *map(str, numbers), *command])
 
 

@@ -1,4 +1,4 @@
-"""The body of a request, read as fast as its client sends it, but not arbitrarily slowly."""
+"""Reads the body of a request, within a limit on how slowly its client may send it."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""SVG drawings: a backdrop of the country; and for templates the geometry of maps and of the changes of releases."""
+"""The geometry of SVG drawings: a backdrop of the country, maps, and the changes between releases."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -668,14 +668,16 @@ def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> N
 
 @pytest.mark.tail
 @pytest.mark.parametrize(
-    ("format_", "coding", "megabytes"),  # a quarter more than was measured
+    # Measured: 8, 18 to 21, 29 to 33, 39, 4 to 6 and 12 MB. The windows of zstd and Brotli take 10 and 21 of these.
+    # Parquet and GeoPackage are written from a chunk of records as objects of Python's; Parquet holds columns besides.
+    ("format_", "coding", "megabytes"),
     [
         ("csv", "identity", 10),
         ("ndjson", "zstd", 25),
         ("geojson", "br", 34),
-        ("parquet", "identity", 48),
-        ("xlsx", "identity", 16),
-        ("gpkg", "gzip", 16),
+        ("parquet", "identity", 43),
+        ("xlsx", "identity", 8),
+        ("gpkg", "gzip", 14),
     ],
 )
 def test_memory_of_the_server_stays_small_however_slowly_a_large_download_is_read(

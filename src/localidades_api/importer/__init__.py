@@ -85,7 +85,7 @@ async def import_catalogue(
     ConfigurationError or DatabaseUnavailableError, and then changes nothing. Once the release is published, this
     returns the report even if it is cancelled.
     """
-    started = time.perf_counter()
+    began = time.perf_counter()
     with open_source(source, progress) as file, _without_cycle_collection():
         async with database.connect() as connection:
             await begin_import(connection)
@@ -104,8 +104,7 @@ async def import_catalogue(
                 await connection.rollback()
             else:
                 await _finish(connection, release_id, name, progress)
-    seconds = time.perf_counter() - started
-    return ImportReport.of(name, catalogue, comparison, demo_retired=demo_retired, seconds=seconds)
+    return ImportReport.of(name, catalogue, comparison, demo_retired=demo_retired, seconds=time.perf_counter() - began)
 
 
 async def _finish(connection: AsyncConnection, release_id: int, name: str, progress: ImportProgress) -> None:

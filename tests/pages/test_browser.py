@@ -21,12 +21,14 @@ LIST = f"{INDEX}localidades/?format=api"
 MAX_HTML_BYTES = 100_000  # bytes of a page
 
 _STATES = (("02", "Baja California", 32.5, -115.5), ("14", "Jalisco", 20.7, -103.3), ("31", "Yucatán", 20.9, -89.6))
+# The only place of its municipio, until it gets a key of another.
+_MOVED = Place("310040001", "Villa Mudada", nom_ent="Yucatán", nom_mun="Tepatitlán 4", latitud="20.5", longitud="-89.3")
 _LONG = "San Francisco Telixtlahuaca de los Peñascos (Fraccionamiento Residencial Las Águilas)"
 
 
 def places() -> list[Place]:
     """Return 700 places: the traps, homonyms, a name as long as INEGI's longest, all over three estados."""
-    found = list(TRAPS)
+    found = [*TRAPS, _MOVED]
     for cve_ent, estado, north, west in _STATES:
         for number in range(228):
             municipio, place = divmod(number, 76)
@@ -43,14 +45,15 @@ def places() -> list[Place]:
 
 
 def a_year_later() -> list[Place]:
-    """Return the same with places that were removed, renamed and added."""
-    kept = [one for one in places() if not "310030005" <= one.cvegeo <= "310030064"]
+    """Return the same with places that were removed, renamed and added, and without a municipio."""
+    kept = [one for one in places() if not "310030005" <= one.cvegeo <= "310030064" and one != _MOVED]
     changed = [replace(one, nombre=f"Nuevo {one.nombre}") if one.cvegeo.endswith("0070") else one for one in kept]
     like = next(one for one in kept if one.cvegeo == "310010005")
     added = [
         replace(like, cvegeo=f"31001{number:04d}", nombre=f"Nacido {number}", nom_mun="Tepatitlán 1")
-        for number in range(900, 930)
+        for number in range(900, 929)
     ]
+    added.append(replace(_MOVED, cvegeo="310010929", nom_mun="Tepatitlán 1"))
     return sorted([*changed, *added], key=lambda one: one.cvegeo)
 
 
@@ -254,7 +257,7 @@ async def test_release_that_was_chosen_is_kept(anyone: Page) -> None:
     await anyone.goto(f"{INDEX}?format=api")
     await anyone.get_by_role("link", name="all releases").click()
     await anyone.get_by_role("link", name="2020-01", exact=True).click()
-    await anyone.get_by_role("link", name="699 localities").click()
+    await anyone.get_by_role("link", name="700 localities").click()
     await expect(anyone.locator(".tools strong")).to_have_text("2020-01")
     await anyone.get_by_role("link", name="Next").first.click()
     await anyone.locator("tbody a").first.click()
@@ -453,6 +456,7 @@ KINDS = {
     "error-404-page": f"{LIST}&page=999",
     "error-404-key": f"{INDEX}localidades/14010001/?format=api",
     "error-410": f"{INDEX}localidades/310030005/?format=api",
+    "error-410-municipio": f"{INDEX}municipios/31004/?format=api",
     "error-422": f"{LIST}&page=x&ambito=Z&nothing=1",
 }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -25,7 +26,13 @@ GONE = [
     Place("140010007", "Sin Punto", latitud="-", longitud="-", **JALISCO),
 ]
 MOVED = Place("140020001", "La Mesa", "Jalisco", "Jal.", "Nuevo", latitud="20.50", longitud="-102.50")
-
+TULE = Place("140030002", "El Tule", "Jalisco", "Jal.", "Retirado", latitud="21.00", longitud="-103.00")
+OF_NO_MUNICIPIO = [  # of today
+    replace(TULE, cvegeo="140030001", nombre="Villa Retirada", poblacion="900", latitud="20.12", longitud="-102.90"),
+    TULE,
+    replace(TULE, cvegeo="140040002", nombre="Sin Cabecera", nom_mun="Disuelto", latitud="22.00"),
+]
+REPLACED = [MOVED, replace(TULE, cvegeo="140020009", nom_mun="Nuevo")]
 LATER = Place("140020002", "Recién Nacida", "Jalisco", "Jal.", "Nuevo", latitud="25", longitud="-110")
 
 
@@ -33,10 +40,14 @@ LATER = Place("140020002", "Recién Nacida", "Jalisco", "Jal.", "Nuevo", latitud
 async def moved(
     server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Lend a browser's client of three releases; the second lacks three places, one of which has a new key."""
+    """Lend a browser's client of three releases; the second lacks two municipios and three places of another.
+
+    Two of the places that it lacks have new keys.
+    """
     folder: Path = tmp_path_factory.mktemp("withdrawn")
     with new_database(server, migrated) as url:
-        for name, places in (("2019-01", KEPT + GONE), ("2020-01", [*KEPT, MOVED]), ("2021-01", [*KEPT, MOVED, LATER])):
+        now = KEPT + REPLACED
+        for name, places in (("2019-01", KEPT + GONE + OF_NO_MUNICIPIO), ("2020-01", now), ("2021-01", [*now, LATER])):
             in_order = sorted(places, key=lambda place: place.cvegeo)
             await import_into(url, write_catalogue(folder / f"catun_localidad_{name}.csv", in_order), allow_shrink=True)
         async with running_app(url) as app, client_of(app) as client:
@@ -82,6 +93,55 @@ async def test_program_gets_the_same_problem_of_a_withdrawn_place(moved: httpx.A
     answer = await moved.get(f"{LOCALIDADES}140010006/", headers={"Accept": "application/json"})
     assert (answer.status_code, answer.headers["content-type"]) == (410, "application/problem+json")
     assert set(answer.json()) == {"type", "title", "status", "detail", "last_release", "successor"}
+
+
+async def test_page_of_a_withdrawn_municipio_says_what_it_was_and_where_its_places_are(
+    moved: httpx.AsyncClient,
+) -> None:
+    answer = await moved.get(f"{INDEX}municipios/14003/")
+    assert answer.status_code == 410
+    page = Page.of(answer)
+    assert page.one("h1").text == "Retirado"
+    assert page.of_class("p", "lead").text == "Municipio of Jalisco"
+    assert page.one("p", role="alert").text.endswith(
+        "The last release that has it: 2019-01. The first without it: 2020-01."
+    )
+    assert page.rows() == [["2019-01", "Retirado", "2", ""]]
+    (successor,) = page.inside("li", of=page.of_class("ul", "successors"))
+    assert successor.text == "Nuevo, Jalisco 14002 · 1 locality"
+    assert "Villa Retirada" in page.one("dl").text
+    nearest, *_ = page.inside("li", of=page.of_class("ol", "nearby"))
+    assert nearest.text == "El Refugio, Acatic, Jalisco 2.2 km"
+    links = page.inside("a", of=page.one("main"))
+    assert len(links) > 12
+    for link in links:
+        assert (await moved.get(urljoin(str(answer.url), link.attributes["href"]))).status_code == 200
+
+
+async def test_page_of_a_withdrawn_municipio_of_nothing_that_can_be_found_leads_to_its_record(
+    moved: httpx.AsyncClient,
+) -> None:
+    answer = await moved.get(f"{INDEX}municipios/14004/?lang=es")
+    page = Page.of(answer)
+    assert page.one("h1").text == "Disuelto"
+    assert page.all("ol") == []
+    assert "Ninguna clave nueva" in page.one("main").text
+    link, *_ = page.inside("a", of=page.one("p", role="alert"))
+    record = Page.of(await moved.get(urljoin(str(answer.url), link.attributes["href"])))
+    assert record.of_class("p", "lead").text == "Municipio de Jalisco"
+
+
+async def test_program_gets_the_same_problem_of_a_withdrawn_municipio(moved: httpx.AsyncClient) -> None:
+    answer = await moved.get(f"{INDEX}municipios/14003/", headers={"Accept": "application/json"})
+    assert (answer.status_code, answer.headers["content-type"]) == (410, "application/problem+json")
+    assert answer.json() == {
+        "type": "/problems#gone",
+        "title": "Gone",
+        "status": 410,
+        "detail": "This release does not have the key; `last_release` is the last one that had it.",
+        "last_release": "2019-01",
+        "successor": None,
+    }
 
 
 def suggested(page: Page) -> list[str]:

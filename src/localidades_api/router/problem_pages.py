@@ -12,6 +12,7 @@ from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, Release
 from localidades_api.errors import GoneError, InvalidPageError, LocalidadesError
 from localidades_api.http.html.svg import draw_map
 from localidades_api.http.problems import ProblemPage
+from localidades_api.router import html_context
 from localidades_api.router.localities import describe_locality, describe_near
 from localidades_api.router.services import Services
 
@@ -37,8 +38,8 @@ async def describe_problem(request: Request, error: LocalidadesError) -> Problem
         release = await services.release(request.query_params.get("release"))
         if not isinstance(error, GoneError):
             return await _describe_unknown(services, release, _KINDS[record[1]], record[2])
-        if record[1] == "localidades":
-            return await _describe_withdrawn(services, release, error, int(record[2]))
+        describe = _describe_withdrawn if record[1] == "localidades" else _describe_withdrawn_municipality
+        return await describe(services, release, error, int(record[2]))
     except LocalidadesError:
         pass
     return None
@@ -52,20 +53,50 @@ async def _describe_withdrawn(services: Services, release: Release, error: GoneE
         return None
     record = describe_locality(row)
     successor = await services.repository.get_locality(release, error.successor) if error.successor else None
-    nearby = []
-    if record["latitud"] is not None and record["longitud"] is not None:
-        found = await services.nearest.list_nearest(release, record["latitud"], record["longitud"], _NEAREST)
-        nearby = [describe_near(one) for one in found]
-    later = (one.name for one in services.releases.every if one.id > last.id and one.is_demo == last.is_demo)
     context = {
         "record": record,
-        "gone_in": next(later, release.name),
+        "gone_in": _first_after(services, last, release),
         "successor": describe_locality(successor) if successor else None,
-        "nearby": nearby,
-        "drawing": draw_map(record, nearby) if nearby else None,
+        **await _describe_around(services, release, record["latitud"], record["longitud"]),
         "history": (await services.repository.list_history(release, id_))[-MAX_HTML_PAGE_SIZE:],
     }
     return ProblemPage("withdrawn.html", row.nombre, release, context)
+
+
+async def _describe_withdrawn_municipality(
+    services: Services, release: Release, error: GoneError, id_: int
+) -> ProblemPage | None:
+    """Return what a withdrawn municipio was, where its places have new keys, and what is near its cabecera's point."""
+    last = await services.releases.named(error.last_release)
+    row = await services.repository.get_municipality(last, id_)
+    if row is None:
+        return None
+    then = await html_context.of_municipality(services, last, {"id": id_})
+    seat = then["summary"]
+    context = {
+        "record": row,
+        "gone_in": _first_after(services, last, release),
+        "successors": await services.areas.list_successors(release, last, id_),
+        **then,
+        **await _describe_around(services, release, seat.seat_latitud, seat.seat_longitud),
+    }
+    return ProblemPage("withdrawn_municipality.html", row.nombre, release, context)
+
+
+def _first_after(services: Services, last: Release, release: Release) -> str:
+    """Return the first release after the last that has a key; `release` does not have it."""
+    later = (one.name for one in services.releases.every if one.id > last.id and one.is_demo == last.is_demo)
+    return next(later, release.name)
+
+
+async def _describe_around(
+    services: Services, release: Release, lat: float | None, lon: float | None
+) -> dict[str, Any]:
+    """Return what is near a point in degrees, and a map of it; nothing if the point is not known."""
+    if lat is None or lon is None:
+        return {"nearby": [], "drawing": None}
+    nearby = [describe_near(one) for one in await services.nearest.list_nearest(release, lat, lon, _NEAREST)]
+    return {"nearby": nearby, "drawing": draw_map({"latitud": lat, "longitud": lon}, nearby) if nearby else None}
 
 
 async def _describe_unknown(services: Services, release: Release, kind: PlaceKind, typed: str) -> ProblemPage:

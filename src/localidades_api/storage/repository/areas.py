@@ -1,5 +1,6 @@
 """Summaries of an estado or a municipio: its localities by ámbito, its largest places, and its history."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Row, text
@@ -8,6 +9,7 @@ from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.domain.schemas import DEMO_RELEASE, Release
 from localidades_api.storage.pool import Database
 from localidades_api.storage.replica_check import requires_release
+from localidades_api.storage.repository.places import KEY_IS_NEW, SAME_PLACE
 
 LARGEST = 10  # places
 SHOWN_RELEASES = 12  # the newest
@@ -53,11 +55,25 @@ _SUMMARY = text(
                      GROUP BY r.id
                      ORDER BY r.id DESC
                      LIMIT {SHOWN_RELEASES}) AS past) AS past,
-           seat.id AS seat_id, seat.nombre AS seat
+           seat.id AS seat_id, seat.nombre AS seat, seat.latitud AS seat_latitud, seat.longitud AS seat_longitud
       FROM (VALUES (1)) AS one
       LEFT JOIN localities AS seat
         ON seat.release_id = :release_id AND CAST(:first AS int) = CAST(:last AS int)
        AND seat.id = CAST(:first AS int) * {KEYS_OF_A_MUNICIPIO} + 1
+    """
+)
+
+_SUCCESSORS = text(
+    f"""
+    SELECT m.id, m.nombre, s.nombre AS estado, count(DISTINCT old.id) AS places
+      FROM localities AS old
+      JOIN localities AS new ON {SAME_PLACE}
+      JOIN municipalities AS m ON m.release_id = new.release_id AND m.id = new.municipio_id
+      JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
+     WHERE old.release_id = :other_id AND old.municipio_id = :id AND new.release_id = :release_id
+       AND {KEY_IS_NEW}
+     GROUP BY m.id, m.nombre, s.nombre
+     ORDER BY places DESC, m.id
     """
 )
 
@@ -74,8 +90,16 @@ class AreasRepository:
         `kinds` has an item an ámbito: its `localities`, of how many the population is `known`, and their `population`.
         `points` are the longitudes and latitudes of cells that hold any of them, or nulls.
         `largest` has the places of the most inhabitants, `past` the newest releases that have the area, newest first.
-        `seat_id` and `seat` are the cabecera of a single municipio, or None.
+        `seat_id`, `seat`, `seat_latitud` and `seat_longitud` are of the cabecera of a single municipio, or None.
         """
         parameters = {"release_id": release.id, "first": first, "last": last, "is_demo": release.is_demo}
         rows = await self._database.fetch(_SUMMARY, parameters, replica_check=requires_release(release))
         return rows[0]
+
+    async def list_successors(self, release: Release, last: Release, id_: int) -> Sequence[Row[Any]]:
+        """Return the municipios where places of a withdrawn one have new keys, with how many `places`, most first.
+
+        `last` is the last release that has it.
+        """
+        parameters = {"release_id": release.id, "other_id": last.id, "id": id_}
+        return await self._database.fetch(_SUCCESSORS, parameters, replica_check=requires_release(release))

@@ -119,8 +119,12 @@ async def test_page_of_an_area_shows_how_it_changed(pages: httpx.AsyncClient, pa
     [
         ("estados/1/?format=api", 3),
         ("municipios/1001/?format=api", 2),
+        ("estados/?format=api", 2),
+        ("municipios/?format=api", 3),
         ("estados/1/?format=json", 1),
         ("municipios/1001/?format=json", 1),
+        ("estados/?format=json", 1),
+        ("municipios/?format=json", 1),
     ],
 )
 async def test_page_of_an_area_takes_few_statements(

@@ -11,7 +11,7 @@ from localidades_api.domain.mercator import MEXICO
 from tests.support.application import client_of, import_file, running_app
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
 from tests.support.catalogue import TRAPS, Place, write_catalogue
-from tests.support.pages import Element, Page
+from tests.support.pages import INDEX, Element, Page
 from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES, serving
 
@@ -22,6 +22,8 @@ _CITIES = [
     ("200670001", "Oaxaca de Juárez", "Oaxaca", -96.73, 17.06),
     ("310500001", "Mérida", "Yucatán", -89.62, 20.97),
 ]
+
+GONE = Place("190390900", "Retirado", nom_ent="Nuevo León", longitud="-99.9", latitud="25.1")
 
 
 def cities() -> list[Place]:
@@ -39,10 +41,12 @@ def cities() -> list[Place]:
 
 @pytest.fixture(scope="module")
 def country(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend a database that holds the cities."""
-    file = write_catalogue(tmp_path_factory.mktemp("country") / "catun_localidad_2020-01.csv", cities())
+    """Lend a database that holds the cities, and an earlier release with a place that was withdrawn since."""
+    folder = tmp_path_factory.mktemp("country")
+    earlier = sorted([*cities(), GONE], key=lambda place: place.cvegeo)
     with new_database(server, migrated) as url:
-        import_file(url, file)
+        for name, places in (("2019-01", earlier), ("2020-01", cities())):
+            import_file(url, write_catalogue(folder / f"catun_localidad_{name}.csv", places))
         yield url
 
 
@@ -84,11 +88,49 @@ async def test_list_shows_where_its_places_are(
     inset = inset_on(page)
     assert inset is not None
     assert inset.attributes["aria-label"] == f"Map of Mexico with the places of this page, in {where}"
-    places = {one.cvegeo: one for one in cities()}
-    located = [MEXICO.locate(float(places[key].longitud), float(places[key].latitud)) for key in expected]
-    wanted = {(float(f"{point[0]:.1f}"), float(f"{point[1]:.1f}")) for point in located if point}
     dots = dots_of(page, inset)
-    assert (set(dots), len(dots)) == (wanted, len(wanted))
+    assert (set(dots), len(dots)) == (located(*expected), len(located(*expected)))
+
+
+def located(*keys: str) -> set[tuple[float, float]]:
+    """Return where the dots of these places are."""
+    points = [MEXICO.locate(float(one.longitud), float(one.latitud)) for one in [*cities(), GONE] if one.cvegeo in keys]
+    return {(float(f"{point[0]:.1f}"), float(f"{point[1]:.1f}")) for point in points if point}
+
+
+@pytest.mark.parametrize(
+    ("target", "expected", "label"),
+    [
+        ("municipios/?estado_id=19", {"190390001"}, "Map of Mexico with the cabeceras of this page, in Nuevo León"),
+        (
+            "municipios/?page_size=2&page=3",
+            {"200670001", "310500001"},
+            "Map of Mexico with the cabeceras of this page, in Oaxaca, Yucatán",
+        ),
+        (
+            "estados/?page_size=3&page=2",
+            {"200670001", "310500001"},
+            "Map of Mexico with the largest cabecera of each estado of this page",
+        ),
+        ("localidades/suggest/?q=merida", {"310500001"}, "Map of Mexico with the places of this page"),
+        (
+            "localidades/nearest/?lat=17.06&lon=-96.73&limit=2",
+            {"200670001", "200670002"},
+            "Map of Mexico with the places of this page",
+        ),
+        ("localidades/190390900/", {GONE.cvegeo}, "Map of Mexico with the place, in Nuevo León"),
+    ],
+)
+async def test_page_of_any_list_and_of_a_withdrawn_key_shows_where_it_is(
+    client: httpx.AsyncClient, target: str, expected: set[str], label: str
+) -> None:
+    answer = await client.get(INDEX + target, params={**httpx.QueryParams(target.partition("?")[2]), "format": "api"})
+    page = Page.of(answer)
+    inset = inset_on(page)
+    assert inset is not None
+    assert inset.attributes["aria-label"] == label
+    dots = dots_of(page, inset)
+    assert (set(dots), len(dots)) == (located(*expected), len(located(*expected)))
 
 
 async def test_detail_shows_where_it_is(client: httpx.AsyncClient) -> None:

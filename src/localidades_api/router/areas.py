@@ -37,7 +37,8 @@ async def list_states(request: Request, query: Annotated[StatesQuery, Query()], 
         return builder.not_modified(paging)
     rows = await services.repository.list_states(builder.release)
     results = [rows[index]._asdict() for index in paging.places]
-    return builder.answer("states.html", "Estados", envelope(paging, results), paging)
+    context = await html_context.of_states(services, builder.release, results) if builder.wants_html else {}
+    return builder.answer("states.html", "Estados", envelope(paging, results), paging, **context)
 
 
 @router.get("/estados/{id}/", summary="Get estado", response_model=State, dependencies=STRICT, responses=NO_KEY)
@@ -82,7 +83,9 @@ async def list_municipalities(
         return builder.not_modified(paging)
     results = [rows[index]._asdict() for index in paging.places]
     context = (
-        await html_context.of_municipalities(services, builder.release, query.estado_id) if builder.wants_html else {}
+        await html_context.of_municipalities(services, builder.release, query.estado_id, results)
+        if builder.wants_html
+        else {}
     )
     return builder.answer("municipalities.html", "Municipios", envelope(paging, results), paging, **context)
 

@@ -39,10 +39,31 @@ async def of_localities(
     }
 
 
-async def of_municipalities(services: Services, release: Release, estado_id: int | None) -> dict[str, Any]:
-    """Return the estados: their names, and the choices of the filter form."""
+async def of_municipalities(
+    services: Services, release: Release, estado_id: int | None, shown: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return where the municipios on a page are, and the estados: their names, and the choices of the filter form."""
     states = await services.repository.list_states(release)
-    return {"states": states, "names": {state.id: state.nombre for state in states}, "estado_id": estado_id}
+    names = {state.id: state.nombre for state in states}
+    seats = await services.areas.locate_municipalities(release, [one["id"] for one in shown])
+    return {
+        "states": states,
+        "names": names,
+        "estado_id": estado_id,
+        "where": list(dict.fromkeys(names[one["estado_id"]] for one in shown)),
+        "inset": draw_inset((seat.longitud, seat.latitud) for seat in seats),
+    }
+
+
+async def of_states(services: Services, release: Release, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return where the estados on a page are."""
+    seats = await services.areas.locate_states(release, [one["id"] for one in shown])
+    return {"inset": draw_inset((seat.longitud, seat.latitud) for seat in seats)}
+
+
+def of_places(shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return where the places that were found are."""
+    return {"inset": draw_inset((place["longitud"], place["latitud"]) for place in shown)}
 
 
 async def of_locality(

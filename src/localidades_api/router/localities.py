@@ -109,7 +109,7 @@ async def suggest_localities(
     builder = _depending_on(names, builder)
     if builder.is_not_modified:
         return builder.not_modified()
-    return builder.answer("places.html", "Suggestions", suggest(names, query))
+    return _answer_places(builder, "Suggestions", suggest(names, query))
 
 
 def suggest(names: NameIndex, query: SuggestQuery) -> dict[str, Any]:
@@ -134,7 +134,12 @@ async def list_nearest_localities(
         return builder.not_modified()
     found = await services.nearest.list_nearest(builder.release, query.lat, query.lon, query.limit)
     results = [describe_near(row) for row in found]
-    return builder.answer("places.html", "Nearest", {"results": results})
+    return _answer_places(builder, "Nearest", {"results": results})
+
+
+def _answer_places(builder: ResponseBuilder, title: str, content: Mapping[str, Any]) -> Response:
+    context = html_context.of_places(content["results"]) if builder.wants_html else {}
+    return builder.answer("places.html", title, content, **context)
 
 
 @router.get(

@@ -10,7 +10,7 @@ from fastapi import Request
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, misspellings, written
 from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, Release
 from localidades_api.errors import GoneError, InvalidPageError, LocalidadesError
-from localidades_api.http.html.svg import draw_map
+from localidades_api.http.html.svg import draw_inset, draw_map
 from localidades_api.http.problems import ProblemPage
 from localidades_api.router import html_context
 from localidades_api.router.localities import describe_locality, describe_near
@@ -58,6 +58,7 @@ async def _describe_withdrawn(services: Services, release: Release, error: GoneE
         "gone_in": _first_after(services, last, release),
         "successor": describe_locality(successor) if successor else None,
         **await _describe_around(services, release, record["latitud"], record["longitud"]),
+        "inset": draw_inset([(record["longitud"], record["latitud"])]),
         "history": (await services.repository.list_history(release, id_))[-MAX_HTML_PAGE_SIZE:],
     }
     return ProblemPage("withdrawn.html", row.nombre, release, context)

@@ -1,11 +1,11 @@
 """Summaries of an estado or a municipio: its localities by ámbito, its largest places, and its history."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Row, text
 
-from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
+from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
 from localidades_api.domain.schemas import DEMO_RELEASE, Release
 from localidades_api.storage.pool import Database
 from localidades_api.storage.replica_check import requires_release
@@ -14,6 +14,7 @@ from localidades_api.storage.repository.places import KEY_IS_NEW, SAME_PLACE
 LARGEST = 10  # places
 SHOWN_RELEASES = 12  # the newest
 
+_CLAVE_OF_SEAT = 1  # by INEGI's convention
 _CELLS_PER_DEGREE = 4  # an estado is some hundred cells
 
 
@@ -22,8 +23,8 @@ def _in_cells(degrees: str) -> str:
     return f"round({degrees} * {_CELLS_PER_DEGREE}) / {_CELLS_PER_DEGREE}"
 
 
-# A range of the index (release_id, municipio_id, position) each; a municipio is a range of one. By INEGI's convention
-# the clave 0001 is the cabecera's; an estado has no such key, so that its join finds nothing.
+# A range of the index (release_id, municipio_id, position) each; a municipio is a range of one. An estado has no key of
+# a cabecera, so that its join finds nothing.
 _SUMMARY = text(
     f"""
       WITH cells AS (
@@ -59,10 +60,20 @@ _SUMMARY = text(
       FROM (VALUES (1)) AS one
       LEFT JOIN localities AS seat
         ON seat.release_id = :release_id AND CAST(:first AS int) = CAST(:last AS int)
-       AND seat.id = CAST(:first AS int) * {KEYS_OF_A_MUNICIPIO} + 1
+       AND seat.id = CAST(:first AS int) * {KEYS_OF_A_MUNICIPIO} + {_CLAVE_OF_SEAT}
     """
 )
 
+_SEATS = text("SELECT longitud, latitud FROM localities WHERE release_id = :release_id AND id = ANY(:ids)")
+_LARGEST_SEATS = text(
+    f"""
+    SELECT DISTINCT ON (municipio_id / {KEYS_OF_A_STATE}) longitud, latitud
+      FROM localities
+     WHERE release_id = :release_id AND clave = '{_CLAVE_OF_SEAT:04d}' AND latitud IS NOT NULL
+       AND municipio_id / {KEYS_OF_A_STATE} = ANY(:ids)
+     ORDER BY municipio_id / {KEYS_OF_A_STATE}, prominence
+    """
+)
 _SUCCESSORS = text(
     f"""
     SELECT m.id, m.nombre, s.nombre AS estado, count(DISTINCT old.id) AS places
@@ -95,6 +106,17 @@ class AreasRepository:
         parameters = {"release_id": release.id, "first": first, "last": last, "is_demo": release.is_demo}
         rows = await self._database.fetch(_SUMMARY, parameters, replica_check=requires_release(release))
         return rows[0]
+
+    async def locate_municipalities(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
+        """Return the longitude and latitude, in degrees or None, of the cabecera of each of these municipios."""
+        seats = [id_ * KEYS_OF_A_MUNICIPIO + _CLAVE_OF_SEAT for id_ in ids]
+        parameters = {"release_id": release.id, "ids": seats}
+        return await self._database.fetch(_SEATS, parameters, replica_check=requires_release(release))
+
+    async def locate_states(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
+        """Return the longitude and latitude, in degrees, of the largest cabecera of each of these estados."""
+        parameters = {"release_id": release.id, "ids": list(ids)}
+        return await self._database.fetch(_LARGEST_SEATS, parameters, replica_check=requires_release(release))
 
     async def list_successors(self, release: Release, last: Release, id_: int) -> Sequence[Row[Any]]:
         """Return the municipios where places of a withdrawn one have new keys, with how many `places`, most first.

@@ -23,6 +23,7 @@ from localidades_api.storage.pool import already_waited
 from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected
+from tests.support.pages import Page
 from tests.support.postgres import new_database, run_sql
 from tests.support.records import Record, record_of
 from tests.support.waiting import eventually_async
@@ -90,6 +91,24 @@ async def get(client: httpx.AsyncClient, target: str, status: int = 200) -> Any:
     answer = await client.get(RELEASES + target)
     assert answer.status_code == status, answer.text
     return answer.json()
+
+
+async def test_page_of_the_changes_names_each_place_and_says_what_it_was(client: httpx.AsyncClient) -> None:
+    page = Page.of(await client.get(f"{RELEASES}2020-01/changes/?since=2019-01&format=api&page_size=100"))
+
+    def point(record: Record) -> str:
+        known = record["latitud"] is not None and record["longitud"] is not None
+        return f"{record['latitud']}, {record['longitud']}" if known else "no data"
+
+    def was(kind: str, before: Record, after: Record) -> str:
+        return f"{point(before)} → {point(after)}" if kind == "relocated" else before["nombre"]
+
+    expected = []
+    for change in changes_of(OLD, NEW):
+        kind, before, after = change["change"], change["before"], change["after"]
+        said = was(kind, before, after) if kind in {"renamed", "relocated"} else ""
+        expected.append([(after or before)["nombre"], kind, said, f"{change['id']:09d}"])
+    assert [[cell.strip() for cell in row] for row in page.rows()] == expected
 
 
 async def is_answered(client: httpx.AsyncClient, target: str) -> bool:

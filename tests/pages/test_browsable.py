@@ -103,6 +103,34 @@ async def test_page_table_is_the_records(client: httpx.AsyncClient, number: int)
     ]
 
 
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("localidades/?", "nombre"),
+        ("municipios/?", "nombre"),
+        ("estados/?", "nombre"),
+        ("localidades/suggest/?q=lugar", "label"),
+        ("localidades/suggest/?q=aguascalientes&kind=localidad,municipio,estado", "label"),
+        ("localidades/nearest/?lat=21.88&lon=-102.3", "label"),
+    ],
+)
+async def test_list_of_any_kind_begins_with_the_name_and_ends_with_the_key(
+    client: httpx.AsyncClient, path: str, named: str
+) -> None:
+    page = Page.of(await client.get(f"{INDEX}{path}&format=api"))
+    headers = [element.text for element in page.all("th")]
+    assert (headers[0], headers[-1]) == ("Name", "Key")
+    records = (await client.get(f"{INDEX}{path}&format=json")).json()["results"]
+    digits = {"municipios/?": 5, "estados/?": 2}.get(path, 9)
+    keys = [record.get("cvegeo", f"{record['id']:0{digits}d}") for record in records]
+    assert [(row[0], row[-1]) for row in page.rows()] == [
+        (record[named], key) for record, key in zip(records, keys, strict=True)
+    ]
+    copied = [cell.text for cell in page.all("td") if "data-copy" in cell.attributes]
+    assert copied == keys
+    assert len({len(key) for key in keys}) == (2 if "kind" in path else 1)
+
+
 HOSTILE = ["<script>alert(1)</script>", "D'Artagnan N° 5, El", "\N{RIGHT DOUBLE QUOTATION MARK}onmouseover="]
 
 

@@ -417,6 +417,25 @@ async def test_table_on_a_telephone_is_cards_that_are_still_a_table(browser: Bro
         assert tops[1] > tops[0] + 10  # the municipio is below the name
 
 
+@pytest.mark.parametrize(
+    "kind",
+    ["list", "municipios", "estados", "localidad", "municipio", "estado", "suggest", "nearest", "releases", "changes",
+     "error-410", "error-410-municipio"],
+)  # fmt: skip
+async def test_table_on_a_telephone_is_cards_on_a_page_of_any_kind(examined: Page, kind: str) -> None:
+    await examined.set_viewport_size(TELEPHONE)
+    await examined.goto(KINDS[kind])
+    tables = examined.get_by_role("table")
+    assert await tables.count() == await examined.locator("table").count() > 0
+    for table in await tables.all():
+        columns = await table.get_by_role("columnheader").count()
+        row = table.get_by_role("row").last
+        await expect(row).to_have_css("display", "flex")
+        empty = await row.locator("td:empty").count()  # which a card leaves out
+        assert await row.get_by_role("cell").count() + empty == columns > 1
+        assert await table.evaluate("one => one.scrollWidth <= one.parentElement.clientWidth")
+
+
 async def test_filters_are_folded_on_a_telephone_only(anyone: Page) -> None:
     await anyone.goto(f"{LIST}&estado_id=14")
     search, fold = anyone.locator("#search"), anyone.get_by_text("Filters (1)")

@@ -119,6 +119,25 @@ async def test_suggestions_close_and_leave_enter_to_the_form(page: Page) -> None
     await expect(page.locator("p.amount")).to_contain_text("page 1 of ")
 
 
+@pytest.mark.parametrize("target", [INDEX, LIST])
+async def test_name_without_suggestions_is_told_until_there_are_some(page: Page, target: str) -> None:
+    await page.goto(in_spanish(target))
+    search, told = page.locator("#search"), page.locator(".typing [role=status]")
+    await expect(told).to_have_text("")
+    await search.fill("zzzzzzzz")
+    await expect(told).to_have_text("Sin resultados.")
+    await expect(told).to_be_visible()
+    await expect(search).to_have_attribute("aria-expanded", "false")
+    await search.press("Escape")
+    await expect(told).to_have_text("")
+    await expect(search).to_have_value("zzzzzzzz")
+    await search.press("z")
+    await expect(told).to_have_text("Sin resultados.")
+    await search.fill("penon nandu")
+    await expect(page.locator(".suggestions").get_by_role("option")).to_have_count(1)
+    await expect(told).to_have_text("")
+
+
 @pytest.mark.parametrize("key", ["ArrowDown", "Escape"])
 async def test_suggestions_that_come_late_undo_nothing(page: Page, key: str) -> None:
     asked, answer = asyncio.Event(), asyncio.Event()

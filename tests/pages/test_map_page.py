@@ -202,13 +202,21 @@ async def test_list_that_no_map_shows_does_not_lead_to_one(page: Page) -> None:
         await expect(page.get_by_role("link", name="Show on the map")).to_have_count(count)
 
 
+async def test_search_on_the_map_that_finds_nothing_says_so(page: Page) -> None:
+    await page.goto(PAGE)
+    await page.get_by_role("combobox", name="Find a place").fill("zzzzzzzz")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".typing [role=status]")).to_have_text("No results.")
+    await expect(panel(page)).to_be_hidden()
+
+
 async def test_place_without_a_point_says_so_and_one_that_is_not_there_too(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True, **STILL) as page:
         await page.goto(f"{PAGE}#place=010010003")
         await expect(panel(page).get_by_role("heading")).to_have_text("Sin Coordenadas")
-        await expect(page.get_by_role("status")).to_have_text("This place has no coordinates.")
+        await expect(page.locator("#told")).to_have_text("This place has no coordinates.")
         await page.evaluate("() => { location.hash = 'place=329999999' }")
-        await expect(page.get_by_role("status")).to_have_text("The place could not be loaded.")
+        await expect(page.locator("#told")).to_have_text("The place could not be loaded.")
         await page.evaluate("() => { location.hash = 'place=<b>&color=<b>&map=<b>' }")
         await expect(panel(page)).to_be_hidden()
         await expect(page.get_by_label("Colours")).to_have_value("poblacion")

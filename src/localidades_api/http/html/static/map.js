@@ -128,13 +128,12 @@ class MapPage {
     else if (Number(id) !== this.selected?.id) this.open(Number(id), { fly: !fragment().has("map"), focus: false });
   }
 
-  // Who presses Enter without choosing a suggestion means the first.
-  async search({ value, dataset }) {
+  // Who presses Enter without choosing a suggestion means the first; that there is none, the field has said.
+  async search({ value }) {
     const query = new URLSearchParams({ q: value.trim(), limit: 1, format: "json", release });
     const answer = value.trim() && await fetch(`${resource}suggest/?${query}`).catch(() => null);
     const found = answer?.ok ? (await answer.json()).results : [];
     if (found.length) this.open(found[0].id, { fly: true });
-    else at("#told").textContent = dataset.none;
   }
 
   click({ x, y }) {

@@ -74,7 +74,10 @@ class Suggestions {
     this.list.setAttribute("role", "listbox");
     this.list.setAttribute("aria-label", document.querySelector(`label[for="${input.id}"]`).textContent);
     this.list.hidden = true;
-    input.after(this.list);
+    this.told = document.createElement("p"); // there before it says anything, for else a screen reader may miss it
+    this.told.className = "suggestions none";
+    this.told.setAttribute("role", "status");
+    input.after(this.list, this.told);
     for (const [name, value] of [["role", "combobox"], ["aria-autocomplete", "list"], ["aria-expanded", "false"],
                                  ["aria-controls", this.list.id]]) input.setAttribute(name, value);
     input.addEventListener("input", () => this.ask());
@@ -105,13 +108,15 @@ class Suggestions {
     try {
       const answer = await fetch(`${this.input.dataset.suggest}suggest/?${place}`, { signal: this.asked.signal });
       if (!answer.ok) return this.close();
-      this.show((await answer.json()).results);
+      const { results } = await answer.json();
+      this.show(results, results.length ? "" : this.input.dataset.none);
     } catch (error) {
       if (error.name !== "AbortError") this.close();
     }
   }
 
-  show(places) {
+  show(places, told = "") {
+    if (this.told.textContent !== told) this.told.textContent = told; // the same again would be read out again
     this.places = places;
     this.chosen = -1;
     this.input.removeAttribute("aria-activedescendant");
@@ -139,7 +144,7 @@ class Suggestions {
   }
 
   press(event) {
-    if (event.key === "Escape" && !this.list.hidden) {
+    if (event.key === "Escape" && (!this.list.hidden || this.told.textContent)) {
       event.preventDefault(); // a search field would lose what was typed
       this.close();
     }

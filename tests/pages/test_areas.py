@@ -51,6 +51,7 @@ def tiles(page: Page) -> list[str]:
 
 async def test_page_of_an_estado_says_what_it_comes_to(pages: httpx.AsyncClient) -> None:
     page = Page.of(await pages.get(f"{INDEX}estados/14/"))
+    assert page.of_class("p", "lead").text == "One of Mexico’s 32 estados"  # none but 15 is the Estado de México
     assert tiles(page) == [
         "2 municipios",
         "14 localities",

@@ -68,21 +68,23 @@ async def test_reference_has_every_operation_parameter_and_schema(client: httpx.
 
 
 in_every_look = pytest.mark.parametrize(
-    ("scheme", "viewport"),
+    ("scheme", "viewport", "language"),
     [
-        pytest.param("light", DESKTOP, id="light-desktop"),
-        pytest.param("dark", TELEPHONE, id="dark-telephone", marks=pytest.mark.tail),
-        pytest.param("dark", DESKTOP, id="dark-desktop", marks=pytest.mark.tail),
-        pytest.param("light", TELEPHONE, id="light-telephone", marks=pytest.mark.tail),
+        pytest.param("light", DESKTOP, "en", id="light-desktop-en"),
+        pytest.param("dark", TELEPHONE, "es", id="dark-telephone-es", marks=pytest.mark.tail),
+        pytest.param("dark", DESKTOP, "es", id="dark-desktop-es", marks=pytest.mark.tail),
+        pytest.param("light", TELEPHONE, "en", id="light-telephone-en", marks=pytest.mark.tail),
     ],
 )
 
 
 @in_every_look
-async def test_reference_is_accessible(browser: Browser, live_server: str, scheme: str, viewport: ViewportSize) -> None:
+async def test_reference_is_accessible(
+    browser: Browser, live_server: str, scheme: str, viewport: ViewportSize, language: str
+) -> None:
     options: dict[str, Any] = {"color_scheme": scheme, "viewport": viewport, "bypass_csp": True}
     async with visit(browser, live_server, **options) as page:
-        await page.goto("/redoc")
+        await page.goto(f"/redoc?lang={language}")
         assert await axe_faults(page) == {}
         assert await page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
         await page.screenshot(path=SCREENSHOTS / f"redoc-{scheme}-{viewport['width']}.png")
@@ -90,12 +92,12 @@ async def test_reference_is_accessible(browser: Browser, live_server: str, schem
 
 @in_every_look
 async def test_swagger_ui_is_accessible_with_operations_tried(
-    browser: Browser, live_server: str, scheme: str, viewport: ViewportSize
+    browser: Browser, live_server: str, scheme: str, viewport: ViewportSize, language: str
 ) -> None:
     options: dict[str, Any] = {"color_scheme": scheme, "viewport": viewport, "bypass_csp": True}
     async with visit(browser, live_server, **options) as page:
         page.set_default_timeout(30_000)
-        await page.goto("/docs")
+        await page.goto(f"/docs?lang={language}")
         await expect(page.locator("html.dark-mode")).to_have_count(int(scheme == "dark"))
         for method, path in (("get", "estados/"), ("get", "localidades/{id}/"), ("post", "localidades/match/")):
             await _try(page, f".opblock-{method}", f"/api/census/{path}")

@@ -1,5 +1,6 @@
 """The pages of the API's documentation: in the frame of the site, in a browser that reaches nothing but the service."""
 
+import re
 from typing import Any
 
 import httpx
@@ -8,6 +9,7 @@ from fastapi import FastAPI
 from playwright.async_api import Browser, Page, ViewportSize, expect
 
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
+from tests.support.pages import Element
 from tests.support.pages import Page as Parsed
 
 DESKTOP: ViewportSize = {"width": 1200, "height": 1500}
@@ -65,6 +67,26 @@ async def test_reference_has_every_operation_parameter_and_schema(client: httpx.
             assert member in sections[name], (name, member)
     targets = {one.attributes["href"] for one in page.all("a") if one.attributes["href"].startswith("#")}
     assert {target[1:] for target in targets} - set(sections) == {"main"}
+
+
+async def test_reference_in_spanish_has_only_what_the_document_says_in_english(client: httpx.AsyncClient) -> None:
+    page = Parsed.of(await client.get("/redoc?lang=es"))
+    english, ours = [
+        [one for one in page.elements if one.tag != "code" and is_english(one) is wanted] for wanted in (True, False)
+    ]
+    captions = {one.text for one in page.all("caption")}
+    assert captions >= {"Parámetros", "Respuestas", "Miembros", "Cuerpo: application/json"}
+    assert {one.text for one in page.all("b")} == {"obligatorio"}
+    said = " ".join(text for one in ours for text in one.own)
+    assert not re.search(r"\b(the|an|of|is|or|required|described|common|Parameters|Responses|Schemas|Body)\b", said)
+    assert {"List localities", "Localities"} <= {one.text for one in english}
+    assert all(is_english(cell) for cell in page.all("td"))
+
+
+def is_english(element: Element) -> bool:
+    """Return whether the nearest language around an element is English."""
+    named = [one.attributes["lang"] for one in (*element.within, element) if "lang" in one.attributes]
+    return named[-1:] == ["en"]
 
 
 in_every_look = pytest.mark.parametrize(

@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Page, Route, expect
 
 from tests.support.application import import_file
-from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
+from tests.support.browser import IN_TWO_LOOKS, SCREENSHOTS, TELEPHONE, Look, axe_faults, visit
 from tests.support.catalogue import TRAPS, Place, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.wire import serving
@@ -321,24 +322,30 @@ async def test_error_leads_on_to_what_was_meant_and_to_a_search(browser: Browser
         await expect(page.get_by_role("heading", level=1)).to_have_text("Guadalajara")
 
 
-async def test_estado_leads_to_its_largest_places(anyone: Page) -> None:
-    await anyone.goto(f"{INDEX}estados/?format=api&lang=en")
-    await anyone.get_by_role("link", name="Jalisco", exact=True).click()
-    await expect(anyone.get_by_role("img", name="Map of Mexico with Jalisco")).to_be_visible()
-    largest = anyone.get_by_role("table", name="Places with the most inhabitants").get_by_role("row")
-    await expect(largest).to_have_count(11)
-    await largest.nth(1).get_by_role("link").first.click()
-    await expect(anyone.get_by_role("heading", level=1)).to_have_text("El Peñón 227")
-
-
-async def test_withdrawn_key_leads_to_what_is_near_its_point_and_to_its_last_record(
-    browser: Browser, base: str
+@IN_TWO_LOOKS
+@pytest.mark.parametrize("scripts", [{}, {"java_script_enabled": False}], ids=["scripts", "no scripts"])
+async def test_estado_leads_to_its_largest_places(
+    browser: Browser, base: str, look: Look, scripts: dict[str, Any]
 ) -> None:
-    async with visit(browser, base, errors=True) as page:
+    async with visit(browser, base, **look.options, **scripts) as page:
+        await page.goto(f"{INDEX}estados/?format=api")
+        await page.get_by_role("link", name="Jalisco", exact=True).click()
+        await expect(page.get_by_role("img", name=f"{look.say('Map of Mexico with')} Jalisco")).to_be_visible()
+        largest = page.get_by_role("table", name=look.say("Places with the most inhabitants")).get_by_role("row")
+        await expect(largest).to_have_count(11)
+        await largest.nth(1).get_by_role("link").first.click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("El Peñón 227")
+
+
+@IN_TWO_LOOKS
+async def test_withdrawn_key_leads_to_what_is_near_its_point_and_to_its_last_record(
+    browser: Browser, base: str, look: Look
+) -> None:
+    async with visit(browser, base, errors=True, **look.options) as page:
         await page.goto(f"{INDEX}localidades/310030005/?format=api")
         await expect(page.get_by_role("heading", level=1)).to_have_text("El Peñón 156")
-        await expect(page.get_by_role("alert")).to_contain_text("The last release that has it: 2020-01.")
-        near = page.get_by_role("heading", name="What is near its point now").locator("+ ol a")
+        await expect(page.get_by_role("alert")).to_contain_text(f"{look.say('The last release that has it:')} 2020-01.")
+        near = page.get_by_role("heading", name=look.say("What is near its point now")).locator("+ ol a")
         await expect(near).to_have_count(5)
         name = (await near.first.inner_text()).partition(",")[0].partition(" (")[0]
         await near.first.click()

@@ -2,12 +2,14 @@
 
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
+import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, ViewportSize, async_playwright, expect
 
+from localidades_api.http.html.i18n import translator
 from tests.support.machine import needed
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT
@@ -15,6 +17,24 @@ from tests.support.wire import ROOT
 WEBGL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")  # drawn by the processor
 SCREENSHOTS = ROOT / "build" / "screenshots"
 TELEPHONE: ViewportSize = {"width": 360, "height": 740}
+
+
+class Look(NamedTuple):
+    """How somebody sees the pages: options of a browser's context, and what a text of ours is in their language."""
+
+    options: dict[str, Any]
+    say: Callable[[str], str]
+
+
+_IN_THE_DARK = {"viewport": TELEPHONE, "color_scheme": "dark", "locale": "es-MX"}
+# A task is tried in two looks that have nothing in common, rather than in all that there are.
+IN_TWO_LOOKS = pytest.mark.parametrize(
+    "look",
+    [
+        pytest.param(Look({}, translator("en")), id="desktop-light-en"),
+        pytest.param(Look(_IN_THE_DARK, translator("es")), id="telephone-dark-es"),
+    ],
+)
 _PATIENCE_MS = PATIENCE * 1000  # a busy machine may take long to draw a page, or a map without a graphics card
 _AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 

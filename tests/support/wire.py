@@ -21,6 +21,7 @@ from tests.support.waiting import PATIENCE, eventually
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from localidades_api.cli import app; app()")
 SERVE = (*COMMAND, "serve", "--port", "0")
+_START_TIMEOUT = 4 * PATIENCE  # a first start may make a database and import the demo, on a busy machine
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def await_end_of_group(group: int) -> None:
 
 def _await_ready(process: subprocess.Popen[bytes], log: Path, probe: str) -> str:
     """Return the address that the server prints, once its probe says yes."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + _START_TIMEOUT
     while time.monotonic() < deadline and process.poll() is None:
         if printed := re.search(r"list +(http://[^/]+)/", log.read_text()):
             probes = re.search(r"probes +(http://[^/]+)/", log.read_text()) or printed

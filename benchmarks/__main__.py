@@ -2,19 +2,16 @@
 
 import argparse
 import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.contenders import PEERS_BIN, check_tools
-from benchmarks.database import count_localities, seeded_postgres
 from benchmarks.downloads import measure_downloads
 from benchmarks.figures import measure_import, measure_memory, measure_startup, measure_walk
-from benchmarks.lab import Lab, Options
+from benchmarks.lab import Lab, Options, open_lab, run_command
 from benchmarks.machine import describe_machine
-from benchmarks.processes import ROOT, BenchmarkError, unwind_at_sigterm
+from benchmarks.processes import ROOT
 from benchmarks.publication import measure_publication
 from benchmarks.queries import measure_queries
 from benchmarks.report import render
@@ -22,7 +19,6 @@ from benchmarks.results import Results
 from benchmarks.sizes import measure_sizes
 from benchmarks.throughput import measure_throughput, prepare
 from localidades_api.domain.schemas import DEMO_RELEASE
-from localidades_api.errors import LocalidadesError
 
 _PARTS = ("throughput", "startup", "memory", "walk", "imports", "sizes", "publication", "queries", "downloads")
 
@@ -30,15 +26,13 @@ _PARTS = ("throughput", "startup", "memory", "walk", "imports", "sizes", "public
 def main() -> None:
     """Measure, print the tables, write results.json, table.md and plot.svg."""
     arguments = _read_arguments()
-    unwind_at_sigterm()
-    try:
-        check_tools()
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        results = _measure(arguments)
-    except (BenchmarkError, LocalidadesError) as error:
-        sys.exit(f"error: {error}")
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run_command(lambda: _report(arguments))
+
+
+def _report(arguments: argparse.Namespace) -> None:
+    check_tools()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    results = _measure(arguments)
     if results.throughput:
         _plot(arguments.output)
     print(f"\n{render(results)}\nThe figures of every round are in {arguments.output / 'results.json'}")
@@ -67,19 +61,14 @@ def _read_arguments() -> argparse.Namespace:
 
 def _measure(arguments: argparse.Namespace) -> Results:
     options = Options(arguments.rounds, arguments.seconds, arguments.empty_seconds)
-    with tempfile.TemporaryDirectory(prefix="localidades-bench-") as temporary:
-        folder = Path(temporary)
-        folder.chmod(0o755)  # as root, Postgres and nginx run as other users
-        print("Seeding a database", flush=True)
-        with seeded_postgres(folder / "postgres", arguments.catalogue) as url:
-            lab = Lab(options, url, folder, arguments.output, count_localities(url))
-            source = arguments.catalogue.name if arguments.catalogue else DEMO_RELEASE
-            results = Results(describe_machine(url), {**asdict(options), "catalogue": source})
-            for name, measure in _parts(lab).items():
-                if name in arguments.only:
-                    print(f"Measuring {name}", flush=True)
-                    setattr(results, name, measure())
-                    _save(results, arguments.output)  # whatever becomes of the next part
+    with open_lab(options, arguments.catalogue, arguments.output) as lab:
+        source = arguments.catalogue.name if arguments.catalogue else DEMO_RELEASE
+        results = Results(describe_machine(lab.url), {**asdict(options), "catalogue": source})
+        for name, measure in _parts(lab).items():
+            if name in arguments.only:
+                print(f"Measuring {name}", flush=True)
+                setattr(results, name, measure())
+                _save(results, arguments.output)  # whatever becomes of the next part
     return results
 
 

@@ -6,7 +6,6 @@ browsers in two languages; then wrk loads the three in alternating rounds. Each 
 
 import argparse
 import asyncio
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,8 +16,10 @@ from urllib.parse import urlsplit
 
 import uvloop
 
+from benchmarks.lab import run_command
+from benchmarks.nginx import TEMPORARY_PATHS, running_nginx, serving_page
 from benchmarks.paced import read_answer
-from benchmarks.processes import PATH, ROOT, BenchmarkError, Server, fetch, free_port, serving, unwind_at_sigterm
+from benchmarks.processes import PATH, ROOT, BenchmarkError, Server, fetch, free_port
 from benchmarks.series import Series
 from benchmarks.wrk import drive
 
@@ -51,21 +52,21 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3)
     arguments = parser.parse_args()
-    unwind_at_sigterm()
-    try:
-        with tempfile.TemporaryDirectory(prefix="localidades-front-") as temporary:
-            folder = Path(temporary)
-            folder.chmod(0o755)  # nginx runs as another user
-            _measure(arguments.url.rstrip("/"), folder, arguments.rounds, arguments.seconds)
-    except BenchmarkError as error:
-        sys.exit(f"error: {error}")
+    run_command(lambda: _measure_in_a_folder(arguments))
+
+
+def _measure_in_a_folder(arguments: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory(prefix="localidades-front-") as temporary:
+        folder = Path(temporary)
+        folder.chmod(0o755)  # nginx runs as another user
+        _measure(arguments.url.rstrip("/"), folder, arguments.rounds, arguments.seconds)
 
 
 def _measure(service: str, folder: Path, rounds: int, seconds: int) -> None:
     with _front(service, folder / "crowd", _LOGGED) as server:
         _meet_crowd(server, folder / "crowd" / "upstream.log")
     (folder / "page.json").write_bytes(fetch(service + PATH).body)
-    with _static(folder) as static, _front(service, folder / "load", "access_log off;\n") as front:
+    with serving_page(folder) as static, _front(service, folder / "load", "access_log off;\n") as front:
         servers = {_STATIC: static, _FRONT: front, _SERVICE: None}
         runs: dict[str, list[_Run]] = {name: [] for name in servers}
         for number in range(rounds):
@@ -96,28 +97,10 @@ def _front(service: str, folder: Path, log: str) -> Iterator[Server]:
     text = (shipped / "nginx.conf").read_text().replace("/var/cache/nginx/localidades", str(folder / "cache"))
     (folder / "nginx.conf").write_text(text.replace("worker_processes auto", "worker_processes 1"))
     origin = (shipped / "origin.conf").read_text().replace("127.0.0.1:8000", urlsplit(service).netloc)
-    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    (folder / "origin.conf").write_text(origin + log + "".join(f"{kind}_temp_path {kind};\n" for kind in kinds))
+    (folder / "origin.conf").write_text(origin + log + TEMPORARY_PATHS)
     (folder / "listen.conf").write_text(f"listen 127.0.0.1:{port} backlog={_CLIENTS * 2};\n")
     started = ["-g", f"daemon off; pid {folder / 'pid'};"]
-    with _nginx(folder, folder / "nginx.conf", port, *started) as server:
-        yield server
-
-
-@contextmanager
-def _static(folder: Path) -> Iterator[Server]:
-    """Run nginx with one static file, as in the main table."""
-    port = free_port()
-    conf = folder / "static.conf"
-    conf.write_text((ROOT / "benchmarks" / "peers" / "nginx.conf").read_text().replace("{port}", str(port)))
-    with _nginx(folder, conf, port) as server:
-        yield server
-
-
-@contextmanager
-def _nginx(folder: Path, conf: Path, port: int, *options: str) -> Iterator[Server]:
-    command = ["nginx", "-e", "stderr", "-p", str(folder), "-c", str(conf), *options]
-    with serving(command, port, {"PATH": "/usr/sbin:/usr/bin:/bin"}, folder / f"{conf.stem}.log") as server:
+    with running_nginx(folder, folder / "nginx.conf", port, *started) as server:
         yield server
 
 

@@ -1,14 +1,17 @@
 """What every measurement stands on: the options, the database, a folder, and contenders started in it."""
 
-from collections.abc import Iterator, Mapping
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.contenders import NGINX, OURS, Contender
-from benchmarks.database import clone, environment, write_catalogue
-from benchmarks.processes import PATH, ROOT, Server, fetch, free_port, serving
+from benchmarks.database import clone, count_localities, environment, seeded_postgres, write_catalogue
+from benchmarks.processes import PATH, ROOT, BenchmarkError, Server, fetch, free_port, serving, unwind_at_sigterm
 from localidades_api.domain.schemas import count_pages
+from localidades_api.errors import LocalidadesError
 
 _HELD = "The page cache holds all"
 _HELD_PATIENCE = 60.0
@@ -20,7 +23,7 @@ class Options:
 
     rounds: int
     seconds: int
-    empty_seconds: int
+    empty_seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,28 @@ class Lab:
         """Keep page 1 as this service answers it, for the peers that serve constant bytes."""
         with self.start(OURS, url) as server:
             self.page.write_bytes(fetch(server.base + PATH).body)
+
+
+@contextmanager
+def open_lab(options: Options, catalogue: Path | None, output: Path | None = None) -> Iterator[Lab]:
+    """Seed a database with a file's release or the demo; without `output` nothing is kept."""
+    with tempfile.TemporaryDirectory(prefix="localidades-bench-") as temporary:
+        folder = Path(temporary)
+        folder.chmod(0o755)  # as root, Postgres and nginx run as other users
+        print("Seeding a database", flush=True)
+        with seeded_postgres(folder / "postgres", catalogue) as url:
+            yield Lab(options, url, folder, output or folder, count_localities(url))
+
+
+def run_command(measure: Callable[[], None]) -> None:
+    """Run a command; what keeps it from measuring ends it with a sentence."""
+    unwind_at_sigterm()
+    try:
+        measure()
+    except (BenchmarkError, LocalidadesError) as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def await_pages_held(server: Server, workers: int = 1) -> None:

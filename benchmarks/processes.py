@@ -93,8 +93,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(command: list[str], port: int, environment: Mapping[str, str], log: Path) -> Iterator[Server]:
-    """Run a server that will listen on the port, until it is no longer needed."""
+def serving(
+    command: list[str], port: int, environment: Mapping[str, str], log: Path, probe: str = PATH
+) -> Iterator[Server]:
+    """Run a server that will listen on the port, until it is no longer needed; it has started once `probe` is 200."""
     with log.open("wb") as output:
         started = time.perf_counter()
         process = subprocess.Popen(
@@ -108,17 +110,17 @@ def serving(command: list[str], port: int, environment: Mapping[str, str], log: 
         )
     try:
         base = f"http://127.0.0.1:{port}"
-        _await_first_page(base, process, log)
+        _await_first_page(base + probe, process, log)
         yield Server(base, process, log, time.perf_counter() - started)
     finally:
         _stop(process)
 
 
-def _await_first_page(base: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def _await_first_page(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + _START_PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
         with suppress(OSError, http.client.HTTPException):
-            if fetch(base + PATH).status == http.HTTPStatus.OK:
+            if fetch(address).status == http.HTTPStatus.OK:
                 return
         time.sleep(0.005)
     raise BenchmarkError(f"A server does not start: {process.args!r}\n{log.read_text(errors='replace')[-2000:]}")

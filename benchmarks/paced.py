@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from random import Random
@@ -23,13 +23,17 @@ class Sample:
     ok: bool
 
 
+# Tells whether an answer is right: the page, when it was asked for (Unix time), the headers and the body of the answer.
+Look = Callable[[int, float, Mapping[str, str], bytes], bool]
+
+
 def p99_ms(samples: Iterable[Sample]) -> float:
     """Return what 99 of 100 waited at most."""
     waits = sorted(sample.seconds for sample in samples)
     return waits[len(waits) * 99 // 100] * 1000
 
 
-async def load_steadily(base: str, pages: int, ended: asyncio.Event) -> list[Sample]:
+async def load_steadily(base: str, pages: int, ended: asyncio.Event, look: Look | None = None) -> list[Sample]:
     """Ask for random pages over kept connections until told to end.
 
     A request that can't be sent when it is due, since the answer before it is late, has waited since it was due.
@@ -37,11 +41,13 @@ async def load_steadily(base: str, pages: int, ended: asyncio.Event) -> list[Sam
     samples: list[Sample] = []
     async with asyncio.TaskGroup() as clients:
         for number in range(CONNECTIONS):
-            clients.create_task(_ask_steadily(base, pages, number, samples, ended))
+            clients.create_task(_ask_steadily(base, pages, number, samples, ended, look))
     return samples
 
 
-async def _ask_steadily(base: str, pages: int, number: int, samples: list[Sample], ended: asyncio.Event) -> None:
+async def _ask_steadily(
+    base: str, pages: int, number: int, samples: list[Sample], ended: asyncio.Event, look: Look | None
+) -> None:
     address = urlsplit(base)
     chance = Random(number)  # noqa: S311  # the same pages in every run
     interval = CONNECTIONS / RATE
@@ -51,13 +57,17 @@ async def _ask_steadily(base: str, pages: int, number: int, samples: list[Sample
         if (early := due - time.time()) > 0:
             await asyncio.sleep(early)
             due = time.time()
-        writer.write(f"GET {PATH}?page={chance.randint(1, pages)} HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
+        page, asked = chance.randint(1, pages), time.time()
+        writer.write(f"GET {PATH}?page={page} HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
         try:
-            status, _, _ = await read_answer(reader)
+            status, headers, body = await read_answer(reader)
         except (OSError, EOFError):
-            status = 0
+            ok = False
             reader, writer = await asyncio.open_connection(address.hostname, address.port)
-        samples.append(Sample(due, time.time() - due, status == HTTPStatus.OK))
+        else:
+            ok = status == HTTPStatus.OK
+        waited = time.time() - due
+        samples.append(Sample(due, waited, ok and (look is None or look(page, asked, headers, body))))
         due += interval
     writer.close()
 

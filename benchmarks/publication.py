@@ -4,9 +4,9 @@ import asyncio
 import gc
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from tempfile import TemporaryDirectory
@@ -22,20 +22,26 @@ from benchmarks.processes import PATH, ROOT, BenchmarkError
 from benchmarks.series import Series
 
 _RELEASE = "published"
-_SUGGESTIONS = f"{PATH}suggest/?q=a"
+SUGGESTIONS = f"{PATH}suggest/?q=a"
 _WORKERS = 2
-_WATCH = 0.02  # seconds between two looks
+_INTERVAL = 0.02  # seconds between two looks
 _SETTLED = 3.0  # seconds without an answer from the release before, after which none is expected
 _PATIENCE = 90.0  # seconds; a new release is searched after a minute at most (decision 23)
 
 
 @dataclass(slots=True)
-class _Watch:
-    """What new connections, which fall to one worker or the other, saw of the releases."""
+class Watch:
+    """What new connections, which fall to one worker or the other, saw of the publication of a release."""
 
-    last_old: float = 0.0  # Unix time of the last request that was answered with the release before
-    failed: int = 0
+    release: str
+    last_old: float = 0.0  # Unix time of the last request that was answered with another release
     new: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def failed(self) -> int:
+        """The number of requests that were not answered, or with an error."""
+        return self.faults.total()
 
 
 def measure_publication(lab: Lab) -> dict[str, Series]:
@@ -74,13 +80,13 @@ class _Phases:
 
 async def _publish_under_load(
     lab: Lab, url: str, base: str, await_ready: Callable[[], None]
-) -> tuple[_Phases, list[Sample], _Watch, _Watch]:
+) -> tuple[_Phases, list[Sample], Watch, Watch]:
     """Return when each phase began, and what the clients saw: of the list, and of suggestions."""
-    ended, listed, searched = asyncio.Event(), _Watch(), _Watch()
+    ended, listed, searched = asyncio.Event(), Watch(_RELEASE), Watch(_RELEASE)
     async with asyncio.TaskGroup() as tasks:
         load = tasks.create_task(load_steadily(base, lab.pages, ended))
-        tasks.create_task(_watch(base, PATH, listed, ended))
-        tasks.create_task(_watch(base, _SUGGESTIONS, searched, ended))
+        tasks.create_task(keep_asking(base, PATH, listed, ended))
+        tasks.create_task(keep_asking(base, SUGGESTIONS, searched, ended))
         await asyncio.sleep(lab.options.seconds)
         busy = time.time()
         await _take_a_processor(lab.options.seconds)
@@ -88,19 +94,19 @@ async def _publish_under_load(
         await asyncio.sleep(1)
         phases = _Phases(busy, idle, importing=time.time())
         await _import(lab, url)
-        await _await_new(listed, searched)
+        await await_new(listed, searched)
         await asyncio.to_thread(await_ready)
         ended.set()
     return phases, load.result(), listed, searched
 
 
-async def _await_new(*watches: _Watch) -> None:
+async def await_new(*watches: Watch) -> None:
     """Wait until new connections have been answered with the new release alone for a while, or patience ends."""
     deadline = time.time() + _PATIENCE
     while time.time() < deadline and any(  # noqa: ASYNC110  # another task notes it
         not watch.new or time.time() - watch.last_old < _SETTLED for watch in watches
     ):
-        await asyncio.sleep(_WATCH)
+        await asyncio.sleep(_INTERVAL)
 
 
 async def _take_a_processor(seconds: float) -> None:
@@ -115,7 +121,7 @@ async def _take_a_processor(seconds: float) -> None:
 
 
 def _judge(
-    samples: list[Sample], listed: _Watch, searched: _Watch, phases: _Phases, published: float
+    samples: list[Sample], listed: Watch, searched: Watch, phases: _Phases, published: float
 ) -> dict[str, float]:
     if not listed.new or not searched.new:
         raise BenchmarkError("A publication was not seen.")
@@ -133,7 +139,8 @@ def _judge(
     }
 
 
-async def _watch(base: str, path: str, watch: _Watch, ended: asyncio.Event) -> None:
+async def keep_asking(base: str, path: str, watch: Watch, ended: asyncio.Event) -> None:
+    """Ask over new connections until told to end, and note which release answers."""
     address = urlsplit(base)
     while not ended.is_set():
         asked = time.time()
@@ -142,15 +149,16 @@ async def _watch(base: str, path: str, watch: _Watch, ended: asyncio.Event) -> N
             writer.write(f"GET {path} HTTP/1.1\r\nHost: {address.netloc}\r\nConnection: close\r\n\r\n".encode())
             status, headers, _ = await read_answer(reader)
             writer.close()
-        except (OSError, EOFError):
-            watch.failed += 1
+        except (OSError, EOFError) as error:
+            watch.faults[type(error).__name__] += 1
         else:
-            watch.failed += status != HTTPStatus.OK
-            if headers.get("catalogue-release") == _RELEASE:
+            if status != HTTPStatus.OK:
+                watch.faults[str(status)] += 1
+            if headers.get("catalogue-release") == watch.release:
                 watch.new += 1
             else:
                 watch.last_old = asked
-        await asyncio.sleep(_WATCH)
+        await asyncio.sleep(_INTERVAL)
 
 
 async def _import(lab: Lab, url: str) -> None:

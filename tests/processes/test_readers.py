@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +12,11 @@ import pytest
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.downloads import DOWNLOAD, read_csv
-from tests.support.machine import READERS, needed
 from tests.support.postgres import new_database
+from tests.support.readers import GUIDE_LINES, run_line, run_line_of_r
 from tests.support.records import Record, in_order, row_of
-from tests.support.wire import ROOT, environment, serving
+from tests.support.wire import serving
 
-GUIDE = (ROOT / "docs" / "guides" / "files.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(python|sql|r)\n(.*?)\n```$", GUIDE, re.MULTILINE | re.DOTALL)
 NAMES = ["NA", "null", "None", "0001", "1e5", "TRUE", 'Con "comillas", y coma', "=1+1", "Peñón, Ñandú", "&lt;<&>",
          " \u00bd  ", "-", "'apóstrofo", "a\\b", "#5", "\u20e3\U0001f600"]  # fmt: skip
 PLACES = [
@@ -46,58 +42,18 @@ def folder(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory)
     return folder
 
 
-_FRAME = """
-import json, geopandas, pandas
-{line}
-if isinstance(localidades, geopandas.GeoDataFrame):
-    assert localidades.crs.to_authority() in {{("OGC", "CRS84"), ("EPSG", "4326")}}
-    assert localidades.geometry.isna().equals(localidades.longitud.isna())
-    assert localidades.geometry.x.equals(localidades.longitud)
-    assert localidades.geometry.y.equals(localidades.latitud)
-localidades = pandas.DataFrame(localidades.drop(columns="geometry", errors="ignore"))
-values = localidades.astype(object).where(localidades.notna(), None).values.tolist()
-print(json.dumps([dict(zip(localidades.columns, row)) for row in values]))
-"""
-_QUERY = """
-import json, duckdb
-found = duckdb.sql({line!r})
-rows = [dict(zip(found.columns, row)) for row in found.fetchall()]
-print(json.dumps([{{name: value for name, value in row.items() if name != "geometry"}} for row in rows]))
-"""
-_R = """{line}
-write.csv(localidades, "read.csv", row.names = FALSE, na = "", eol = "\\r\\n", fileEncoding = "UTF-8")
-"""
-
-
-def output_of(folder: Path, *command: str) -> str:
-    ended = subprocess.run(
-        command, cwd=folder, env=environment(LC_ALL="C.UTF-8"), capture_output=True, text=True, timeout=120, check=False
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
-
-
 def read_back(language: str, line: str, folder: Path) -> list[Record]:
     """Run a line of the guide, and return the records that it reads."""
     if language == "r":
-        output_of(
-            folder,
-            needed(shutil.which("Rscript"), "This test needs R: Debian's r-base-core."),
-            "-e",
-            _R.format(line=line),
-        )
-        return read_csv((folder / "read.csv").read_bytes())
-    program = {"python": _FRAME, "sql": _QUERY}[language].format(line=line)
-    records: list[Record] = json.loads(
-        output_of(folder, needed(READERS, "This test needs `make test`."), "-c", program)
-    )
+        return read_csv(run_line_of_r(line, folder))
+    records: list[Record] = json.loads(run_line(language, line, folder, "print(json.dumps(records))"))
     return records
 
 
-@pytest.mark.parametrize(("language", "line"), BLOCKS, ids=[line[:40] for _, line in BLOCKS])
+@pytest.mark.parametrize(("language", "line"), GUIDE_LINES, ids=[line[:40] for _, line in GUIDE_LINES])
 def test_line_of_the_guide_reads_every_record_as_it_is(language: str, line: str, folder: Path) -> None:
     assert read_back(language, line, folder) == [row_of(place) for place in in_order(PLACES)]
 
 
 def test_guide_has_lines_for_every_kind_of_reader() -> None:
-    assert Counter(language for language, _ in BLOCKS) == {"python": 5, "sql": 2, "r": 1}
+    assert Counter(language for language, _ in GUIDE_LINES) == {"python": 5, "sql": 2, "r": 1}

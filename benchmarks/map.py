@@ -44,8 +44,15 @@ _RADIUS = 80  # pixels of the circle
 _TURN = 2.0  # seconds for a circle
 _STEP = 1 / 60  # seconds between two places of the mouse
 _FRAMES = """() => {
-  window.frames_drawn = [];
-  const note = (time) => { window.frames_drawn.push(time); requestAnimationFrame(note); };
+  window.drag = { times: [], moved: 0 };
+  let moved = false;
+  const note = (time) => {
+    drag.times.push(time);
+    drag.moved += moved;
+    moved = false;
+    requestAnimationFrame(note);
+  };
+  addEventListener("mousemove", () => { moved = true; }, { capture: true });
   requestAnimationFrame(note);
 }"""
 
@@ -64,10 +71,10 @@ class _Answers(NamedTuple):
 
 
 class _Drag(NamedTuple):
-    """What one drag of the map saw, a second."""
+    """What one drag of the map saw: frames a second, and the share of them before which the mouse had moved."""
 
     frames: float
-    moves: float
+    moved: float
 
 
 def main() -> None:
@@ -188,11 +195,11 @@ async def _measure_frames(lab: Lab, server: Server) -> None:
                 drag = await _drag_map(browser, server.base, _WINDOWS[window], _VIEWS[view], lab.options.seconds)
                 drags[window, view].append(drag)
     for window, view in itertools.product(range(len(_WINDOWS)), _VIEWS):
-        frames, moves = (Series.of(values) for values in zip(*drags[window, view], strict=True))
+        frames, moved = (Series.of(values) for values in zip(*drags[window, view], strict=True))
         size = f"{_WINDOWS[window]['width']} × {_WINDOWS[window]['height']}"
         print(
             f"{size:12} {view:12} {frames.median:5.1f} frames a second ({frames.low:.1f} to {frames.high:.1f}),"
-            f" the mouse moved {moves.median:.1f} times"
+            f" the mouse moved for {moved.median:.0%}"
         )
 
 
@@ -209,25 +216,24 @@ async def _drag_map(browser: Browser, base: str, window: ViewportSize, view: str
     await page.mouse.move(*middle)
     await page.mouse.down()
     await page.evaluate(_FRAMES)
-    moves = await _circle(page, middle, seconds)
-    times: list[float] = await page.evaluate("() => frames_drawn")
+    await _circle(page, middle, seconds)
+    drag = await page.evaluate("() => drag")
     await page.mouse.up()
     await page.wait_for_url(lambda url: url != before)  # the address has where the map has been moved
     await context.close()
-    passed = (times[-1] - times[0]) / 1000
-    return _Drag((len(times) - 1) / passed, moves / passed)
+    frames = len(drag["times"]) - 1
+    return _Drag(frames / (drag["times"][-1] - drag["times"][0]) * 1000, drag["moved"] / frames)
 
 
-async def _circle(page: Page, middle: tuple[float, float], seconds: int) -> int:
-    """Move the mouse as often as the page takes note of it; return how often."""
+async def _circle(page: Page, middle: tuple[float, float], seconds: int) -> None:
+    """Move the mouse as people do, whether or not the page has drawn what it did before."""
     began = time.monotonic()
-    moves = 0
-    while (passed := time.monotonic() - began) < seconds:
-        angle = passed / _TURN * math.tau
-        await page.mouse.move(middle[0] + _RADIUS * math.sin(angle), middle[1] + _RADIUS * (1 - math.cos(angle)))
-        moves += 1
-        await asyncio.sleep(max(0.0, _STEP - (time.monotonic() - began - passed)))
-    return moves
+    async with asyncio.TaskGroup() as moves:
+        while (passed := time.monotonic() - began) < seconds:
+            angle = passed / _TURN * math.tau
+            east, south = _RADIUS * math.sin(angle), _RADIUS * (1 - math.cos(angle))
+            moves.create_task(page.mouse.move(middle[0] + east, middle[1] + south))
+            await asyncio.sleep(_STEP)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import json
 import re
 import subprocess
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -208,11 +208,13 @@ def _addresses(mirror: _Mirror, limit: int | None) -> dict[str, list[str]]:
     for entry in mirror.entries():
         folder, _, file = entry["path"].rpartition("/")
         kind = _ONE_OF_MANY.sub("N", folder) or "the index"
-        if "target" not in entry:
-            kinds[kind].append(f"{PATH}{Path(file).stem}/")
-        elif not file.endswith((".br", ".zst", ".gz")):
+        if file.endswith((".br", ".zst", ".gz")):  # a copy
+            continue
+        if "target" in entry:
             kinds[f"{kind}, pinned"].append(entry["target"])
             kinds[kind].append(_unpinned(entry["target"]))
+        else:
+            kinds[kind].append(f"{PATH}{Path(file).stem}/")
     chance = Random(_SEED)  # noqa: S311  # the same in every run
     return {
         kind: targets if limit is None or len(targets) <= limit else chance.sample(targets, limit)
@@ -235,13 +237,16 @@ def _compare_all(served: Server, live: Server, kinds: dict[str, list[str]]) -> N
         ]
         for kind, targets in kinds.items():
             heads = size = 0
+            statuses: Counter[int] = Counter()
             for target in targets:
                 ours, theirs = (_ask(connection, target) for connection in connections)
+                statuses[ours.status] += 1
                 size += _count_different(ours.body, theirs.body)
                 if (ours.status, _told(ours)) != (theirs.status, _told(theirs)):
                     heads += 1
                     print(f"  {target}: {ours.status} {_told(ours)}, not {theirs.status} {_told(theirs)}")
-            print(f"{kind:32} {len(targets):8,} addresses: {heads} heads and {size} bytes differ", flush=True)
+            answered = ", ".join(f"{count:,} × {status}" for status, count in statuses.items())
+            print(f"{kind:30} {answered:>20}: {heads} heads and {size} bytes differ", flush=True)
 
 
 def _ask(connection: http.client.HTTPConnection, target: str) -> Answer:

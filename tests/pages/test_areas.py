@@ -82,6 +82,12 @@ async def test_page_of_an_area_shows_where_in_mexico_it_is(pages: httpx.AsyncCli
         assert path_of_dots.attributes["d"].count("M") == 1  # all of its places are at one point
 
 
+@pytest.mark.parametrize(("language", "text"), [("en", "1 record"), ("es", "1 registro")])
+async def test_list_of_one_counts_it_in_the_singular(pages: httpx.AsyncClient, language: str, text: str) -> None:
+    page = Page.of(await pages.get(f"{INDEX}municipios/?estado_id=31&lang={language}"))
+    assert page.of_class("p", "amount").text == text
+
+
 async def test_totals_of_an_estado_lead_to_lists_of_as_many(pages: httpx.AsyncClient) -> None:
     target = f"{INDEX}estados/14/"
     page = Page.of(await pages.get(target))

@@ -109,6 +109,8 @@ async def test_reference_is_accessible(
         await page.goto(f"/redoc?lang={language}")
         assert await axe_faults(page) == {}
         assert await page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+        narrowest = "Math.min(...[...document.querySelectorAll('.members td')].map(one => one.clientWidth))"
+        assert await page.evaluate(narrowest) >= 60  # room for a word
         await page.screenshot(path=SCREENSHOTS / f"redoc-{scheme}-{viewport['width']}.png")
 
 

@@ -32,17 +32,7 @@ _UNSAID = re.compile(
     "contains a NUL|Give a JSON object|Send either|West and south come first|An HTML page has columns of its own"
 )
 
-_openapi = create_app(Settings()).openapi()
-_document = schemathesis.openapi.from_dict(_openapi)
-
-# Made when the test runs: the examples of all operations take each process of a run eight seconds to make.
-any_input = schemathesis.pytest.from_fixture("operation")
-
-
-@pytest.fixture(params=[f"{method.upper()} {path}" for path, item in _openapi["paths"].items() for method in item])
-def operation(request: pytest.FixtureRequest) -> schemathesis.BaseSchema:
-    """Return the document of one operation."""
-    return _document.include(name=request.param)
+schema = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
 
 
 def _has_rows(body: object) -> bool:
@@ -52,7 +42,7 @@ def _has_rows(body: object) -> bool:
 
 @pytest.mark.tail
 @pytest.mark.timeout(300)
-@any_input.parametrize()
+@schema.parametrize()
 @settings(max_examples=50, suppress_health_check=list(HealthCheck))
 def test_operation_with_any_input_keeps_to_the_document(case: "schemathesis.Case[Any]", live_server: str) -> None:
     answer = case.call(base_url=live_server)

@@ -100,15 +100,22 @@ async def test_page_of_the_changes_names_each_place_and_says_what_it_was(client:
         known = record["latitud"] is not None and record["longitud"] is not None
         return f"{record['latitud']}, {record['longitud']}" if known else "no data"
 
+    def figure(value: object) -> str:
+        return "no data" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
     def was(kind: str, before: Record, after: Record) -> str:
+        if kind == "updated":
+            changed = (name for name in FIGURES if before[name] != after[name])
+            return "".join(f"{name} {figure(before[name])} → {figure(after[name])}" for name in changed)
         return f"{point(before)} → {point(after)}" if kind == "relocated" else before["nombre"]
 
     expected = []
     for change in changes_of(OLD, NEW):
         kind, before, after = change["change"], change["before"], change["after"]
-        said = was(kind, before, after) if kind in {"renamed", "relocated"} else ""
-        expected.append([(after or before)["nombre"], kind, said, f"{change['id']:09d}"])
+        said = was(kind, before, after) if kind in {"renamed", "relocated", "updated"} else ""
+        expected.append([(after or before)["nombre"], kind.capitalize(), said, f"{change['id']:09d}"])
     assert [[cell.strip() for cell in row] for row in page.rows()] == expected
+    assert "poblacion no data → 77" in [row[2] for row in page.rows()]
 
 
 async def is_answered(client: httpx.AsyncClient, target: str) -> bool:

@@ -11,6 +11,7 @@ from pydantic_core import to_json
 from sqlalchemy import Row
 from starlette.responses import Response
 
+from localidades_api.domain.locality import ATTRIBUTES, POINT
 from localidades_api.domain.pagination import Paging
 from localidades_api.domain.schemas import (
     CHANGE_KINDS,
@@ -80,7 +81,8 @@ async def list_changes(
     if builder.is_not_modified:
         return builder.not_modified(paging)
     results = await _describe(services, old, new, _on_page(found, paging))
-    return builder.answer("changes.html", "Changes", envelope(paging, results), paging, since=old.name)
+    figures = [name for name in ATTRIBUTES if name not in POINT]
+    return builder.answer("changes.html", "Changes", envelope(paging, results), paging, since=old.name, figures=figures)
 
 
 def _choose_format(query: ChangesQuery, request: Request) -> str:

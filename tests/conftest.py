@@ -64,6 +64,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--pooler", choices=["session", "transaction"], help="put PgBouncer between services and Postgres")
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a long value by its beginning: a test's name is in the environment of what it starts, which is bounded."""
+    return f"{val[:50]!r} and {len(val) - 50:,} more" if isinstance(val, str | bytes) and len(val) > 200 else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the slowest files, then with the folders that need most; leave INEGI's own files to the tail."""

@@ -369,7 +369,7 @@ async def test_without_scripts_nothing_is_offered_that_needs_them(browser: Brows
 async def test_municipios_of_an_estado_are_offered_as_it_is_chosen(page: Page) -> None:
     await page.goto(LIST)
     municipio = page.get_by_label("Municipio", exact=True)
-    await expect(municipio.locator("option")).to_have_text(["choose an estado first"])
+    await expect(municipio.locator("option")).to_have_text(["pick an estado"])
     await page.get_by_label("Estado", exact=True).select_option("Jalisco")
     await expect(municipio.locator("option")).to_have_count(4)
     await expect(municipio.locator("option").first).to_have_text("all")

@@ -42,7 +42,6 @@ _BASELINES = {
     "a record by its key": _PLAIN_RECORD,
 }
 _ONE_OF_MANY = re.compile(r"(?<=estado-)\d+|(?<=localidades/)\d+")
-_LIMIT = "worker_rlimit_nofile 30000;"  # the cache of open files has 20,000
 # Of the connection, or of nginx itself.
 _CONNECTION = {"date", "server", "connection", "content-length", "transfer-encoding", "keep-alive"}
 
@@ -168,7 +167,7 @@ def _served(mirror: _Mirror, folder: Path) -> Iterator[Server]:
     server = (mirror.folder / "server.conf").read_text()
     (folder / "server.conf").write_text(re.sub(r"listen .*;", f"listen 127.0.0.1:{port};", server))
     conf = _configure(mirror, folder, f"include {mirror.folder}/mirror.conf;")
-    with running_nginx(folder, conf, port, "-g", f"daemon off; {_LIMIT}") as running:
+    with running_nginx(folder, conf, port, "-g", "daemon off;") as running:
         yield running
 
 
@@ -180,7 +179,7 @@ def _plain(mirror: _Mirror, folder: Path) -> Iterator[Server]:
     server = f"server {{ listen 127.0.0.1:{port}; root {mirror.folder}; default_type application/json; }}"
     conf = _configure(mirror, folder, server)
     probe = f"/{mirror.release.name}/{_PAGES}1.json"
-    with running_nginx(folder, conf, port, "-g", f"daemon off; {_LIMIT}", probe=probe) as running:
+    with running_nginx(folder, conf, port, "-g", "daemon off;", probe=probe) as running:
         yield running
 
 

@@ -11,13 +11,14 @@ READERS := build/readers/.venv
 PYTHON_CLIENT := tests/clients/python/.venv
 TYPESCRIPT_CLIENT := tests/clients/typescript/node_modules
 BROWSER := tests/browser/node_modules
+TEST_TOOLS := $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(TYPESCRIPT_CLIENT) $(BROWSER)
 MANIFESTS := $(filter-out %kustomization.yaml %cluster.yaml,$(wildcard deploy/kubernetes/*.yaml deploy/kubernetes/jobs/*.yaml deploy/kubernetes/postgres/*.yaml))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Container images set it to keep layers small; here every process that a test starts would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test coverage tail faults lint format docs bench dist sbom audit requirements maplibre clean
+.PHONY: help run quick test coverage tail faults test-tools lint format docs bench dist sbom audit requirements maplibre clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -27,10 +28,10 @@ run: $(VENV)/run.stamp ## Start a database, load a catalogue, serve it on http:/
 
 PYTEST = "$(BIN)/python" -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-test: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run the tests against a real Postgres of their own
+test: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run the tests against a real Postgres of their own
 	$(PYTEST) -m "not tail" $(ARGS)
 
-coverage: $(VENV)/dev.stamp $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(TYPESCRIPT_CLIENT) $(BROWSER) ## Run all tests and fail if coverage is below the minimum
+coverage: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run all tests and fail if coverage is below the minimum
 	$(PYTEST) --cov --cov-report= --timeout 600 $(ARGS)
 	"$(BIN)/coverage" report
 
@@ -43,6 +44,8 @@ tail: $(VENV)/dev.stamp $(BROWSER) ## Run what `make test` leaves out: processes
 # A process for each file: they wait most of the time.
 faults: $(VENV)/dev.stamp $(PATRONI)/patroni.stamp ## Stop, kill, pause and disconnect real servers under load; ARGS="--fault-seconds 60"
 	"$(BIN)/python" -m pytest -n 5 --dist loadfile --no-loadscope-reorder tests/faults --timeout 600 $(ARGS)
+
+test-tools: $(TEST_TOOLS) $(PATRONI)/patroni.stamp ## Install what tests run beside the service: generators, readers of files, axe, Patroni
 
 lint: $(VENV)/dev.stamp ## Check style, types, layers and manifests
 	"$(BIN)/ruff" check .
@@ -149,7 +152,7 @@ $(READERS)/readers.stamp: requirements/readers.txt | $(VENV)/bin/python
 	@touch "$@"
 
 # No environment: root's tests run it as another user, who may not get at this clone's Python.
-$(PATRONI)/patroni.stamp: requirements/patroni.txt | $(VENV)/bin/python
+$(PATRONI)/patroni.stamp: requirements/patroni.txt | $(VENV)/dev.stamp
 	rm -rf "$(PATRONI)"
 	"$(BIN)/python" -m pip install --quiet --require-hashes --no-build-isolation --target "$(PATRONI)" -r requirements/patroni.txt
 	@touch "$@"

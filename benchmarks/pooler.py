@@ -151,7 +151,7 @@ def _main() -> int:
     with tempfile.TemporaryDirectory(prefix="localidades-pooler-") as name:
         folder = Path(name)
         folder.chmod(0o755)  # the servers' user reads it
-        measure(folder, options.rounds, options.seconds, options.pgbouncer)
+        measure(folder, options.rounds, options.seconds, str(Path(options.pgbouncer).resolve()))
     return 0
 
 

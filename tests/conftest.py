@@ -25,7 +25,7 @@ from tests.support.names import open_index
 from tests.support.pooler import pooling_the_service
 from tests.support.postgres import alembic_config, execute, new_database
 from tests.support.waiting import in_thread
-from tests.support.wire import ROOT, serving
+from tests.support.wire import ROOT, await_names, serving
 
 # The same examples in every run, and none is too slow: this machine may be busy with something else.
 hypothesis_settings.register_profile("project", deadline=None, derandomize=True, database=None)
@@ -187,6 +187,7 @@ async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
 def live_server(server: str, seeded: str) -> Iterator[str]:
     """Lend the address of `localidades-api serve` on the small catalogue, for tests that only read."""
     with new_database(server, seeded) as url, serving(url) as live:
+        await_names(live)
         yield live.base
 
 

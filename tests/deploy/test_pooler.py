@@ -22,7 +22,7 @@ from tests.support.catalogue import many, write_catalogue
 from tests.support.pooler import Pooler, pooling
 from tests.support.postgres import execute, new_database, out_of_reach
 from tests.support.waiting import eventually
-from tests.support.wire import LOCALIDADES, ask, environment, run, serving
+from tests.support.wire import LOCALIDADES, ask, await_names, environment, run, serving
 
 pytestmark = pytest.mark.tail
 
@@ -57,6 +57,7 @@ def test_service_behind_a_pooler_answers_as_without(server: str, seeded: str, li
         pooling(address_of(server), roles=[reader], mode=mode) as pooler,
         serving(pooler.url(url, reader)) as live,
     ):
+        await_names(live)
         for target in (f"{LOCALIDADES}?page=2", f"{LOCALIDADES}10010001/", f"{LOCALIDADES}?search=ninguno"):
             assert ask(live.base, target).body == ask(live_server, target).body
 

@@ -15,7 +15,7 @@ from tests.support.application import import_file
 from tests.support.browser import IN_TWO_LOOKS, SCREENSHOTS, TELEPHONE, Look, axe_faults, visit
 from tests.support.catalogue import TRAPS, Place, write_catalogue
 from tests.support.postgres import new_database
-from tests.support.wire import serving
+from tests.support.wire import await_names, serving
 
 INDEX = "/api/census/"
 LIST = f"{INDEX}localidades/?format=api"
@@ -67,6 +67,7 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
             file = write_catalogue(folder / f"catun_localidad_{name}.csv", found)
             import_file(url, file)
         with serving(url) as live:
+            await_names(live)
             yield live.base
 
 

@@ -13,7 +13,7 @@ from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
 from tests.support.catalogue import TRAPS, Place, write_catalogue
 from tests.support.pages import INDEX, Element, Page
 from tests.support.postgres import new_database
-from tests.support.wire import LOCALIDADES, serving
+from tests.support.wire import LOCALIDADES, await_names, serving
 
 DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 _CITIES = [
@@ -59,6 +59,7 @@ async def client(country: str) -> AsyncIterator[httpx.AsyncClient]:
 @pytest.fixture(scope="module")
 def base(country: str) -> Iterator[str]:
     with serving(country) as live:
+        await_names(live)
         yield live.base
 
 

@@ -63,7 +63,9 @@ def test_answers_come_while_the_rows_are_still_being_sent(live_server: str) -> N
         for count in range(1, 4):
             client.sendall(chunk(ROW))
             while received.count(b'"outcome"') < count:
-                received += client.recv(65536)
+                piece = client.recv(65536)
+                assert piece, received
+                received += piece
         client.sendall(b"0\r\n\r\n")
         answer = parse(read_to_the_end(client, received))
     assert outcomes(dechunked(answer.body)) == ["exact"] * 3

@@ -91,7 +91,9 @@ def test_pipeline_is_refused_and_answered_in_its_order(narrow: tuple[Live, str])
             connection.sendall("".join(f"GET {target} HTTP/1.1\r\nHost: test\r\n\r\n" for target in targets).encode())
             received = b""
             while received.count(b"HTTP/1.1 ") < len(targets):
-                received += connection.recv(65536)
+                piece = connection.recv(65536)
+                assert piece, received
+                received += piece
         statuses = [line[:3] for line in received.split(b"HTTP/1.1 ")[1:]]
         assert statuses == [b"503", b"200", b"503", b"204", b"200"]
 

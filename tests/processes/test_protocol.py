@@ -2,13 +2,12 @@
 
 import collections
 import re
-import socket
 import time
 
 import pytest
 
 from localidades_api.settings import Settings
-from tests.support.wire import LOCALIDADES, ask, connect, parse, send, serving, statuses
+from tests.support.wire import LOCALIDADES, ask, connect, parse, read_answer, send, serving, statuses
 
 PAGE = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()
 BROWSABLE = f"GET {LOCALIDADES}?page=2&format=api HTTP/1.1\r\nHost: test\r\n\r\n".encode()
@@ -55,23 +54,13 @@ def test_old_client_gets_its_answer_and_the_end_of_the_connection(live_server: s
     assert int(answer.one("content-length")) == len(answer.body)
 
 
-def receive(connection: socket.socket) -> bytes:
-    """Read one answer whole, in as many pieces as it comes."""
-    received = b""
-    while not (head := re.search(rb"content-length: (\d+)\r\n.*?\r\n\r\n", received, re.DOTALL)) or len(
-        received
-    ) < head.end() + int(head[1]):
-        received += connection.recv(65536)
-    return received
-
-
 def test_idle_connection_is_closed_and_a_busy_one_is_not(seeded_database: str) -> None:
     """The time that a connection is kept begins anew with each answer."""
     with serving(seeded_database, LOCALIDADES_KEEP_ALIVE_TIMEOUT="3") as live, connect(live.base) as connection:
         began = time.monotonic()
         for _ in range(3):
             connection.sendall(PAGE)
-            assert b"200" in receive(connection)
+            assert b"200" in read_answer(connection)
             time.sleep(1.5)
         assert b"".join(iter(lambda: connection.recv(65536), b"")) == b""
         assert 3 + 3 - 0.1 < time.monotonic() - began < 3 + 7

@@ -16,7 +16,7 @@ from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.waiting import eventually
-from tests.support.wire import LOCALIDADES, serving
+from tests.support.wire import LOCALIDADES, await_names, serving
 
 NAMES = {"2020-01": "Asientos", "2021-01": "Nuevo Asiento"}  # of one place
 ROW = b'{"nombre":"Asientos"}\n'
@@ -27,6 +27,7 @@ def test_publication_fails_no_request_and_mixes_no_answer(server: str, seeded: s
     places = [replace(place, nombre="Nuevo Asiento") if place.nombre == "Asientos" else place for place in many(132)]
     file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places)
     with new_database(server, seeded) as url, serving(url, "--workers", "2", LOCALIDADES_RELEASE_POLL="0.2") as live:
+        await_names(live)
         is_over = threading.Event()
         seen: Counter[tuple[str, str]] = Counter()
         faults: list[str] = []

@@ -15,7 +15,7 @@ from tests.support.catalogue import many, write_catalogue
 from tests.support.database import connected
 from tests.support.postgres import alembic_config, new_database
 from tests.support.waiting import in_thread
-from tests.support.wire import ask, environment, run, serving
+from tests.support.wire import ask, await_names, environment, run, serving
 
 pytestmark = pytest.mark.tail
 
@@ -166,6 +166,7 @@ async def test_reader_sees_our_tables_alone(server: str, seeded: str) -> None:
 
 def test_service_does_all_that_it_does_as_the_reader(roles: Roles, live_server: str) -> None:
     with serving(roles.url(roles.reader)) as live:
+        await_names(live)
         for target in TARGETS:
             answer, expected = ask(live.base, target), ask(live_server, target)
             assert answer.status == 200, (target, answer.text)

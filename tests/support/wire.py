@@ -234,11 +234,14 @@ def workers_of(live: Live) -> list[int]:
 
 
 def read_answer(connection: socket.socket) -> bytes:
+    """Read one answer whole, in as many pieces as it comes, from a connection that stays open."""
     received = b""
     while not (head := re.search(rb"content-length: (\d+)\r\n.*?\r\n\r\n", received, re.DOTALL)):
         piece = connection.recv(65536)
         assert piece, received
         received += piece
     while len(received) < head.end() + int(head[1]):
-        received += connection.recv(65536)
+        piece = connection.recv(65536)
+        assert piece, received
+        received += piece
     return received

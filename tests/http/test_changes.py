@@ -4,6 +4,7 @@ import asyncio
 import gc
 import hashlib
 import json
+import operator
 import re
 import time
 from collections import Counter
@@ -93,7 +94,7 @@ async def get(client: httpx.AsyncClient, target: str, status: int = 200) -> Any:
     return answer.json()
 
 
-async def test_page_of_the_changes_names_each_place_and_says_what_it_was(client: httpx.AsyncClient) -> None:
+async def test_page_of_the_changes_names_each_place_and_says_what_changed(client: httpx.AsyncClient) -> None:
     page = Page.of(await client.get(f"{RELEASES}2020-01/changes/?since=2019-01&format=api&page_size=100"))
 
     def point(record: Record) -> str:
@@ -103,16 +104,17 @@ async def test_page_of_the_changes_names_each_place_and_says_what_it_was(client:
     def figure(value: object) -> str:
         return "no data" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
-    def was(kind: str, before: Record, after: Record) -> str:
+    def change_of(kind: str, before: Record, after: Record) -> str:
         if kind == "updated":
             changed = (name for name in FIGURES if before[name] != after[name])
             return "".join(f"{name} {figure(before[name])} → {figure(after[name])}" for name in changed)
-        return f"{point(before)} → {point(after)}" if kind == "relocated" else before["nombre"]
+        shown = point if kind == "relocated" else operator.itemgetter("nombre")
+        return f"{shown(before)} → {shown(after)}"
 
     expected = []
     for change in changes_of(OLD, NEW):
         kind, before, after = change["change"], change["before"], change["after"]
-        said = was(kind, before, after) if kind in {"renamed", "relocated", "updated"} else ""
+        said = change_of(kind, before, after) if kind in {"renamed", "relocated", "updated"} else ""
         expected.append([(after or before)["nombre"], kind.capitalize(), said, f"{change['id']:09d}"])
     assert [[cell.strip() for cell in row] for row in page.rows()] == expected
     assert "poblacion no data → 77" in [row[2] for row in page.rows()]

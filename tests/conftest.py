@@ -187,7 +187,7 @@ async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
 def live_server(server: str, seeded: str) -> Iterator[str]:
     """Lend the address of `localidades-api serve` on the small catalogue, for tests that only read."""
     with new_database(server, seeded) as url, serving(url) as live:
-        await_names(live)
+        await_names(live.base)
         yield live.base
 
 

@@ -21,7 +21,7 @@ def demo_service(server: str, migrated: str) -> Iterator[str]:
         import_file(url, "demo")
         with serving(url) as live:
             if IS_MEASURED:  # a guide gives its reader's retries the time of a build that is not
-                await_names(live)
+                await_names(live.base)
             yield live.base
 
 

@@ -487,7 +487,7 @@ def test_origin_answers_what_files_cannot_and_may_be_away(
     with new_database(server, migrated) as url:
         import_file(url, files[0])
         with serving(url) as live:
-            await_names(live)
+            await_names(live.base)
             assert write_mirror(folder, url, "--origin", live.base).returncode == 0
             with mirror_served(folder) as (mirror, _):
                 for target in (f"{LOCALIDADES}?search=lugar", f"{LOCALIDADES}?page_size=20", f"{LOCALIDADES}?pgae=2",

@@ -57,7 +57,7 @@ def test_service_behind_a_pooler_answers_as_without(server: str, seeded: str, li
         pooling(address_of(server), roles=[reader], mode=mode) as pooler,
         serving(pooler.url(url, reader)) as live,
     ):
-        await_names(live)
+        await_names(live.base)
         for target in (f"{LOCALIDADES}?page=2", f"{LOCALIDADES}10010001/", f"{LOCALIDADES}?search=ninguno"):
             assert ask(live.base, target).body == ask(live_server, target).body
 

@@ -1,7 +1,6 @@
 """The screenshots of the READMEs show what the pages show now: each carries the text that it was made of."""
 
 import asyncio
-import http
 import struct
 import zlib
 from collections.abc import AsyncIterator, Iterator
@@ -13,8 +12,8 @@ from playwright.async_api import Browser, FloatRect, Locator, Page, expect
 from tests.support.application import import_file
 from tests.support.browser import SCREENSHOTS, WEBGL, launched, visit
 from tests.support.postgres import new_database
-from tests.support.waiting import eventually
-from tests.support.wire import LOCALIDADES, ROOT, ask, serving
+from tests.support.waiting import PATIENCE
+from tests.support.wire import ROOT, await_names, serving
 
 VISITS = (ROOT / "docs" / "examples" / "visits.csv").read_text(encoding="utf-8").splitlines()
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -100,7 +99,7 @@ in_both_languages = pytest.mark.parametrize(("locale", "folder"), [("en-US", "."
 async def test_picture_of_a_matched_list_shows_what_the_page_shows(
     locale: str, folder: str, browser: Browser, demo_service: str
 ) -> None:
-    eventually(lambda: ask(demo_service, f"{LOCALIDADES}suggest/?q=a").status == http.HTTPStatus.OK, within=60)
+    await_names(demo_service, within=2 * PATIENCE)
     # So tall that the bar of the page, which sticks to the window's bottom, covers nothing.
     async with visit(browser, demo_service, locale=locale, viewport={"width": 1100, "height": 2000}) as page:
         compare(f"{folder}/match.png", await match_a_list(page))

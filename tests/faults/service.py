@@ -30,7 +30,7 @@ async def service(
     with ExitStack() as stack:
         live = await asyncio.to_thread(stack.enter_context, serving(url, *arguments, probe=probe, **settings))
         if probe == "/readyz":
-            await asyncio.to_thread(await_names, live)
+            await asyncio.to_thread(await_names, live.base)
         try:
             yield live
         finally:

@@ -632,7 +632,7 @@ def test_download_whose_rows_go_away_in_the_middle_is_seen_to_be_broken(server: 
     ):
         wanted = [("csv", "identity"), ("csv", "gzip"), ("geojson", "zstd"), ("parquet", "identity"),
                   ("xlsx", "identity"), ("ndjson&search=lugar", "identity")]  # fmt: skip
-        await_names(live)
+        await_names(live.base)
         downloads = [stack.enter_context(stalled(live.base, f"format={format_}", coding)) for format_, coding in wanted]
         execute(url, "DELETE FROM localities WHERE position = 39999")  # one of 40,000 is enough
         for download in downloads:
@@ -645,7 +645,7 @@ def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> N
         url, LOCALIDADES_POOL_SIZE="2", LOCALIDADES_RELEASE_POLL="60", LOCALIDADES_PAGE_CACHE_BYTES="0"
     ) as live:  # fmt: skip
         assert_answers(live)
-        await_names(live)
+        await_names(live.base)
         before = open_files(live)
         for format_ in ("csv", "parquet", "gpkg"):
             with stalled(live.base, f"format={format_}"), stalled(live.base, "format=ndjson", "zstd"):
@@ -686,7 +686,7 @@ def test_memory_of_the_server_stays_small_however_slowly_a_large_download_is_rea
     with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live:
         query = f"{DOWNLOAD}?format={format_}"
         assert ask(live.base, f"{query}&estado_id=1&municipio_id=1001", ("Accept-Encoding", coding)).status == 200
-        await_names(live)  # whose index takes memory too while it is built
+        await_names(live.base)  # whose index takes memory too while it is built
         before = memory_of(live, "VmRSS")
         forget_peak_memory(live)
         size = 0

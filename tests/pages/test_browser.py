@@ -67,7 +67,7 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
             file = write_catalogue(folder / f"catun_localidad_{name}.csv", found)
             import_file(url, file)
         with serving(url) as live:
-            await_names(live)
+            await_names(live.base)
             yield live.base
 
 

@@ -59,7 +59,7 @@ async def client(country: str) -> AsyncIterator[httpx.AsyncClient]:
 @pytest.fixture(scope="module")
 def base(country: str) -> Iterator[str]:
     with serving(country) as live:
-        await_names(live)
+        await_names(live.base)
         yield live.base
 
 

@@ -35,7 +35,7 @@ def base(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -
     with new_database(server, migrated) as url:
         import_file(url, file)
         with serving(url) as live:
-            await_names(live)
+            await_names(live.base)
             yield live.base
 
 

@@ -13,8 +13,8 @@ from tests.support.application import import_file
 from tests.support.browser import chromium
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import new_database
-from tests.support.waiting import in_thread
-from tests.support.wire import serving
+from tests.support.waiting import PATIENCE, in_thread
+from tests.support.wire import await_names, serving
 
 pytestmark = pytest.mark.tail
 
@@ -35,6 +35,7 @@ def service(
         for source in sources:
             import_file(url, source)
         with serving(url) as live, httpx.Client(base_url=live.base, timeout=30, follow_redirects=True) as client:
+            await_names(live.base, within=4 * PATIENCE)  # those of the demo are a country's
             yield client
 
 

@@ -45,7 +45,7 @@ def libpq(url: str) -> str:
 
 def answers(url: str) -> dict[str, Answer]:
     with serving(url) as live:
-        await_names(live)
+        await_names(live.base)
         found = {target: ask(live.base, target) for target in TARGETS}
     assert all(answer.status == 200 for answer in found.values())
     return {target: without_date(answer) for target, answer in found.items()}

@@ -54,7 +54,7 @@ def strict(server: str, seeded: str) -> Iterator[Live]:
         LOCALIDADES_KEEP_ALIVE_TIMEOUT=str(KEEP_ALIVE_TIMEOUT),
         LOCALIDADES_SEND_TIMEOUT=str(SEND_TIMEOUT),
     ) as live:  # fmt: skip
-        await_names(live)
+        await_names(live.base)
         yield live
 
 
@@ -330,7 +330,7 @@ def serving_large(server: str, large: str) -> Iterator[tuple[Live, str]]:
         LOCALIDADES_PAGE_CACHE_BYTES="1000000",
     ) as live:  # fmt: skip
         assert ask(live.base, f"{LOCALIDADES}?page=2").status == 200
-        await_names(live)
+        await_names(live.base)
         yield live, url
 
 

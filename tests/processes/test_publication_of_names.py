@@ -27,7 +27,7 @@ def test_publication_fails_no_request_and_mixes_no_answer(server: str, seeded: s
     places = [replace(place, nombre="Nuevo Asiento") if place.nombre == "Asientos" else place for place in many(132)]
     file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places)
     with new_database(server, seeded) as url, serving(url, "--workers", "2", LOCALIDADES_RELEASE_POLL="0.2") as live:
-        await_names(live)
+        await_names(live.base)
         is_over = threading.Event()
         seen: Counter[tuple[str, str]] = Counter()
         faults: list[str] = []

@@ -166,7 +166,7 @@ async def test_reader_sees_our_tables_alone(server: str, seeded: str) -> None:
 
 def test_service_does_all_that_it_does_as_the_reader(roles: Roles, live_server: str) -> None:
     with serving(roles.url(roles.reader)) as live:
-        await_names(live)
+        await_names(live.base)
         for target in TARGETS:
             answer, expected = ask(live.base, target), ask(live_server, target)
             assert answer.status == 200, (target, answer.text)

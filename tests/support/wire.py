@@ -152,9 +152,9 @@ def serving(
             process.wait()
 
 
-def await_names(live: Live) -> None:
+def await_names(base: str, *, within: float = PATIENCE) -> None:
     """Wait until the names of the served release are indexed, which opens some files."""
-    eventually(lambda: ask(live.base, f"{LOCALIDADES}suggest/?q=a").status == http.HTTPStatus.OK, within=PATIENCE)
+    eventually(lambda: ask(base, f"{LOCALIDADES}suggest/?q=a").status == http.HTTPStatus.OK, within=within)
 
 
 def await_end_of_group(group: int) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.faults.trial import POOL_SIZE
 from tests.support.application import import_into
 from tests.support.servers import Server
+from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
 from tests.support.wire import Live, await_names, serving
 
 OLDER, CURRENT, NEXT = "2020-01", "2021-01", "2022-01"
@@ -24,7 +25,11 @@ async def service(
     url: str, *arguments: str, page_cache: bool = False, probe: str = "/readyz", **settings: str
 ) -> AsyncIterator[Live]:
     """Run `localidades-api serve` on a database; a proxy on this event loop goes on meanwhile."""
-    settings = {"LOCALIDADES_POOL_SIZE": str(POOL_SIZE), **settings}
+    settings = {
+        "LOCALIDADES_POOL_SIZE": str(POOL_SIZE),
+        "LOCALIDADES_DATABASE_TIMEOUT": str(DEFAULT_DATABASE_TIMEOUT),
+        **settings,
+    }
     if not page_cache:
         settings["LOCALIDADES_PAGE_CACHE_BYTES"] = "0"
     with ExitStack() as stack:

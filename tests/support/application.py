@@ -24,7 +24,7 @@ from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
 from tests.support.asgi import as_asgi
 from tests.support.progress import Silent
-from tests.support.service_address import service_address
+from tests.support.service_address import database_timeout, service_address
 from tests.support.waiting import eventually_async, in_thread
 from tests.support.wire import LOCALIDADES
 
@@ -50,11 +50,9 @@ async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # no
     Unless the option `wants_names` is false, wait for the index of names.
     """
     wants_names = options.pop("wants_names", True)
-    app = create_app(
-        Settings(
-            **{"database_url": SecretStr(service_address(url)), "release_poll": 0.1, "page_cache_bytes": 0, **options}
-        )
-    )
+    address = service_address(url)
+    settings = {"database_timeout": database_timeout(address), "release_poll": 0.1, "page_cache_bytes": 0, **options}
+    app = create_app(Settings(database_url=SecretStr(address), **settings))
     async with app.router.lifespan_context(app):
         if wants_names:
             await await_names(app)

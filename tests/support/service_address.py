@@ -1,7 +1,15 @@
-"""Where a service of the tests finds its database: in Postgres itself, or behind a pooler (`pytest --pooler MODE`)."""
+"""Where a service of the tests finds its database, and how long it waits for it.
+
+It is Postgres itself, or a pooler before it (`pytest --pooler MODE`).
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from localidades_api.settings import Settings
+
+DEFAULT_DATABASE_TIMEOUT: float = Settings.model_fields["database_timeout"].default
+_LONG_DATABASE_TIMEOUT = 20.0  # seconds; a busy machine may stand still for longer than the default
 
 _ways: list[tuple[str, Callable[[str], str]]] = []
 
@@ -23,3 +31,11 @@ def service_address(url: str) -> str:
         if url.startswith(f"{before}/") and url.endswith(after):
             return way(url)
     return url
+
+
+def database_timeout(address: str) -> float:
+    """Return how many seconds a service waits for the database at an address, where a test is not about that.
+
+    Behind a pooler it is the default, for which `localidades-api roles` sets up a role.
+    """
+    return DEFAULT_DATABASE_TIMEOUT if "pgbouncer=true" in address else _LONG_DATABASE_TIMEOUT

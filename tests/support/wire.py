@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.support.service_address import service_address
+from tests.support.service_address import database_timeout, service_address
 from tests.support.waiting import PATIENCE, eventually
 
 ROOT = Path(__file__).parents[2]
@@ -129,10 +129,12 @@ def serving(
 
     `files` is how many it may open, as `ulimit -n` takes it.
     """
+    address = service_address(url)
+    settings = {"LOCALIDADES_DATABASE_TIMEOUT": str(database_timeout(address)), **settings}
     with tempfile.NamedTemporaryFile(prefix="localidades-serve-", suffix=".log") as output:
         process = subprocess.Popen(
             limited(files, *command, *arguments),
-            env=environment(service_address(url), **settings),
+            env=environment(address, **settings),
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=output,

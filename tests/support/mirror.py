@@ -27,6 +27,7 @@ def mirror_served(folder: Path, *, descriptors: int = 1024) -> Iterator[tuple[st
     """
     nginx = needed(shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin"), "install nginx-light")
     with socket.create_server(("127.0.0.1", 0)) as public:  # nginx takes it over: no port is lost to somebody else
+        public.settimeout(0)  # nginx leaves it as it is, and would wait in accept() for what another worker took
         port = public.getsockname()[1]
         server = folder / "server.conf"
         lines = [line for line in server.read_text().splitlines() if not line.startswith("listen")]

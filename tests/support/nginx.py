@@ -63,6 +63,7 @@ def running_nginx(origin: str, folder: Path, listen: str = "listen 127.0.0.1:POR
         f"{upstream.replace('127.0.0.1:8000', urlsplit(origin).netloc)}\naccess_log off;\n{folders}"
     )
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as public:  # nginx takes it over: no port is lost
+        public.settimeout(0)  # nginx leaves it as it is, and would wait in accept() for what another worker took
         port: int = public.getsockname()[1]
         (folder / "listen.conf").write_text(listen.replace("PORT", str(port)))
         user = "user root; " if os.geteuid() == 0 else ""  # pytest's folders are closed to others

@@ -34,6 +34,19 @@ async def killing(server: Server, statement: str, pause: float) -> AsyncIterator
             await killer
 
 
+async def take_every_connection(server: Server, others: AsyncExitStack) -> None:
+    """Hold whatever connections the server has; the service's are killed until it is never the quicker to connect."""
+    killer = await others.enter_async_context(server.connected())
+    is_taken = False
+    while not is_taken:
+        killed = await killer.fetch(KILL_ALL)
+        with suppress(asyncpg.TooManyConnectionsError):
+            while True:
+                await others.enter_async_context(server.connected())
+        # None was dying while the last one was refused, and none came between.
+        is_taken = not killed and not await killer.fetch(KILL_ALL)
+
+
 async def test_killed_pooled_connections_are_replaced_within_the_request(
     primary: Server, truth: Truth, report: Report
 ) -> None:
@@ -65,12 +78,7 @@ async def test_server_without_a_connection_left_is_503_until_there_is_one(
         async with trial(report, "too many connections (53300), 4 s", live, questions, primary) as tried:
             await tried.ordinary()
             async with AsyncExitStack() as others:
-                killer = await others.enter_async_context(primary.connected())
-                for _ in range(2):  # the service may be quicker the first time
-                    await killer.execute(KILL_ALL)
-                    with suppress(asyncpg.TooManyConnectionsError):
-                        while True:
-                            await others.enter_async_context(primary.connected())
+                await take_every_connection(primary, others)
                 await asyncio.sleep(4)
             await tried.recovered()
         assert tried.load.count("refused") > 0

@@ -15,8 +15,8 @@ from tests.faults.truth import Truth
 from tests.support.wire import LOCALIDADES
 
 REFUSED_WITHIN = 2.0  # seconds: what the service promises
-MARGIN = 0.3  # seconds that are forgiven besides those that this process had to wait for a processor
-_TICK = 0.05  # seconds
+MARGIN = 0.3  # seconds that are forgiven besides those that a busy machine took
+TICK = 0.05  # seconds
 
 Kind = Literal["answered", "refused", "wrong"]
 
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
     kind: Kind
     release: str  # that answered
     note: str
-    sent: float
+    sent: float  # by the load's clock, as is the next
     ended: float
 
 
@@ -46,14 +46,19 @@ class Load:
     """What became of every question of a test."""
 
     outcomes: list[Outcome] = field(default_factory=list)
-    late: float = 0  # seconds, in all, that a busy machine has held up this process
+    _late: float = 0  # seconds, in all, that a busy machine has held up this process
+    _due: float = float("inf")  # when the next tick of the clock is
 
-    async def watch_machine(self) -> None:
+    def clock(self) -> float:
+        """Return seconds that pass only while this process runs: what a busy machine takes is nobody's delay."""
+        return min(time.monotonic(), self._due) - self._late
+
+    async def keep_clock(self) -> None:
         """Add up, for ever, how much later a short sleep ends than it should."""
         while True:
-            began = time.monotonic()
-            await asyncio.sleep(_TICK)
-            self.late += time.monotonic() - began - _TICK
+            self._due = time.monotonic() + TICK
+            await asyncio.sleep(TICK)
+            self._late += max(0, time.monotonic() - self._due)
 
     def count(self, kind: Kind, since: float = 0) -> int:
         """Count the outcomes of a kind, of what was sent since a moment."""
@@ -112,41 +117,44 @@ def lookups(truth: Truth, release: str | None = None) -> list[Question]:
 
 @asynccontextmanager
 async def load(result: Load, base: str, questions: Sequence[Question], rate: float) -> AsyncIterator[None]:
-    """Ask `rate` questions a second for as long as the block runs, then wait for what is still to come."""
+    """Ask `rate` questions a second for as long as the block runs, then wait for what is still to come.
+
+    What could not be asked while the machine was busy isn't made up for.
+    """
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=50)
     asking: set[asyncio.Task[None]] = set()
     async with httpx.AsyncClient(base_url=base, timeout=10, limits=limits) as client:
 
         async def pace() -> None:
             chosen = random.Random(rate)  # noqa: S311  # the same questions in every run
-            due = time.monotonic()
+            due = result.clock()
             while True:
                 task = asyncio.create_task(_ask(client, chosen.choice(questions), result))
                 asking.add(task)
                 task.add_done_callback(asking.discard)
                 due += 1 / rate
-                await asyncio.sleep(max(0, due - time.monotonic()))
+                await asyncio.sleep(max(0, due - result.clock()))
 
-        pacing, watching = asyncio.create_task(pace()), asyncio.create_task(result.watch_machine())
+        keeping, pacing = asyncio.create_task(result.keep_clock()), asyncio.create_task(pace())
         try:
             yield
         finally:
             pacing.cancel()
             await asyncio.gather(*asking)
-            watching.cancel()
+            keeping.cancel()
 
 
 async def _ask(client: httpx.AsyncClient, question: Question, result: Load) -> None:
-    sent, late = time.monotonic(), result.late
+    sent = result.clock()
     release = ""
     kind: Kind
     try:
         answer = await client.get(question.target)
         release = answer.headers.get("catalogue-release", "")
-        kind, note = judge(question, answer, time.monotonic() - sent - (result.late - late))
+        kind, note = judge(question, answer, result.clock() - sent)
     except Exception as error:  # noqa: BLE001  # whatever it is, it is no answer
         kind, note = "wrong", f"{error!r} for {question.target}"
-    result.outcomes.append(Outcome(question, kind, release, note, sent, time.monotonic()))
+    result.outcomes.append(Outcome(question, kind, release, note, sent, result.clock()))
 
 
 def judge(question: Question, answer: httpx.Response, seconds: float) -> tuple[Kind, str]:

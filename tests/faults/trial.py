@@ -34,7 +34,7 @@ class Trial:
     """A service under load while something happens to its database."""
 
     load: Load
-    returned: float | None = None
+    returned: float | None = None  # by the load's clock
     note: str = ""  # for the table, after the name of the fault
 
     async def ordinary(self) -> None:
@@ -46,10 +46,10 @@ class Trial:
 
     async def recovered(self) -> None:
         """Take it that the database is back, and wait until everything has been answered for a while."""
-        self.returned = began = time.monotonic()
-        while time.monotonic() - began < RECOVERED_WITHIN + _PATIENCE:
+        self.returned = began = self.load.clock()
+        while self.load.clock() - began < RECOVERED_WITHIN + _PATIENCE:
             await asyncio.sleep(0.05)
-            since = time.monotonic() - _SETTLED
+            since = self.load.clock() - _SETTLED
             ended = [outcome for outcome in self.load.outcomes if outcome.ended >= since]
             if since > began and ended and all(outcome.kind == "answered" for outcome in ended):
                 return

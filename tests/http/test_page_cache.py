@@ -329,7 +329,6 @@ async def test_held_pages_are_served_while_the_database_is_away(server: str, see
     async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, fast_client_of(app) as client:
         await await_warm(app)
         before = await client.get(f"{LOCALIDADES}?page=2")
-        await app.state.database.dispose()
         name = seeded_database.partition("@/")[2].partition("?")[0]
         connection = await asyncpg.connect(server)
         try:

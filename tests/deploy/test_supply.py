@@ -7,9 +7,12 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.support.machine import needed
 from tests.support.wire import ROOT
@@ -88,6 +91,24 @@ def test_audit_asks_for_every_file_of_pinned_dependencies() -> None:
     assert len(pinned) >= 7
     assert "--strict" in planned
     assert "--require-hashes" in planned
+
+
+# Without the extra, pip before 23.3 ignores the pin, takes the newest from the index and refuses it for its version.
+def test_package_is_pinned_with_the_extras_that_others_want() -> None:
+    lines = re.findall(r"^([a-z0-9].+?)(?: \\)?$", (ROOT / "requirements" / "dev.txt").read_text(), re.MULTILINE)
+    pinned = [Requirement(line) for line in lines]
+    extras = {one.name: one.extras for one in pinned}
+    wanted = [
+        wish
+        for one in pinned
+        if one.marker is None or one.marker.evaluate()
+        for wish in map(Requirement, distribution(one.name).requires or [])
+        if wish.extras
+        if wish.marker is None or any(wish.marker.evaluate({"extra": extra}) for extra in {"", *one.extras})
+    ]
+    assert "pytest-cov" in extras
+    assert {"toml"} in [wish.extras for wish in wanted if wish.name == "coverage"]
+    assert [str(wish) for wish in wanted if not wish.extras <= extras[canonicalize_name(wish.name)]] == []
 
 
 def tracked() -> list[str]:

@@ -28,7 +28,7 @@ run: $(VENV)/run.stamp ## Start a database, load a catalogue, serve it on http:/
 
 PYTEST = "$(BIN)/python" -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-test: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run the tests against a real Postgres of their own
+test: $(VENV)/dev.stamp $(BROWSER) ## Run the tests against a real Postgres of their own
 	$(PYTEST) -m "not tail" $(ARGS)
 
 coverage: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run all tests and fail if coverage is below the minimum
@@ -38,7 +38,7 @@ coverage: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run all tests and fail if coverage 
 quick: $(VENV)/dev.stamp ## Run the tests that need no Postgres, in half a minute
 	LOCALIDADES_POSTGRES_BIN=none $(PYTEST) --hypothesis-profile=quick -m "not tail" tests/unit tests/search tests/bulk tests/importer/test_source.py $(ARGS)
 
-tail: $(VENV)/dev.stamp $(BROWSER) ## Run what `make test` leaves out: processes that die or hang, large files, inputs by the thousand
+tail: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run what `make test` leaves out: processes that die or hang, large files, inputs by the thousand, others' programs
 	$(PYTEST) -m "tail or hypothesis" --hypothesis-profile=tail $(ARGS)
 
 # A process for each file: they wait most of the time.

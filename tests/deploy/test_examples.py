@@ -24,6 +24,8 @@ from tests.support.guides import DOCS, SERVICE, blocks_of, shell
 from tests.support.machine import READERS, needed
 from tests.support.wire import serving
 
+pytestmark = pytest.mark.tail
+
 EXAMPLES = DOCS / "examples"
 ANALYSTS_GUIDE = "guides/spreadsheet-to-keys.md"
 FULL_LIST = "Localidades: 8"
@@ -102,7 +104,7 @@ _SQL = "import duckdb; print(duckdb.sql(open('docs/examples/match.sql').read()))
 def test_rows_that_are_certain_are_joined(
     program: str | Path | None, command: str, demo_service: str, clone: Path
 ) -> None:
-    needed(program, "This test needs R (Debian's r-base-core), and what `make test` installs.")
+    needed(program, "This test needs R (Debian's r-base-core), and what `make test-tools` installs.")
     fetching = [re.sub(r"^\$ ", "", block.text).splitlines()[0] for block in blocks_of(ANALYSTS_GUIDE)]
     for fetch in fetching:
         if " -o " in fetch:

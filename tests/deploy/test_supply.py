@@ -68,6 +68,7 @@ def test_list_of_components_is_what_is_pinned_and_the_same_each_time() -> None:
     assert path.read_bytes() == first
 
 
+@pytest.mark.tail
 def test_audit_that_reaches_nobody_fails_and_says_so() -> None:
     nowhere = "http://127.0.0.1:1"
     ended = make("audit", HTTPS_PROXY=nowhere, https_proxy=nowhere, HTTP_PROXY=nowhere, http_proxy=nowhere, NO_PROXY="")

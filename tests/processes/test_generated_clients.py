@@ -15,6 +15,8 @@ from tests.support.catalogue import TRAPS
 from tests.support.guides import DOCS, SERVICE
 from tests.support.wire import ask
 
+pytestmark = pytest.mark.tail
+
 CLIENTS = Path(__file__).parents[1] / "clients"
 TYPESCRIPT = CLIENTS / "typescript"
 PYTHON = CLIENTS / "python"
@@ -49,7 +51,7 @@ def document(live_server: str, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 def run_program(folder: Path, program: Path | str, *arguments: object, **variables: str) -> str:
     """Run a program in a folder, and return what it says; its end must be a good one."""
-    assert shutil.which(program), f"{program} is not there: `make test` installs it"
+    assert shutil.which(program), f"{program} is not there: `make test-tools` installs it"
     env: Mapping[str, str] = {**os.environ, "NO_PROXY": "*", **variables}
     ended = subprocess.run(
         [program, *map(str, arguments)], cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False

@@ -17,6 +17,8 @@ from tests.support.readers import GUIDE_LINES, run_line, run_line_of_r
 from tests.support.records import Record, in_order, row_of
 from tests.support.wire import serving
 
+pytestmark = pytest.mark.tail
+
 NAMES = ["NA", "null", "None", "0001", "1e5", "TRUE", 'Con "comillas", y coma', "=1+1", "Peñón, Ñandú", "&lt;<&>",
          " \u00bd  ", "-", "'apóstrofo", "a\\b", "#5", "\u20e3\U0001f600"]  # fmt: skip
 PLACES = [

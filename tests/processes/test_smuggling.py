@@ -342,6 +342,7 @@ def read_own_answers(proxy: str, key: str, over: threading.Event) -> Counter[str
     return counts
 
 
+@pytest.mark.tail
 def test_answers_belong_to_their_requests_behind_a_proxy(proxy: str) -> None:
     shapes = BODIES | {shape: (request(fields), CHUNK + SMUGGLED) for shape, fields in REFUSED.items()}
     over = threading.Event()

@@ -23,6 +23,8 @@ from tests.support.servers import Installation, Server, running
 from tests.support.waiting import in_thread
 from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 
+pytestmark = pytest.mark.tail
+
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")  # the wheel's Postgres is built without TLS
 PASSWORD = "s3cr3t"  # noqa: S105  # what must not be shown
 NO_TLS, UNTRUSTED, EXPIRED, OTHER_NAME = "not offer TLS", "local issuer", "has expired", "not valid for '127.0.0.1'"

@@ -38,7 +38,7 @@ write.csv(localidades, "read.csv", row.names = FALSE, na = "", eol = "\\r\\n", f
 def run_line(language: str, line: str, folder: Path, then: str, patience: float = 120) -> str:
     """Run a line of Python or SQL and `then`, which finds `records` and the module `json`; return what it prints."""
     program = {"python": _FRAME, "sql": _QUERY}[language].format(line=line) + then
-    return _output_of(folder, patience, needed(READERS, "This needs `make test`."), "-c", program)
+    return _output_of(folder, patience, needed(READERS, "`make test-tools` installs what this needs."), "-c", program)
 
 
 def run_line_of_r(line: str, folder: Path, patience: float = 120) -> bytes:

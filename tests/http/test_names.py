@@ -295,7 +295,7 @@ async def test_release_that_comes_back_to_a_new_process_does_not_wait_for_its_na
     seeded_database: str, next_catalogue: Path, folder: Path
 ) -> None:
     await import_into(seeded_database, next_catalogue)
-    async with running_app(seeded_database) as app, client_of(app) as client:
+    async with running_app(seeded_database, database_timeout=2) as app, client_of(app) as client:
         await await_release(client, "2021-01")
         releases = app.state.services.releases
         with unfinished(folder, fingerprint(await releases.named("2020-01"), releases.every)):

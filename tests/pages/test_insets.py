@@ -154,7 +154,7 @@ async def test_nothing_is_drawn_where_no_place_has_coordinates(client: httpx.Asy
     assert inset_on(Page.of(answer)) is None
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("colours", ["light", pytest.param("dark", marks=pytest.mark.tail)])
 @pytest.mark.parametrize("name", ["list", "detail", "telephone"])
 async def test_inset_is_drawn_and_told(browser: Browser, base: str, name: str, colours: str) -> None:
     size = TELEPHONE if name == "telephone" else DESKTOP

@@ -244,7 +244,7 @@ async def test_colours_follow_the_theme(browser: Browser, base: str) -> None:
 
 
 @DEVICES
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.tail)])
 @pytest.mark.parametrize("language", ["en", "es"])
 async def test_page_is_accessible(
     browser: Browser, base: str, device: dict[str, Any], scheme: str, language: str

@@ -165,7 +165,7 @@ def test_exit_codes_are_those_of_the_documentation() -> None:
     "arguments",
     [
         ("--help",),
-        ("import", "/nowhere"),
+        pytest.param(("import", "/nowhere"), marks=pytest.mark.tail),
         pytest.param(("import", "--help"), marks=pytest.mark.tail),
         pytest.param(("frob",), marks=pytest.mark.tail),
     ],
@@ -239,11 +239,17 @@ def test_completion_is_installed_for_bash(installed: dict[str, str]) -> None:
     ("shell", "said", "asking"),
     [
         ("bash", "complete -o default -F", {"COMP_WORDS": "localidades-api ver", "COMP_CWORD": "1"}),
-        ("zsh", "#compdef localidades-api", {"_TYPER_COMPLETE_ARGS": "localidades-api ver"}),
-        (
+        pytest.param(
+            "zsh",
+            "#compdef localidades-api",
+            {"_TYPER_COMPLETE_ARGS": "localidades-api ver"},
+            marks=pytest.mark.tail,
+        ),
+        pytest.param(
             "fish",
             "complete --command localidades-api",
             {"_TYPER_COMPLETE_ARGS": "localidades-api ver", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+            marks=pytest.mark.tail,
         ),
     ],
 )
@@ -261,7 +267,18 @@ def test_completion_of_each_shell_is_shown_and_answers(
 # -- Where what it says goes
 
 
-@pytest.mark.parametrize("arguments", ["openapi", "--version", "--help", "serve --help", "releases", "releases --json"])
+with_any_output = pytest.mark.parametrize(
+    "arguments",
+    [
+        "--version",
+        "--help",
+        "releases --json",
+        *(pytest.param(arguments, marks=pytest.mark.tail) for arguments in ("openapi", "serve --help", "releases")),
+    ],
+)
+
+
+@with_any_output
 def test_output_that_cannot_be_written_is_a_sentence(seeded: str, arguments: str) -> None:
     for redirection in ("> /dev/full", ">&-"):
         result = in_shell(f"{shlex.join(COMMAND)} {arguments} {redirection}", seeded)
@@ -272,7 +289,7 @@ def test_output_that_cannot_be_written_is_a_sentence(seeded: str, arguments: str
         assert re.fullmatch(r"error: The output can't be written \(.+\): send it somewhere else\.\n", result.stderr)
 
 
-@pytest.mark.parametrize("arguments", ["openapi", "--version", "--help", "serve --help", "releases", "releases --json"])
+@with_any_output
 def test_reader_that_has_gone_is_no_error_worth_a_word(seeded: str, arguments: str) -> None:
     # The reader closes the pipe before the command begins.
     gone = f"{{ sleep 0.2; {shlex.join(COMMAND)} {arguments}; echo $? >&3; }} | true"

@@ -128,13 +128,18 @@ def test_terminal_shows_progress(seeded: str, long_file: Path, tmp_path: Path) -
             b"Ana,Aguascalientes\n",
             "The first line names no column for `nombre`, or `cvegeo`, or `clave`: begin ",
         ),
-        ("a.csv", b"", "The file is empty: "),
-        ("a.csv", "nombre\nx\n".encode("utf-16"), "The file is UTF-16: "),
-        ("a.csv", b"PK\x03\x04\0\0", "The file is a workbook or a zip: "),
-        ("a.csv", b"nombre\n" + b"x" * 2**21, "A line is longer than 1 MB: "),
-        ("a.csv", b'nombre\n"x\n', "Quotes open in row 1 and stay open: "),
         ("a.json", b"[]", 'The JSON does not begin with {"rows": [: '),
         ("a.xlsx", b"", "Invalid value: the name of "),
+        *(
+            pytest.param("a.csv", content, sentence, marks=pytest.mark.tail)
+            for content, sentence in (
+                (b"", "The file is empty: "),
+                ("nombre\nx\n".encode("utf-16"), "The file is UTF-16: "),
+                (b"PK\x03\x04\0\0", "The file is a workbook or a zip: "),
+                (b"nombre\n" + b"x" * 2**21, "A line is longer than 1 MB: "),
+                (b'nombre\n"x\n', "Quotes open in row 1 and stay open: "),
+            )
+        ),
     ],
 )
 def test_file_that_cannot_be_read_gets_a_sentence_and_no_output(
@@ -300,6 +305,7 @@ def test_run_that_fills_the_disk_leaves_whole_rows_and_goes_on(
     assert output.read_bytes() == whole
 
 
+@pytest.mark.tail
 def test_run_is_resumed_from_any_row(seeded: str, places: Path) -> None:
     output = places.with_name("places.matched.csv")
     assert match(seeded, places, "--resume").returncode == 0, "nothing is left to match"
@@ -331,10 +337,11 @@ def test_service_matches_as_this_machine_does(live_server: str, seeded: str, pla
     [
         ("http://127.0.0.1:1", 1, "The service at http://127.0.0.1:1 does not answer: [Errno 111] Connection refused."),
         ("ftp://example.org", 1, "--url must be the root address of a service, such as http://127.0.0.1:8000."),
-        (
+        pytest.param(
             "{live}/nowhere",
             1,
             "The service answers 404, so it has no such release or matches no rows: check --url.",
+            marks=pytest.mark.tail,
         ),
     ],
 )
@@ -375,11 +382,16 @@ def test_service_that_is_busy_or_breaks_off_is_asked_again(live_server: str, pla
     ("response", "sentence"),
     [
         (Response(b"hello\n" * 5), "The service's answers do not match the API's schema: check --url."),
-        (Response(b"x" * 1_000_000), "The service's answer is longer than any to so many rows: check --url."),
-        (Response(status=500), "The service answers 500: check --url and the service's log."),
-        (
-            Response(status=301, headers={"Location": "/"}),
-            "The service answers 301: check --url and the service's log.",
+        *(
+            pytest.param(response, sentence, marks=pytest.mark.tail)
+            for response, sentence in (
+                (Response(b"x" * 1_000_000), "The service's answer is longer than any to so many rows: check --url."),
+                (Response(status=500), "The service answers 500: check --url and the service's log."),
+                (
+                    Response(status=301, headers={"Location": "/"}),
+                    "The service answers 301: check --url and the service's log.",
+                ),
+            )
         ),
     ],
 )

@@ -26,7 +26,7 @@ help: ## List the commands
 run: $(VENV)/run.stamp ## Start a database, load a catalogue, serve it on http://127.0.0.1:8000
 	@exec "$(BIN)/localidades-api" serve $(ARGS)
 
-PYTEST = "$(BIN)/python" -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+PYTEST = "$(BIN)/python" -m pytest -n 5 --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/dev.stamp $(BROWSER) ## Run the tests against a real Postgres of their own
 	$(PYTEST) -m "not tail" $(ARGS)

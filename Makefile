@@ -26,6 +26,7 @@ help: ## List the commands
 run: $(VENV)/run.stamp ## Start a database, load a catalogue, serve it on http://127.0.0.1:8000
 	@exec "$(BIN)/localidades-api" serve $(ARGS)
 
+# More processes than cores: they wait for servers and browsers.
 PYTEST = "$(BIN)/python" -m pytest -n 5 --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/dev.stamp $(BROWSER) ## Run the tests against a real Postgres of their own
@@ -41,9 +42,8 @@ quick: $(VENV)/dev.stamp ## Run the tests that need no Postgres, in half a minut
 tail: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run what `make test` leaves out: processes that die or hang, large files, inputs by the thousand, others' programs
 	$(PYTEST) -m "tail or hypothesis" --hypothesis-profile=tail $(ARGS)
 
-# A process for each file: they wait most of the time.
 faults: $(VENV)/dev.stamp $(PATRONI)/patroni.stamp ## Stop, kill, pause and disconnect real servers under load; ARGS="--fault-seconds 60"
-	"$(BIN)/python" -m pytest -n 5 --dist loadfile --no-loadscope-reorder tests/faults --timeout 600 $(ARGS)
+	$(PYTEST) --timeout 600 tests/faults $(ARGS)
 
 test-tools: $(TEST_TOOLS) $(PATRONI)/patroni.stamp ## Install what tests run beside the service: generators, readers of files, axe, Patroni
 

@@ -30,6 +30,7 @@ from localidades_api.storage.dsn import Dsn
 from localidades_api.storage.pool import Database
 from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.machine import free_port
+from tests.support.service_address import database_timeout
 from tests.support.terminal import run_in_terminal
 from tests.support.waiting import eventually
 from tests.support.wire import COMMAND, ROOT, ask, await_end_of_group, environment, run, serving
@@ -48,7 +49,9 @@ class Ended:
 
 def here(*arguments: str, url: str | None = None, **settings: str) -> Ended:
     """Run a command within this process: where an interpreter of its own would only take time."""
-    variables: dict[str, str | None] = {"COLUMNS": "200", "NO_COLOR": "1", "DATABASE_URL": url, **settings}
+    patience = None if url is None else str(database_timeout(url))
+    variables: dict[str, str | None] = {"COLUMNS": "200", "NO_COLOR": "1", "DATABASE_URL": url}
+    variables |= {"LOCALIDADES_DATABASE_TIMEOUT": patience, **settings}
     result = CliRunner().invoke(app, arguments, env=variables)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return Ended(result.exit_code, result.stdout, result.stderr)

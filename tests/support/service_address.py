@@ -34,7 +34,7 @@ def service_address(url: str) -> str:
 
 
 def database_timeout(address: str) -> float:
-    """Return how many seconds a service waits for the database at an address, where a test is not about that.
+    """Return how many seconds a service or a command waits for the database at an address, unless a test sets it.
 
     Behind a pooler it is the default, for which `localidades-api roles` sets up a role.
     """

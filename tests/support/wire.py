@@ -90,7 +90,7 @@ def environment(url: str | None = None, **settings: str) -> dict[str, str]:
     source = str(ROOT / "src")
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
     if url is not None:
-        kept["DATABASE_URL"] = url
+        kept |= {"DATABASE_URL": url, "LOCALIDADES_DATABASE_TIMEOUT": str(database_timeout(url))}
     return kept | settings
 
 
@@ -130,7 +130,6 @@ def serving(
     `files` is how many it may open, as `ulimit -n` takes it.
     """
     address = service_address(url)
-    settings = {"LOCALIDADES_DATABASE_TIMEOUT": str(database_timeout(address)), **settings}
     with tempfile.NamedTemporaryFile(prefix="localidades-serve-", suffix=".log") as output:
         process = subprocess.Popen(
             limited(files, *command, *arguments),

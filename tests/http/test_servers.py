@@ -186,11 +186,11 @@ async def test_only_server_that_does_not_suit_is_unavailable(seeded: str) -> Non
 
 async def test_session_for_reading_has_the_limits_of_its_deadline(seeded: str) -> None:
     """The server ends what takes too long a little before the deadline, which leaves the connection sound."""
-    database = Database.for_reading(seeded, pool_size=1, timeout=2)
+    database = Database.for_reading(seeded, pool_size=1, timeout=20)
     expected = {
-        "statement_timeout": "1800ms",
-        "lock_timeout": "1s",
-        "idle_in_transaction_session_timeout": "2s",
+        "statement_timeout": "18s",
+        "lock_timeout": "10s",
+        "idle_in_transaction_session_timeout": "20s",
         "default_transaction_read_only": "on",
         "plan_cache_mode": "force_generic_plan",
         "jit": "off",

@@ -11,6 +11,7 @@ from localidades_api.domain.schemas import Release
 from localidades_api.storage.pool import Database
 from localidades_api.storage.repository import CatalogueRepository, ReleasesRepository
 from tests.support.catalogue import Place
+from tests.support.service_address import database_timeout
 from tests.support.waiting import eventually_async
 
 # Make every read of a locality fail in a way that the service has no words for (22012, division by zero).
@@ -48,7 +49,7 @@ async def photograph(url: str) -> dict[str, list[tuple[Any, ...]]]:
 
 async def read_release(url: str, name: str | None = None) -> tuple[Release, list[tuple[Any, ...]]]:
     """Walk all pages of a release, or of the current one, as the service does."""
-    database = Database.for_reading(url, pool_size=1, timeout=2)
+    database = Database.for_reading(url, pool_size=1, timeout=database_timeout(url))
     try:
         repository = CatalogueRepository(database)
         every, current = (await ReleasesRepository(database).list_releases())[:2]

@@ -21,6 +21,7 @@ from localidades_api.storage.sessions import limits, session_settings
 from tests.support.catalogue import many, write_catalogue
 from tests.support.pooler import Pooler, pooling
 from tests.support.postgres import execute, new_database, out_of_reach
+from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, ask, await_names, environment, run, serving
 
@@ -41,7 +42,8 @@ def reader_of(url: str) -> Iterator[str]:
     """Have `roles` make a reader of a database, and lend its name."""
     number = next(_numbers)
     reader, importer = f"pooled_reader_{number}", f"pooled_importer_{number}"
-    ended = run("roles", "--reader", reader, "--importer", importer, env=environment(url))
+    env = environment(url, LOCALIDADES_DATABASE_TIMEOUT=str(DEFAULT_DATABASE_TIMEOUT))
+    ended = run("roles", "--reader", reader, "--importer", importer, env=env)
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
     yield reader
 

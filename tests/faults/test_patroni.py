@@ -20,6 +20,7 @@ from tests.support.application import import_into
 from tests.support.catalogue import write_catalogue
 from tests.support.postgres import alembic_config
 from tests.support.servers import Installation
+from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
 from tests.support.wire import Live, environment, run
 
 pytestmark = pytest.mark.timeout(300)  # leases are waited for
@@ -46,7 +47,8 @@ def catalogues(truth: Truth, tmp_path_factory: pytest.TempPathFactory) -> Mappin
 async def cluster(installation: Installation, folder: Path, catalogues: Mapping[str, Path]) -> AsyncIterator[Cluster]:
     """Lend three nodes with two releases."""
     async with running_cluster(find_programs(installation, folder)) as cluster:
-        env = environment(cluster.url(OWNER, "primary"))
+        url, timeout = cluster.url(OWNER, "primary"), str(DEFAULT_DATABASE_TIMEOUT)
+        env = environment(url, LOCALIDADES_DATABASE_TIMEOUT=timeout)
         granted = await asyncio.to_thread(lambda: run("roles", env=env))
         assert granted.returncode == 0, granted.stderr
         tables = alembic_config(cluster.url(IMPORTER, "primary"), seed=False)

@@ -36,6 +36,6 @@ def service_address(url: str) -> str:
 def database_timeout(address: str) -> float:
     """Return how many seconds a service or a command waits for the database at an address, unless a test sets it.
 
-    Behind a pooler it is the default, for which `localidades-api roles` sets up a role.
+    Behind a pooler it is the default, for which tests have `localidades-api roles` set up a role.
     """
     return DEFAULT_DATABASE_TIMEOUT if "pgbouncer=true" in address else _LONG_DATABASE_TIMEOUT

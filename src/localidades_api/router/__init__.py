@@ -14,7 +14,7 @@ from localidades_api.router import (
     releases,
     tiles,
 )
-from localidades_api.router.by_key import add_slashless_twins, add_trailing_slash
+from localidades_api.router.redirects import add_slashless_twins, add_trailing_slash
 from localidades_api.router.responses import CACHEABLE_ERRORS, ERRORS, PageTooLargeError, show_smaller_page
 from localidades_api.router.services import Services
 

@@ -17,8 +17,9 @@ from localidades_api.domain.schemas import (
     State,
 )
 from localidades_api.router import html_context
-from localidades_api.router.by_key import NO_KEY, answer_by_key, leave_out_blanks
+from localidades_api.router.by_key import NO_KEY, answer_by_key
 from localidades_api.router.params import MunicipalitiesQuery, ReleaseQuery, StatesQuery
+from localidades_api.router.redirects import leave_out_blanks
 from localidades_api.router.responses import LISTED, ResponseBuilder, envelope
 from localidades_api.router.services import ServicesDep
 from localidades_api.router.strict import STRICT

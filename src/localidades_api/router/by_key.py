@@ -1,19 +1,17 @@
-"""Records by key: canonical addresses, and 404 or 410 for a key that a release does not have."""
+"""Records by key, with 404 or 410 for a key that a release does not have."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Any, NoReturn
-from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Request
-from fastapi.routing import APIRoute
+from fastapi import Request
 from sqlalchemy import Row, Table
 from starlette.responses import Response
 
 from localidades_api.domain.schemas import GoneProblem, Problem, Release
 from localidades_api.errors import GoneError, NotFoundError
 from localidades_api.router.params import ReleaseQuery
+from localidades_api.router.redirects import redirect
 from localidades_api.router.responses import ResponseBuilder
 from localidades_api.router.services import Services
 from localidades_api.storage.models import localities
@@ -54,32 +52,6 @@ async def answer_by_key(
     content = describe(row)
     further = await context(builder.release, content) if context and builder.wants_html else {}
     return builder.answer(template, row.nombre, content, **further)
-
-
-async def add_trailing_slash(request: Request) -> Response:
-    """Redirect to the path with its trailing slash."""
-    return redirect(request, quote(request.scope["path"].rpartition("/")[2]) + "/")
-
-
-def add_slashless_twins(router: APIRouter) -> None:
-    """Add a redirect from the slashless form of every path of a router."""
-    for path in dict.fromkeys(route.path for route in router.routes if isinstance(route, APIRoute)):
-        if path != "/" and path.endswith("/"):
-            slashless = path.removeprefix(router.prefix).rstrip("/")
-            router.add_api_route(slashless, add_trailing_slash, include_in_schema=False)
-
-
-async def leave_out_blanks(request: Request) -> Response:
-    """Redirect a form to the list above, without its blank fields: a browser submits every field."""
-    kept = [(name, value) for name, value in request.query_params.multi_items() if value]
-    return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": f"../?{urlencode(kept)}"})
-
-
-def redirect(request: Request, location: str) -> Response:
-    """Redirect permanently, with the query, to a relative address, since the Host header is not trusted."""
-    if query := request.scope["query_string"]:
-        location += "?" + quote(query, safe="!$%&'()*+,;=:@/?-._~")
-    return Response(status_code=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": location})
 
 
 async def refuse_unknown(services: Services, table: Table, release: Release, id_: int) -> NoReturn:

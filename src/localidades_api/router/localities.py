@@ -24,8 +24,9 @@ from localidades_api.domain.schemas import (
 from localidades_api.http.pages import encode_envelope, encode_localities
 from localidades_api.router import html_context
 from localidades_api.router.areas import describe_state
-from localidades_api.router.by_key import NO_KEY, answer_by_key, leave_out_blanks
+from localidades_api.router.by_key import NO_KEY, answer_by_key
 from localidades_api.router.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
+from localidades_api.router.redirects import leave_out_blanks
 from localidades_api.router.responses import LISTED, ResponseBuilder
 from localidades_api.router.services import Services, ServicesDep
 from localidades_api.router.strict import STRICT

@@ -26,8 +26,8 @@ from localidades_api.http.caching import is_fresh
 from localidades_api.http.html.renderer import FORMATS, Format
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.router import html_context
-from localidades_api.router.by_key import leave_out_blanks
 from localidades_api.router.params import ChangesQuery, ReleaseName, ReleaseQuery, ReleasesQuery
+from localidades_api.router.redirects import leave_out_blanks
 from localidades_api.router.responses import LISTED, ResponseBuilder, envelope
 from localidades_api.router.services import Services, ServicesDep
 from localidades_api.router.strict import STRICT

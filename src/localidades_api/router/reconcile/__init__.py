@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter
 
-from localidades_api.router.by_key import add_slashless_twins
 from localidades_api.router.reconcile import pages, service, suggest
+from localidades_api.router.redirects import add_slashless_twins
 
 router = APIRouter()
 for part in (service, suggest, pages):

@@ -1,0 +1,34 @@
+"""Redirects to canonical addresses: with the trailing slash, and without the blank fields of a form."""
+
+from http import HTTPStatus
+from urllib.parse import quote, urlencode
+
+from fastapi import APIRouter, Request
+from fastapi.routing import APIRoute
+from starlette.responses import Response
+
+
+def add_slashless_twins(router: APIRouter) -> None:
+    """Add a redirect from the slashless form of every path of a router."""
+    for path in dict.fromkeys(route.path for route in router.routes if isinstance(route, APIRoute)):
+        if path != "/" and path.endswith("/"):
+            slashless = path.removeprefix(router.prefix).rstrip("/")
+            router.add_api_route(slashless, add_trailing_slash, include_in_schema=False)
+
+
+async def add_trailing_slash(request: Request) -> Response:
+    """Redirect to the path with its trailing slash."""
+    return redirect(request, quote(request.scope["path"].rpartition("/")[2]) + "/")
+
+
+async def leave_out_blanks(request: Request) -> Response:
+    """Redirect a form to the list above, without its blank fields: a browser submits every field."""
+    kept = [(name, value) for name, value in request.query_params.multi_items() if value]
+    return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": f"../?{urlencode(kept)}"})
+
+
+def redirect(request: Request, location: str) -> Response:
+    """Redirect permanently, with the query, to a relative address, since the Host header is not trusted."""
+    if query := request.scope["query_string"]:
+        location += "?" + quote(query, safe="!$%&'()*+,;=:@/?-._~")
+    return Response(status_code=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": location})

@@ -143,7 +143,8 @@ def create_app(
         telemetry={"auto_configure": True, "metrics": False, "logs": False},
     )
     app.state.collect_metrics = collect_metrics
-    for routes in (router, probes, problem_types, match_page, map_page, documentation):
+    router.include_routes(app)
+    for routes in (probes, problem_types, match_page, map_page, documentation):
         app.include_router(routes.router)
     app.mount(documentation.SWAGGER_UI, documentation.swagger_ui)
     static = CompressedStaticFiles(directory=Path(__file__).parent / "http" / "html" / "static")

@@ -1,6 +1,6 @@
 """The one router, with every route under /api/census."""
 
-from fastapi import APIRouter
+from fastapi import FastAPI
 
 from localidades_api.http.paths import PREFIX
 from localidades_api.router import (
@@ -14,26 +14,21 @@ from localidades_api.router import (
     releases,
     tiles,
 )
-from localidades_api.router.redirects import add_slashless_twins, add_trailing_slash
+from localidades_api.router.redirects import slashless_twins
 from localidades_api.router.responses import CACHEABLE_ERRORS, ERRORS, PageTooLargeError, show_smaller_page
 from localidades_api.router.services import Services
 
-__all__ = ["PageTooLargeError", "Services", "router", "show_smaller_page"]
+__all__ = ["PageTooLargeError", "Services", "include_routes", "show_smaller_page"]
 
-census = APIRouter(prefix=PREFIX, responses={**ERRORS, **CACHEABLE_ERRORS})
-census.add_api_route("", add_trailing_slash, include_in_schema=False)
-for part in (
-    index,
-    areas,
-    downloads,
-    bulk,
-    tiles,
-    localities,
-    releases,
-):  # `localidades/download/` and others must precede `localidades/{id}/`
-    add_slashless_twins(part.router)
-    census.include_router(part.router)
-census.include_router(feed.router)
-router = APIRouter()
-router.include_router(census)
-router.include_router(reconcile.router, prefix=PREFIX, tags=["Reconciliation"], responses=ERRORS)
+# `localidades/download/` and others must precede `localidades/{id}/`.
+_PARTS = (index, areas, downloads, bulk, tiles, localities, releases, feed)
+
+
+def include_routes(app: FastAPI) -> None:
+    """Include the routes of each module on their own, and the redirects to them last (decision 0039)."""
+    for part in _PARTS:
+        app.include_router(part.router, prefix=PREFIX, responses={**ERRORS, **CACHEABLE_ERRORS})
+    for part in reconcile.PARTS:
+        app.include_router(part.router, prefix=PREFIX, responses=ERRORS)
+    routers = [part.router for part in (*_PARTS, *reconcile.PARTS)]
+    app.include_router(slashless_twins(routers), prefix=PREFIX)

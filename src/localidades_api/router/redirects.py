@@ -1,5 +1,6 @@
 """Redirects to canonical addresses: with the trailing slash, and without the blank fields of a form."""
 
+from collections.abc import Iterable
 from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
@@ -8,12 +9,15 @@ from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 
-def add_slashless_twins(router: APIRouter) -> None:
-    """Add a redirect from the slashless form of every path of a router."""
-    for path in dict.fromkeys(route.path for route in router.routes if isinstance(route, APIRoute)):
-        if path != "/" and path.endswith("/"):
-            slashless = path.removeprefix(router.prefix).rstrip("/")
-            router.add_api_route(slashless, add_trailing_slash, include_in_schema=False)
+def slashless_twins(routers: Iterable[APIRouter]) -> APIRouter:
+    """Return redirects from the slashless form of every path of some routers."""
+    twins = APIRouter(include_in_schema=False)
+    for path in dict.fromkeys(
+        route.path for router in routers for route in router.routes if isinstance(route, APIRoute)
+    ):
+        if path.endswith("/"):
+            twins.add_api_route(path.rstrip("/"), add_trailing_slash)
+    return twins
 
 
 async def add_trailing_slash(request: Request) -> Response:

@@ -24,7 +24,7 @@ _TABLES = {"localidad": localities, "municipio": municipalities, "estado": state
 # Any site may show a preview in a frame: it has nothing to click but a link that opens a page of its own.
 _FRAMEABLE = BrowsableRenderer.headers["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
 
-router = APIRouter(prefix="/reconcile", dependencies=STRICT)
+router = APIRouter(prefix="/reconcile", tags=["Reconciliation"], dependencies=STRICT)
 
 
 class EntityQuery(BaseModel):

@@ -51,7 +51,7 @@ _OF_BODY: dict[int | str, dict[str, Any]] = {
     415: {"model": Problem, "description": "The body is not a form."},
 }
 
-router = APIRouter(prefix="/reconcile")
+router = APIRouter(prefix="/reconcile", tags=["Reconciliation"])
 
 
 class ReconcileQuery(BaseModel):

@@ -26,7 +26,7 @@ _OF_WIDGET = frozenset(
      "type_strict"}
 )  # fmt: skip
 
-router = APIRouter(prefix="/reconcile", dependencies=STRICT)
+router = APIRouter(prefix="/reconcile", tags=["Reconciliation"], dependencies=STRICT)
 
 OfKind = Annotated[PlaceKind | None, Field(description="Only what is of this type.", examples=["localidad"])]
 

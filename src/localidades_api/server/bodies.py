@@ -15,13 +15,18 @@ class BodyProtocol(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # passed on
         super().__init__(*arguments, **options)
         self._is_receiving = False  # a body
+        self._head_fields = 0  # header fields that came before it
         self._framing = 0  # bytes that have been received since the last ones of a body
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a header field; refuse one behind the body, as nothing here reads it."""
-        if self._is_receiving:
+    def _begin_body(self) -> None:
+        self._is_receiving = True
+        self._head_fields = len(self.headers)
+
+    def _end_body(self) -> None:
+        """Refuse a trailer, which nothing here reads. A check of each header field would cost every request."""
+        if len(self.headers) > self._head_fields:
             raise malformed()
-        super().on_header(name, value)
+        self._is_receiving = False
 
     def on_body(self, body: bytes) -> None:
         """Pass a part of the body on."""

@@ -164,17 +164,19 @@ class HttpProtocol(BodyProtocol):
             raise OverloadedError
         super().on_headers_complete()
         if self._last and takes_body(cast("Scope", self.scope)) and not self.parser.should_upgrade():
-            self._is_receiving = True
+            self._begin_body()
         elif self._last or not self.cycle.keep_alive:
             raise NothingFollowsError
 
     def on_message_complete(self) -> None:
         """Note that the request has been received completely, and stop the parser behind a body."""
+        ends_body = self._is_receiving
+        if ends_body:
+            self._end_body()
         self._whole = self.scope
         if not self.cycle.response_complete:
             super().on_message_complete()
-        if self._is_receiving:
-            self._is_receiving = False
+        if ends_body:
             raise NothingFollowsError
 
     # -- Responses

@@ -31,10 +31,20 @@ def test_type_of_error_has_a_slug_and_words_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["", "localidades/", "localidades/?estado_id=1&", "estados/", "localidades/10010001/", "releases/"]
+    "path",
+    [
+        "/api/census/",
+        LOCALIDADES,
+        f"{LOCALIDADES}?estado_id=1&",
+        "/api/census/estados/",
+        f"{LOCALIDADES}10010001/",
+        "/api/census/releases/",
+        "/docs",
+        "/problems",
+    ],
 )
 async def test_address_with_a_line_break_at_its_end_is_no_address(client: httpx.AsyncClient, path: str) -> None:
-    path, mark, query = f"/api/census/{path}".partition("?")
+    path, mark, query = path.partition("?")
     answer = await client.get(f"{path}%0A{mark}{query}")
     assert (answer.status_code, answer.json()["type"]) == (404, "/problems#not-found")
 

@@ -3,7 +3,7 @@
 from importlib.resources import files
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
@@ -12,13 +12,13 @@ from localidades_api.http.html.i18n import preferred_language
 from localidades_api.http.html.reference import describe_reference
 from localidades_api.http.html.renderer import HTML, View, root_of
 from localidades_api.router.params import OfLanguage
-from localidades_api.router.strict import refuse_ambiguous_query
+from localidades_api.router.strict import STRICT
 
 SWAGGER_UI = "/static-swagger-ui"
 # Swagger UI has its icons as `data:` addresses.
 _POLICY = HTML.headers["Content-Security-Policy"].replace("img-src 'self'", "img-src 'self' data:")
 
-router = APIRouter(include_in_schema=False, dependencies=[Depends(refuse_ambiguous_query)])
+router = APIRouter(include_in_schema=False, dependencies=STRICT)
 swagger_ui = StaticFiles(directory=str(files("fastapi_offline") / "static"))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from localidades_api.errors import CommandError, LocalidadesError
@@ -11,7 +11,7 @@ from localidades_api.http.html.i18n import preferred_language
 from localidades_api.http.html.renderer import View, root_of, select_renderer
 from localidades_api.http.problems import PROBLEMS, problem_type
 from localidades_api.router.params import RepresentationQuery
-from localidades_api.router.strict import refuse_ambiguous_query
+from localidades_api.router.strict import STRICT
 
 router = APIRouter()
 
@@ -28,7 +28,7 @@ def _descendants(error: type[LocalidadesError]) -> Iterator[type[LocalidadesErro
             yield from _descendants(child)
 
 
-@router.get(PROBLEMS, include_in_schema=False, dependencies=[Depends(refuse_ambiguous_query)])
+@router.get(PROBLEMS, include_in_schema=False, dependencies=STRICT)
 async def list_problem_types(request: Request, query: Annotated[RepresentationQuery, Query()]) -> Response:
     """List the types of problems, as an HTML page or JSON."""
     renderer = select_renderer(query.format, request.headers)

@@ -231,6 +231,19 @@ async def test_place_without_a_point_says_so_and_one_that_is_not_there_too(brows
         await expect(page.get_by_label("Colours")).to_have_value("poblacion")
 
 
+async def test_colours_may_change_before_the_map_has_its_style(page: Page) -> None:
+    """As where a shared place is read before that; `visit` wants a console that says nothing."""
+    await page.add_init_script("""
+        new MutationObserver((_, observer) => {
+            if (!document.getElementById("drawing")?.hidden) return;
+            observer.disconnect();
+            document.dispatchEvent(new Event("themechange"));
+        }).observe(document, { subtree: true, attributeFilter: ["hidden"] });
+    """)
+    await page.goto(f"{PAGE}#map=9/15.8/-96.5")
+    await drawn(page, "Puerto Ángel")
+
+
 async def test_colours_follow_the_theme(browser: Browser, base: str) -> None:
     async with visit(browser, base, color_scheme="light", **STILL) as page:
         await page.goto(PAGE)

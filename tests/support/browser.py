@@ -91,7 +91,7 @@ async def visit(
         yield await context.new_page()
     finally:
         await context.close()
-    assert wrong == []
+    assert wrong == [], wrong
 
 
 async def axe_faults(page: Page, **options: object) -> dict[str, list[str]]:

@@ -42,6 +42,8 @@ class MapPage {
       dragRotate: false, touchPitch: false, pitchWithRotate: false, fadeDuration: still.matches ? 0 : 200,
       locale: { "Map.Title": document.querySelector("h1").textContent },
     });
+    this.hasStyle = false; // MapLibre can't compare a style with one that is not loaded, and says so on the console
+    this.map.once("style.load", () => { this.hasStyle = true; });
     this.map.touchZoomRotate.disableRotation();
     this.map.keyboard.disableRotation();
     this.listen();
@@ -63,7 +65,7 @@ class MapPage {
   }
 
   restyle() {
-    this.map.setStyle(this.style());
+    this.map.setStyle(this.style(), { diff: this.hasStyle });
     this.paintLegend();
   }
 

@@ -51,7 +51,7 @@ async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # no
     """
     wants_names = options.pop("wants_names", True)
     address = service_address(url)
-    settings = {"database_timeout": database_timeout(address), "release_poll": 0.1, "page_cache_bytes": 0, **options}
+    settings = {"database_timeout": database_timeout(address), "release_poll": 0.2, "page_cache_bytes": 0, **options}
     app = create_app(Settings(database_url=SecretStr(address), **settings))
     async with app.router.lifespan_context(app):
         if wants_names:

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import nullcontext
@@ -55,8 +56,14 @@ NICENESS = 19  # what `import`, `match` and `mirror` set for themselves
 
 
 def pytest_configure() -> None:
-    """Run at the lowest priority: a command that makes way for requests would also make way for every other test."""
+    """Set what the tests' commands inherit.
+
+    They run at the lowest priority: one that makes way for requests would also make way for every other test. They
+    obey Ctrl-C: a shell has what runs in its background, as by `make test &`, ignore it.
+    """
     os.nice(NICENESS)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -118,7 +118,7 @@ async def test_transfer_leaves_nothing_to_the_garbage_collector_however_it_ends(
 ) -> None:
     part = "&municipio_id=1001" if ending == "whole" else ""
     with new_database(server, large) as url:
-        async with running_app(url, pool_size=1, release_poll=60) as app:
+        async with running_app(url, pool_size=1, in_background=False) as app:
             await Reader(app, url, "whole").read("format=parquet&municipio_id=1001", "identity")
             for format_, coding in KINDS:
                 with no_garbage():

@@ -47,12 +47,13 @@ def import_file(url: str, source: Path | str) -> None:
 async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # noqa: ANN401  # passed on
     """Start the application on a database, without a server, and without a page cache unless `options` ask for one.
 
-    Unless the option `wants_names` is false, wait for the index of names.
+    Unless the option `wants_names` is false, wait for the index of names; without `in_background` there is none.
     """
-    wants_names = options.pop("wants_names", True)
+    in_background = options.pop("in_background", True)
+    wants_names = options.pop("wants_names", in_background)
     address = service_address(url)
     settings = {"database_timeout": database_timeout(address), "release_poll": 0.2, "page_cache_bytes": 0, **options}
-    app = create_app(Settings(database_url=SecretStr(address), **settings))
+    app = create_app(Settings(database_url=SecretStr(address), **settings), in_background=in_background)
     async with app.router.lifespan_context(app):
         if wants_names:
             await await_names(app)

@@ -358,15 +358,14 @@ def test_command_that_writes_is_refused_behind_a_pooler_that_shares_sessions(
 
 
 def test_commands_that_write_do_so_behind_a_pooler_in_session_mode(server: str, tmp_path: Path) -> None:
+    first, second = (
+        write_catalogue(tmp_path / f"catun_localidad_{year}-01.csv", many(132 + year)) for year in (2020, 2021)
+    )
     with new_database(server) as url, pooling(address_of(server), mode="session") as pooler:
-        env = environment(pooler.url(url))
-        assert run("migrate", env=env).returncode == 0
-        for year in ("2020", "2021"):
-            file = write_catalogue(tmp_path / f"catun_localidad_{year}-01.csv", many(132 + int(year)))
-            ended = run("import", str(file), "--allow-shrink", env=env)
+        env = environment(pooler.url(url), LOCALIDADES_SEED=str(first))
+        for command in (["migrate"], ["import", str(second)], ["releases", "retire", "2020-01"]):
+            ended = run(*command, env=env)
             assert ended.returncode == 0, ended.stderr
-        ended = run("releases", "retire", "2020-01", env=env)
-        assert ended.returncode == 0, ended.stderr
         assert execute(url, "SELECT name FROM releases")[0] == [("2021-01",)]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from localidades_api.cache import name_folders, names
+from localidades_api.cache import name_folders, names, release_poller
 from localidades_api.cache.name_builder import fingerprint
 from localidades_api.domain.mercator import Tile
 from localidades_api.search.layout import META
@@ -243,6 +243,27 @@ async def test_start_awaits_the_names_of_the_release(seeded_database: str, folde
         await await_searched(client, "2021-01")
         answer = await client.get("/startupz")
         assert (answer.status_code, answer.json()["release"]) == (200, "2021-01")
+
+
+async def test_names_that_take_long_to_index_are_no_fault(
+    seeded_database: str,
+    folder: Path,
+    unindexed: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(release_poller, "_INDEXING_TIMEOUT", 0.1)
+    await publish_again(seeded_database, "2021-01")
+    async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
+        with unfinished(folder, unindexed):
+            await await_release(client, "2021-01")
+
+            async def is_told() -> bool:
+                return "are not indexed after 0.1 s; until they are, searches get 503" in caplog.text
+
+            await eventually_async(is_told)
+        await await_searched(client, "2021-01")
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
 
 
 async def test_start_awaits_no_names_that_cannot_be_indexed(seeded_database: str, folder: Path, unindexed: str) -> None:

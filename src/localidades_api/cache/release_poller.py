@@ -128,6 +128,9 @@ class ReleasePoller:
                 await self._names.prepare(release)
         except UnavailableError:
             pass  # the cause has been logged
+        except TimeoutError:  # it goes on all the same
+            message = "The names of release %s are not indexed after %g s; until they are, searches get 503."
+            _log.warning(message, release.name, _INDEXING_TIMEOUT)
         except Exception as error:  # noqa: BLE001  # as above
             FAULTS.report(error, "Can't index the names of release %s: %s", release.name, error, traceback=True)
         if release == self._releases.served:

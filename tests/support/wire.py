@@ -104,14 +104,14 @@ def limited(files: str | None, *command: str) -> list[str]:
 def run(
     *arguments: str, env: Mapping[str, str] | None = None, files: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command of ours to its end, which takes long where it has many rows and a busy machine."""
+    """Run a command of ours to its end."""
     return subprocess.run(
         limited(files, *COMMAND, *arguments),
         env=env or environment(),
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=5 * PATIENCE,
+        timeout=5 * PATIENCE,  # many rows take a minute on a busy machine
         check=False,
     )
 

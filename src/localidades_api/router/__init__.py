@@ -14,7 +14,7 @@ from localidades_api.router import (
     releases,
     tiles,
 )
-from localidades_api.router.redirects import slashless_twins
+from localidades_api.router.redirects import slash_redirects
 from localidades_api.router.responses import CACHEABLE_ERRORS, ERRORS, PageTooLargeError, show_smaller_page
 from localidades_api.router.services import Services
 
@@ -31,4 +31,4 @@ def include_routes(app: FastAPI) -> None:
     for part in reconcile.PARTS:
         app.include_router(part.router, prefix=PREFIX, responses=ERRORS)
     routers = [part.router for part in (*_PARTS, *reconcile.PARTS)]
-    app.include_router(slashless_twins(routers), prefix=PREFIX)
+    app.include_router(slash_redirects(routers), prefix=PREFIX)

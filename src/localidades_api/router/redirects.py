@@ -9,15 +9,15 @@ from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 
-def slashless_twins(routers: Iterable[APIRouter]) -> APIRouter:
+def slash_redirects(routers: Iterable[APIRouter]) -> APIRouter:
     """Return redirects from the slashless form of every path of some routers."""
-    twins = APIRouter(include_in_schema=False)
+    redirects = APIRouter(include_in_schema=False)
     for path in dict.fromkeys(
         route.path for router in routers for route in router.routes if isinstance(route, APIRoute)
     ):
         if path.endswith("/"):
-            twins.add_api_route(path.rstrip("/"), add_trailing_slash)
-    return twins
+            redirects.add_api_route(path.rstrip("/"), add_trailing_slash)
+    return redirects
 
 
 async def add_trailing_slash(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Who may ask: rate limits, trusted hosts, and proxies that are believed."""
+"""Who may ask: rate limits, and proxies that are believed."""
 
 import json
 import re
@@ -29,9 +29,12 @@ def served(server: str, seeded: str, **settings: str) -> Iterator[Live]:
 # -- Rate limits
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def rate_limited(server: str, seeded: str) -> Iterator[Live]:
-    """Lend a server that answers an address four times an hour, and believes this machine as a proxy."""
+    """Lend a server that answers an address four times an hour, and believes this machine as a proxy.
+
+    Each test asks from addresses of its own.
+    """
     yield from served(server, seeded, LOCALIDADES_RATE_LIMIT="4/hour", LOCALIDADES_TRUSTED_PROXIES="127.0.0.0/8")
 
 
@@ -58,15 +61,15 @@ def test_client_is_told_what_is_left_and_then_refused_while_others_are_not(rate_
 
 def test_client_that_has_asked_too_often_gets_a_problem(rate_limited: Live) -> None:
     for _ in range(4):
-        left(rate_limited, "192.0.2.1")
-    refused = ask(rate_limited.base, HELD, ("X-Forwarded-For", "192.0.2.1"))
+        left(rate_limited, "192.0.2.3")
+    refused = ask(rate_limited.base, HELD, ("X-Forwarded-For", "192.0.2.3"))
     assert refused.status == 429
     assert refused.one("content-type") == "application/problem+json"
     assert refused.one("allow") == "GET"
     assert refused.one("vary") == "Accept"
     assert json.loads(refused.body)["type"] == "/problems#too-many-requests"
     page = ask(
-        rate_limited.base, HELD, ("X-Forwarded-For", "192.0.2.1"), ("Accept", "text/html"), ("Accept-Language", "es")
+        rate_limited.base, HELD, ("X-Forwarded-For", "192.0.2.3"), ("Accept", "text/html"), ("Accept-Language", "es")
     )
     assert page.status == 429
     assert "Demasiadas solicitudes" in page.text
@@ -81,7 +84,7 @@ def test_address_of_ipv6_is_counted_by_its_network_of_64_bits(rate_limited: Live
 
 
 def test_what_is_pipelined_is_counted_once(rate_limited: Live) -> None:
-    head = "Host: test\r\nX-Forwarded-For: 192.0.2.1\r\n"
+    head = "Host: test\r\nX-Forwarded-For: 192.0.2.4\r\n"
     one = "".join(f"GET {target} HTTP/1.1\r\n{head}\r\n" for target in (HELD, ROUTED, HELD, HELD))
     received = send(rate_limited.base, f"{one}GET {HELD} HTTP/1.1\r\n{head}Connection: close\r\n\r\n".encode())
     assert re.findall(rb"HTTP/1\.1 (\d+) ", received) == [b"200"] * 4 + [b"429"]
@@ -90,10 +93,10 @@ def test_what_is_pipelined_is_counted_once(rate_limited: Live) -> None:
 
 def test_probe_is_not_counted(rate_limited: Live) -> None:
     for _ in range(6):
-        answer = ask(rate_limited.base, "/readyz", ("X-Forwarded-For", "192.0.2.1"))
+        answer = ask(rate_limited.base, "/readyz", ("X-Forwarded-For", "192.0.2.5"))
         assert answer.status == 200
         assert not answer.all("ratelimit")
-    assert left(rate_limited, "192.0.2.1") == 3
+    assert left(rate_limited, "192.0.2.5") == 3
 
 
 def test_window_that_has_ended_begins_anew(server: str, seeded: str) -> None:
@@ -124,17 +127,16 @@ def test_memory_for_clients_is_bounded(app: Middleware) -> None:
 FORGED = [("X-Forwarded-For", "192.0.2.{}"), ("X-Real-IP", "192.0.2.{}"), ("Forwarded", "for=192.0.2.{}")]
 
 
-@pytest.mark.parametrize("header", FORGED)
 @pytest.mark.parametrize("trusted", ["", "192.0.2.0/24,::1"])
-def test_client_that_is_no_trusted_proxy_is_itself_whatever_it_tells(
-    server: str, seeded: str, header: tuple[str, str], trusted: str
-) -> None:
+def test_client_that_is_no_trusted_proxy_is_itself_whatever_it_tells(server: str, seeded: str, trusted: str) -> None:
     settings = {"LOCALIDADES_RATE_LIMIT": "2/hour", "LOCALIDADES_TRUSTED_PROXIES": trusted}
     for live in served(server, seeded, **settings):
-        for target in (HELD, ROUTED):
-            ask(live.base, target, (header[0], header[1].format(len(target))))
-        for target in (HELD, ROUTED):
-            assert ask(live.base, target, (header[0], header[1].format(9))).status == 429
+        asked = [
+            ask(live.base, target, (name, value.format(len(target)))).status
+            for name, value in FORGED
+            for target in (HELD, ROUTED)
+        ]
+        assert asked == [200, 200, 429, 429, 429, 429]
 
 
 def test_client_of_a_trusted_proxy_is_the_last_that_no_trusted_proxy_stands_for(rate_limited: Live) -> None:

@@ -29,12 +29,12 @@ from tests.support.waiting import in_thread
 from tests.support.wire import ROOT, await_names, serving
 
 # The same examples in every run, and none is too slow: this machine may be busy with something else.
-hypothesis_settings.register_profile("project", deadline=None, derandomize=True, database=None)
+hypothesis_settings.register_profile("project", deadline=None, derandomize=True, database=None, max_examples=50)
 hypothesis_settings.load_profile("project")
 hypothesis_settings.register_profile("quick", deadline=None, derandomize=True, database=None, max_examples=20)
-# Other examples in every run of `make tail`; one that fails is printed as a line that brings it back.
+# More examples, and others in every run of `make tail`; one that fails is printed as a line that brings it back.
 hypothesis_settings.register_profile(
-    "tail", deadline=None, derandomize="CI" in os.environ, database=None, print_blob=True
+    "tail", deadline=None, derandomize="CI" in os.environ, database=None, max_examples=300, print_blob=True
 )
 
 # Each process of `make test` takes file after file: those that take longest go first, so that none is left with one.

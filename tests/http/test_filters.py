@@ -455,7 +455,7 @@ FILTERS: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
 _MOST_PAGES = 40  # of a walk, so that it ends soon
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(filters=FILTERS, page_size=st.integers(1, 1000) | st.integers(1, 20))
 async def test_walk_over_any_filtered_list_gives_each_matching_record_once_in_order(
     client: httpx.AsyncClient, filters: dict[str, str], page_size: int
@@ -475,7 +475,7 @@ async def test_walk_over_any_filtered_list_gives_each_matching_record_once_in_or
     assert set(sizes[:-1]) <= {page_size}
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(estado=st.none() | st.sampled_from([*STATES, "2", "14"]), page_size=st.integers(1, 40) | st.integers(1, 1000))
 async def test_walk_over_municipios_gives_each_once_in_order(
     client: httpx.AsyncClient, estado: str | None, page_size: int

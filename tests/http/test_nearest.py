@@ -134,7 +134,7 @@ LATITUDES = st.floats(-90, 90) | st.sampled_from([-90.0, 90.0, 89.9, -89.9, 89.0
 LONGITUDES = st.floats(-180, 180) | st.sampled_from([-180.0, 180.0, 179.999, -179.999]) | st.integers(-180, 180)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lat=LATITUDES, lon=LONGITUDES, limit=st.integers(1, 100) | st.just(1))
 @example(lat=90, lon=0, limit=5)
 @example(lat=-90, lon=180, limit=100)
@@ -152,7 +152,7 @@ async def test_nearest_places_are_those_of_the_least_distance_anywhere(
     check(await nearest(globe, lat, lon, limit), lat, lon, limit)
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lat=st.floats(14, 33), lon=st.floats(-119, -86), limit=st.integers(1, 100))
 async def test_nearest_places_are_those_of_the_least_distance_in_mexico(
     globe: httpx.AsyncClient, lat: float, lon: float, limit: int
@@ -160,7 +160,7 @@ async def test_nearest_places_are_those_of_the_least_distance_in_mexico(
     check(await nearest(globe, lat, lon, limit), lat, lon, limit)
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lat=LATITUDES, lon=LONGITUDES, limit=st.integers(1, 100) | st.just(1))
 @example(lat=-23, lon=78, limit=10)  # the other side of the world
 @example(lat=90, lon=0, limit=10)
@@ -236,7 +236,7 @@ async def test_page_of_a_place_with_half_a_point_has_no_map(server: str, migrate
             assert {one["id"] for one in features if one["geometry"]} == {whole}
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(sorted(LOCATED)), degrees=st.floats(1e-6, 20), side=st.sampled_from([1, -1]))
 async def test_place_due_east_or_west_is_within_reach(
     globe: httpx.AsyncClient, place: int, degrees: float, side: int

@@ -100,7 +100,7 @@ async def cold(server: str, seeded: str) -> AsyncIterator[FastAPI]:
 
 
 @pytest.mark.parametrize("kind", ["warm", "cold"])
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parts=st.lists(st.sampled_from(PARTS), max_size=4),
     accept=st.none() | st.lists(st.sampled_from(ACCEPTS), max_size=2),
@@ -162,7 +162,7 @@ def client_of_path(middleware: CachedPages) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(as_asgi(middleware)), base_url="http://test")
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parts=st.lists(st.sampled_from(PARTS), max_size=3),
     if_none_match=st.sampled_from(["same", "other"]),

@@ -429,7 +429,7 @@ async def test_letters_that_stand_for_many_are_answered(places_client: httpx.Asy
     assert len(await suggest(places_client, "㎯" * 100)) <= 20
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     typed=st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=100)
     | st.text(st.sampled_from("asnjoe '\"\\&|!():*%_<>-½º°`´"), min_size=1, max_size=100)

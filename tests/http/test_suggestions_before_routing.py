@@ -48,7 +48,7 @@ def as_sent(response: RawResponse) -> tuple[int, bytes, bytes]:
     return response.status, b"".join(response.headers), response.body
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parts=st.lists(st.sampled_from(PARTS), min_size=1, max_size=4),
     has_text=st.booleans(),

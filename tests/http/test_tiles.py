@@ -338,7 +338,7 @@ QUERIES = [
 CODINGS = ["gzip", "br", "gzip;q=0", "*", "gzip, br"]
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from(NAMES),
     query=st.sampled_from(QUERIES[:2]) | st.sampled_from(QUERIES),

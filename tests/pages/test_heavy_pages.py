@@ -135,7 +135,7 @@ WORST = {"format": "api", "lang": "es", "release": NEW, "estado_id": "20", "page
 @example(path=f"{CENSUS}municipios/", query=WORST, release={}, filters={})
 @example(path=f"{CENSUS}releases/", query={"page_size": "100", "lang": "es", "page": "2"}, release={}, filters={})
 @example(path=f"{CENSUS}releases/", query={"page_size": "100", "lang": "es"}, release={}, filters={})
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=st.sampled_from(sorted(LISTS)), query=QUERIES, release=OF_RELEASE, filters=FILTERS)
 async def test_page_of_any_list_is_below_the_bound_and_begins_with_what_was_asked_for(
     client: httpx.AsyncClient, path: str, query: dict[str, str], release: dict[str, str], filters: dict[str, str]

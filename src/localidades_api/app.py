@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -138,14 +137,13 @@ def create_app(
         redoc_url=None,
         lifespan=partial(_lifespan, settings=settings, in_background=in_background),
         redirect_slashes=False,  # Starlette's redirect trusts the Host header
-        generate_unique_id_function=_operation_id,
         # Traces if OpenTelemetry's variables configure them; Prometheus scrapes the metrics, and logs go to stderr.
         telemetry={"auto_configure": True, "metrics": False, "logs": False},
     )
     app.state.collect_metrics = collect_metrics
-    router.include_routes(app)
-    for routes in (probes, problem_types, match_page, map_page, documentation):
-        app.include_router(routes.router)
+    app.routes.extend(router.list_routes())
+    for part in (probes, problem_types, match_page, map_page, documentation):
+        app.routes.extend(part.router.routes)
     app.mount(documentation.SWAGGER_UI, documentation.swagger_ui)
     static = CompressedStaticFiles(directory=Path(__file__).parent / "http" / "html" / "static")
     app.mount("/static", static, name="static")
@@ -158,11 +156,6 @@ def create_app(
     app.add_exception_handler(router.PageTooLargeError, router.show_smaller_page)
     describe(app)
     return app
-
-
-def _operation_id(route: APIRoute) -> str:
-    """Return the name of the function as the operation id: it becomes a method of generated clients."""
-    return route.name
 
 
 async def _go_to_index(request: Request) -> Response:  # noqa: ARG001  # FastAPI's signature

@@ -31,12 +31,14 @@ from localidades_api.domain.schemas import (
 )
 from localidades_api.errors import UnsupportedMediaTypeError
 from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.http.paths import PREFIX
 from localidades_api.router.localities import describe_near
 from localidades_api.router.params import OfRelease
+from localidades_api.router.responses import CACHEABLE
 from localidades_api.router.services import Services, ServicesDep
 from localidades_api.router.strict import STRICT
 
-router = APIRouter(prefix="/localidades", tags=["Matching"])
+router = APIRouter(prefix=f"{PREFIX}/localidades", tags=["Matching"], responses=CACHEABLE)
 
 _ROW = {"nombre": "Guadalajra", "municipio": "Guadalajara", "estado": "Jal."}
 _POINT = {"latitud": 20.6767, "longitud": -103.3475}

@@ -10,11 +10,13 @@ from localidades_api.downloads.file_types import FILE_TYPES, DownloadFormat
 from localidades_api.downloads.files import write_file
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.http.paths import PREFIX
 from localidades_api.router.params import DownloadQuery
+from localidades_api.router.responses import CACHEABLE
 from localidades_api.router.services import ServicesDep
 from localidades_api.router.strict import STRICT
 
-router = APIRouter(prefix="/localidades", tags=["Downloads"])
+router = APIRouter(prefix=f"{PREFIX}/localidades", tags=["Downloads"], responses=CACHEABLE)
 
 _OBJECT = {"schema": {"type": "object"}}
 _FILE = {"schema": {"type": "string", "format": "binary"}}

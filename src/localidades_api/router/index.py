@@ -11,12 +11,13 @@ from localidades_api.domain.schemas import (
     Resources,
     Totals,
 )
+from localidades_api.http.paths import PREFIX
 from localidades_api.router.params import ReleaseQuery
-from localidades_api.router.responses import ResponseBuilder
+from localidades_api.router.responses import CACHEABLE, ResponseBuilder
 from localidades_api.router.services import ServicesDep
 from localidades_api.router.strict import STRICT
 
-router = APIRouter(tags=["Releases"])
+router = APIRouter(prefix=PREFIX, tags=["Releases"], responses=CACHEABLE)
 
 
 @router.get("/", summary="Show a release and its totals", response_model=Index, dependencies=STRICT)

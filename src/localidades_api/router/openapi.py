@@ -1,12 +1,14 @@
 """Adds to FastAPI's OpenAPI document: words, headers, problems and examples."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
 
 from localidades_api.errors import (
     ContentTooLargeError,
@@ -92,6 +94,7 @@ def describe(app: FastAPI) -> None:
     app.openapi_tags = [{"name": name, "description": description} for name, description in _TAGS.items()]
     app.servers = [{"url": "."}]  # relative to the document, so right below any path
     app.root_path_in_servers = False
+    _name_operations(app.routes)
     generate = app.openapi
 
     def describe_all() -> dict[str, Any]:
@@ -117,6 +120,13 @@ def describe(app: FastAPI) -> None:
         return describe_with(*held) if held else describe_all()
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way of extending it
+
+
+def _name_operations(routes: Iterable[BaseRoute]) -> None:
+    """Name each operation as its function: generated clients have a method of that name."""
+    for route in routes:
+        if isinstance(route, APIRoute):
+            route.operation_id = route.name
 
 
 def _name_lists(document: dict[str, Any]) -> dict[str, Any]:

@@ -7,17 +7,16 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 
-def slash_redirects(routers: Iterable[APIRouter]) -> APIRouter:
-    """Return redirects from the slashless form of every path of some routers."""
+def slash_redirects(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
+    """Return redirects from the slashless form of every path of some routes."""
     redirects = APIRouter(include_in_schema=False)
-    for path in dict.fromkeys(
-        route.path for router in routers for route in router.routes if isinstance(route, APIRoute)
-    ):
+    for path in dict.fromkeys(route.path for route in routes if isinstance(route, APIRoute)):
         if path.endswith("/"):
             redirects.add_api_route(path.rstrip("/"), add_trailing_slash)
-    return redirects
+    return redirects.routes
 
 
 async def add_trailing_slash(request: Request) -> Response:

@@ -25,14 +25,15 @@ from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.http.caching import is_fresh
 from localidades_api.http.html.renderer import FORMATS, Format
 from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.http.paths import PREFIX
 from localidades_api.router import html_context
 from localidades_api.router.params import ChangesQuery, ReleaseName, ReleaseQuery, ReleasesQuery
 from localidades_api.router.redirects import leave_out_blanks
-from localidades_api.router.responses import LISTED, ResponseBuilder, envelope
+from localidades_api.router.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
 from localidades_api.router.services import Services, ServicesDep
 from localidades_api.router.strict import STRICT
 
-router = APIRouter(prefix="/releases", tags=["Releases"])
+router = APIRouter(prefix=f"{PREFIX}/releases", tags=["Releases"], responses=CACHEABLE)
 router.add_api_route("/{name}/changes/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
 
 _CHUNK = 2000  # changes read per statement

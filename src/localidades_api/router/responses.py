@@ -183,14 +183,6 @@ def envelope(paging: Paging, results: Sequence[Mapping[str, Any]]) -> dict[str, 
     return {"quantity": paging.quantity, "total_pages": paging.total_pages, "results": list(results)}
 
 
-CACHEABLE_ERRORS: dict[int | str, dict[str, Any]] = {
-    304: {"description": "The client already has this response (If-None-Match)."},
-    404: {"model": Problem, "description": "There is no such release."},
-    406: {
-        "model": NotAcceptableProblem,
-        "description": "The resource has no representation that the Accept header allows.",
-    },
-}
 ERRORS: dict[int | str, dict[str, Any]] = {
     422: {
         "model": InvalidParametersProblem,
@@ -199,6 +191,15 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     503: {
         "model": Problem,
         "description": "No catalogue is published yet, the database does not answer, or the service is at capacity.",
+    },
+}
+CACHEABLE: dict[int | str, dict[str, Any]] = {
+    **ERRORS,
+    304: {"description": "The client already has this response (If-None-Match)."},
+    404: {"model": Problem, "description": "There is no such release."},
+    406: {
+        "model": NotAcceptableProblem,
+        "description": "The resource has no representation that the Accept header allows.",
     },
 }
 LISTED: dict[int | str, dict[str, Any]] = {

@@ -12,9 +12,11 @@ from localidades_api.domain.patterns import KeyOfPlace
 from localidades_api.domain.schemas import Problem, Release
 from localidades_api.http.html.i18n import preferred_language
 from localidades_api.http.html.renderer import BrowsableRenderer, View, root_of
+from localidades_api.http.paths import PREFIX
 from localidades_api.router.by_key import refuse_unknown
 from localidades_api.router.params import OfLanguage
 from localidades_api.router.reconcile.vocabulary import kind_of
+from localidades_api.router.responses import ERRORS
 from localidades_api.router.services import Services, ServicesDep
 from localidades_api.router.strict import STRICT
 from localidades_api.storage.models import localities, municipalities, states
@@ -24,7 +26,7 @@ _TABLES = {"localidad": localities, "municipio": municipalities, "estado": state
 # Any site may show a preview in a frame: it has nothing to click but a link that opens a page of its own.
 _FRAMEABLE = BrowsableRenderer.headers["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
 
-router = APIRouter(prefix="/reconcile", tags=["Reconciliation"], dependencies=STRICT)
+router = APIRouter(prefix=f"{PREFIX}/reconcile", tags=["Reconciliation"], responses=ERRORS, dependencies=STRICT)
 
 
 class EntityQuery(BaseModel):

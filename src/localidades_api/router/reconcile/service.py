@@ -27,11 +27,12 @@ from localidades_api.domain.schemas.reconcile import (
 from localidades_api.errors import ContentTooLargeError, InvalidParametersError, UnsupportedMediaTypeError
 from localidades_api.http.body import read_body
 from localidades_api.http.html.renderer import JSON
-from localidades_api.http.paths import RECONCILE
+from localidades_api.http.paths import PREFIX, RECONCILE
 from localidades_api.http.validation import plain_name
 from localidades_api.router.reconcile.extend import extend
 from localidades_api.router.reconcile.queries import answer_batch
 from localidades_api.router.reconcile.vocabulary import TYPES
+from localidades_api.router.responses import ERRORS
 from localidades_api.router.services import Services, ServicesDep
 from localidades_api.router.strict import STRICT
 
@@ -51,7 +52,7 @@ _OF_BODY: dict[int | str, dict[str, Any]] = {
     415: {"model": Problem, "description": "The body is not a form."},
 }
 
-router = APIRouter(prefix="/reconcile", tags=["Reconciliation"])
+router = APIRouter(prefix=f"{PREFIX}/reconcile", tags=["Reconciliation"], responses=ERRORS)
 
 
 class ReconcileQuery(BaseModel):
@@ -100,6 +101,7 @@ _BODY = {
 
 @router.get(
     "/",
+    operation_id="get_reconciliation",  # also the title of what it answers, in the OpenAPI document
     summary="Show the reconciliation service, or ask it",
     response_model=Manifest | dict[str, ReconciliationResult] | Extension,
     dependencies=STRICT,
@@ -123,6 +125,7 @@ async def get_reconciliation(
 
 @router.post(
     "/",
+    operation_id="reconcile",  # as above
     summary="Reconcile or extend a table",
     response_model=dict[str, ReconciliationResult] | Extension,
     dependencies=STRICT,

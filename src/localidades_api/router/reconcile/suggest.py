@@ -13,7 +13,9 @@ from localidades_api.domain.keys import PlaceKind, written
 from localidades_api.domain.pagination import whole_number
 from localidades_api.domain.schemas.reconcile import Described, ProposedProperties, SuggestedEntity
 from localidades_api.http.html.renderer import JSON
+from localidades_api.http.paths import PREFIX
 from localidades_api.router.reconcile.vocabulary import FETCHED, PROPERTIES, TYPES, beginning_with, named_type
+from localidades_api.router.responses import ERRORS
 from localidades_api.router.services import ServicesDep
 from localidades_api.router.strict import STRICT
 from localidades_api.search.places import Suggested
@@ -26,7 +28,7 @@ _OF_WIDGET = frozenset(
      "type_strict"}
 )  # fmt: skip
 
-router = APIRouter(prefix="/reconcile", tags=["Reconciliation"], dependencies=STRICT)
+router = APIRouter(prefix=f"{PREFIX}/reconcile", tags=["Reconciliation"], responses=ERRORS, dependencies=STRICT)
 
 OfKind = Annotated[PlaceKind | None, Field(description="Only what is of this type.", examples=["localidad"])]
 

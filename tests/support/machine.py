@@ -16,11 +16,19 @@ from tests.support.wire import ROOT, Live
 
 READERS = ROOT / "build" / "readers" / ".venv" / "bin" / "python"  # has pandas, geopandas and DuckDB
 
+_MEMORY = Path("/dev/shm")  # noqa: S108  # of Linux; the folder made in it has a random name
+_ROOM = 2 * 1024**3  # bytes; a run takes a third of it
+
 
 @contextmanager
 def reachable_folder() -> Iterator[Path]:
-    """Lend a folder that the server's user can reach when the tests run as root (pytest's own is closed to it)."""
-    folder = Path(tempfile.mkdtemp(prefix="localidades-tests-"))
+    """Lend a folder that the server's user can reach when the tests run as root (pytest's own is closed to it).
+
+    It is in memory where there is room: a database of a test is several hundred files, which take five times as long
+    on a disk.
+    """
+    in_memory = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM
+    folder = Path(tempfile.mkdtemp(prefix="localidades-tests-", dir=_MEMORY if in_memory else None))
     folder.chmod(0o755)
     try:
         yield folder

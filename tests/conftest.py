@@ -46,10 +46,17 @@ SLOWEST = (
     "test_workers",
     "test_bad_clients",
     "test_stopping",
-    "test_retire",
     "test_transfers",
-    "test_import",
+    "test_cli",
+    "test_retire",
+    "test_migrations",
     "test_browser",
+    "test_page_cache",
+    "test_map_page",
+    "test_downloads",
+    "test_releases",
+    "test_match_command",
+    "test_import",
 )
 COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit", "bulk", "search")
 NICENESS = 19  # what `import`, `match` and `mirror` set for themselves

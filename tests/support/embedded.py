@@ -1,16 +1,16 @@
 """The embedded Postgres, seen from outside."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.support.machine import reachable_folder
 
 IS_ROOT = os.geteuid() == 0
 only_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
@@ -18,16 +18,13 @@ only_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc"
 
 @contextmanager
 def lend_folder() -> Iterator[Path]:
-    """Lend a folder that the server's user can enter: pytest's own is closed to all but one user."""
-    folder = Path(tempfile.mkdtemp(prefix="embedded-"))
-    if IS_ROOT:
-        folder.chmod(0o755)
-    yield folder
-    left = find_processes(folder)
-    for pid in left.values():
-        os.kill(pid, signal.SIGKILL)
-    shutil.rmtree(folder)
-    assert not left
+    """Lend a folder for the data of a server, of which nothing may run at the end."""
+    with reachable_folder() as folder:
+        yield folder
+        left = find_processes(folder)
+        for pid in left.values():
+            os.kill(pid, signal.SIGKILL)
+        assert not left
 
 
 def find_processes(folder: Path) -> dict[str, int]:

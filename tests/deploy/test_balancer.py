@@ -18,7 +18,7 @@ import pytest
 
 from tests.support.http_server import Request, Response, http_server
 from tests.support.machine import needed
-from tests.support.waiting import PATIENCE, eventually, in_thread
+from tests.support.waiting import eventually, in_thread
 from tests.support.wire import LOCALIDADES, ROOT, Live, ask, serving
 
 pytestmark = pytest.mark.tail
@@ -48,7 +48,6 @@ class Balancer:
         """Wait until as many servers of a backend pass their checks."""
         eventually(
             lambda: self.figure("haproxy_backend_active_servers", proxy) == count,
-            within=PATIENCE,
             otherwise=lambda: f"{proxy} has not come to {count} servers",
         )
 
@@ -125,7 +124,7 @@ def test_balancer_process_ends_no_request_fails(services: tuple[Live, Live], end
 
 def await_more(statuses: list[int], count: int) -> None:
     goal = len(statuses) + count
-    eventually(lambda: len(statuses) >= goal, within=PATIENCE, otherwise=lambda: "requests hang")
+    eventually(lambda: len(statuses) >= goal, otherwise=lambda: "requests hang")
 
 
 def test_balancer_without_database_serves_pages_that_are_held(

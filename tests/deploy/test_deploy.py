@@ -23,6 +23,7 @@ from localidades_api.cli import roles
 from localidades_api.settings import PREFIX, Settings
 from localidades_api.storage.dsn import Dsn
 from tests.support.machine import needed
+from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT, ask
 
 DEPLOY = ROOT / "deploy"
@@ -56,7 +57,7 @@ def tool(name: str, *arguments: str, env: Mapping[str, str] | None = None) -> st
         env=os.environ | (env or {}),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -22,6 +22,7 @@ from tests.support.browser import axe_faults, chromium
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.guides import DOCS, SERVICE, blocks_of, shell
 from tests.support.machine import READERS, needed
+from tests.support.waiting import PATIENCE
 from tests.support.wire import serving
 
 pytestmark = pytest.mark.tail
@@ -41,7 +42,7 @@ def copied(path: Path) -> dict[int, dict[str, Any]]:
 
 
 def downloaded(base: str, columns: set[str]) -> dict[int, dict[str, Any]]:
-    lines = httpx.get(f"{base}/api/census/localidades/download/?format=ndjson", timeout=60).content.splitlines()
+    lines = httpx.get(f"{base}/api/census/localidades/download/?format=ndjson", timeout=PATIENCE).content.splitlines()
     records = [json.loads(line) for line in lines]
     return {record["id"]: {name: record[name] for name in columns} for record in records}
 
@@ -51,7 +52,7 @@ def test_copy_that_follows_is_the_release_that_is_served(seeded_database: str, t
 
     def follow(base: str) -> str:
         command = [sys.executable, str(EXAMPLES / "follow.py"), base, str(path)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout.strip()
 
     places = many(140)
     later = [
@@ -85,7 +86,7 @@ def test_copy_of_a_release_that_is_gone_is_loaded_anew(live_server: str, tmp_pat
     with closing(sqlite3.connect(path)) as copy, copy:
         copy.execute("CREATE TABLE held (release TEXT)")
         copy.execute("INSERT INTO held VALUES ('1999-01')")
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert ended.stdout.strip().endswith("went from 1999-01 to 2020-01")
     assert len(copied(path)) == 132
 
@@ -255,9 +256,9 @@ async def test_stale_answer_is_dropped(page: Page, demo_service: str) -> None:
     await page.route(f"{demo_service}/**&q=gdl", hold)
     page.on("requestfailed", lambda _: gone.set())
     await field(page).fill("gdl")
-    await asyncio.wait_for(stale.wait(), 10)
+    await asyncio.wait_for(stale.wait(), PATIENCE)
     await field(page).fill("zapote")
-    await asyncio.wait_for(gone.wait(), 10)
+    await asyncio.wait_for(gone.wait(), PATIENCE)
     released.set()
     await expect(page.get_by_role("status")).to_have_text(FULL_LIST)
     assert "GDL" not in await page.get_by_role("listbox").inner_text()

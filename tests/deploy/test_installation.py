@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.embedded import lend_folder
 from tests.support.machine import needed
+from tests.support.waiting import PATIENCE
 from tests.support.wire import LOCALIDADES, ROOT, ask, environment, serving
 
 COMMAND_NAME = "localidades-api"
@@ -32,7 +33,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def build(target: str, source: Path, folder: Path) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(folder)]
-    subprocess.run(command, cwd=source, capture_output=True, timeout=60, check=True)
+    subprocess.run(command, cwd=source, capture_output=True, timeout=PATIENCE, check=True)
     [built] = folder.glob({"sdist": "*.tar.gz", "wheel": "*.whl"}[target])
     return built
 

@@ -22,7 +22,7 @@ from tests.support.machine import children_of, needed
 from tests.support.mirror import mirror_served, reload_nginx, write_mirror
 from tests.support.nginx import running_nginx
 from tests.support.postgres import new_database
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import COMMAND, LOCALIDADES, ROOT, Answer, ask, await_names, environment, run, serving
 
 pytestmark = pytest.mark.tail
@@ -375,9 +375,9 @@ def test_release_is_added_beside_the_one_before(
                 assert told(ask(mirror, LOCALIDADES)) == told(first), "it is served until nginx is reloaded"
                 assert ask(mirror, LOCALIDADES).body == first.body
                 reload_nginx(nginx)
-                eventually(lambda: ask(mirror, LOCALIDADES).one("catalogue-release") == "2020-01", within=10)
+                eventually(lambda: ask(mirror, LOCALIDADES).one("catalogue-release") == "2020-01")
                 now = Pair(live.base, mirror, folder, url, files[1])
-                eventually(lambda: ask(live.base, LOCALIDADES).one("catalogue-release") == "2020-01", within=10)
+                eventually(lambda: ask(live.base, LOCALIDADES).one("catalogue-release") == "2020-01")
                 for target in (LOCALIDADES, f"{LOCALIDADES}?release=2019-01&page=2", f"{CENSUS}releases/",
                                f"{LOCALIDADES}10010001/?release=2019-01"):  # fmt: skip
                     compare(now, target)
@@ -396,13 +396,13 @@ def test_mirror_goes_back_and_drops_a_release_whose_folder_is_deleted(
             assert run("releases", "publish", "2019-01", env=environment(url)).returncode == 0
             assert write_mirror(folder, url).returncode == 0
             reload_nginx(nginx)
-            eventually(lambda: ask(mirror, LOCALIDADES).one("catalogue-release") == "2019-01", within=10)
+            eventually(lambda: ask(mirror, LOCALIDADES).one("catalogue-release") == "2019-01")
             assert ask(mirror, f"{LOCALIDADES}?release=2020-01").status == 200
             (unwanted,) = folder.glob("2020-01-*")
             shutil.rmtree(unwanted)
             assert write_mirror(folder, url).returncode == 0
             reload_nginx(nginx)
-            eventually(lambda: ask(mirror, f"{LOCALIDADES}?release=2020-01").status == 501, within=10)
+            eventually(lambda: ask(mirror, f"{LOCALIDADES}?release=2020-01").status == 501)
             assert ask(mirror, LOCALIDADES).one("catalogue-release") == "2019-01"
 
 
@@ -423,7 +423,7 @@ def test_release_is_written_anew_once_an_earlier_one_is_retired(
             assert run("releases", "retire", "2019-01", env=environment(url)).returncode == 0
             assert write_mirror(folder, url).returncode == 0
             reload_nginx(nginx)
-            eventually(lambda: ask(live.base, f"{LOCALIDADES}{gone[0]}/").status == 404, within=10)
+            eventually(lambda: ask(live.base, f"{LOCALIDADES}{gone[0]}/").status == 404)
             assert {compare(now, f"{LOCALIDADES}{id_}/").status for id_ in gone} == {404}
             assert ask(mirror, changes).status == 501
             assert compare(now, LOCALIDADES).status == 200
@@ -454,9 +454,9 @@ def test_run_that_is_killed_goes_on_where_it_stopped(pair: Pair, tmp_path: Path)
     for _ in range(3):
         before = journals()
         process = subprocess.Popen([*COMMAND, "mirror", str(folder)], env=environment(pair.database), cwd=ROOT)
-        eventually(partial(has_gone_on, process, before), within=60)
+        eventually(partial(has_gone_on, process, before))
         process.kill()
-        assert process.wait(60) in {0, -signal.SIGKILL}
+        assert process.wait(PATIENCE) in {0, -signal.SIGKILL}
         assert not (folder / "mirror.json").exists() or (folder / whole.name).exists()
     assert write_mirror(folder, pair.database).returncode == 0
     assert (folder / whole.name / "manifest.ndjson").read_bytes() == (whole / "manifest.ndjson").read_bytes()
@@ -502,7 +502,7 @@ def test_origin_answers_what_files_cannot_and_may_be_away(
                 )  # fmt: skip
                 assert rows.status == 200
                 live.process.terminate()
-                live.process.wait(30)
+                live.process.wait(PATIENCE)
                 for target in (LOCALIDADES, f"{LOCALIDADES}?page=2", f"{LOCALIDADES}10010001/", CENSUS,
                                f"{CENSUS}estados/1/", f"{CENSUS}releases/", f"{CENSUS}?release=2019-01"):  # fmt: skip
                     held = ask(mirror, target)

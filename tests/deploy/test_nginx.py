@@ -26,7 +26,7 @@ from tests.support.accept import ACCEPTS, BROWSERS, CHROME, LANGUAGES, PROGRAMS,
 from tests.support.http_server import Request, Respond, Response, http_server
 from tests.support.machine import needed
 from tests.support.nginx import NGINX, Front, running_nginx
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, Answer, ask, parse, send, serving
 
 pytestmark = pytest.mark.tail
@@ -424,7 +424,7 @@ def test_entry_that_has_just_expired_is_sent_while_one_request_renews_it(proxied
         assert ask(front.base, LOCALIDADES).body == b"1"
         front.age(600)
         assert ask(front.base, LOCALIDADES).body == b"1"
-        eventually(lambda: ask(front.base, LOCALIDADES).body == b"2", within=10)
+        eventually(lambda: ask(front.base, LOCALIDADES).body == b"2")
         assert len(arrived) == 2
 
 
@@ -479,7 +479,7 @@ def certificate(tmp_path: Path) -> Path:
     openssl = needed(shutil.which("openssl"), "install openssl")
     command = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localidades.example.mx"
     files = ["-keyout", str(tmp_path / "tls.key"), "-out", str(tmp_path / "tls.pem")]
-    subprocess.run([openssl, *command.split(), *files], check=True, capture_output=True, timeout=60)
+    subprocess.run([openssl, *command.split(), *files], check=True, capture_output=True, timeout=PATIENCE)
     return tmp_path / "tls"
 
 
@@ -491,7 +491,7 @@ def test_listening_with_tls_is_what_the_file_shows(live_server: str, tmp_path: P
     context.check_hostname = False  # the test asks for 127.0.0.1
     with (
         running_nginx(live_server, tmp_path, listen) as front,
-        closing(http.client.HTTPSConnection("127.0.0.1", front.port, timeout=30, context=context)) as connection,
+        closing(http.client.HTTPSConnection("127.0.0.1", front.port, timeout=PATIENCE, context=context)) as connection,
     ):
         connection.request("GET", LOCALIDADES)
         answer = connection.getresponse()

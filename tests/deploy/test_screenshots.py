@@ -70,7 +70,7 @@ async def look_at_the_country(page: Page) -> bytes:
     """Open the map; return a screenshot of it, with the text of its largest places and its legend."""
     await page.goto("/map", wait_until="commit")
     await page.locator("#visible summary").click()  # before there is a tile: the list is filled when there are all
-    await expect(page.locator("#visible li")).to_have_count(10, timeout=60_000)
+    await expect(page.locator("#visible li")).to_have_count(10, timeout=PATIENCE * 1000)
     await drawn(page)
     text = await text_within(page.locator("main"))
     await page.locator("#visible summary").click()
@@ -80,7 +80,7 @@ async def look_at_the_country(page: Page) -> bytes:
 async def drawn(page: Page) -> bytes:
     """Return a screenshot that is the same a second later: names fade in."""
     before, now = b"", await page.screenshot()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while now != before:
             await asyncio.sleep(1)
             before, now = now, await page.screenshot()

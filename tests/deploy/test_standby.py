@@ -50,7 +50,7 @@ class Machine:
 
     def run(self, *command: str, **variables: str) -> int:
         """Run it to its end."""
-        return self.start(*command, **variables).wait(60)
+        return self.start(*command, **variables).wait(PATIENCE)
 
     @contextmanager
     def running(self, port: int, *command: str, **variables: str) -> Iterator[None]:
@@ -58,13 +58,11 @@ class Machine:
         options = ("-k", str(self.folder), "-p", str(port), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
         server = self.start(*command, *options, **variables)
         try:
-            eventually(
-                lambda: self.run("pg_isready", "--quiet", "--host=127.0.0.1", f"--port={port}") == 0, within=PATIENCE
-            )
+            eventually(lambda: self.run("pg_isready", "--quiet", "--host=127.0.0.1", f"--port={port}") == 0)
             yield
         finally:
             server.terminate()
-            server.wait(60)
+            server.wait(PATIENCE)
 
 
 @pytest.fixture

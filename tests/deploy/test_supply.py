@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.support.machine import needed
+from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT
 
 SUPPLY = ROOT / "build" / "supply" / ".venv"
@@ -84,7 +85,7 @@ def test_audit_asks_for_every_file_of_pinned_dependencies() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=True,
     ).stdout
     pinned = {path for path in tracked() if "--hash=sha256:" in (ROOT / path).read_text(encoding="utf-8")}
@@ -137,7 +138,7 @@ def test_sdist_of_a_clone_that_was_worked_in_holds_what_is_tracked_and_no_more(t
         (clone / path).parent.mkdir(parents=True, exist_ok=True)
         (clone / path).write_bytes(b"" if path in LEFT_BEHIND else (ROOT / path).read_bytes())
     build = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(tmp_path)]
-    subprocess.run(build, cwd=clone, capture_output=True, timeout=60, check=True)
+    subprocess.run(build, cwd=clone, capture_output=True, timeout=PATIENCE, check=True)
     [built] = tmp_path.glob("*.tar.gz")
     with tarfile.open(built) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}

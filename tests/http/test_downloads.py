@@ -31,7 +31,7 @@ from tests.support.downloads import DOWNLOAD, FLOATS, KEYS, TEXTS, Stalled, read
 from tests.support.machine import forget_peak_memory, memory_of, open_files, open_targets
 from tests.support.postgres import await_idle_connections, execute, name_of, new_database, run_sql
 from tests.support.records import Record, in_order, row_of
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import Live, ask, await_names, serving
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
@@ -562,12 +562,12 @@ def assert_answers(live: Live) -> None:
 @pytest.mark.tail
 @pytest.mark.parametrize("format_", FORMATS)
 def test_large_download_is_whole(busy: tuple[Live, str], large_rows: list[Place], format_: str) -> None:
-    answer = httpx.get(f"{busy[0].base}{DOWNLOAD}?format={format_}", timeout=30)
+    answer = httpx.get(f"{busy[0].base}{DOWNLOAD}?format={format_}", timeout=PATIENCE)
     assert_file(answer, format_, large_rows)
 
 
 def test_large_download_of_a_part_is_whole(busy: tuple[Live, str], large_rows: list[Place]) -> None:
-    answer = httpx.get(f"{busy[0].base}{DOWNLOAD}?format=geojson&estado_id=2", timeout=30)
+    answer = httpx.get(f"{busy[0].base}{DOWNLOAD}?format=geojson&estado_id=2", timeout=PATIENCE)
     assert_file(answer, "geojson", [place for place in large_rows if place.cvegeo[:2] == "02"])
 
 
@@ -655,7 +655,7 @@ def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> N
                 assert bool(packages) == (format_ == "gpkg")
         address = (urlsplit(live.base).hostname, urlsplit(live.base).port)
         for number, left in enumerate(["ndjson", "gpkg"] * 15):  # while it reads, or before it has begun to
-            with closing(socket.create_connection(address, timeout=30)) as client:
+            with closing(socket.create_connection(address, timeout=PATIENCE)) as client:
                 client.sendall(f"GET {DOWNLOAD}?format={left} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
                 time.sleep(0.002 * number)
         eventually(lambda: open_files(live) <= before + 1)  # the pool may have opened its second connection
@@ -690,7 +690,7 @@ def test_memory_of_the_server_stays_small_however_slowly_a_large_download_is_rea
         before = memory_of(live, "VmRSS")
         forget_peak_memory(live)
         size = 0
-        with httpx.stream("GET", live.base + query, headers={"Accept-Encoding": coding}, timeout=30) as answer:
+        with httpx.stream("GET", live.base + query, headers={"Accept-Encoding": coding}, timeout=PATIENCE) as answer:
             for number, chunk in enumerate(answer.iter_bytes()):
                 size += len(chunk)
                 if number % 64 == 0:

@@ -24,7 +24,7 @@ from tests.support.application import client_in_front_of, import_file, running_a
 from tests.support.catalogue import many, write_catalogue
 from tests.support.metrics import Figures, await_metrics, read_metrics, scrape, value
 from tests.support.postgres import locked
-from tests.support.waiting import eventually, eventually_async
+from tests.support.waiting import PATIENCE, eventually, eventually_async
 from tests.support.wire import LOCALIDADES, Live, ask, serving, workers_of
 
 # What dashboards and alerts are made from: a name is never changed.
@@ -145,7 +145,7 @@ def test_figures_of_a_worker_that_was_killed_are_cleaned_but_for_what_it_counted
     before = await_metrics(two_workers.base, lambda figures: answered(figures, "list_localities", 200) >= 20)
     os.kill(workers_of(two_workers)[0], signal.SIGKILL)
     log = two_workers.output
-    eventually(lambda: log.read_text().count("Application startup complete") >= 3, within=30, otherwise=log.read_text)
+    eventually(lambda: log.read_text().count("Application startup complete") >= 3, otherwise=log.read_text)
     time.sleep(1.5)
     after = await_metrics(two_workers.base, lambda figures: value(figures, "page_cache_pages") == 6)
     assert value(after, "database_connections_limit") == 20
@@ -321,7 +321,7 @@ async def test_event_loop_lag_is_shown_for_a_minute_of_samples_and_then_forgotte
     try:
         await asyncio.sleep(0)
         time.sleep(0.5)  # noqa: ASYNC251  # as a fault of ours would
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while not (max(shown, default=0) > 0.4 and shown[-1] < 0.4):  # noqa: ASYNC110  # it is sampled
                 await asyncio.sleep(0.01)
     finally:
@@ -367,7 +367,7 @@ async def test_gauges_are_sampled_on_after_one_that_could_not_be_read(monkeypatc
 
     sampling = asyncio.create_task(Sampler(read_gauge).run())
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             # Another application of the tests may be sampled in between.
             while tally.gauges.get(("database_waiting",)) != 4:  # noqa: ASYNC110  # it is sampled
                 await asyncio.sleep(0.01)

@@ -25,7 +25,7 @@ from tests.support.asgi import as_asgi, scope_of
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected
 from tests.support.postgres import locked, new_database, run_sql
-from tests.support.waiting import eventually_async
+from tests.support.waiting import PATIENCE, eventually_async
 from tests.support.wire import LOCALIDADES
 
 ENOUGH = 1_000_000
@@ -58,13 +58,13 @@ async def await_warm(app: FastAPI) -> None:
         held = pages_held_by(app)
         return held is not None and held.is_warm and app.state.services.tiles.held(held.release, last_tile) is not None
 
-    await eventually_async(is_warm, within=20)
+    await eventually_async(is_warm)
 
 
 async def await_looks(app: FastAPI, count: int) -> None:
     """Wait until the releases have been read so many times more."""
     releases = app.state.services.releases
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         for _ in range(count):
             before = releases.checked_at
             while releases.checked_at == before:  # noqa: ASYNC110  # as above
@@ -466,7 +466,7 @@ async def test_release_whose_pages_cannot_be_fetched_is_served_all_the_same_afte
         async with connected(seeded_database) as other, other.transaction():
             await other.execute(f"LOCK TABLE localities_r{numbers[then]} IN ACCESS EXCLUSIVE MODE")
             await run_sql(seeded_database, publish, numbers[then])
-            async with asyncio.timeout(15):  # it is 1.2 s at most; the lock is waited for twice as long as that
+            async with asyncio.timeout(30):  # it is 1.2 s at most; the lock is waited for twice as long as that
                 while (await client.get("/api/census/")).headers["catalogue-release"] != then:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
             assert held_by(app) == []

@@ -23,7 +23,7 @@ from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected, photograph
 from tests.support.pages import Page
 from tests.support.postgres import name_of, new_database, run_sql
-from tests.support.waiting import eventually_async
+from tests.support.waiting import PATIENCE, eventually_async
 from tests.support.wire import LOCALIDADES, ask, environment, run, serving
 
 INDEX = "/api/census/"
@@ -205,7 +205,7 @@ async def test_answers_during_publications_never_mix_two_releases(seeded_databas
                 await await_release(client, name)
             finished.set()
 
-        async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
             for page in (1, 2, 3):
                 tasks.create_task(read(page))
             tasks.create_task(publish())
@@ -239,7 +239,7 @@ async def test_walk_by_next_link_during_a_publication_is_one_release_complete(
 
 async def await_every_worker(base: str, name: str) -> None:
     """Wait until a release has answered so often in a row that no worker still serves another."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         in_a_row = 0
         while in_a_row < 20:
             async with httpx.AsyncClient(base_url=base) as client:
@@ -443,7 +443,7 @@ async def test_answers_on_the_wire_while_releases_are_published_to_and_fro_are_e
                 await await_every_worker(live.base, name)
             finished.set()
 
-        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
             for page in (1, 2, 3):
                 tasks.create_task(read(page))
             tasks.create_task(go_to_and_fro())
@@ -688,7 +688,7 @@ async def test_follower_outlives_a_fault_that_is_not_the_databases_absence(
         await await_polls(app)
         await run_sql(seeded_database, "ALTER TABLE releases RENAME COLUMN origin TO source")
         await import_into(seeded_database, next_catalogue)
-        await await_release(client, "2021-01", patience=3)
+        await await_release(client, "2021-01")
 
 
 async def test_changes_in_hand_are_not_sent_again_in_any_representation(client: httpx.AsyncClient) -> None:

@@ -22,7 +22,7 @@ from localidades_api.domain.folding import fold
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.postgres import alembic_config, new_database
-from tests.support.waiting import eventually_async, in_thread
+from tests.support.waiting import PATIENCE, eventually_async, in_thread
 from tests.support.wire import LOCALIDADES
 
 SUGGEST = f"{LOCALIDADES}suggest/"
@@ -546,7 +546,7 @@ async def real(
         await import_into(url, real_catalogues / "catun_localidad_2018-09.zip")
         async with running_app(url) as app, client_of(app) as client:
             for release in ("2012-06", "2018-09"):
-                await eventually_async(lambda: answers_suggestions(client, release), within=120)  # noqa: B023  # it has ended
+                await eventually_async(lambda: answers_suggestions(client, release), within=2 * PATIENCE)  # noqa: B023  # it has ended
             yield Real(client, [*(case_of("2018-09", line) for line in drawn), *dirty])
 
 

@@ -306,7 +306,7 @@ async def test_tiles_that_hold_most_places_are_drawn_before_anyone_asks(spread_d
                     and services.pages.of(release).is_warm
                 )
 
-            await eventually_async(are_drawn, within=60)
+            await eventually_async(are_drawn)
             with recorded_statements(app) as statements:
                 for zoom in range(7):
                     await client.get(path_of(Tile.at(zoom, -99.13, 19.43)))

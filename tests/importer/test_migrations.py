@@ -20,7 +20,7 @@ from alembic.util import CommandError
 from tests.support.application import import_file, import_into
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import alembic_config
-from tests.support.waiting import eventually, in_thread
+from tests.support.waiting import PATIENCE, eventually, in_thread
 from tests.support.wire import COMMAND, ROOT, environment, run
 
 TABLES = {
@@ -284,7 +284,7 @@ def start_alembic(url: str, catalogue: Path, *arguments: str) -> subprocess.Pope
 
 def test_upgrade_command_reads_the_environment_and_says_what_it_did(empty_database: str, small_catalogue: Path) -> None:
     with start_alembic(empty_database, small_catalogue, "upgrade", "head") as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert out == ""
     assert "Running upgrade 0001 -> 0002" in err
@@ -294,7 +294,7 @@ def test_upgrade_command_reads_the_environment_and_says_what_it_did(empty_databa
 
 def test_upgrade_command_with_a_bad_seed_fails_with_a_sentence(empty_database: str, tmp_path: Path) -> None:
     with start_alembic(empty_database, tmp_path / "absent.zip", "upgrade", "head") as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode not in {0, None}
     assert f"There is no file {tmp_path / 'absent.zip'}" in out + err
     assert "Traceback" not in out + err
@@ -307,7 +307,7 @@ def test_two_upgrades_at_once_both_succeed_and_load_once(empty_database: str, tm
         start_alembic(empty_database, path, "upgrade", "head") as one,
         start_alembic(empty_database, path, "upgrade", "head") as other,
     ):
-        outputs = [process.communicate(timeout=60) for process in (one, other)]
+        outputs = [process.communicate(timeout=PATIENCE) for process in (one, other)]
     assert (one.returncode, other.returncode) == (0, 0), outputs
     assert sum("published release" in err for _, err in outputs) == 1
     assert releases_of(empty_database) == [("2020-01", 6_000, 6_000, True)]
@@ -334,7 +334,7 @@ def test_upgrade_offline_prints_sql_that_makes_the_same_schema(
     empty_database: str, config: Config, small_catalogue: Path
 ) -> None:
     with start_alembic("postgresql://nobody@nowhere/none", small_catalogue, "upgrade", "head", "--sql") as process:
-        sql, err = process.communicate(timeout=60)
+        sql, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert "INSERT INTO pending_seed" in sql
 
@@ -424,7 +424,7 @@ def test_migrate_that_cannot_write_what_it_did_has_done_it(empty_database: str, 
         ended = subprocess.run(
             [*COMMAND, "migrate", "--no-seed"],
             env=environment(empty_database, LOCALIDADES_SEED=str(small_catalogue)),
-            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False,
         )  # fmt: skip
     assert (ended.returncode, ended.stderr) == (
         74, "error: The output can't be written (No space left on device): send it somewhere else.\n",
@@ -437,13 +437,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Lend the command of an environment that holds the built wheel and what it needs, and nothing of the clone."""
     folder = tmp_path_factory.mktemp("installed")
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(build, cwd=ROOT, capture_output=True, timeout=60, check=True)
+    subprocess.run(build, cwd=ROOT, capture_output=True, timeout=PATIENCE, check=True)
     [wheel] = folder.glob("*.whl")
     venv = folder / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], timeout=60, check=True)
     python = venv / "bin" / "python"
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run(install, capture_output=True, timeout=60, check=True)
+    subprocess.run(install, capture_output=True, timeout=PATIENCE, check=True)
     [packages] = venv.glob("lib/python*/site-packages")
     # What it needs is there already. A .pth file in a folder that one names is not read: the clone stays out.
     (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
@@ -458,7 +458,13 @@ def test_installed_package_migrates_a_database_without_the_clone(
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(installed), *arguments], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+            [str(installed), *arguments],
+            env=env,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
         )
 
     advised = call("import", str(small_catalogue))
@@ -474,7 +480,7 @@ def test_installed_package_migrates_a_database_without_the_clone(
     assert refused.returncode == 1
     assert refused.stderr.startswith("error: A newer version of localidades-api created this database")
     located = [str(installed.with_name("python")), "-c", "import localidades_api; print(localidades_api.__file__)"]
-    where = subprocess.run(located, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    where = subprocess.run(located, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert Path(where.stdout.strip()).is_relative_to(installed.parents[1])
 
 

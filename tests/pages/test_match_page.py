@@ -13,6 +13,7 @@ from tests.support.application import import_file
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
 from tests.support.catalogue import TRAPS, write_catalogue
 from tests.support.postgres import new_database
+from tests.support.waiting import PATIENCE
 from tests.support.wire import await_names, serving
 
 PAGE = "/match?format=api"
@@ -251,7 +252,7 @@ async def test_ten_thousand_rows_are_drawn_a_hundred_at_a_time(page: Page) -> No
     lines = ["nombre,municipio", *(f"Ninguno {number},Municipio 001" for number in range(10_000))]
     await page.get_by_label("Or choose a CSV file").set_input_files(file_of("many.csv", "\n".join(lines).encode()))
     await page.get_by_role("button", name="Match", exact=True).click()
-    await expect(page.locator("#progress")).to_have_text("Rows done: 10,000", timeout=60_000)
+    await expect(page.locator("#progress")).to_have_text("Rows done: 10,000", timeout=PATIENCE * 1000)
     drawn = page.locator("#decide fieldset, #unfound tbody tr, #found tbody tr")
     before = await drawn.count()
     assert 0 < before <= 300

@@ -34,8 +34,8 @@ def service(
     with new_database(server, migrated) as url:
         for source in sources:
             import_file(url, source)
-        with serving(url) as live, httpx.Client(base_url=live.base, timeout=30, follow_redirects=True) as client:
-            await_names(live.base, within=4 * PATIENCE)  # those of the demo are a country's
+        with serving(url) as live, httpx.Client(base_url=live.base, timeout=PATIENCE, follow_redirects=True) as client:
+            await_names(live.base, within=2 * PATIENCE)  # those of the demo are a country's
             yield client
 
 

@@ -11,6 +11,7 @@ import pytest
 from localidades_api.storage.embedded import find_binaries
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import new_database
+from tests.support.waiting import PATIENCE
 from tests.support.wire import Answer, ask, await_names, environment, run, serving
 
 pytestmark = pytest.mark.tail
@@ -63,9 +64,9 @@ def test_restored_database_gives_the_same_answers_to_the_byte(server: str, migra
             path = write_catalogue(tmp_path / f"catun_localidad_{year}-01.csv", many(count))
             assert run("import", str(path), env=environment(url)).returncode == 0
         before = answers(url)
-        subprocess.run([pg_dump, "--format=custom", f"--file={dump}", libpq(url)], check=True, timeout=60)
+        subprocess.run([pg_dump, "--format=custom", f"--file={dump}", libpq(url)], check=True, timeout=PATIENCE)
         restore = [pg_restore, "--no-owner", "--exit-on-error", f"--dbname={libpq(other)}", str(dump)]
-        subprocess.run(restore, check=True, timeout=60)
+        subprocess.run(restore, check=True, timeout=PATIENCE)
         assert answers(other) == before
         # It can be written to as before: roles, a release more, and one fewer.
         roles = run("roles", "--reader", "backup_reader", "--importer", "backup_importer", env=environment(other))

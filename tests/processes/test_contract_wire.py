@@ -8,6 +8,7 @@ from urllib.parse import urljoin
 
 import pytest
 
+from tests.support.waiting import PATIENCE
 from tests.support.wire import Answer, ask, send
 
 LIST = "/api/census/localidades/"
@@ -418,7 +419,7 @@ def test_method_post_with_a_body_is_405_and_the_connection_stays_usable(live_ser
     answer = ask(live_server, LIST, ("Content-Type", "application/json"), method="POST", body=b'{"c4n4ry":1}' * 100)
     assert_problem(answer, 405)
     assert CANARY not in answer.text
-    connection = http.client.HTTPConnection(live_server.removeprefix("http://"), timeout=10)
+    connection = http.client.HTTPConnection(live_server.removeprefix("http://"), timeout=PATIENCE)
     try:
         for method, status in (
             ("POST", 405),

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.catalogue import TRAPS
 from tests.support.guides import DOCS, SERVICE
+from tests.support.waiting import PATIENCE
 from tests.support.wire import ask
 
 pytestmark = pytest.mark.tail
@@ -54,7 +55,13 @@ def run_program(folder: Path, program: Path | str, *arguments: object, **variabl
     assert shutil.which(program), f"{program} is not there: `make test-tools` installs it"
     env: Mapping[str, str] = {**os.environ, "NO_PROXY": "*", **variables}
     ended = subprocess.run(
-        [program, *map(str, arguments)], cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False
+        [program, *map(str, arguments)],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
@@ -144,7 +151,7 @@ def test_python_of_the_guide_prints_the_first_places_and_leaves_out_two_types(
     generate = in_guide("openapi-python-client ", live_server).split()
     generator, variables = ENVIRONMENT / "openapi-python-client", {"PATH": path, "PYTHONPATH": str(tmp_path)}
     run = subprocess.run([generator, *generate], cwd=tmp_path, env={**os.environ, **variables, "NO_PROXY": "*"},
-                         capture_output=True, text=True, timeout=60, check=True)  # fmt: skip
+                         capture_output=True, text=True, timeout=PATIENCE, check=True)  # fmt: skip
     assert re.findall(r"WARNING parsing GET \S+/(\S+) within", run.stderr) == ["backdrop.svg", "{y}.mvt"]
     (tmp_path / "client.py").write_text(in_guide("```python\n", live_server, "```"))
     assert run_program(tmp_path, ENVIRONMENT / "python", "client.py", **variables) == first_places

@@ -4,6 +4,7 @@ import http.client
 
 import pytest
 
+from tests.support.waiting import PATIENCE
 from tests.support.wire import LOCALIDADES, Answer, ask
 
 NOT_COMPARED = {"date", "transfer-encoding"}  # of its time; of the body
@@ -31,7 +32,7 @@ def test_head_is_get_without_the_body(live_server: str, target: str) -> None:
 
 
 def test_connection_goes_on_after_a_head(live_server: str) -> None:
-    connection = http.client.HTTPConnection(live_server.removeprefix("http://"), timeout=30)
+    connection = http.client.HTTPConnection(live_server.removeprefix("http://"), timeout=PATIENCE)
     try:
         for method in ("HEAD", "GET") * 2:
             for target in TARGETS:

@@ -20,7 +20,7 @@ from localidades_api.errors import DatabaseUnavailableError
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import assert_nothing_left, connected, photograph
 from tests.support.postgres import execute
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import COMMAND, ROOT, environment, run
 
 pytestmark = pytest.mark.tail
@@ -43,14 +43,14 @@ def started(*arguments: str, env: dict[str, str]) -> Iterator["subprocess.Popen[
 
 async def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
     """Wait for the end of a command; return its exit code and what it has written."""
-    out, err = await asyncio.to_thread(process.communicate, timeout=60)
+    out, err = await asyncio.to_thread(process.communicate, timeout=PATIENCE)
     assert "Traceback" not in out + err
     return process.returncode, out, err
 
 
 async def await_statement(observer: asyncpg.Connection, condition: str) -> int:
     """Wait until a statement of a command is as the condition says, and return the process that runs it."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while not (  # noqa: ASYNC110  # it is polled
             process := await observer.fetchval(
                 "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"  # noqa: S608  # ours
@@ -207,8 +207,8 @@ def await_fetch(folder: Path, process: "subprocess.Popen[str]") -> None:
     A signal that comes a few microseconds before the wait begins is only seen when it ends.
     """
     opened, status = Path(f"/proc/{process.pid}/fd"), Path(f"/proc/{process.pid}/stat")
-    eventually(lambda: any(folder in link.readlink().parents for link in opened.iterdir()), within=30)
-    eventually(lambda: status.read_text().rpartition(")")[2].split()[0] == "S", within=30)
+    eventually(lambda: any(folder in link.readlink().parents for link in opened.iterdir()))
+    eventually(lambda: status.read_text().rpartition(")")[2].split()[0] == "S")
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="/proc says which files are open")

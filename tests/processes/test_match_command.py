@@ -16,7 +16,7 @@ import pytest
 from tests.support.http_server import Request, Response, http_server
 from tests.support.postgres import out_of_reach
 from tests.support.terminal import run_in_terminal
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import COMMAND, ROOT, environment, run
 
 ROWS = (
@@ -226,7 +226,7 @@ def test_reader_of_stdout_that_has_gone_ends_the_command(seeded: str, long_file:
         assert process.stderr is not None
         assert process.stdout.readline().startswith(b"folio,nombre,municipio,match_outcome")
         process.stdout.close()
-        assert process.wait(60) == 141
+        assert process.wait(PATIENCE) == 141
         assert b"error" not in process.stderr.read()
 
 
@@ -261,9 +261,9 @@ def test_run_that_is_interrupted_leaves_whole_rows_and_goes_on(
 ) -> None:
     output = tmp_path / "out put.csv"
     with matching(seeded, long_file, "--output", output, "--nombre", "nombre") as process:
-        eventually(lambda: output.exists() and output.stat().st_size > 100_000, within=60)
+        eventually(lambda: output.exists() and output.stat().st_size > 100_000)
         process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == code
     part = output.read_bytes()
     assert whole.startswith(part)

@@ -15,6 +15,7 @@ from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.machine import free_port
 from tests.support.messages import REGULAR_EXPRESSION
 from tests.support.postgres import new_database
+from tests.support.waiting import PATIENCE
 from tests.support.wire import COMMAND, environment, run, serving
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
@@ -131,7 +132,7 @@ async def test_service_out_of_reach_is_said_to_be_so() -> None:
 
 
 def test_command_ends_with_its_input_and_refuses_a_wrong_address() -> None:
-    ended = subprocess.run([*COMMAND, "mcp"], input=b"", capture_output=True, timeout=60, check=False)
+    ended = subprocess.run([*COMMAND, "mcp"], input=b"", capture_output=True, timeout=PATIENCE, check=False)
     assert (ended.returncode, ended.stdout) == (0, b"")
     wrong = run("mcp", "--url", "nowhere")
     assert wrong.returncode == 1

@@ -15,7 +15,7 @@ import pytest
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import new_database
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, await_names, serving
 
 NAMES = {"2020-01": "Asientos", "2021-01": "Nuevo Asiento"}  # of one place
@@ -36,7 +36,7 @@ def test_publication_fails_no_request_and_mixes_no_answer(server: str, seeded: s
             """Ask until the end, and note for each answer the release that it says it is of and the names in it."""
             while not is_over.is_set():
                 try:
-                    with httpx.Client(base_url=live.base, timeout=20) as client:
+                    with httpx.Client(base_url=live.base, timeout=PATIENCE) as client:
                         release, names = ask(client)
                 except (httpx.HTTPError, AssertionError) as error:
                     faults.append(repr(error))

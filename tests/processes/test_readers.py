@@ -15,6 +15,7 @@ from tests.support.downloads import DOWNLOAD, read_csv
 from tests.support.postgres import new_database
 from tests.support.readers import GUIDE_LINES, run_line, run_line_of_r
 from tests.support.records import Record, in_order, row_of
+from tests.support.waiting import PATIENCE
 from tests.support.wire import serving
 
 pytestmark = pytest.mark.tail
@@ -38,7 +39,7 @@ def folder(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory)
         import_file(url, write_catalogue(folder / "catun_localidad_2018-09.csv", PLACES))
         with serving(url) as live:
             for format_ in ("csv", "xlsx", "parquet", "gpkg"):
-                answer = httpx.get(f"{live.base}{DOWNLOAD}?format={format_}", timeout=60)
+                answer = httpx.get(f"{live.base}{DOWNLOAD}?format={format_}", timeout=PATIENCE)
                 (name,) = re.findall('filename="(.+)"', answer.headers["content-disposition"])
                 (folder / name).write_bytes(answer.content)
     return folder

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.machine import needed
-from tests.support.waiting import PATIENCE, eventually
+from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, ask, connect, send
 
 SMUGGLED = f"GET {LOCALIDADES}10010004/ HTTP/1.1\r\nHost: test\r\n\r\n".encode()  # its answer is nobody's
@@ -298,7 +298,7 @@ def proxying(program: str, configuration: str, service: str, options: str) -> It
         process = subprocess.Popen([path, *arguments], stdout=subprocess.DEVNULL)
         try:
             listening = Path(folder) / "listen"
-            eventually(lambda: listening.exists() or process.poll() is not None, within=PATIENCE)
+            eventually(lambda: listening.exists() or process.poll() is not None)
             assert process.poll() is None, f"{program} does not start"
             yield f"unix://{folder}/listen"
         finally:

@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.support.http_server import Request, Response, http_server
 from tests.support.metrics import await_metrics, value
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, ROOT, ask, environment, serving
 
 pytestmark = pytest.mark.tail
@@ -33,7 +33,6 @@ class Collector:
         """Return the first span of that name, once it is there."""
         return eventually(
             lambda: [span for span in self.spans if span.name == name],
-            within=30,
             otherwise=lambda: f"no span {name} in {[span.name for span in self.spans]}",
         )[0]
 
@@ -134,7 +133,7 @@ def test_nothing_of_opentelemetry_is_loaded_where_no_collector_is_named(
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert (ended.returncode, ended.stdout.strip()) == (0, "[]"), ended.stderr
@@ -148,7 +147,7 @@ def test_collector_without_what_sends_to_it_is_a_warning(seeded_database: str) -
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert ended.returncode == 0

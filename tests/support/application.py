@@ -25,7 +25,7 @@ from localidades_api.storage.pool import Database
 from tests.support.asgi import as_asgi
 from tests.support.progress import Silent
 from tests.support.service_address import database_timeout, service_address
-from tests.support.waiting import eventually_async, in_thread
+from tests.support.waiting import PATIENCE, eventually_async, in_thread
 from tests.support.wire import LOCALIDADES
 
 
@@ -65,7 +65,7 @@ async def await_names(app: FastAPI) -> None:
     services: Services = app.state.services
     with suppress(LocalidadesError):
         release = await services.releases.current()
-        await eventually_async(lambda: is_indexed(services, release), within=120)
+        await eventually_async(lambda: is_indexed(services, release), within=2 * PATIENCE)
 
 
 async def is_indexed(services: Services, release: Release) -> bool:
@@ -83,23 +83,23 @@ def client_in_front_of(app: FastAPI, **settings: Any) -> httpx.AsyncClient:  # n
     return httpx.AsyncClient(transport=transport, base_url="http://test")
 
 
-async def await_release(client: httpx.AsyncClient, name: str, patience: float = 10) -> None:
+async def await_release(client: httpx.AsyncClient, name: str) -> None:
     """Wait until the application has noticed that a release is the current one."""
 
     async def is_served() -> bool:
         return str((await client.head(LOCALIDADES)).headers.get("catalogue-release")) == name
 
-    await eventually_async(is_served, within=patience)
+    await eventually_async(is_served)
 
 
-async def await_searched(client: httpx.AsyncClient, name: str, patience: float = 30) -> None:
+async def await_searched(client: httpx.AsyncClient, name: str) -> None:
     """Wait until the application searches a release, whose names it has to index for that."""
 
     async def is_searched() -> bool:
         answer = await client.get(f"{LOCALIDADES}suggest/?q=a")
         return str(answer.headers.get("catalogue-release")) == name and answer.status_code == HTTPStatus.OK
 
-    await eventually_async(is_searched, within=patience)
+    await eventually_async(is_searched)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from tests.support.catalogue import Place
 from tests.support.records import Record
+from tests.support.waiting import PATIENCE
 
 DOWNLOAD = "/api/census/localidades/download/"
 FLOATS = {"latitud", "longitud"}
@@ -64,7 +65,7 @@ class Stalled(NamedTuple):
 @contextmanager
 def stalled(base: str, query: str, coding: str = "identity") -> Iterator[Stalled]:
     """Begin a download and stop reading; the server is left in the middle of it."""
-    with closing(http.client.HTTPConnection(urlsplit(base).netloc, timeout=30)) as connection:
+    with closing(http.client.HTTPConnection(urlsplit(base).netloc, timeout=PATIENCE)) as connection:
         connection.request("GET", f"{DOWNLOAD}?{query}", headers={"Accept-Encoding": coding})
         response = connection.getresponse()
         assert response.status == 200

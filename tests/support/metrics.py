@@ -38,5 +38,5 @@ def await_metrics(base: str, condition: Callable[[Figures], bool]) -> Figures:
         seen[:] = [scrape(base)]
         return condition(seen[0])
 
-    eventually(holds, within=30, otherwise=lambda: seen)
+    eventually(holds, otherwise=lambda: seen)
     return seen[0]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.machine import children_of, needed
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import environment, run
 
 
@@ -50,11 +50,11 @@ def mirror_served(folder: Path, *, descriptors: int = 1024) -> Iterator[tuple[st
         yield f"http://127.0.0.1:{port}", process
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(PATIENCE)
 
 
 def reload_nginx(nginx: subprocess.Popen[bytes]) -> None:
     """Have nginx read its configuration again, and wait until its old workers, which may still answer, have ended."""
     before = children_of(nginx.pid)
     nginx.send_signal(signal.SIGHUP)
-    eventually(lambda: (now := children_of(nginx.pid)) and not before & now, within=30)
+    eventually(lambda: (now := children_of(nginx.pid)) and not before & now)

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.support.machine import needed
+from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT
 
 NGINX = ROOT / "deploy" / "nginx"
@@ -77,4 +78,4 @@ def running_nginx(origin: str, folder: Path, listen: str = "listen 127.0.0.1:POR
             yield Front(f"http://127.0.0.1:{port}", cache)
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(PATIENCE)

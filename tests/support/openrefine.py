@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from tests.support.machine import free_port
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 
 PROGRAM = shutil.which("openrefine")  # Debian's package
 _ALL_ROWS = json.dumps({"facets": [], "mode": "row-based"})
@@ -135,12 +135,12 @@ def running_openrefine(folder: Path) -> Iterator[OpenRefine]:
         )
     try:
         base = f"http://127.0.0.1:{port}"
-        eventually(lambda: _answers(base), within=60)
-        with httpx.Client(base_url=base, timeout=60, trust_env=False) as client:
+        eventually(lambda: _answers(base))
+        with httpx.Client(base_url=base, timeout=PATIENCE, trust_env=False) as client:
             yield OpenRefine(client)
     finally:
         os.killpg(process.pid, signal.SIGTERM)
-        process.wait(30)
+        process.wait(PATIENCE)
 
 
 def _answers(base: str) -> bool:

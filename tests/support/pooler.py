@@ -93,7 +93,7 @@ def _await_answer(pooler: Pooler, process: "subprocess.Popen[bytes]") -> None:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", pooler.port)) == 0
 
-    eventually(listens, within=PATIENCE)
+    eventually(listens)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from alembic.config import Config
 from pydantic import SecretStr
 
 from localidades_api.settings import Settings
-from tests.support.waiting import eventually, in_thread
+from tests.support.waiting import PATIENCE, eventually, in_thread
 from tests.support.wire import ROOT
 
 
@@ -104,7 +104,7 @@ def locked(url: str, table: str = "localities") -> Iterator[None]:
 
     with ThreadPoolExecutor(1) as pool:
         holding = pool.submit(asyncio.run, hold())
-        assert taken.wait(10)
+        assert taken.wait(PATIENCE)
         try:
             yield
         finally:

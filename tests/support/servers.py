@@ -168,7 +168,7 @@ class Server:
 
     async def _follow(self, primary: "Server", position: str) -> None:
         ((written,),) = await primary.fetch("SELECT pg_current_wal_lsn()::text")
-        await eventually_async(lambda: self._has_reached(position, written), within=PATIENCE)
+        await eventually_async(lambda: self._has_reached(position, written))
 
     async def _has_reached(self, position: str, written: str) -> bool:
         try:

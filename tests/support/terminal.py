@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from tests.support.waiting import PATIENCE
 from tests.support.wire import COMMAND, ROOT, environment
 
 _COLOUR = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3[0-9]|4[0-9]|9[0-7]|10[0-7])(?:;[0-9]+)*m")
@@ -53,4 +54,4 @@ def run_in_terminal(
         while received := os.read(ours, 65536):
             sent += received
     os.close(ours)
-    return TerminalRun(process.wait(60), sent.decode())
+    return TerminalRun(process.wait(PATIENCE), sent.decode())

@@ -12,7 +12,7 @@ _INTERVAL = 0.02  # seconds between two looks
 
 # Whether `make coverage` runs, whose processes take several times as long: how long one waits for them says nothing.
 IS_MEASURED = "COVERAGE_PROCESS_CONFIG" in os.environ
-PATIENCE = 120.0 if IS_MEASURED else 30.0  # seconds for a process of the tests to start, to answer or to end
+PATIENCE = 120.0 if IS_MEASURED else 60.0  # seconds for whatever must come, unless how soon is what a test is about
 
 
 def in_thread(function: Callable[[], T]) -> T:
@@ -21,7 +21,9 @@ def in_thread(function: Callable[[], T]) -> T:
         return pool.submit(function).result()
 
 
-def eventually(condition: Callable[[], T], *, within: float = 10, otherwise: Callable[[], object] | None = None) -> T:
+def eventually(
+    condition: Callable[[], T], *, within: float = PATIENCE, otherwise: Callable[[], object] | None = None
+) -> T:
     """Wait until something holds, and return what it gave; fail after so many seconds with what `otherwise` says."""
     deadline = time.monotonic() + within
     while not (found := condition()):
@@ -30,7 +32,7 @@ def eventually(condition: Callable[[], T], *, within: float = 10, otherwise: Cal
     return found
 
 
-async def eventually_async(condition: Callable[[], Awaitable[T]], *, within: float = 10) -> T:
+async def eventually_async(condition: Callable[[], Awaitable[T]], *, within: float = PATIENCE) -> T:
     """Wait until something holds, and return what it gave; the event loop goes on meanwhile."""
     async with asyncio.timeout(within):
         while not (found := await condition()):  # noqa: ASYNC110  # whatever is waited for has no event of this loop

@@ -21,7 +21,7 @@ from tests.support.waiting import PATIENCE, eventually
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from localidades_api.cli import app; app()")
 SERVE = (*COMMAND, "serve", "--port", "0")
-_START_TIMEOUT = 4 * PATIENCE  # a first start may make a database and import the demo, on a busy machine
+_START_TIMEOUT = 2 * PATIENCE  # a first start may make a database and import the demo, on a busy machine
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def run(
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=5 * PATIENCE,  # many rows take a minute on a busy machine
+        timeout=3 * PATIENCE,  # many rows take a minute on a busy machine
         check=False,
     )
 
@@ -168,7 +168,7 @@ def await_end_of_group(group: int) -> None:
             return True
         return False
 
-    eventually(has_ended, within=PATIENCE, otherwise=lambda: "a process of the server is left")
+    eventually(has_ended, otherwise=lambda: "a process of the server is left")
 
 
 def _await_ready(process: subprocess.Popen[bytes], log: Path, probe: str) -> str:

@@ -296,7 +296,7 @@ async def test_parent_that_vanished_is_410(history: httpx.AsyncClient, target: s
     await get(history, f"{target}?release=2019-01")
 
 
-async def test_gone_is_a_page_for_people_too(history: httpx.AsyncClient) -> None:
+async def test_gone_is_an_html_page_too(history: httpx.AsyncClient) -> None:
     answer = await history.get(f"{CENSUS}localidades/140020001/?format=api")
     assert (answer.status_code, answer.headers["content-type"]) == (410, "text/html; charset=utf-8")
     assert "2019-01" in answer.text
@@ -477,7 +477,7 @@ class Text(HTMLParser):
         ("releases/2019-01/changes/?since=2021-01", "De un municipio que se va"),
     ],
 )
-async def test_page_for_people_shows_names_as_text(history: httpx.AsyncClient, target: str, named: str) -> None:
+async def test_html_page_shows_names_as_text(history: httpx.AsyncClient, target: str, named: str) -> None:
     answer = await history.get(CENSUS + target, headers=BROWSER)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/html; charset=utf-8"

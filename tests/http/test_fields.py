@@ -110,7 +110,7 @@ async def test_columns_of_any_length_are_bounded(client: httpx.AsyncClient) -> N
 
 @pytest.mark.parametrize("path", ["", "10010001/"])
 @pytest.mark.parametrize(("query", "accept"), [("fields=id", "text/html"), ("fields=id&format=api", "*/*")])
-async def test_page_for_people_says_that_it_has_columns_of_its_own(
+async def test_html_page_says_that_it_has_columns_of_its_own(
     client: httpx.AsyncClient, path: str, query: str, accept: str
 ) -> None:
     page = await client.get(f"{LOCALIDADES}{path}?{query}", headers={"Accept": accept})

@@ -1,4 +1,4 @@
-"""Figures for Prometheus: scraped from real servers, of one worker and of several."""
+"""Metrics for Prometheus: scraped from real servers, of one worker and of several."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ from localidades_api.observability.metrics import Counters, Series, Snapshot, ex
 from localidades_api.observability.sampler import Sampler
 from tests.support.application import client_in_front_of, import_file, running_app
 from tests.support.catalogue import many, write_catalogue
-from tests.support.metrics import Figures, await_metrics, read_metrics, scrape, value
+from tests.support.metrics import Metrics, await_metrics, read_metrics, scrape, value
 from tests.support.postgres import locked
 from tests.support.waiting import PATIENCE, eventually, eventually_async
 from tests.support.wire import LOCALIDADES, Live, ask, serving, workers_of
@@ -60,8 +60,8 @@ ANSWERED = [
 ]
 
 
-def answered(figures: Figures, operation: str, status: int) -> float:
-    return value(figures, "request_duration_seconds_count", operation, str(status))
+def answered(metrics: Metrics, operation: str, status: int) -> float:
+    return value(metrics, "request_duration_seconds_count", operation, str(status))
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def two_workers(seeded_database: str, tmp_path: Path) -> Iterator[Live]:
         TMPDIR=str(tmp_path),
     ) as live:
         # Pages of both workers, so that both have looked after they were ready.
-        await_metrics(live.base, lambda figures: value(figures, "page_cache_pages") == 6)
+        await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 6)
         yield live
 
 
@@ -85,12 +85,12 @@ def log_lines(live: Live) -> list[dict[str, object]]:
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-def test_figures_are_valid_and_named_as_dashboards_know_them(two_workers: Live) -> None:
+def test_metrics_are_valid_and_named_as_dashboards_know_them(two_workers: Live) -> None:
     for target in (LOCALIDADES, f"{LOCALIDADES}?search=a", "/nothing/s3cret", "/static/style.css", f"{LOCALIDADES}1/"):
         ask(two_workers.base, target)
     await_metrics(
         two_workers.base,
-        lambda figures: all(answered(figures, operation, status) for operation, status in ANSWERED),
+        lambda metrics: all(answered(metrics, operation, status) for operation, status in ANSWERED),
     )
     text = ask(two_workers.base, "/metrics").body.decode()
     families = {family.name: family for family in text_string_to_metric_families(text)}
@@ -111,24 +111,24 @@ def test_figures_are_valid_and_named_as_dashboards_know_them(two_workers: Live) 
     assert "s3cret" not in text
 
 
-def test_figures_of_two_workers_are_one_sum_whichever_is_asked(two_workers: Live) -> None:
+def test_metrics_of_two_workers_are_one_sum_whichever_is_asked(two_workers: Live) -> None:
     before = answered(scrape(two_workers.base), "list_localities", 200)
     for number in range(60):
         assert ask(two_workers.base, f"{LOCALIDADES}?page={number % 3 + 1}").status == 200
     assert ask(two_workers.base, LOCALIDADES, ("If-None-Match", "*")).status == 304
     await_metrics(
         two_workers.base,
-        lambda figures: (
-            answered(figures, "list_localities", 200) == before + 60
-            and answered(figures, "list_localities", 304) == 1
-            and value(figures, "release_info", "2020-01") == 1
+        lambda metrics: (
+            answered(metrics, "list_localities", 200) == before + 60
+            and answered(metrics, "list_localities", 304) == 1
+            and value(metrics, "release_info", "2020-01") == 1
         ),
     )
     seen = [scrape(two_workers.base) for _ in range(40)]
-    assert {answered(figures, "list_localities", 200) for figures in seen} == {before + 60}
-    assert {answered(figures, "list_localities", 304) for figures in seen} == {1}
-    assert {value(figures, "database_connections_limit") for figures in seen} == {20}
-    assert {value(figures, "release_info", "2020-01") for figures in seen} == {1}
+    assert {answered(metrics, "list_localities", 200) for metrics in seen} == {before + 60}
+    assert {answered(metrics, "list_localities", 304) for metrics in seen} == {1}
+    assert {value(metrics, "database_connections_limit") for metrics in seen} == {20}
+    assert {value(metrics, "release_info", "2020-01") for metrics in seen} == {1}
 
     def both_have_answered(operation: str) -> bool:
         ids = {str(line["id"]) for line in log_lines(two_workers) if line.get("operation") == operation}
@@ -139,36 +139,36 @@ def test_figures_of_two_workers_are_one_sum_whichever_is_asked(two_workers: Live
 
 
 @pytest.mark.tail
-def test_figures_of_a_worker_that_was_killed_are_cleaned_but_for_what_it_counted(two_workers: Live) -> None:
+def test_metrics_of_a_worker_that_was_killed_are_cleaned_but_for_what_it_counted(two_workers: Live) -> None:
     for _ in range(20):
         ask(two_workers.base, LOCALIDADES)
-    before = await_metrics(two_workers.base, lambda figures: answered(figures, "list_localities", 200) >= 20)
+    before = await_metrics(two_workers.base, lambda metrics: answered(metrics, "list_localities", 200) >= 20)
     os.kill(workers_of(two_workers)[0], signal.SIGKILL)
     log = two_workers.output
     eventually(lambda: log.read_text().count("Application startup complete") >= 3, otherwise=log.read_text)
     time.sleep(1.5)
-    after = await_metrics(two_workers.base, lambda figures: value(figures, "page_cache_pages") == 6)
+    after = await_metrics(two_workers.base, lambda metrics: value(metrics, "page_cache_pages") == 6)
     assert value(after, "database_connections_limit") == 20
     assert answered(after, "list_localities", 200) == answered(before, "list_localities", 200)
     assert time.time() - value(after, "release_checked_timestamp_seconds") < 20
 
 
-def test_figures_tell_of_held_pages_and_the_release_and_forget_the_one_before(
+def test_metrics_tell_of_held_pages_and_the_release_and_forget_the_one_before(
     seeded_database: str, tmp_path: Path
 ) -> None:
     with serving(seeded_database) as live:
-        first = await_metrics(live.base, lambda figures: value(figures, "page_cache_pages") == 3)
+        first = await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 3)
         assert 3 * 1000 < value(first, "page_cache_bytes") < 64 * 1024**2
         hits = value(first, "page_cache_requests_total", "hit")
         for _ in range(5):
             ask(live.base, LOCALIDADES)
-        figures = scrape(live.base)
-        assert value(figures, "page_cache_requests_total", "hit") == hits + 5
+        metrics = scrape(live.base)
+        assert value(metrics, "page_cache_requests_total", "hit") == hits + 5
         file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140))
         import_file(seeded_database, file)
         before = ("release_info", frozenset({"2020-01"}))
         after = await_metrics(
-            live.base, lambda figures: value(figures, "release_info", "2021-01") == 1 and before not in figures
+            live.base, lambda metrics: value(metrics, "release_info", "2021-01") == 1 and before not in metrics
         )
         published = "release_published_timestamp_seconds"
         assert value(first, published) < value(after, published) <= time.time()
@@ -178,10 +178,10 @@ def test_page_that_is_fetched_counts_as_a_miss(seeded_database: str) -> None:
     with serving(seeded_database, LOCALIDADES_PAGE_CACHE_BYTES="0") as live:
         for _ in range(4):
             ask(live.base, LOCALIDADES)
-        figures = scrape(live.base)
-        assert value(figures, "page_cache_requests_total", "miss") == 4
-        assert value(figures, "page_cache_requests_total", "hit") == 0
-        assert answered(figures, "list_localities", 200) == 4
+        metrics = scrape(live.base)
+        assert value(metrics, "page_cache_requests_total", "miss") == 4
+        assert value(metrics, "page_cache_requests_total", "hit") == 0
+        assert answered(metrics, "list_localities", 200) == 4
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what a process has open")
@@ -209,7 +209,7 @@ def test_scrape_does_not_wait_for_a_supervisor_that_stands_still(two_workers: Li
         assert ask(two_workers.base, LOCALIDADES).status == 200
     finally:
         os.kill(two_workers.process.pid, signal.SIGCONT)
-    await_metrics(two_workers.base, lambda figures: answered(figures, "list_localities", 200) > before)
+    await_metrics(two_workers.base, lambda metrics: answered(metrics, "list_localities", 200) > before)
 
 
 @pytest.mark.tail
@@ -230,7 +230,7 @@ def test_snapshots_of_another_version_are_passed_over() -> None:
     assert merge([ours, theirs]) == merged
 
 
-async def figures_of(client: httpx.AsyncClient) -> Figures:
+async def metrics_of(client: httpx.AsyncClient) -> Metrics:
     return read_metrics((await client.get("/metrics")).text)
 
 
@@ -240,7 +240,7 @@ async def test_event_loop_that_was_blocked_shows_as_lag(seeded_database: str) ->
         time.sleep(0.7)  # noqa: ASYNC251  # as a fault of ours would
 
         async def shows_lag() -> bool:
-            return value(await figures_of(client), "event_loop_lag_seconds") > 0.6
+            return value(await metrics_of(client), "event_loop_lag_seconds") > 0.6
 
         await eventually_async(shows_lag)
 
@@ -253,15 +253,15 @@ def test_requests_that_wait_for_a_connection_are_counted(seeded_database: str) -
     ):
         with locked(seeded_database, "localities"):
             asking = [clients.submit(ask, live.base, f"{LOCALIDADES}?page={page}") for page in (1, 2, 3)]
-            figures = await_metrics(
+            metrics = await_metrics(
                 live.base,
-                lambda figures: value(figures, "database_waiting") == 2 and value(figures, "requests_in_flight") == 4,
+                lambda metrics: value(metrics, "database_waiting") == 2 and value(metrics, "requests_in_flight") == 4,
             )
-            assert value(figures, "database_connections", "in_use") == 1
-            assert value(figures, "database_connections_limit") == 1
+            assert value(metrics, "database_connections", "in_use") == 1
+            assert value(metrics, "database_connections_limit") == 1
         assert {one.result().status for one in asking} == {200}
-        figures = await_metrics(live.base, lambda figures: value(figures, "database_waiting") == 0)
-        assert value(figures, "database_connections", "idle") == 1
+        metrics = await_metrics(live.base, lambda metrics: value(metrics, "database_waiting") == 0)
+        assert value(metrics, "database_connections", "idle") == 1
 
 
 @pytest.mark.parametrize(
@@ -283,18 +283,18 @@ async def test_errors_of_the_database_are_counted_by_kind(seeded_database: str, 
             await connection.close()
         async with running_app(url, release_poll=60) as app, client_in_front_of(app) as client:
             await asyncio.sleep(0.5)
-            before = value(await figures_of(client), "database_errors_total", kind)
+            before = value(await metrics_of(client), "database_errors_total", kind)
             assert (await client.get(LOCALIDADES)).status_code >= 500
-            assert value(await figures_of(client), "database_errors_total", kind) == before + 1
+            assert value(await metrics_of(client), "database_errors_total", kind) == before + 1
 
 
 def test_request_is_counted_in_the_bucket_of_its_time_and_its_seconds_are_added() -> None:
-    tally = Counters()
+    counters = Counters()
     for seconds in (0.0002, 0.0007, 0.02, 0.2, 4.0):
-        tally.count("get_locality", 200, seconds)
+        counters.count("get_locality", 200, seconds)
     samples = [
         sample
-        for family in text_string_to_metric_families(exposition(tally.snapshot()).decode())
+        for family in text_string_to_metric_families(exposition(counters.snapshot()).decode())
         for sample in family.samples
         if sample.labels.get("operation") == "get_locality"
     ]
@@ -310,11 +310,11 @@ async def test_event_loop_lag_is_shown_for_a_minute_of_samples_and_then_forgotte
 ) -> None:
     monkeypatch.setattr(sampler, "_SLEEP_INTERVAL", 0.001)
     monkeypatch.setattr(sampler, "_SLEEPS_PER_SAMPLE", 1)
-    monkeypatch.setattr(sampler, "COUNTERS", tally := Counters())
+    monkeypatch.setattr(sampler, "COUNTERS", counters := Counters())
     shown: list[float] = []
 
     def note_what_is_shown() -> dict[Series, float]:
-        shown.append(tally.gauges.get(("event_loop_lag_seconds",), 0.0))
+        shown.append(counters.gauges.get(("event_loop_lag_seconds",), 0.0))
         return {}
 
     sampling = asyncio.create_task(Sampler(note_what_is_shown).run())
@@ -357,7 +357,7 @@ def test_gauges_of_workers_are_added_but_for_what_tells_of_the_worst() -> None:
 async def test_gauges_are_sampled_on_after_one_that_could_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampler, "_SLEEP_INTERVAL", 0.001)
     monkeypatch.setattr(sampler, "_SLEEPS_PER_SAMPLE", 1)
-    monkeypatch.setattr(sampler, "COUNTERS", tally := Counters())
+    monkeypatch.setattr(sampler, "COUNTERS", counters := Counters())
     faults = iter([True])
 
     def read_gauge() -> dict[Series, float]:
@@ -369,7 +369,7 @@ async def test_gauges_are_sampled_on_after_one_that_could_not_be_read(monkeypatc
     try:
         async with asyncio.timeout(PATIENCE):
             # Another application of the tests may be sampled in between.
-            while tally.gauges.get(("database_waiting",)) != 4:  # noqa: ASYNC110  # it is sampled
+            while counters.gauges.get(("database_waiting",)) != 4:  # noqa: ASYNC110  # it is sampled
                 await asyncio.sleep(0.01)
     finally:
         sampling.cancel()

@@ -1,4 +1,4 @@
-"""The page cache and the fast path: what they answer is what routing answers, and they can't be made to misbehave."""
+"""The page cache: cached pages are what routing answers, and no request makes them anything else."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ def pages_of(app: FastAPI) -> PageCache:
     return pages
 
 
-def fast_client_of(app: FastAPI) -> httpx.AsyncClient:
+def cached_pages_client(app: FastAPI) -> httpx.AsyncClient:
     return client_of_path(CachedPages(app))
 
 
@@ -108,7 +108,7 @@ async def cold(server: str, seeded: str) -> AsyncIterator[FastAPI]:
     if_none_match=st.sampled_from(["none", "none", "same", "html", "weak", "other", "any", "list"]),
     method=st.sampled_from(["GET", "GET", "GET", "HEAD", "OPTIONS", "POST"]),
 )
-async def test_any_request_is_answered_alike_by_fast_path_and_routing(
+async def test_any_request_is_answered_alike_from_cached_pages_and_by_routing(
     *,
     warm: FastAPI,
     cold: FastAPI,
@@ -119,10 +119,10 @@ async def test_any_request_is_answered_alike_by_fast_path_and_routing(
     if_none_match: str,
     method: str,
 ) -> None:
-    """Byte for byte: status, every header in its order, and body; and so is what is ready once it has been asked."""
+    """Byte for byte: status, every header in its order, and body, before and after the response is cached."""
     app = {"warm": warm, "cold": cold}[kind]
-    fast_path = fast_path_of(app)
-    async with client_of(app) as routing, client_of_path(fast_path) as fast:
+    cached_pages = cached_pages_of(app)
+    async with client_of(app) as routing, client_of_path(cached_pages) as cached:
         etag = (await routing.get(LOCALIDADES)).headers["etag"]
         of_html = (await routing.get(f"{LOCALIDADES}?format=api")).headers["etag"]
         conditions = {"same": etag, "weak": f"W/{etag}", "other": '"x"', "any": "*", "list": f'"x", {etag}'}
@@ -132,30 +132,30 @@ async def test_any_request_is_answered_alike_by_fast_path_and_routing(
         if if_none_match in conditions:
             headers.append(("if-none-match", conditions[if_none_match]))
         target = f"{LOCALIDADES}?{'&'.join(parts)}" if parts else LOCALIDADES
-        requests = [client.build_request(method, target, headers=headers) for client in (routing, fast)]
+        requests = [client.build_request(method, target, headers=headers) for client in (routing, cached)]
         if accept is None:
             for request in requests:
                 del request.headers["accept"]  # httpx adds one of its own
-        by_routing, by_fast = await routing.send(requests[0]), await fast.send(requests[1])
-    assert by_fast.status_code == by_routing.status_code
-    assert by_fast.headers.raw == by_routing.headers.raw
-    assert by_fast.content == by_routing.content
-    if ready := fast_path.try_respond(scope_of(requests[1])):
+        by_routing, by_cache = await routing.send(requests[0]), await cached.send(requests[1])
+    assert by_cache.status_code == by_routing.status_code
+    assert by_cache.headers.raw == by_routing.headers.raw
+    assert by_cache.content == by_routing.content
+    if response := cached_pages.try_respond(scope_of(requests[1])):
         lines = b"".join(b"%b: %b\r\n" % header for header in by_routing.headers.raw)
-        assert as_sent(ready) == (by_routing.status_code, lines, by_routing.content)
+        assert as_sent(response) == (by_routing.status_code, lines, by_routing.content)
 
 
-def as_sent(ready: RawResponse | None) -> tuple[int, bytes, bytes] | None:
+def as_sent(response: RawResponse | None) -> tuple[int, bytes, bytes] | None:
     """Return the status, the header lines and the body."""
-    return ready and (ready.status, b"".join(ready.headers), ready.body)
+    return response and (response.status, b"".join(response.headers), response.body)
 
 
-_fast_paths: dict[int, CachedPages] = {}
+_cached_pages: dict[int, CachedPages] = {}
 
 
-def fast_path_of(app: FastAPI) -> CachedPages:
-    """Return an application's only fast path: what one request left there must not show in another's answer."""
-    return _fast_paths.setdefault(id(app), CachedPages(app))
+def cached_pages_of(app: FastAPI) -> CachedPages:
+    """Return the middleware that all requests to an application share: none may change the answer to another."""
+    return _cached_pages.setdefault(id(app), CachedPages(app))
 
 
 def client_of_path(middleware: CachedPages) -> httpx.AsyncClient:
@@ -167,21 +167,21 @@ def client_of_path(middleware: CachedPages) -> httpx.AsyncClient:
     parts=st.lists(st.sampled_from(PARTS), max_size=3),
     if_none_match=st.sampled_from(["same", "other"]),
 )
-async def test_ready_bytes_are_what_routing_would_send(warm: FastAPI, parts: list[str], if_none_match: str) -> None:
+async def test_cached_page_is_what_routing_would_send(warm: FastAPI, parts: list[str], if_none_match: str) -> None:
     async with client_of(warm) as client:
         etag = (await client.get(LOCALIDADES)).headers["etag"]
         headers = {"if-none-match": etag if if_none_match == "same" else '"x"'}
         request = client.build_request("GET", f"{LOCALIDADES}?{'&'.join(parts)}", headers=headers)
         answer = await client.send(request)
-    ready = CachedPages(warm).try_respond(scope_of(request))
-    if ready is None:
+    response = CachedPages(warm).try_respond(scope_of(request))
+    if response is None:
         assert parts  # at the least the list's plain address is answered
     else:
         lines = b"".join(b"%b: %b\r\n" % header for header in answer.headers.raw)
-        assert as_sent(ready) == (answer.status_code, lines, answer.content)
+        assert as_sent(response) == (answer.status_code, lines, answer.content)
 
 
-FOR_PEOPLE = [
+HTML_REQUESTS = [
     ("", {"accept": "text/html", "accept-language": "es"}),
     ("?format=api", {}),
     ("?format=api&page=2", {}),
@@ -191,40 +191,36 @@ FOR_PEOPLE = [
 ]
 
 
-@pytest.mark.parametrize(("query", "headers"), FOR_PEOPLE)
-async def test_page_for_people_is_at_hand_once_it_was_asked_for(
-    warm: FastAPI, query: str, headers: dict[str, str]
-) -> None:
-    fast_path = CachedPages(warm)
-    async with client_of_path(fast_path) as client:
+@pytest.mark.parametrize(("query", "headers"), HTML_REQUESTS)
+async def test_html_page_is_cached_once_it_was_requested(warm: FastAPI, query: str, headers: dict[str, str]) -> None:
+    cached_pages = CachedPages(warm)
+    async with client_of_path(cached_pages) as client:
         request = client.build_request("GET", LOCALIDADES + query, headers=headers)
-        assert fast_path.try_respond(scope_of(request)) is None
+        assert cached_pages.try_respond(scope_of(request)) is None
         answer = await client.send(request)
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
         with recorded_statements(warm) as statements:
-            ready = fast_path.try_respond(scope_of(request))
+            response = cached_pages.try_respond(scope_of(request))
         assert statements == []
         lines = b"".join(b"%b: %b\r\n" % header for header in answer.headers.raw)
-        assert as_sent(ready) == (200, lines, answer.content)
+        assert as_sent(response) == (200, lines, answer.content)
 
 
-async def test_pages_for_people_of_a_release_are_not_at_hand_under_the_next(
-    seeded_database: str, tmp_path: Path
-) -> None:
+async def test_cached_html_page_is_not_served_under_the_next_release(seeded_database: str, tmp_path: Path) -> None:
     async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app:
         await await_warm(app)
-        fast_path = CachedPages(app)
-        async with client_of_path(fast_path) as client:
+        cached_pages = CachedPages(app)
+        async with client_of_path(cached_pages) as client:
             request = client.build_request("GET", f"{LOCALIDADES}?format=api")
             assert "2020-01" in (await client.send(request)).text
             places = [*many(132), Place("010019999", "Nuevo")]
             await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
             await await_release(client, "2021-01")
-            assert fast_path.try_respond(scope_of(request)) is None
+            assert cached_pages.try_respond(scope_of(request)) is None
             assert (await client.send(request)).headers["catalogue-release"] == "2021-01"
 
 
-async def test_pages_for_people_are_kept_in_a_bounded_room(warm: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cached_html_pages_are_bounded(warm: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached_pages, "_MAX_HTML_CACHE", 60_000)
     path = CachedPages(warm)
     async with client_of_path(path) as client:
@@ -240,7 +236,7 @@ async def test_pages_for_people_are_kept_in_a_bounded_room(warm: FastAPI, monkey
         assert path._html.currsize == before
 
 
-async def test_page_for_people_that_is_held_is_answered_with_304(warm: FastAPI) -> None:
+async def test_cached_html_page_is_answered_with_304(warm: FastAPI) -> None:
     path = CachedPages(warm)
     async with client_of_path(path) as client:
         for language, other in (("en", "es"), ("es", "en")):
@@ -256,7 +252,7 @@ async def test_page_for_people_that_is_held_is_answered_with_304(warm: FastAPI) 
 
 async def test_held_page_makes_no_statement(warm: FastAPI) -> None:
     assert held_by(warm) == [1, 2, 3]
-    async with fast_client_of(warm) as client:
+    async with cached_pages_client(warm) as client:
         with recorded_statements(warm) as statements:
             for target in (LOCALIDADES, f"{LOCALIDADES}?page=2", f"{LOCALIDADES}?format=json&page=3&lang=es"):
                 assert (await client.get(target)).status_code == 200
@@ -272,7 +268,7 @@ async def test_what_a_form_begins_with_is_known_once_pages_are_held(warm: FastAP
 
 
 async def test_page_that_is_not_held_makes_one_statement_however_many_ask(seeded_database: str) -> None:
-    async with running_app(seeded_database) as app, fast_client_of(app) as client:
+    async with running_app(seeded_database) as app, cached_pages_client(app) as client:
         await client.get(f"{LOCALIDADES}?page=9")  # the release is known from here on
         with recorded_statements(app) as statements:
             answers = await asyncio.gather(*(client.get(f"{LOCALIDADES}?page=2") for _ in range(100)))
@@ -292,7 +288,7 @@ async def test_page_whose_first_asker_hangs_up_reaches_the_others(seeded_databas
 
 
 async def test_page_asked_for_by_many_spellings_takes_one_place(warm: FastAPI) -> None:
-    async with fast_client_of(warm) as client:
+    async with cached_pages_client(warm) as client:
         for query in ("", "?page=1", "?page=01", "?format=json", "?release=2020-01&page=1", "?page=1&format=json"):
             assert (await client.get(LOCALIDADES + query)).status_code == 200
         for number in range(500):  # what a client makes up finds no room at all
@@ -302,7 +298,7 @@ async def test_page_asked_for_by_many_spellings_takes_one_place(warm: FastAPI) -
 
 
 async def test_long_queries_and_headers_are_not_remembered(warm: FastAPI) -> None:
-    async with fast_client_of(warm) as client:
+    async with cached_pages_client(warm) as client:
         await client.get(LOCALIDADES)
         await client.get(f"{LOCALIDADES}?format=api")
         memories = (parse_plain_query, cached_pages._preferred, cached_pages._language)
@@ -316,7 +312,7 @@ async def test_long_queries_and_headers_are_not_remembered(warm: FastAPI) -> Non
 
 
 async def test_cache_with_little_room_holds_what_fits_and_serves_the_rest(seeded_database: str) -> None:
-    async with running_app(seeded_database, page_cache_bytes=11_000) as app, fast_client_of(app) as client:
+    async with running_app(seeded_database, page_cache_bytes=11_000) as app, cached_pages_client(app) as client:
         await await_warm(app)
         held = held_by(app)
         assert 0 < len(held) < 3
@@ -326,7 +322,7 @@ async def test_cache_with_little_room_holds_what_fits_and_serves_the_rest(seeded
 
 
 async def test_held_pages_are_served_while_the_database_is_away(server: str, seeded_database: str) -> None:
-    async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, fast_client_of(app) as client:
+    async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, cached_pages_client(app) as client:
         await await_warm(app)
         before = await client.get(f"{LOCALIDADES}?page=2")
         name = seeded_database.partition("@/")[2].partition("?")[0]
@@ -342,25 +338,25 @@ async def test_held_pages_are_served_while_the_database_is_away(server: str, see
             await connection.close()
 
 
-async def test_page_that_is_not_held_is_503_by_fast_path_as_by_routing_while_the_database_is_away(
+async def test_page_that_is_not_held_is_503_before_routing_as_by_routing_while_the_database_is_away(
     seeded_database: str,
 ) -> None:
     async with (
         running_app(seeded_database, database_timeout=0.5) as app,
         client_of(app) as routing,
-        fast_client_of(app) as fast,
+        cached_pages_client(app) as cached,
     ):
         await await_release(routing, "2020-01")
         await run_sql(seeded_database, "ALTER TABLE localities RENAME TO elsewhere")
-        answers = [await client.get(LOCALIDADES) for client in (routing, fast)]
+        answers = [await client.get(LOCALIDADES) for client in (routing, cached)]
     assert [answer.status_code for answer in answers] == [503, 503]
     assert answers[0].headers.raw == answers[1].headers.raw
     assert answers[0].content == answers[1].content
 
 
-async def test_new_release_is_seen_with_its_pages_at_hand(seeded_database: str, tmp_path: Path) -> None:
+async def test_new_release_is_served_with_its_pages_cached(seeded_database: str, tmp_path: Path) -> None:
     places = [*many(132), Place("010019999", "Nuevo")]
-    async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, fast_client_of(app) as client:
+    async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, cached_pages_client(app) as client:
         await await_warm(app)
         await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
         await await_release(client, "2021-01")
@@ -383,7 +379,7 @@ async def test_pointer_that_moves_to_and_fro_ends_with_the_pages_of_where_it_sta
             )
         # One that had begun before the last move, one that saw it and took it up, one after it.
         await await_looks(app, 3)
-        async with fast_client_of(app) as client:
+        async with cached_pages_client(app) as client:
             await await_warm(app)
             with recorded_statements(app) as statements:
                 assert (await client.get(f"{LOCALIDADES}?page=3")).json()["quantity"] == 133
@@ -393,7 +389,7 @@ async def test_pointer_that_moves_to_and_fro_ends_with_the_pages_of_where_it_sta
 
 async def test_older_release_is_served_but_takes_no_room(seeded_database: str, tmp_path: Path) -> None:
     places = [*many(132), Place("010019999", "Nuevo")]
-    async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, fast_client_of(app) as client:
+    async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, cached_pages_client(app) as client:
         await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
         await await_release(client, "2021-01")
         await await_warm(app)

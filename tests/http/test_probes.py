@@ -35,7 +35,7 @@ def test_readiness_tells_the_release_with_its_age_and_lag(seeded_database: str) 
 @pytest.mark.direct("PgBouncer does not pass on why a login failed")
 def test_readiness_without_a_database_says_what_is_still_served(server: str, seeded_database: str) -> None:
     with serving(seeded_database) as live:
-        await_metrics(live.base, lambda figures: value(figures, "page_cache_pages") == 3)
+        await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 3)
         errors = value(await_metrics(live.base, bool), "database_errors_total", "55")
         with out_of_reach(server, seeded_database):
             time.sleep(1.2)
@@ -53,9 +53,9 @@ def test_readiness_without_a_database_says_what_is_still_served(server: str, see
             assert problem["age_seconds"] > 0
             assert ask(live.base, f"{LOCALIDADES}?page=3").status == 200, "it is held"
             assert ask(live.base, "/livez").status == 204
-            figures = await_metrics(live.base, lambda figures: value(figures, "database_errors_total", "55") > errors)
-            assert value(figures, "release_info", "2020-01") == 1
-            assert time.time() - value(figures, "release_checked_timestamp_seconds") > 1
+            metrics = await_metrics(live.base, lambda metrics: value(metrics, "database_errors_total", "55") > errors)
+            assert value(metrics, "release_info", "2020-01") == 1
+            assert time.time() - value(metrics, "release_checked_timestamp_seconds") > 1
         await_metrics(live.base, lambda _: ask(live.base, "/readyz").status == 200)
 
 
@@ -143,26 +143,26 @@ async def test_readiness_without_a_release_names_none(database: str) -> None:
         assert "release" not in answer.json()
 
 
-def test_port_for_operations_has_probes_and_figures_and_nothing_else(seeded_database: str) -> None:
+def test_management_port_has_probes_and_metrics_and_nothing_else(seeded_database: str) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as probe:
         port = probe.getsockname()[1]
     with serving(seeded_database, "--workers", "2", LOCALIDADES_MANAGEMENT_PORT=str(port)) as live:
-        operations = f"http://127.0.0.1:{port}"
-        assert f"probes   {operations}/readyz" in live.output.read_text()
-        assert [ask(operations, path).status for path in ("/livez", "/readyz", "/metrics")] == [204, 200, 200]
-        await_metrics(operations, lambda _: ask(operations, "/startupz").status == 200)
+        management = f"http://127.0.0.1:{port}"
+        assert f"probes   {management}/readyz" in live.output.read_text()
+        assert [ask(management, path).status for path in ("/livez", "/readyz", "/metrics")] == [204, 200, 200]
+        await_metrics(management, lambda _: ask(management, "/startupz").status == 200)
         for path in (LOCALIDADES, f"{LOCALIDADES}?page=2", "/", "/docs", "/nothing", "/metrics/"):
-            answer = ask(operations, path)
+            answer = ask(management, path)
             assert (answer.status, json.loads(answer.body)["type"]) == (404, "/problems#not-found"), path
         for path in ("/livez", "/readyz", "/startupz", "/metrics"):
             assert ask(live.base, path).status == 404, path
         for _ in range(10):
             assert ask(live.base, LOCALIDADES).status == 200
-        figures = await_metrics(operations, lambda figures: value(figures, "release_info", "2020-01") == 1)
-        assert value(figures, "database_connections_limit") > 0
+        metrics = await_metrics(management, lambda metrics: value(metrics, "release_info", "2020-01") == 1)
+        assert value(metrics, "database_connections_limit") > 0
 
 
-def test_port_for_operations_that_is_taken_is_a_sentence(seeded_database: str) -> None:
+def test_management_port_that_is_taken_is_a_sentence(seeded_database: str) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = str(taken.getsockname()[1])
         ended = run("serve", "--port", "0", env=environment(seeded_database, LOCALIDADES_MANAGEMENT_PORT=port))

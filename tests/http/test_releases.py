@@ -679,9 +679,7 @@ async def test_database_whose_tables_are_of_another_version_is_503_that_says_not
         }
 
 
-async def test_follower_outlives_a_fault_that_is_not_the_databases_absence(
-    seeded_database: str, next_catalogue: Path
-) -> None:
+async def test_poller_outlives_a_fault_of_a_database_that_is_there(seeded_database: str, next_catalogue: Path) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         await await_release(client, "2020-01")
         await run_sql(seeded_database, "ALTER TABLE releases RENAME COLUMN source TO origin")
@@ -691,7 +689,7 @@ async def test_follower_outlives_a_fault_that_is_not_the_databases_absence(
         await await_release(client, "2021-01")
 
 
-async def test_changes_in_hand_are_not_sent_again_in_any_representation(client: httpx.AsyncClient) -> None:
+async def test_changes_that_the_client_has_are_304_in_any_representation(client: httpx.AsyncClient) -> None:
     target = "/api/census/releases/2020-01/changes/?since=2020-01"
     tags = set()
     for format_ in ("json", "api", "ndjson"):

@@ -24,7 +24,7 @@ def and_query(target: str, query: str) -> str:
 
 
 @pytest.mark.parametrize("query", TRACKED)
-async def test_page_for_people_is_the_same_with_them(client: httpx.AsyncClient, query: str) -> None:
+async def test_html_page_is_the_same_with_them(client: httpx.AsyncClient, query: str) -> None:
     for target in PAGES:
         plain = await client.get(target, headers=BROWSER)
         path, _, own = target.partition("?")

@@ -33,7 +33,7 @@ def narrow(server: str, seeded: str) -> Iterator[tuple[Live, str]]:
     """Lend a server that has one request in hand and lets one wait, and the address of its database."""
     limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_QUEUED": "1", "LOCALIDADES_DATABASE_TIMEOUT": "20"}
     with new_database(server, seeded) as url, serving(url, **limits) as live:
-        await_metrics(live.base, lambda figures: value(figures, "page_cache_pages") == 3)
+        await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 3)
         yield live, url
 
 
@@ -192,7 +192,7 @@ class Held:
 
 
 @asynccontextmanager
-async def one_in_hand() -> AsyncIterator[tuple[Held, ConcurrencyLimit, httpx.AsyncClient]]:
+async def one_in_flight() -> AsyncIterator[tuple[Held, ConcurrencyLimit, httpx.AsyncClient]]:
     """Lend what lets one request in, which it has, and one wait."""
     held = Held()
     layer = ConcurrencyLimit(held, max_in_flight=1, max_queued=1)
@@ -207,7 +207,7 @@ async def one_in_hand() -> AsyncIterator[tuple[Held, ConcurrencyLimit, httpx.Asy
 
 async def test_turn_is_waited_for_half_a_second() -> None:
     """Whoever has waited for longer is better served by another process; a busy machine may be late a few times."""
-    async with one_in_hand() as (_, _, client):
+    async with one_in_flight() as (_, _, client):
         for _ in range(8):
             began = time.monotonic()
             assert (await client.get("/")).status_code == 503
@@ -218,7 +218,7 @@ async def test_turn_is_waited_for_half_a_second() -> None:
 
 async def test_time_that_a_turn_is_waited_for_is_known_to_what_answers() -> None:
     """It is a part of the time that a request has for the database."""
-    async with one_in_hand() as (held, layer, client):
+    async with one_in_flight() as (held, layer, client):
         second = asyncio.create_task(client.get("/"))
         while layer.waiting == 0:  # noqa: ASYNC110  # as above
             await asyncio.sleep(0)

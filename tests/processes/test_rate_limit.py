@@ -1,4 +1,4 @@
-"""Who may ask: rate limits, and proxies that are believed."""
+"""Rate limits, and the proxies that tell whose request it is."""
 
 import json
 import re
@@ -8,10 +8,8 @@ from collections.abc import Iterator
 import pytest
 from fastapi import FastAPI
 
-from localidades_api.errors import ConfigurationError
 from localidades_api.middleware.interface import Middleware
 from localidades_api.middleware.rate_limit import RateLimit
-from localidades_api.settings import read_settings
 from tests.support.application import client_in_front_of
 from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES, Live, ask, send, serving
@@ -121,6 +119,16 @@ def test_memory_for_clients_is_bounded(app: Middleware) -> None:
     assert layer._take({"client": ("10.1.17.111", 1)})[0] == 8
 
 
+@pytest.mark.parametrize(("unit", "seconds"), [("second", 1), ("minute", 60), ("hour", 3600), ("day", 86400)])
+async def test_window_of_each_unit_is_as_long_as_its_name(app: FastAPI, unit: str, seconds: int) -> None:
+    async with client_in_front_of(app, rate_limit=f"5/{unit}") as client:
+        headers = (await client.get("/problems")).headers
+        assert headers["ratelimit-policy"] == f'"default";q=5;w={seconds}'
+        matched = re.fullmatch(r'"default";r=4;t=([0-9]+)', headers["ratelimit"])
+        assert matched
+        assert seconds - 60 < int(matched[1]) <= seconds
+
+
 # -- Proxies
 
 
@@ -150,68 +158,3 @@ def test_word_in_place_of_an_address_is_one_client(rate_limited: Live) -> None:
     assert [left(rate_limited, word) for word in ("unknown", "_hidden", "x" * 500, "1.2.3", "999.1.1.1")] == [
         3, 2, 1, 0, None,
     ]  # fmt: skip
-
-
-# -- Settings
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("RATE_LIMIT", "0/minute"), ("RATE_LIMIT", "10"), ("RATE_LIMIT", "10/fortnight"), ("RATE_LIMIT", "-1/day"),
-        ("TRUSTED_PROXIES", "*"),
-        ("TRUSTED_PROXIES", "proxy.example.org"), ("TRUSTED_PROXIES", "10.0.0.1/8"), ("MAX_IN_FLIGHT", "0"),
-    ],
-)  # fmt: skip
-def test_setting_that_cannot_be_meant_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-    monkeypatch.setenv(f"LOCALIDADES_{name}", value)
-    with pytest.raises(ConfigurationError, match=f"LOCALIDADES_{name}"):
-        read_settings()
-
-
-def test_lists_are_read_with_or_without_spaces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCALIDADES_TRUSTED_PROXIES", "10.0.0.7,10.1.0.0/16 , fd00::/8")
-    settings = read_settings()
-    assert settings.trusted_proxies == ("10.0.0.7", "10.1.0.0/16", "fd00::/8")
-
-
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [
-        ("CATALOGUE", "LOCALIDADES_CATALOGUE is now LOCALIDADES_SEED"),
-        ("MAX_WAITING", "LOCALIDADES_MAX_WAITING is now LOCALIDADES_MAX_QUEUED"),
-        ("OPERATIONS_PORT", "LOCALIDADES_OPERATIONS_PORT is now LOCALIDADES_MANAGEMENT_PORT"),
-        (
-            "TRUSTED_HOSTS",
-            "LOCALIDADES_TRUSTED_HOSTS is no longer a setting, because no response depends on the Host"
-            " header: unset it",
-        ),
-    ],
-)
-def test_former_name_of_a_setting_is_refused_with_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, name: str, advice: str
-) -> None:
-    monkeypatch.setenv(f"LOCALIDADES_{name}", "1")
-    with pytest.raises(ConfigurationError, match=f"^{re.escape(advice)}\\.$"):
-        read_settings()
-
-
-def test_value_that_is_wrong_is_named_with_what_is_expected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCALIDADES_TRUSTED_PROXIES", "everybody")
-    monkeypatch.setenv("LOCALIDADES_MANAGEMENT_PORT", "0")
-    expected = (
-        "LOCALIDADES_TRUSTED_PROXIES: addresses or networks separated by commas, such as `10.0.0.7,10.1.0.0/16`."
-        " LOCALIDADES_MANAGEMENT_PORT: Input should be greater than or equal to 1."
-    )
-    with pytest.raises(ConfigurationError, match=f"^{re.escape(expected)}$"):
-        read_settings()
-
-
-@pytest.mark.parametrize(("unit", "seconds"), [("second", 1), ("minute", 60), ("hour", 3600), ("day", 86400)])
-async def test_window_of_each_unit_is_as_long_as_its_name(app: FastAPI, unit: str, seconds: int) -> None:
-    async with client_in_front_of(app, rate_limit=f"5/{unit}") as client:
-        headers = (await client.get("/problems")).headers
-        assert headers["ratelimit-policy"] == f'"default";q=5;w={seconds}'
-        matched = re.fullmatch(r'"default";r=4;t=([0-9]+)', headers["ratelimit"])
-        assert matched
-        assert seconds - 60 < int(matched[1]) <= seconds

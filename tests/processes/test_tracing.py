@@ -62,7 +62,7 @@ def test_request_is_a_span_with_its_statement_within_and_a_held_page_none(
 ) -> None:
     settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.base, "OTEL_BSP_SCHEDULE_DELAY": "100"}
     with serving(seeded_database, **settings) as live:
-        await_metrics(live.base, lambda figures: value(figures, "page_cache_pages") == 3)
+        await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 3)
         for _ in range(10):
             assert ask(live.base, LOCALIDADES).status == 200
         answer = ask(live.base, f"{LOCALIDADES}10010001/", ("traceparent", f"00-{TRACE}-{PARENT}-01"))
@@ -70,7 +70,7 @@ def test_request_is_a_span_with_its_statement_within_and_a_held_page_none(
         request = collector.await_span(f"GET {LOCALIDADES}{{id}}/")
         answered = time.time()
         # The pointer is polled twice a second. A span of a poll would be sent before that of a later request.
-        await_metrics(live.base, lambda figures: value(figures, "release_checked_timestamp_seconds") > answered + 1)
+        await_metrics(live.base, lambda metrics: value(metrics, "release_checked_timestamp_seconds") > answered + 1)
         assert ask(live.base, "/api/census/estados/1/").status == 200
         collector.await_span("GET /api/census/estados/{id}/")
     assert (request.trace_id.hex(), request.parent_span_id.hex()) == (TRACE, PARENT)

@@ -7,10 +7,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.waiting import eventually
 from tests.support.wire import ask
 
-Figures = dict[tuple[str, frozenset[str]], float]
+Metrics = dict[tuple[str, frozenset[str]], float]
 
 
-def read_metrics(text: str) -> Figures:
+def read_metrics(text: str) -> Metrics:
     """Return every sample by its name and the values of its labels."""
     return {
         (sample.name.removeprefix("localidades_"), frozenset(sample.labels.values())): sample.value
@@ -19,20 +19,20 @@ def read_metrics(text: str) -> Figures:
     }
 
 
-def scrape(base: str) -> Figures:
+def scrape(base: str) -> Metrics:
     answer = ask(base, "/metrics")
     assert answer.status == 200
     assert answer.one("content-type").startswith("text/plain; version=")
     return read_metrics(answer.body.decode())
 
 
-def value(figures: Figures, name: str, *labels: str) -> float:
-    return figures.get((name, frozenset(labels)), 0)
+def value(metrics: Metrics, name: str, *labels: str) -> float:
+    return metrics.get((name, frozenset(labels)), 0)
 
 
-def await_metrics(base: str, condition: Callable[[Figures], bool]) -> Figures:
-    """Scrape until something holds: figures are a second late, and a worker takes some to start."""
-    seen: list[Figures] = []
+def await_metrics(base: str, condition: Callable[[Metrics], bool]) -> Metrics:
+    """Scrape until something holds: metrics are a second late, and a worker takes some to start."""
+    seen: list[Metrics] = []
 
     def holds() -> bool:
         seen[:] = [scrape(base)]

@@ -1,0 +1,60 @@
+"""Settings: read from the environment, refused in a sentence that names the variable."""
+
+import re
+
+import pytest
+
+from localidades_api.errors import ConfigurationError
+from localidades_api.settings import read_settings
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("RATE_LIMIT", "0/minute"), ("RATE_LIMIT", "10"), ("RATE_LIMIT", "10/fortnight"), ("RATE_LIMIT", "-1/day"),
+        ("TRUSTED_PROXIES", "*"),
+        ("TRUSTED_PROXIES", "proxy.example.org"), ("TRUSTED_PROXIES", "10.0.0.1/8"), ("MAX_IN_FLIGHT", "0"),
+    ],
+)  # fmt: skip
+def test_setting_that_cannot_be_meant_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"LOCALIDADES_{name}", value)
+    with pytest.raises(ConfigurationError, match=f"LOCALIDADES_{name}"):
+        read_settings()
+
+
+def test_lists_are_read_with_or_without_spaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCALIDADES_TRUSTED_PROXIES", "10.0.0.7,10.1.0.0/16 , fd00::/8")
+    settings = read_settings()
+    assert settings.trusted_proxies == ("10.0.0.7", "10.1.0.0/16", "fd00::/8")
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("CATALOGUE", "LOCALIDADES_CATALOGUE is now LOCALIDADES_SEED"),
+        ("MAX_WAITING", "LOCALIDADES_MAX_WAITING is now LOCALIDADES_MAX_QUEUED"),
+        ("OPERATIONS_PORT", "LOCALIDADES_OPERATIONS_PORT is now LOCALIDADES_MANAGEMENT_PORT"),
+        (
+            "TRUSTED_HOSTS",
+            "LOCALIDADES_TRUSTED_HOSTS is no longer a setting, because no response depends on the Host"
+            " header: unset it",
+        ),
+    ],
+)
+def test_former_name_of_a_setting_is_refused_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, name: str, advice: str
+) -> None:
+    monkeypatch.setenv(f"LOCALIDADES_{name}", "1")
+    with pytest.raises(ConfigurationError, match=f"^{re.escape(advice)}\\.$"):
+        read_settings()
+
+
+def test_value_that_is_wrong_is_named_with_what_is_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCALIDADES_TRUSTED_PROXIES", "everybody")
+    monkeypatch.setenv("LOCALIDADES_MANAGEMENT_PORT", "0")
+    expected = (
+        "LOCALIDADES_TRUSTED_PROXIES: addresses or networks separated by commas, such as `10.0.0.7,10.1.0.0/16`."
+        " LOCALIDADES_MANAGEMENT_PORT: Input should be greater than or equal to 1."
+    )
+    with pytest.raises(ConfigurationError, match=f"^{re.escape(expected)}$"):
+        read_settings()

@@ -28,7 +28,7 @@ ROWS = (
     ("011", "Nada como esto", "Municipio 001", "Ags."),
 )
 OUTCOMES = ["exact", "ambiguous", "sure", "problem", "none"]
-LONG = 20_000  # rows: some seconds of work
+LONG = 10_000  # rows: a few seconds of work
 
 
 def write_rows(path: Path, rows: Iterable[Iterable[object]] = ROWS, delimiter: str = ",") -> Path:

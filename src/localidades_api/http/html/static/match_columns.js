@@ -19,17 +19,32 @@ export class Columns {
     this.known = JSON.parse(form.dataset.columns);
     this.rows.addEventListener("input", () => {
       this.file.value = "";
-      this.offer();
+      this.offerChanging();
     });
     this.file.addEventListener("change", () => this.offer());
     this.headless.addEventListener("change", () => this.show());
     this.offer();
   }
 
+  // Offers the columns of a text that is changing: at once, since they move the button, which may be about to be
+  // clicked, and again when it stays as it is; a browser may tell of each line that is pasted.
+  offerChanging() {
+    if (!this.waiting) this.offer();
+    this.stopWaiting();
+    this.waiting = setTimeout(() => {
+      this.stopWaiting();
+      this.offer();
+    }, WAIT);
+  }
+
+  stopWaiting() {
+    clearTimeout(this.waiting);
+    this.waiting = null;
+  }
+
   offer() {
     this.rows.required = !this.file.files.length;
-    clearTimeout(this.waiting); // a browser may tell of each line that is pasted
-    this.waiting = setTimeout(() => this.read(), WAIT);
+    this.read();
   }
 
   async sample() {
@@ -83,7 +98,7 @@ export class Columns {
 
   // Returns what to send: the body, the query that names columns, and the header of each role in the answers.
   async request() {
-    clearTimeout(this.waiting);
+    this.stopWaiting();
     await this.read();
     const { first, width, guessed, delimiter } = this.table;
     // Spreadsheets take a file that does not begin with the mark for windows-1252.

@@ -167,6 +167,16 @@ async def test_suggestions_that_come_late_undo_nothing(page: Page, key: str) -> 
         await expect(page.get_by_role("heading", level=1)).to_have_text("Peñón Ñandú  Doble")
 
 
+async def test_suggestions_close_with_what_leaves_the_field(page: Page) -> None:
+    """What is clicked is not covered by an answer that comes during the click."""
+    await page.goto(INDEX)
+    search = page.get_by_role("combobox", name="Find a place")
+    await search.press_sequentially("penon")
+    await expect(page.locator(".suggestions").get_by_role("option")).to_have_count(8)
+    assert await search.evaluate("(field) => { field.blur(); return field.nextElementSibling.hidden; }")
+    await expect(search).to_have_attribute("aria-expanded", "false")
+
+
 async def test_suggestions_are_of_the_estado_that_is_chosen(page: Page) -> None:
     await page.goto(LIST)
     await page.get_by_label("Estado", exact=True).select_option("Jalisco")

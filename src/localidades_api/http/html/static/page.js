@@ -82,7 +82,7 @@ class Suggestions {
                                  ["aria-controls", this.list.id]]) input.setAttribute(name, value);
     input.addEventListener("input", () => this.ask());
     input.addEventListener("keydown", (event) => this.press(event));
-    input.addEventListener("blur", () => setTimeout(() => this.close(), 150));
+    input.addEventListener("blur", () => this.close()); // after the mousedown on an option
   }
 
   parameters() {

@@ -51,14 +51,23 @@ def held_by(app: FastAPI) -> list[int]:
 
 
 async def await_warm(app: FastAPI) -> None:
-    """Wait until the pages are held and the tiles drawn: no statement is left to run that nobody asks for."""
-    last_tile = Tile.at(PREWARMED_ZOOM, MEXICO_BOX.east, MEXICO_BOX.south)
+    """Wait until the pages are held."""
 
     async def is_warm() -> bool:
         held = pages_held_by(app)
-        return held is not None and held.is_warm and app.state.services.tiles.held(held.release, last_tile) is not None
+        return held is not None and held.is_warm
 
     await eventually_async(is_warm)
+
+
+async def await_tiles(app: FastAPI) -> None:
+    """Wait until the tiles are drawn as well: no statement is left to run that nobody asks for."""
+    last = Tile.at(PREWARMED_ZOOM, MEXICO_BOX.east, MEXICO_BOX.south)
+
+    async def are_drawn() -> bool:
+        return app.state.services.tiles.held(app.state.services.releases.served, last) is not None
+
+    await eventually_async(are_drawn)
 
 
 async def await_looks(app: FastAPI, count: int) -> None:
@@ -77,6 +86,7 @@ async def warm(server: str, seeded: str) -> AsyncIterator[FastAPI]:
     with new_database(server, seeded) as url:
         async with running_app(url, page_cache_bytes=ENOUGH) as app:
             await await_warm(app)
+            await await_tiles(app)
             yield app
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from localidades_api.observability.sampler import Sampler
 from tests.support.application import client_in_front_of, import_file, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.metrics import Metrics, await_metrics, read_metrics, scrape, value
-from tests.support.postgres import locked
+from tests.support.postgres import locked, new_database
 from tests.support.waiting import PATIENCE, eventually, eventually_async
 from tests.support.wire import LOCALIDADES, Live, ask, serving, workers_of
 
@@ -64,19 +65,27 @@ def answered(metrics: Metrics, operation: str, status: int) -> float:
     return value(metrics, "request_duration_seconds_count", operation, str(status))
 
 
-@pytest.fixture
-def two_workers(seeded_database: str, tmp_path: Path) -> Iterator[Live]:
-    """Lend a server of two workers that logs each request."""
+@contextmanager
+def serving_with_two_workers(url: str, folder: Path) -> Iterator[Live]:
+    """Run a server of two workers that logs each request; its temporary files are in the folder."""
     with serving(
-        seeded_database,
-        "--workers",
-        "2",
-        LOCALIDADES_ACCESS_LOG="on",
-        LOCALIDADES_LOG_FORMAT="json",
-        TMPDIR=str(tmp_path),
+        url, "--workers", "2", LOCALIDADES_ACCESS_LOG="on", LOCALIDADES_LOG_FORMAT="json", TMPDIR=str(folder)
     ) as live:
         # Pages of both workers, so that both have looked after they were ready.
         await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 6)
+        yield live
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lend the folder of the temporary files of `two_workers`."""
+    return tmp_path_factory.mktemp("workers")
+
+
+@pytest.fixture(scope="module")
+def two_workers(server: str, seeded: str, folder: Path) -> Iterator[Live]:
+    """Lend a server of two workers, which no test may kill."""
+    with new_database(server, seeded) as url, serving_with_two_workers(url, folder) as live:
         yield live
 
 
@@ -139,18 +148,21 @@ def test_metrics_of_two_workers_are_one_sum_whichever_is_asked(two_workers: Live
 
 
 @pytest.mark.tail
-def test_metrics_of_a_worker_that_was_killed_are_cleaned_but_for_what_it_counted(two_workers: Live) -> None:
-    for _ in range(20):
-        ask(two_workers.base, LOCALIDADES)
-    before = await_metrics(two_workers.base, lambda metrics: answered(metrics, "list_localities", 200) >= 20)
-    os.kill(workers_of(two_workers)[0], signal.SIGKILL)
-    log = two_workers.output
-    eventually(lambda: log.read_text().count("Application startup complete") >= 3, otherwise=log.read_text)
-    time.sleep(1.5)
-    after = await_metrics(two_workers.base, lambda metrics: value(metrics, "page_cache_pages") == 6)
-    assert value(after, "database_connections_limit") == 20
-    assert answered(after, "list_localities", 200) == answered(before, "list_localities", 200)
-    assert time.time() - value(after, "release_checked_timestamp_seconds") < 20
+def test_metrics_of_a_worker_that_was_killed_are_cleaned_but_for_what_it_counted(
+    seeded_database: str, tmp_path: Path
+) -> None:
+    with serving_with_two_workers(seeded_database, tmp_path) as live:
+        for _ in range(20):
+            ask(live.base, LOCALIDADES)
+        before = await_metrics(live.base, lambda metrics: answered(metrics, "list_localities", 200) >= 20)
+        os.kill(workers_of(live)[0], signal.SIGKILL)
+        log = live.output
+        eventually(lambda: log.read_text().count("Application startup complete") >= 3, otherwise=log.read_text)
+        time.sleep(1.5)
+        after = await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 6)
+        assert value(after, "database_connections_limit") == 20
+        assert answered(after, "list_localities", 200) == answered(before, "list_localities", 200)
+        assert time.time() - value(after, "release_checked_timestamp_seconds") < 20
 
 
 def test_metrics_tell_of_held_pages_and_the_release_and_forget_the_one_before(
@@ -185,16 +197,16 @@ def test_page_that_is_fetched_counts_as_a_miss(seeded_database: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells what a process has open")
-def test_metrics_are_shared_without_a_file(two_workers: Live, tmp_path: Path) -> None:
+def test_metrics_are_shared_without_a_file(two_workers: Live, folder: Path) -> None:
     """A full disk kills whoever has a file of it mapped."""
     assert value(scrape(two_workers.base), "page_cache_pages") == 6
-    assert [path.name for path in tmp_path.iterdir()] == [f"localidades-api-{os.getuid()}"]  # the index of names
+    assert [path.name for path in folder.iterdir()] == [f"localidades-api-{os.getuid()}"]  # the index of names
     for worker in workers_of(two_workers):
         process = Path(f"/proc/{worker}")
         mapped = [line for line in (process / "maps").read_text().splitlines() if line.split()[1].startswith("rw-s")]
         assert [line for line in mapped if " /" in line] == []
         opened = {link.readlink() for link in (process / "fd").iterdir()}
-        assert {path for path in opened if path.is_file() and tmp_path not in path.parents} == {two_workers.output}
+        assert {path for path in opened if path.is_file() and folder not in path.parents} == {two_workers.output}
 
 
 @pytest.mark.tail

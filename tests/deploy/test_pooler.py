@@ -291,7 +291,7 @@ def test_service_behind_a_pooler_recovers_when_the_database_is_back(server: str,
         with out_of_reach(server, seeded_database):
             eventually(lambda: ask(live.base, detail).status == 503)
             assert ask(live.base, LOCALIDADES).status == 200
-        eventually(lambda: ask(live.base, detail).status == 200, otherwise=live.output.read_text)
+        eventually(lambda: ask(live.base, detail).status == 200, within=5, otherwise=live.output.read_text)
 
 
 # -- What the pooler says

@@ -27,7 +27,7 @@ from tests.support.database import connected
 from tests.support.pages import Page
 from tests.support.postgres import new_database, run_sql
 from tests.support.records import Record, record_of
-from tests.support.waiting import PATIENCE, eventually_async
+from tests.support.waiting import eventually_async
 
 RELEASES = "/api/census/releases/"
 KINDS = ("added", "removed", "renamed", "relocated", "updated")
@@ -422,7 +422,7 @@ async def test_comparison_that_takes_longer_than_a_request_goes_on_and_is_kept(b
                     for answer in await asyncio.gather(*(client.get(RELEASES + PAIRS[0]) for _ in range(3))):
                         assert_comparing(answer)
                 assert (await client.get("/api/census/estados/")).status_code == 200
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(10):
                 while (answer := await client.get(RELEASES + PAIRS[0])).status_code != 200:
                     assert_comparing(answer)
         assert await walk(client, f"{PAIRS[0]}&page_size=1000") == changes_of(OLD, NEW)

@@ -472,7 +472,7 @@ async def test_release_whose_pages_cannot_be_fetched_is_served_all_the_same_afte
         async with connected(seeded_database) as other, other.transaction():
             await other.execute(f"LOCK TABLE localities_r{numbers[then]} IN ACCESS EXCLUSIVE MODE")
             await run_sql(seeded_database, publish, numbers[then])
-            async with asyncio.timeout(30):  # it is 1.2 s at most; the lock is waited for twice as long as that
+            async with asyncio.timeout(15):  # it is 1.2 s at most; the lock is waited for twice as long as that
                 while (await client.get("/api/census/")).headers["catalogue-release"] != then:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
             assert held_by(app) == []

@@ -32,7 +32,7 @@ from tests.support.database import assert_nothing_left, connected, photograph, r
 from tests.support.http_server import Response, at_paths, http_server
 from tests.support.postgres import new_database
 from tests.support.progress import Silent
-from tests.support.waiting import PATIENCE, eventually_async, in_thread
+from tests.support.waiting import eventually_async, in_thread
 from tests.support.wire import ROOT
 
 # Steps of an import from a path, and all but the last before anything is published.
@@ -578,7 +578,7 @@ async def test_import_killed_amid_a_statement_is_noticed_by_the_server(
                     assert importer.poll() is None, importer.communicate()
                     return bool(await other.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"))
 
-                await eventually_async(is_waiting)
+                await eventually_async(is_waiting, within=60)
                 importer.kill()
             await assert_nothing_left(seeded_database, before, seconds=5)
 
@@ -595,7 +595,7 @@ def start_import(url: str, source: str, moment: str) -> subprocess.Popen[str]:
 
 def kill_import(url: str, source: str, moment: str) -> None:
     with start_import(url, source, moment) as importer:
-        output = importer.communicate(timeout=PATIENCE)
+        output = importer.communicate(timeout=60)
     assert importer.returncode == -signal.SIGKILL, output
 
 
@@ -668,7 +668,7 @@ async def test_rows_are_marked_as_seen_by_all_once_what_began_before_the_import_
         if longer is not None:
             await asyncio.sleep(longer)
             await reader.execute("COMMIT")
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(10):
             await importing
         marked = await watcher.fetchval(
             "SELECT relallvisible = relpages FROM pg_class"

@@ -23,7 +23,7 @@ from tests.support.application import await_release, client_of, import_into, ret
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected, photograph, read_release, rows_of
 from tests.support.postgres import new_database
-from tests.support.waiting import PATIENCE, eventually_async
+from tests.support.waiting import eventually_async
 from tests.support.wire import COMMAND, ROOT, environment, run
 
 LIST = "/api/census/localidades/"
@@ -80,7 +80,7 @@ LOCK_IS_FREE = """
 
 async def until(connection: asyncpg.Connection, query: str) -> None:
     """Wait until a query says that something is so."""
-    await eventually_async(lambda: connection.fetchval(query))
+    await eventually_async(lambda: connection.fetchval(query), within=20)
 
 
 class Observer:
@@ -225,7 +225,7 @@ async def kill(url: str, name: str, moment: str) -> None:
         await kill_amid_detachment(url, name)
     else:
         with start(url, name, moment) as retirer:
-            output = await asyncio.to_thread(retirer.communicate, timeout=PATIENCE)
+            output = await asyncio.to_thread(retirer.communicate, timeout=60)
         assert retirer.returncode == -signal.SIGKILL, output
     async with connected(url) as connection:
         await until(connection, LOCK_IS_FREE)
@@ -390,8 +390,8 @@ async def test_import_interrupted_while_it_removes_the_demo_has_published(demo: 
         *COMMAND, "import", str(real), env=settings, cwd=ROOT, stderr=subprocess.PIPE
     )
     try:
-        async with asyncio.timeout(PATIENCE):
-            await eventually_async(lambda: _waits_for_readers(demo))
+        async with asyncio.timeout(60):
+            await eventually_async(lambda: _waits_for_readers(demo), within=60)
             process.send_signal(signal.SIGINT)
             _, err = await process.communicate()
     finally:

@@ -20,7 +20,7 @@ from tests.support.application import import_file
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.machine import memory_of, open_files
 from tests.support.postgres import await_idle_connections, new_database
-from tests.support.waiting import PATIENCE, eventually
+from tests.support.waiting import eventually
 from tests.support.wire import (
     LOCALIDADES,
     Answer,
@@ -348,7 +348,7 @@ def await_open_files(live: Live, most: int, patience: float) -> float:
 def assert_stops_at_once(live: Live) -> None:
     """See that no task is left that the server would wait for."""
     live.process.terminate()
-    assert live.process.wait(PATIENCE) == 0
+    assert live.process.wait(10) == 0
     log = live.output.read_text()
     assert "to complete" not in log, log
     assert "to close" not in log, log
@@ -455,7 +455,7 @@ class Slowloris:
                 connection.close()
         self._open = [connection for connection in self._open if connection.fileno() >= 0]
         while len(self._open) < self._count:
-            connection = socket.create_connection(self._address, timeout=PATIENCE)
+            connection = socket.create_connection(self._address, timeout=10)
             connection.sendall(b"GET / HTTP/1.1\r\nX: ")
             self._open.append(connection)
 
@@ -469,7 +469,7 @@ def times_of_requests(base: str, seconds: float) -> list[float]:
     """Ask for pages on one connection for so long; return how long each took, in milliseconds."""
     times: list[float] = []
     end = time.monotonic() + seconds
-    with closing(http.client.HTTPConnection(urlsplit(base).netloc, timeout=PATIENCE)) as client:
+    with closing(http.client.HTTPConnection(urlsplit(base).netloc, timeout=10)) as client:
         while (began := time.monotonic()) < end:
             number = len(times)
             client.request("GET", f"{LOCALIDADES}?page={1 + number % 3}" if number % 2 else f"{LOCALIDADES}10010001/")

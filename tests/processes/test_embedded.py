@@ -22,7 +22,7 @@ from localidades_api.storage.embedded import binaries, find_binaries, provide_da
 from localidades_api.storage.embedded import postgres_process as embedded_server
 from localidades_api.storage.embedded.data_directory import choose_account
 from tests.support.embedded import IS_ROOT, find_processes, lend_folder, only_linux
-from tests.support.waiting import PATIENCE, eventually
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.tail
 
@@ -175,7 +175,7 @@ def test_server_first_user_gone_stays_for_the_second(used_dir: Path, start_user:
             first.kill()
         elif end == "is interrupted":
             os.killpg(first.pid, signal.SIGINT)  # as a terminal does it
-        first.communicate(timeout=PATIENCE)  # closes its input; ends when no process holds its output
+        first.communicate(timeout=5)  # closes its input; ends when no process holds its output
         time.sleep(0.1)
         assert query(url, "SELECT 1") == 1
         assert find_processes(used_dir) == before
@@ -189,9 +189,9 @@ def test_server_only_user_signalled_is_gone_and_starts_again(
     user = start_user(used_dir)
     mark = leave_mark(read_url(user))
     user.send_signal(number)
-    user.communicate(timeout=PATIENCE)
+    user.communicate(timeout=10)
     if number == signal.SIGKILL:
-        eventually(lambda: not find_processes(used_dir))
+        eventually(lambda: not find_processes(used_dir), within=5)
     assert not find_processes(used_dir)
     with run_embedded(used_dir, None) as url:
         assert query(url, mark) is True
@@ -369,7 +369,7 @@ def test_server_of_an_ordinary_user_belongs_to_them(home: Path, start_user: Star
     pids = find_processes(folder).values()
     assert len(pids) == 2
     assert {Path(f"/proc/{pid}").stat().st_uid for pid in pids} == {65534}
-    user.communicate(timeout=PATIENCE)
+    user.communicate(timeout=10)
     assert not find_processes(folder)
 
 

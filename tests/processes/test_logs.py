@@ -14,7 +14,7 @@ from localidades_api.observability.faults import Faults
 from localidades_api.observability.logging import ConsoleFormatter, JsonFormatter, Line, RequestLog
 from tests.support.database import BREAK_LOCALITIES
 from tests.support.postgres import execute, out_of_reach
-from tests.support.waiting import PATIENCE, eventually
+from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Answer, Live, ask, send, serving
 
 SECRET = "s3cret"  # noqa: S105  # what must not be found
@@ -34,7 +34,7 @@ def requests(live: Live) -> list[dict[str, Any]]:
 
 def end(live: Live) -> str:
     live.process.terminate()
-    assert live.process.wait(PATIENCE) == 0
+    assert live.process.wait(30) == 0
     return live.output.read_text()
 
 

@@ -140,7 +140,7 @@ def test_storm_of_clients_that_hang_up_leaves_no_connection_and_no_place_taken(n
         for _ in range(300):
             with connect(live.base) as connection:
                 connection.sendall(f"GET {SLOW} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
-    eventually(lambda: ask(live.base, SLOW).status == 200)
+    eventually(lambda: ask(live.base, SLOW).status == 200, within=20)
     assert [ask(live.base, SLOW).status for _ in range(5)] == [200] * 5
 
 
@@ -157,7 +157,7 @@ def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: s
             assert problem["type"] == "/problems#downloads-full"
             assert problem["detail"] == "All download slots are in use; everything else is still served."
             assert "Traceback" not in live.output.read_text()
-        eventually(lambda: ask(live.base, f"{DOWNLOAD}&estado_id=1").status == 200)
+        eventually(lambda: ask(live.base, f"{DOWNLOAD}&estado_id=1").status == 200, within=20)
         for _ in range(3):
             assert ask(live.base, f"{DOWNLOAD}&estado_id=1").status == 200
 

@@ -29,7 +29,7 @@ from tests.support.application import running_app
 from tests.support.downloads import DOWNLOAD
 from tests.support.machine import memory_of
 from tests.support.postgres import new_database, run_sql
-from tests.support.waiting import PATIENCE, eventually
+from tests.support.waiting import eventually
 from tests.support.wire import ROOT, Answer, Live, ask, parse, serving
 
 pytestmark = pytest.mark.tail
@@ -135,7 +135,7 @@ def leave(live: Live, format_: str, coding: str) -> bool:
     """Begin a download and hang up after its first bytes; return False if all downloads are taken."""
     address = urlsplit(live.base)
     enough = 1 if format_ == "gpkg" else 2000  # a GeoPackage has only its head sent until all of it is written
-    with socket.create_connection((address.hostname, address.port), timeout=PATIENCE) as client:
+    with socket.create_connection((address.hostname, address.port), timeout=30) as client:
         lines = [
             f"GET {DOWNLOAD}?format={format_} HTTP/1.1",
             "Host: test",
@@ -165,7 +165,7 @@ def test_memory_stays_small_however_many_downloads_are_left(server: str, large: 
 
         def leave_each() -> int:
             # Those who have hung up have yet to be noticed.
-            list(clients.map(lambda kind: eventually(lambda: leave(live, *kind)), KINDS * 2))
+            list(clients.map(lambda kind: eventually(lambda: leave(live, *kind), within=60), KINDS * 2))
             return memory_of(live, "RssAnon")
 
         # From round to round the allocator holds 20 MB more or less, whatever is left, so the least of some rounds is
@@ -204,7 +204,7 @@ MOST = 8  # LOCALIDADES_MAX_DOWNLOADS, as it is unless it is set
 def begin(live: Live, source: str = "127.0.0.1") -> socket.socket:
     """Ask for a download from an address of this machine's, and read the first of it."""
     address = urlsplit(live.base)
-    reader = socket.create_connection((address.hostname, address.port), timeout=PATIENCE, source_address=(source, 0))
+    reader = socket.create_connection((address.hostname, address.port), timeout=30, source_address=(source, 0))
     reader.sendall(f"GET {DOWNLOAD}?format=csv HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
     assert reader.recv(12) == b"HTTP/1.1 200"
     return reader
@@ -228,9 +228,9 @@ def ask_for_download(live: Live) -> Answer | None:
     return None
 
 
-def await_download(live: Live) -> Answer:
+def await_download(live: Live, within: float = 30) -> Answer:
     """Ask for a download, again and again while all are taken."""
-    answer = eventually(lambda: ask_for_download(live))
+    answer = eventually(lambda: ask_for_download(live), within=within)
     assert answer
     return answer
 
@@ -265,7 +265,7 @@ def test_client_that_reads_gets_the_place_of_one_that_trickles(server: str, larg
     ):
         readers = [stack.enter_context(begin(live)) for _ in range(MOST)]
         with Trickle(readers):
-            answer = await_download(live)  # it takes five seconds to find out who is slow
+            answer = await_download(live, within=20)  # it takes five seconds to find out who is slow
             assert answer.status == 200
             assert answer.body.endswith(b"\r\n0\r\n\r\n")
         with ThreadPoolExecutor(MOST) as pool:
@@ -342,7 +342,7 @@ async def test_client_that_the_service_kept_waiting_has_not_read_less_than_nothi
             assert sending.rate == math.inf
             sending.sent += 1000
             transport.size = 1000
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(20):
                 while sending.rate == math.inf:  # noqa: ASYNC110  # it is measured
                     await asyncio.sleep(0)
             assert sending.rate == 0

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.machine import children_of
-from tests.support.waiting import PATIENCE, eventually
+from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, Live, ask, environment, parse, run, serving, workers_of
 
 pytestmark = pytest.mark.tail
@@ -38,7 +38,7 @@ def two_workers(seeded_database: str) -> Iterator[Live]:
         yield live
 
 
-def await_text(live: Live, text: str, count: int, patience: float = PATIENCE) -> None:
+def await_text(live: Live, text: str, count: int, patience: float = 30) -> None:
     log = live.output
     eventually(lambda: log.read_text().count(text) >= count, within=patience, otherwise=log.read_text)
 
@@ -114,7 +114,7 @@ def test_worker_that_dies_while_it_hangs_is_replaced_at_once(two_workers: Live) 
     time.sleep(1.5)  # by now a sign of life is missed
     os.kill(worker, signal.SIGKILL)
     await_successor(two_workers, earlier)
-    await_text(two_workers, "Application startup complete", 3)
+    await_text(two_workers, "Application startup complete", 3, patience=15)
 
 
 def test_worker_that_dies_again_and_again_is_replaced_after_a_growing_pause(two_workers: Live) -> None:
@@ -192,7 +192,7 @@ def test_supervisor_that_stood_still_itself_kills_no_worker(impatient: Live) -> 
 
 def test_workers_end_with_a_supervisor_that_is_killed(two_workers: Live) -> None:
     os.kill(two_workers.process.pid, signal.SIGKILL)
-    two_workers.process.wait(PATIENCE)
+    two_workers.process.wait(30)
     await_text(two_workers, "Finished server process", 2)
 
 
@@ -212,9 +212,9 @@ def test_workers_are_added_and_removed_without_a_lost_request(two_workers: Live)
             await_text(two_workers, "Application startup complete", 3)
             third = workers_of(two_workers)[-1]
             two_workers.process.send_signal(signal.SIGTTOU)
-            await_text(two_workers, f"Finished server process [{third}]", 1)
+            await_text(two_workers, f"Finished server process [{third}]", 1, patience=60)
             two_workers.process.send_signal(signal.SIGTTIN)
-            await_text(two_workers, "Application startup complete", 6)
+            await_text(two_workers, "Application startup complete", 6, patience=60)
         finally:
             ended.set()
         for one in asking:
@@ -226,7 +226,7 @@ def test_workers_are_added_and_removed_without_a_lost_request(two_workers: Live)
 @pytest.mark.timeout(180)
 def test_last_worker_is_not_removed(two_workers: Live) -> None:
     two_workers.process.send_signal(signal.SIGTTOU)
-    await_text(two_workers, "Finished server process", 2)
+    await_text(two_workers, "Finished server process", 2, patience=60)
     two_workers.process.send_signal(signal.SIGTTOU)
     await_text(two_workers, "Only one worker is running; it keeps running", 1)
     assert [ask(two_workers.base, LOCALIDADES).status for _ in range(20)] == [200] * 20
@@ -264,4 +264,4 @@ def test_second_signal_ends_without_waiting(two_workers: Live) -> None:
     two_workers.process.send_signal(signal.SIGINT)
     await_text(two_workers, "SIGINT with 2 workers running", 1)
     two_workers.process.send_signal(signal.SIGINT)
-    assert two_workers.process.wait(20) == 0  # else it waits for 45 s
+    assert two_workers.process.wait(10) == 0

@@ -83,13 +83,13 @@ def client_in_front_of(app: FastAPI, **settings: Any) -> httpx.AsyncClient:  # n
     return httpx.AsyncClient(transport=transport, base_url="http://test")
 
 
-async def await_release(client: httpx.AsyncClient, name: str) -> None:
+async def await_release(client: httpx.AsyncClient, name: str, *, within: float = PATIENCE) -> None:
     """Wait until the application has noticed that a release is the current one."""
 
     async def is_served() -> bool:
         return str((await client.head(LOCALIDADES)).headers.get("catalogue-release")) == name
 
-    await eventually_async(is_served)
+    await eventually_async(is_served, within=within)
 
 
 async def await_searched(client: httpx.AsyncClient, name: str) -> None:

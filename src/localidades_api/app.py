@@ -36,8 +36,8 @@ from localidades_api.router import (
     documentation,
     map_page,
     match_page,
+    not_found,
     probes,
-    problem_pages,
     problem_types,
 )
 from localidades_api.router.openapi import describe
@@ -148,7 +148,7 @@ def create_app(
     static = CompressedStaticFiles(directory=Path(__file__).parent / "http" / "html" / "static")
     app.mount("/static", static, name="static")
     app.add_api_route("/", _go_to_index, include_in_schema=False)
-    install_handlers(app, problem_pages.describe_problem)
+    install_handlers(app, not_found.describe_problem)
     app.add_middleware(TrackingParameters)
     app.add_middleware(ApiHeaders)
     app.add_middleware(SecurityHeaders)

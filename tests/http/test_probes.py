@@ -13,7 +13,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from localidades_api.http.raw_response import RawResponse
-from localidades_api.middleware.faults import MiddlewareFaults
+from localidades_api.middleware.exceptions import MiddlewareExceptions
 from tests.support.application import client_in_front_of, running_app
 from tests.support.asgi import as_asgi
 from tests.support.metrics import await_metrics, value
@@ -128,7 +128,7 @@ async def test_fault_in_front_of_routing_is_a_problem(path: str) -> None:
         async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # ASGI's
             raise KeyError(scope["path"])
 
-    layer = MiddlewareFaults(Broken())
+    layer = MiddlewareExceptions(Broken())
     assert layer.try_respond({"type": "http", "path": path}) is None
     async with httpx.AsyncClient(transport=httpx.ASGITransport(as_asgi(layer)), base_url="http://test") as client:
         answer = await client.get(path)

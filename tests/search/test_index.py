@@ -5,7 +5,7 @@ import pytest
 
 from localidades_api.search import build
 from localidades_api.search.build import build_index
-from localidades_api.search.everyday import read_everyday
+from localidades_api.search.everyday_names import read_everyday
 from localidades_api.search.index import NameIndex
 from localidades_api.search.layout import META, VERSION, IndexUnreadableError
 from localidades_api.search.places import IndexedPlace

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from localidades_api.search.faults import compare, read_name
+from localidades_api.search.differences import compare, read_name
 from localidades_api.search.index import NameIndex
 from localidades_api.search.match import EXACT_MARGIN, NONE_BELOW, SURE_MARGIN, SURE_SCORE
 from localidades_api.search.rows import FaultCode, Outcome

@@ -10,7 +10,7 @@ import time
 from localidades_api.cache.single_flight import SingleFlight
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.http.pages import PageEncoder
+from localidades_api.http.encoders import PageEncoder
 from localidades_api.http.raw_response import RawResponse
 from localidades_api.observability.metrics import COUNTERS, Series
 from localidades_api.storage.repository import CatalogueRepository

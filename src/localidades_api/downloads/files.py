@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from localidades_api.domain.schemas import Release
 from localidades_api.downloads.file_types import DownloadFormat
-from localidades_api.downloads.lines import write_lines
+from localidades_api.downloads.text_formats import write_lines
 from localidades_api.storage.repository import RecordsRepository
 
 

@@ -4,7 +4,7 @@ from fastapi import FastAPI
 
 from localidades_api.middleware.cached_pages import CachedPages
 from localidades_api.middleware.concurrency_limit import ConcurrencyLimit
-from localidades_api.middleware.faults import MiddlewareFaults
+from localidades_api.middleware.exceptions import MiddlewareExceptions
 from localidades_api.middleware.interface import Middleware
 from localidades_api.middleware.management_port import ManagementPort
 from localidades_api.middleware.proxy_headers import ProxyHeaders
@@ -25,7 +25,7 @@ def build_middleware_stack(app: FastAPI, settings: Settings) -> Middleware:
         stack = ProxyHeaders(stack, settings.trusted_proxies)
     if settings.management_port is not None:
         stack = ManagementPort(stack, settings.management_port)
-    return Telemetry(MiddlewareFaults(stack), app, settings)
+    return Telemetry(MiddlewareExceptions(stack), app, settings)
 
 
 __all__ = ["Middleware", "build_middleware_stack"]

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from localidades_api.domain.schemas import Release
 from localidades_api.http.caching import is_fresh
-from localidades_api.http.pages import ResourceEncoder
+from localidades_api.http.encoders import ResourceEncoder
 from localidades_api.http.paths import LOCALIDADES, OPERATION
 from localidades_api.http.query import parse_parameters
 from localidades_api.http.raw_response import RawResponse

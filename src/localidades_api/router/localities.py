@@ -21,7 +21,7 @@ from localidades_api.domain.schemas import (
     Release,
     Suggestion,
 )
-from localidades_api.http.pages import encode_envelope, encode_localities
+from localidades_api.http.encoders import encode_envelope, encode_localities
 from localidades_api.http.paths import PREFIX
 from localidades_api.router import html_context
 from localidades_api.router.areas import describe_state

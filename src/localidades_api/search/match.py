@@ -9,8 +9,8 @@ from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.search.areas import Area
 from localidades_api.search.blocks import Block
+from localidades_api.search.differences import GivenName, NameDifference, compare, read_name
 from localidades_api.search.evidence import ambito_fault, area_fault, distance_fault, has_homonym, read_key
-from localidades_api.search.faults import GivenName, NameDifference, compare, read_name
 from localidades_api.search.layout import EVERYWHERE, KEY, WITHDRAWN
 from localidades_api.search.normalize import core
 from localidades_api.search.places import MAX_TEXT

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from localidades_api.search.everyday import read_everyday
+from localidades_api.search.everyday_names import read_everyday
 from localidades_api.search.normalize import canonical, core, variants
 from localidades_api.search.places import IndexedPlace
 

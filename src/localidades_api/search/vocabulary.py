@@ -1,6 +1,6 @@
 """The words of Mexican place names: abbreviations, words that say little, numbers.
 
-All words are folded (`domain.folding`). `everyday.tsv` has the names that no rule makes.
+All words are folded (`domain.folding`). `everyday_names.tsv` has the names that no rule makes.
 """
 
 from collections.abc import Mapping

@@ -23,8 +23,8 @@ from localidades_api.observability.metrics import COUNTERS
 from localidades_api.router.probes import OPERATIONAL
 from localidades_api.server.bodies import MAX_PIECE, BodyProtocol
 from localidades_api.server.connection_limit import ConnectionLimit
-from localidades_api.server.ending import LingeringTransport, refusal
 from localidades_api.server.framing import NothingFollowsError, announces_body, malformed
+from localidades_api.server.lingering_close import LingeringTransport, refusal
 
 if TYPE_CHECKING:
     import asyncio

@@ -8,7 +8,7 @@ from localidades_api.middleware.api_headers import complete_sender
 from localidades_api.middleware.interface import Middleware
 
 
-class MiddlewareFaults:
+class MiddlewareExceptions:
     """Turns exceptions of the inner middleware into responses."""
 
     def __init__(self, inner: Middleware) -> None:

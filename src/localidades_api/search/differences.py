@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from localidades_api.domain.folding import fold
-from localidades_api.search.alike import SPACING, pair
 from localidades_api.search.normalize import canonical, open_word, repair, take_apart, variants, with_article
 from localidades_api.search.ranking import Known
 from localidades_api.search.rows import Discrepancy
+from localidades_api.search.spelling import SPACING, pair
 from localidades_api.search.vocabulary import (
     ARTICLES,
     CONTRASTING,

@@ -1,6 +1,5 @@
 """Responses that need no waiting, written where uvicorn would start a task for the application."""
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from localidades_api.http.headers import on_wire
@@ -14,6 +13,24 @@ if TYPE_CHECKING:
 
 
 _DRAIN_TIMEOUT = 1.0  # seconds that a connection stays open for another request once shutdown begins
+_MIN_OWN_BUFFER = 16 * 1024  # bytes from which a body is not copied behind its head: copying takes longer then
+
+
+class _DefaultHeaders:
+    """The headers that uvicorn replaces once a second, such as Date, encoded."""
+
+    def __init__(self) -> None:
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._lines = b""
+
+    def lines(self, headers: list[tuple[bytes, bytes]]) -> bytes:
+        """Return the lines of a list of headers, encoded when the list is another one than last time."""
+        if headers is not self._headers:
+            self._headers, self._lines = headers, on_wire(headers)
+        return self._lines
+
+
+_DEFAULT_HEADERS = _DefaultHeaders()
 
 
 class CachedResponseProtocol(TimeoutProtocol):
@@ -49,16 +66,14 @@ class CachedResponseProtocol(TimeoutProtocol):
             self._write(cycle, response)
 
     def _write(self, cycle: "RequestResponseCycle", response: RawResponse) -> None:
-        defaults = _default_lines(tuple(self.server_state.default_headers))
+        defaults = _DEFAULT_HEADERS.lines(self.server_state.default_headers)
         end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
-        self.transport.write(b"".join((STATUS_LINE[response.status], defaults, *response.headers, end, response.body)))
+        head = (STATUS_LINE[response.status], defaults, *response.headers, end)
+        if len(response.body) < _MIN_OWN_BUFFER:
+            self.transport.write(b"".join((*head, response.body)))
+        else:
+            self.transport.writelines((b"".join(head), response.body))
         cycle.response_started = cycle.response_complete = True
         if not cycle.keep_alive:
             self.transport.close()
         self.on_response_complete()
-
-
-@lru_cache(maxsize=1)
-def _default_lines(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
-    """Encode the headers that uvicorn sets once a second, such as Date."""
-    return on_wire(headers)

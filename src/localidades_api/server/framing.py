@@ -12,7 +12,7 @@ import httptools
 from localidades_api.errors import RequestError
 
 _VERSIONS = frozenset({"1.0", "1.1"})
-_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
+_CHECKED = frozenset({b"host", b"content-length", b"transfer-encoding"})
 # RFC 9110 §7.2: a name, an IPv4 address or an IPv6 address in brackets, then an optional port; no userinfo.
 _HOST = re.compile(rb"(?:\[[0-9A-Za-z:.~_%-]+\]|(?:[0-9A-Za-z._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?")
 _MAX_HOST = 300  # bytes: up to 253 for the name (RFC 1035 §2.3.4), and the port
@@ -35,10 +35,11 @@ def announces_body(parser: httptools.HttpRequestParser, target: bytes, headers: 
     """
     hosts, framing = [], []
     for name, value in headers:  # a plain loop, for speed: every request runs it
-        if name == b"host":
-            hosts.append(value)
-        elif name in _FRAMING:
-            framing.append((name, value.lower()))
+        if name in _CHECKED:
+            if name == b"host":
+                hosts.append(value)
+            else:
+                framing.append((name, value.lower()))
     version = parser.get_http_version()
     if version not in _VERSIONS:
         raise malformed()

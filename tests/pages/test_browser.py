@@ -333,6 +333,16 @@ async def test_error_leads_on_to_what_was_meant_and_to_a_search(browser: Browser
         await expect(page.get_by_role("heading", level=1)).to_have_text("Guadalajara")
 
 
+async def test_place_is_suggested_where_the_address_names_no_release_of_the_service(
+    browser: Browser, base: str
+) -> None:
+    async with visit(browser, base, errors=True) as page:
+        await page.goto(f"{LIST}&release=1999-01")
+        await expect(page.locator("p.status")).to_contain_text("404")
+        await page.get_by_role("combobox", name="Find a place").press_sequentially("penon nandu")
+        await expect(page.locator(".suggestions").get_by_role("option")).to_have_count(1)
+
+
 @IN_TWO_LOOKS
 @pytest.mark.parametrize("scripts", [{}, {"java_script_enabled": False}], ids=["scripts", "no scripts"])
 async def test_estado_leads_to_its_largest_places(
@@ -391,6 +401,30 @@ async def test_municipios_of_an_estado_are_offered_as_it_is_chosen(page: Page) -
     await expect(municipio.locator("option")).to_have_count(1)
 
 
+async def test_municipios_that_come_late_are_not_those_of_another_estado(page: Page) -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def be_late(route: Route) -> None:
+        asked.set()
+        await answer.wait()
+        await route.continue_()
+
+    await page.route("**/municipios/?estado_id=14&**", be_late)
+    await page.goto(LIST)
+    estado = page.get_by_label("Estado", exact=True)
+    await estado.select_option("14")
+    await asked.wait()
+    await estado.select_option("1")
+    options = page.get_by_label("Municipio", exact=True).locator("option")
+    await expect(options.first).to_have_text("all")
+    expected = await options.all_text_contents()
+    async with page.expect_response("**/municipios/?estado_id=14&**") as late:
+        answer.set()
+    await (await late.value).finished()
+    await page.evaluate("new Promise((done) => setTimeout(done, 300))")
+    assert await options.all_text_contents() == expected
+
+
 @pytest.mark.parametrize("system", ["light", "dark"])
 async def test_theme_is_switched_and_kept(browser: Browser, base: str, system: str) -> None:
     other = {"light": "dark", "dark": "light"}[system]
@@ -405,6 +439,16 @@ async def test_theme_is_switched_and_kept(browser: Browser, base: str, system: s
             await page.goto(target)
             await expect(page.locator("body")).to_have_css("background-color", shade[other])
         await expect(page.locator("#theme")).to_have_attribute("aria-pressed", str(other == "dark").lower())
+
+
+async def test_theme_is_adopted_from_another_tab(browser: Browser, base: str) -> None:
+    async with visit(browser, base, color_scheme="light") as page:
+        await page.goto(INDEX)
+        other = await page.context.new_page()
+        await other.goto(LIST)
+        await page.get_by_role("button", name="Dark").click()
+        await expect(other.locator("body")).to_have_css("background-color", "rgb(21, 24, 27)")
+        await expect(other.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
 
 
 async def test_command_is_copied(browser: Browser, base: str) -> None:

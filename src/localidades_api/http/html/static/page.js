@@ -19,6 +19,12 @@ function followTheme() {
     document.dispatchEvent(new Event("themechange"));
   });
   system.addEventListener("change", show);
+  addEventListener("storage", ({ key, newValue }) => { // another tab has changed it
+    if (key !== "theme" || !["light", "dark"].includes(newValue)) return;
+    root.dataset.theme = newValue;
+    show();
+    document.dispatchEvent(new Event("themechange"));
+  });
   show();
 }
 
@@ -85,11 +91,11 @@ class Suggestions {
     input.addEventListener("blur", () => this.close()); // after the mousedown on an option
   }
 
+  // The form knows the release and the language; the address of a problem may name a release that there is not.
   parameters() {
-    const given = new URLSearchParams(location.search);
     const form = new FormData(this.input.form);
     const kept = new URLSearchParams();
-    for (const name of ["release", "lang"]) if (given.get(name)) kept.set(name, given.get(name));
+    for (const name of ["release", "lang"]) if (form.get(name)) kept.set(name, form.get(name));
     const place = new URLSearchParams(kept);
     place.delete("lang");
     for (const name of ["estado_id", "municipio_id"]) if (form.get(name)) place.set(name, form.get(name));
@@ -183,14 +189,16 @@ function cascade(select) {
   parent.addEventListener("change", async () => {
     const all = select.options[0];
     select.replaceChildren(all);
-    if (!parent.value) return;
-    const wanted = new URLSearchParams({ estado_id: parent.value, page_size: "1000", format: "json" });
+    const estado = parent.value;
+    if (!estado) return;
+    const wanted = new URLSearchParams({ estado_id: estado, page_size: "1000", format: "json" });
     const release = new URLSearchParams(location.search).get("release");
     if (release) wanted.set("release", release);
-    const answer = await fetch(`${select.dataset.from}?${wanted}`);
-    if (!answer.ok) return;
+    const answer = await fetch(`${select.dataset.from}?${wanted}`).catch(() => null);
+    const municipios = answer?.ok ? (await answer.json()).results : [];
+    if (parent.value !== estado) return; // another one was chosen meanwhile
     all.textContent = parent.options[0].textContent;
-    for (const { id, nombre } of (await answer.json()).results) select.add(new Option(nombre, id));
+    for (const { id, nombre } of municipios) select.add(new Option(nombre, id));
   });
 }
 

@@ -1,11 +1,12 @@
 """The map of the country, in a real Chromium whose WebGL is drawn by its processor."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, Position, Response, expect
+from playwright.async_api import Browser, Locator, Page, Position, Response, Route, expect
 
 from tests.support.application import import_file
 from tests.support.browser import IN_TWO_LOOKS, SCREENSHOTS, TELEPHONE, WEBGL, Look, axe_faults, launched, visit
@@ -224,11 +225,66 @@ async def test_place_without_a_point_says_so_and_one_that_is_not_there_too(brows
         await page.goto(f"{PAGE}#place=010010003")
         await expect(panel(page).get_by_role("heading")).to_have_text("Sin Coordenadas")
         await expect(page.locator("#told")).to_have_text("This place has no coordinates.")
+        await expect(page.locator("#told")).to_be_in_viewport()
         await page.evaluate("() => { location.hash = 'place=329999999' }")
         await expect(page.locator("#told")).to_have_text("The place could not be loaded.")
         await page.evaluate("() => { location.hash = 'place=<b>&color=<b>&map=<b>' }")
         await expect(panel(page)).to_be_hidden()
         await expect(page.get_by_label("Colours")).to_have_value("poblacion")
+
+
+async def test_answer_that_comes_late_opens_nothing_and_leaves_the_focus(page: Page) -> None:
+    answer = asyncio.Event()
+    asked: list[str] = []
+
+    async def be_late(route: Route) -> None:
+        asked.append(route.request.url)
+        await answer.wait()
+        await route.continue_()
+
+    await page.goto(f"{PAGE}#map=9/15.8/-96.5")
+    await drawn(page, "San Pedro Pochutla")
+    entries = page.locator("#visible")
+    await page.route("**/localidades/203240001/?*", be_late)
+    await page.route("**/suggest/?q=aguas*&limit=1&*", be_late)
+    await page.get_by_role("combobox", name="Find a place").fill("aguascalientes")
+    await page.keyboard.press("Enter")
+    await entries.get_by_role("button", name="San Pedro Pochutla").click()
+    await entries.get_by_role("button", name="Puerto Ángel").click()
+    await expect(panel(page).get_by_role("heading")).to_have_text("Puerto Ángel")
+    await entries.get_by_role("button", name="San Pedro Pochutla").click()
+    await page.get_by_label("Colours").focus()
+    assert len(asked) == 3
+    answer.set()
+    await expect(panel(page).get_by_role("heading")).to_have_text("San Pedro Pochutla")
+    await expect(page.get_by_label("Colours")).to_be_focused()
+    assert "place=203240001" in page.url
+
+
+async def test_place_on_its_way_is_given_up_with_escape(page: Page) -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def be_late(route: Route) -> None:
+        asked.set()
+        await answer.wait()
+        await route.continue_()
+
+    await page.goto(f"{PAGE}#map=9/15.8/-96.5")
+    await drawn(page, "Puerto Ángel")
+    await page.route("**/localidades/203240025/?*", be_late)
+    await page.locator("#visible").get_by_role("button", name="Puerto Ángel").click()
+    await asked.wait()
+    await page.keyboard.press("Escape")
+    answer.set()
+    await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # as long as a slow answer takes
+    await expect(panel(page)).to_be_hidden()
+
+
+async def test_part_of_the_map_that_is_missing_is_told(browser: Browser, base: str) -> None:
+    async with visit(browser, base, errors=True, **STILL) as page:
+        await page.route("**/tiles/**", lambda route: route.abort())
+        await page.goto(PAGE)
+        await expect(page.get_by_text("Part of the map could not be loaded.")).to_be_in_viewport()
 
 
 async def test_colours_may_change_before_the_map_has_its_style(page: Page) -> None:

@@ -4,6 +4,7 @@ import { legend, mapStyle } from "./map_style.js";
 const page = document.getElementById("map");
 const at = (selector) => page.querySelector(selector);
 const { places: resource, release, detail } = page.dataset;
+const told = at("#told");
 const bounds = JSON.parse(page.dataset.bounds);
 const filters = JSON.parse(page.dataset.filters);
 const COLORS = [...at("#color").options].map((option) => option.value);
@@ -88,13 +89,14 @@ class MapPage {
     map.once("load", () => this.mark());
     map.on("click", (event) => this.click(event.point));
     map.on("idle", () => this.listVisible());
+    map.on("error", () => (told.textContent = told.dataset.incomplete)); // a tile could not be had
     at("#visible").addEventListener("toggle", () => this.listVisible());
     at("#closer").addEventListener("click", () => map.zoomIn());
     at("#farther").addEventListener("click", () => map.zoomOut());
     at("#whole").addEventListener("click", () => map.fitBounds(this.whole, this.fitting()));
     at("#place .close").addEventListener("click", () => this.close());
     page.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && this.selected && !event.defaultPrevented) this.close();
+      if (event.key === "Escape" && !event.defaultPrevented) this.close();
     });
     at("#color").addEventListener("change", (event) => {
       this.color = event.target.value;
@@ -126,16 +128,31 @@ class MapPage {
 
   readPlace() {
     const id = fragment().get("place");
-    if (!/^[0-9]{8,9}$/.test(id ?? "")) this.show(null);
+    if (!/^[0-9]{8,9}$/.test(id ?? "")) this.leave();
     else if (Number(id) !== this.selected?.id) this.open(Number(id), { fly: !fragment().has("map"), focus: false });
   }
 
   // Who presses Enter without choosing a suggestion means the first; that there is none, the field has said.
   async search({ value }) {
+    if (!value.trim()) return;
     const query = new URLSearchParams({ q: value.trim(), limit: 1, format: "json", release });
-    const answer = value.trim() && await fetch(`${resource}suggest/?${query}`).catch(() => null);
-    const found = answer?.ok ? (await answer.json()).results : [];
-    if (found.length) this.open(found[0].id, { fly: true });
+    const answer = await this.ask(`suggest/?${query}`);
+    if (answer?.results.length) this.open(answer.results[0].id, { fly: true });
+  }
+
+  // Returns an answer, or nothing if it could not be had or something else has been asked or closed meanwhile.
+  async ask(path) {
+    this.asked?.abort();
+    const { signal } = (this.asked = new AbortController());
+    told.textContent = "";
+    try {
+      const answer = await fetch(`${resource}${path}`, { signal });
+      if (!answer.ok) throw new Error(String(answer.status));
+      return await answer.json();
+    } catch (error) {
+      if (error.name !== "AbortError") told.textContent = told.dataset.missing;
+      return null;
+    }
   }
 
   click({ x, y }) {
@@ -151,18 +168,10 @@ class MapPage {
   }
 
   async open(id, { fly = false, focus = true } = {}) {
-    this.asked?.abort();
-    const { signal } = (this.asked = new AbortController());
-    const told = at("#told");
-    told.textContent = "";
-    try {
-      const answer = await fetch(`${resource}${id}/?${new URLSearchParams({ format: "json", release })}`, { signal });
-      if (!answer.ok) throw new Error(String(answer.status));
-      this.show(await answer.json(), focus);
-    } catch (error) {
-      if (error.name !== "AbortError") told.textContent = told.dataset.missing;
-      return;
-    }
+    const focused = document.activeElement;
+    const place = await this.ask(`${id}/?${new URLSearchParams({ format: "json", release })}`);
+    if (!place) return;
+    this.show(place, focus && document.activeElement === focused); // who has moved on meanwhile stays there
     if (!this.selected.geometry) told.textContent = told.dataset.none;
     else this.reveal(this.selected.geometry.coordinates, fly);
   }
@@ -205,10 +214,15 @@ class MapPage {
   }
 
   close() {
-    if (!this.selected) return;
+    const isOpen = Boolean(this.selected);
+    this.leave();
+    if (isOpen) this.map.getCanvas().focus({ preventScroll: true });
+  }
+
+  // A place that is still on its way is not wanted any more either.
+  leave() {
     this.asked?.abort();
     this.show(null);
-    this.map.getCanvas().focus({ preventScroll: true });
   }
 
   // The points for those who don't see or point at them.

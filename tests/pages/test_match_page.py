@@ -160,6 +160,22 @@ async def test_file_comes_back_as_it_was_written_with_the_columns_of_the_answer(
     assert [row["match_outcome"] for row in table_in(content, ";")] == ["exact", "chosen", "chosen"]
 
 
+async def test_file_that_has_changed_is_to_be_chosen_again(browser: Browser, base: str, tmp_path: Path) -> None:
+    file = tmp_path / "places.csv"
+    file.write_text("Localidad\nAsientos\n")
+    async with visit(browser, base, errors=True) as page:
+        await page.goto(PAGE)
+        await page.get_by_label("Or choose a CSV file").set_input_files(file)
+        file.write_text("Localidad\nAsientos\nTepetates\n")
+        await page.get_by_role("button", name="Match", exact=True).click()
+        await expect(page.get_by_role("alert")).to_have_text(
+            "The file has changed since you chose it: choose it again."
+        )
+        await page.get_by_label("Or choose a CSV file").set_input_files(file)
+        await page.get_by_role("button", name="Match", exact=True).click()
+        await expect(page.locator("#progress")).to_have_text("Rows done: 2")
+
+
 async def test_file_is_dropped(page: Page) -> None:
     dropped = await page.evaluate_handle(
         """() => {

@@ -55,6 +55,13 @@ async def moved(
             yield client
 
 
+async def test_links_of_a_problem_keep_the_language(moved: httpx.AsyncClient) -> None:
+    page = Page.of(await moved.get(f"{LOCALIDADES}99999999/?format=api&lang=es"))
+    links = [one.attributes["href"] for one in page.elements if one.tag == "a" and one.attributes["href"] != "#main"]
+    assert links
+    assert [href for href in links if "lang=" not in href] == []
+
+
 async def test_page_of_a_withdrawn_place_says_what_it_was_and_when_it_went(moved: httpx.AsyncClient) -> None:
     answer = await moved.get(f"{LOCALIDADES}140010005/")
     assert answer.status_code == 410

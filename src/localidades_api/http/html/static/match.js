@@ -7,7 +7,7 @@ import { sentenceOf } from "./match_sentences.js";
 const byId = (id) => document.getElementById(id);
 const [form, file, progress, error] = ["match", "file", "progress", "error"].map(byId);
 const columns = new Columns(form);
-const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""));
+const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.dataset.detail);
 let sent = null; // what the answers belong to
 let stopping = null;
 
@@ -76,6 +76,16 @@ function save(text, name = "") {
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 }
 
+// A browser reads no file that was written to after it was chosen.
+async function hasChanged(chosen) {
+  try {
+    await chosen?.slice(0, 1).arrayBuffer();
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 // Runs a task with its buttons off; an error is shown, and nothing that was entered is lost.
 async function run(task) {
   stopping = new AbortController();
@@ -89,7 +99,8 @@ async function run(task) {
   } catch (problem) {
     const isStopped = problem.name === "AbortError";
     progress.textContent = isStopped ? words.stopped : "";
-    if (!isStopped) error.replaceChildren(...(problem.detail ? sentenceOf(problem.detail) : [words.unreachable]));
+    const other = await hasChanged(file.files[0]) ? words.changed : words.unreachable;
+    if (!isStopped) error.replaceChildren(...(problem.detail ? sentenceOf(problem.detail) : [other]));
     if (problem.type?.endsWith("#unreadable-body")) columns.details.open = true;
   }
   for (const button of buttons) button.disabled = false;

@@ -22,8 +22,9 @@ function element(name, properties, ...children) {
 }
 
 export class Answers {
-  constructor(address) {
+  constructor(address, detail) {
     this.address = address; // of the localities
+    this.detail = detail; // the query of a locality's page
     this.choices = new Map(); // the key chosen for each question; kept when rows are matched again
     this.isSaved = true;
   }
@@ -103,7 +104,7 @@ export class Answers {
   }
 
   link({ id, cvegeo }) {
-    return element("a", { href: `${this.address}${id}/?format=api`, target: "_blank", rel: "noopener" }, cvegeo);
+    return element("a", { href: `${this.address}${id}/?${this.detail}`, target: "_blank", rel: "noopener" }, cvegeo);
   }
 
   choose(key, value) {

@@ -51,7 +51,7 @@ def passage(level: int, text: str, page: Path) -> Passage:
         Counter(" ".join(found[2].split()) for found in _CODE.finditer(text)),
         Counter(_FIGURE.findall(re.sub(r"\]\([^)]*\)|<[^>]*>", " ", prose))),
         Counter(target(found[1], page) for found in _LINK.finditer(prose)),
-        text.rstrip(" |").endswith(("Needed.", "Obligatorio.")),
+        text.rstrip(" |").endswith(("Required.", "Obligatorio.")),
     )
 
 

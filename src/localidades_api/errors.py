@@ -195,7 +195,7 @@ class UnreadableBodyError(RequestError):
     status = 422
     title = "Unprocessable Content"
     slug = "unreadable-body"
-    meaning = "The rows that were sent can't be read: they have no header, another format, or quotes that stay open."
+    meaning = "The rows can't be read: the header is missing, the format is another one, or a quote is never closed."
     remedy = "Do what `detail` says. Send CSV with a header, an object a line, or one document with `rows`."
 
 

@@ -146,13 +146,13 @@ def test_row_of_fewer_cells_has_empty_ones_and_empty_ones_too_many_do_not_count(
         (b"\xef\xbb\xbf", "The file is empty"),
         (b"Guadalajara,14\nIxtapa,14\n", "The first line names no column for `nombre`, or `cvegeo`, or `clave`: begin"),
         (b"municipio,estado\nCentla,Tabasco\n", "The first line names no column for `nombre`"),
-        (b'nombre,estado\nx,y\n"Ixtapa,Jal.\nz,w\n', "Quotes open in row 2 and stay open"),
-        (b'"nombre,estado\nx,y\n', "Quotes open in row 1"),
-        (b'nombre\n"' + b"x\n" * 800_000, "Quotes open in row 1"),
-        (b'nombre\n"' + b"x" * 100 + b"\n" * 140_000 + b'"\n', "Quotes open in row 1"),
+        (b'nombre,estado\nx,y\n"Ixtapa,Jal.\nz,w\n', "A quote in row 2 is never closed"),
+        (b'"nombre,estado\nx,y\n', "A quote in row 1"),
+        (b'nombre\n"' + b"x\n" * 800_000, "A quote in row 1"),
+        (b'nombre\n"' + b"x" * 100 + b"\n" * 140_000 + b'"\n', "A quote in row 1"),
         (b"nombre\n" + b"x" * 1_100_000, "A line is longer than 1 MB"),
         ("nombre\nx\n".encode("utf-16"), "The file is UTF-16: save it as CSV (UTF-8)."),
-        ("nombre\nx\n".encode("utf-16-le"), "The file is no text, or UTF-16"),
+        ("nombre\nx\n".encode("utf-16-le"), "The file is not text, or is UTF-16"),
         (b"PK\x03\x04" + b"\0" * 20, "The file is a workbook or a zip: save its sheet as CSV (UTF-8)."),
         (b"\x1f\x8b\x08" + bytes(range(256)), "The file is compressed with gzip"),
         (b"PK\x03\x04" + b"x" * 2_000_000, "The file is a workbook or a zip"),
@@ -166,7 +166,7 @@ def test_file_that_cannot_be_read_gets_a_sentence(body: bytes, sentence: str) ->
 
 
 def test_column_that_is_named_but_missing_gets_a_sentence_without_what_was_sent() -> None:
-    with pytest.raises(UnreadableBodyError, match=r"no such header as the one that is named for `nombre`\."):
+    with pytest.raises(UnreadableBodyError, match=r"not have the header that was named for `nombre`\."):
         rows_in(b"a,b\n1,2\n", named={"nombre": "Lugar"})
 
 

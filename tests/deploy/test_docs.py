@@ -144,7 +144,10 @@ def test_reference_has_every_parameter_of_every_address_and_no_other() -> None:
         assert named == set(parameters), path
         for name, parameter in parameters.items():
             if name in own:
-                assert ("Required." in own[name]) == (parameter["required"] and parameter["in"] == "query"), (path, name)
+                assert ("Required." in own[name]) == (parameter["required"] and parameter["in"] == "query"), (
+                    path,
+                    name,
+                )
                 if (default := parameter["schema"].get("default")) is not None:
                     assert f"default {default}" in own[name], (path, name)
                 for choice in parameter["schema"].get("enum", ()):

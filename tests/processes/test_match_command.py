@@ -137,7 +137,7 @@ def test_terminal_shows_progress(seeded: str, long_file: Path, tmp_path: Path) -
                 ("nombre\nx\n".encode("utf-16"), "The file is UTF-16: "),
                 (b"PK\x03\x04\0\0", "The file is a workbook or a zip: "),
                 (b"nombre\n" + b"x" * 2**21, "A line is longer than 1 MB: "),
-                (b'nombre\n"x\n', "Quotes open in row 1 and stay open: "),
+                (b'nombre\n"x\n', "A quote in row 1 is never closed: "),
             )
         ),
     ],
@@ -167,7 +167,7 @@ def test_file_that_cannot_be_read_gets_a_sentence_and_no_output(
             ("places.csv", "--output", "other.csv", "--resume"),
             "other.csv is not the answer to places.csv with these columns",
         ),
-        (("places.csv", "--nombre", "Nombre"), "no such header as the one that is named for `nombre`"),
+        (("places.csv", "--nombre", "Nombre"), "not have the header that was named for `nombre`"),
     ],
 )
 def test_arguments_that_cannot_be_meant_change_nothing(

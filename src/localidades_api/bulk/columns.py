@@ -66,7 +66,7 @@ def _find(header: str, headers: Sequence[str], folded: Sequence[str], role: str)
         return headers.index(header)
     if (name := _fold(header)) in folded:
         return folded.index(name)
-    raise UnreadableBodyError(f"The first line has no such header as the one that is named for `{role}`.")
+    raise UnreadableBodyError(f"The first line does not have the header that was named for `{role}`.")
 
 
 def _fold(header: str) -> str:

@@ -121,7 +121,7 @@ class CsvReader:
 
     def _open_quotes(self, before: Sequence[Sequence[str]]) -> str:
         row = self._number + sum(1 for record in before if record) + 1
-        return f"Quotes open in row {row} and stay open: close them, and double every quote within a cell."
+        return f"A quote in row {row} is never closed: close it, and double every quote within a cell."
 
     def _row(self, record: list[str], assignment: Assignment) -> Row:
         problem = None

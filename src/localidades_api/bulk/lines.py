@@ -74,7 +74,7 @@ def refuse_other_formats(start: bytes) -> None:
         if start.startswith(magic):
             raise UnreadableBodyError(f"The file is {what}.")
     if b"\0" in start:
-        raise UnreadableBodyError("The file is no text, or UTF-16: save it as CSV (UTF-8).")
+        raise UnreadableBodyError("The file is not text, or is UTF-16: save it as CSV (UTF-8).")
 
 
 def decode(lines: bytes, layout: Dialect) -> str:

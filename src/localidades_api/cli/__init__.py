@@ -157,7 +157,7 @@ def roles(
         str, typer.Option(help="Role that owns the tables, for imports and migrations.")
     ] = "localidades_importer",
 ) -> None:
-    """Create or update the database's two roles; the user in DATABASE_URL must be able to. No password is set."""
+    """Create or update the database's two roles, without passwords, as a superuser or an owner with CREATEROLE."""
     with errors_as_sentences():
         from localidades_api.cli.tasks import describe_roles, run_roles  # noqa: PLC0415  # see above
 

@@ -30,7 +30,7 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         INTERRUPTED: "interrupted (Ctrl-C); the next run continues",
     },
     "import": {
-        0: "published, even if interrupted afterwards; with --dry-run, it could be",
+        0: "published, even if interrupted afterwards; with --dry-run, it could have been",
         FAILED: "refused, and nothing has changed; the error says why",
         **_EVERYWHERE,
         INTERRUPTED: "interrupted (Ctrl-C); nothing has changed",
@@ -64,11 +64,11 @@ EXIT_CODES: dict[str, dict[int, str]] = {
     },
     "match": {
         0: "every row has its answer, which may be a problem of its own",
-        FAILED: "unfinished; the error says why and, if rows are written, how to go on",
+        FAILED: "unfinished; the error says why and, if rows are written, how to continue",
         **_EVERYWHERE,
         USAGE: "the file can't be read, or an option or argument is wrong",
-        UNWRITTEN: "the output can't be written; the error says how to go on",
-        INTERRUPTED: "interrupted (Ctrl-C); what is printed says how to go on",
+        UNWRITTEN: "the output can't be written; the error says how to continue",
+        INTERRUPTED: "interrupted (Ctrl-C); the message says how to continue",
     },
     "mirror": {
         0: "the release is mirrored, and the pointer names the current one",

@@ -28,7 +28,7 @@ def match(  # noqa: PLR0913  # an option for each column
     ] = None,
     release: Annotated[str | None, typer.Option(help="Name of the release; by default the current one.")] = None,
     url: Annotated[
-        str | None, typer.Option(help="Root address of a running service that matches the rows; by default this does.")
+        str | None, typer.Option(help="Root address of a running service to use in place of the database.")
     ] = None,
     *,
     nombre: Annotated[str | None, _column("the name of the place")] = None,
@@ -38,7 +38,7 @@ def match(  # noqa: PLR0913  # an option for each column
     longitud: Annotated[str | None, _column("degrees east")] = None,
     cvegeo: Annotated[str | None, _column("the key of nine digits")] = None,
     clave: Annotated[str | None, _column("the key within the municipio")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the output of an interrupted run.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the output of an interrupted run.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")] = False,
 ) -> None:
     """Find the key of the place that each row of a file means, and write it beside the row."""
@@ -48,7 +48,7 @@ def match(  # noqa: PLR0913  # an option for each column
         "cvegeo": cvegeo, "clave": clave,
     }  # fmt: skip
     with errors_as_sentences():
-        # What takes longer to import than help takes to print.
+        # Importing these takes longer than printing help.
         from localidades_api.cli.matching.job import MatchJob, check, default_output  # noqa: PLC0415
 
         named = {role: header for role, header in columns.items() if header is not None}
@@ -58,7 +58,7 @@ def match(  # noqa: PLR0913  # an option for each column
 
 
 def _run(job: "MatchJob", release: str | None, url: str | None) -> None:
-    # What takes longer to import than a mistake takes to be told.
+    # Importing these takes longer than reporting a mistake.
     from localidades_api.cli.matching.run import run_match, run_remote_match  # noqa: PLC0415
 
     if url is None:

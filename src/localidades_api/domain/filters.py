@@ -113,8 +113,8 @@ class LocalityFilters(BaseModel):
             min_length=1,
             max_length=MAX_TEXT_LENGTH,
             description="Words of a name, its municipio and its estado, or their beginnings, in any order; a key; or a"
-            " label. Abbreviations, everyday and former names are understood, and words with letters wrong where"
-            " nothing else is found.",
+            " label. Abbreviations, everyday and former names are understood, and misspelt words if nothing else is"
+            " found.",
             examples=["jose san"],
         ),
     ] = None

@@ -57,7 +57,7 @@ _MEDIA_TYPES: dict[str, MediaType] = {
 
 _Column = Annotated[
     str | None,
-    Field(min_length=1, max_length=100, description="Header of the column that has this.", examples=["LOCALIDAD"]),
+    Field(min_length=1, max_length=100, description="Header of the column with this value.", examples=["LOCALIDAD"]),
 ]
 
 
@@ -149,7 +149,7 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     """Find the locality that each row means: its key, how certain it is, and what differs.
 
     Send any number of rows as JSON (`{"rows": [...]}`), NDJSON or CSV with a header. The answers come in the same
-    order, while you still send. A row that can't be read costs only itself.
+    order, while you still send. A row that can't be read affects no other.
     """
     release = await services.release(query.release, by_name=True)
     return _respond(request, query, services, release, _PLACES, _matching(services, release))

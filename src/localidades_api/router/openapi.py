@@ -47,10 +47,10 @@ you show them, with the words in `attribution` of `/api/census/`.
 """
 _TAGS = {
     "Localities": "The places: lists, records, suggestions while somebody types, and the nearest to a point.",
-    "Areas": "What localities are in: municipios, and the estados that these are in.",
-    "Matching": "Tables of names or points, of any length, answered with keys.",
+    "Areas": "Municipios, and the estados that they belong to.",
+    "Matching": "Find keys for tables of names or points, of any length.",
     "Downloads": "All localities, or those that match filters, as one file.",
-    "Map": "The places drawn: vector tiles for MapLibre, QGIS and others, and the outline of the country as an SVG.",
+    "Map": "The places drawn: vector tiles for MapLibre, QGIS and others, and a drawing of the country as an SVG.",
     "Releases": "The versions of the catalogue, their totals, and what changed from one to another.",
     "Reconciliation": "For OpenRefine and other clients of the Reconciliation Service API.",
     "Health": "For operators: whether the service runs, and whether it is ready.",

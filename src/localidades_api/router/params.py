@@ -44,7 +44,7 @@ OfRelease = Annotated[
 
 
 class RepresentationQuery(BaseModel):
-    """The parameter of every resource."""
+    """The parameters of every resource."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -108,7 +108,7 @@ class SuggestQuery(ReleaseQuery):
         str,
         Field(
             max_length=MAX_TEXT_LENGTH,
-            description="What has been typed so far: a name, with its municipio or estado or without, or a key.",
+            description="What has been typed so far: a name, with or without its municipio or estado, or a key.",
             examples=["guadal"],
         ),
     ]
@@ -207,7 +207,9 @@ class ChangesQuery(_Paged):
     model_config = ConfigDict(extra="forbid")
 
     lang: OfLanguage = None
-    since: Annotated[NameOfRelease, Field(description="Name of the release to compare with.", examples=["2012-06"])]
+    since: Annotated[
+        NameOfRelease, Field(description="Name of the release from which the changes lead.", examples=["2012-06"])
+    ]
     change: Annotated[ChangeKind | None, Field(description="Only changes of this kind.", examples=["renamed"])] = None
     format: Annotated[
         Literal["json", "api", "ndjson"] | None,
@@ -219,4 +221,6 @@ class ChangesQuery(_Paged):
     ] = None
 
 
-ReleaseName = Annotated[NameOfRelease, Path(description="Name of the later release.", examples=["2018-09"])]
+ReleaseName = Annotated[
+    NameOfRelease, Path(description="Name of the release to which the changes lead.", examples=["2018-09"])
+]

@@ -98,7 +98,7 @@ async def get_tile(  # the numbers have their names on the wire
 ) -> Response:
     """Draw a map tile of a release (Mapbox Vector Tile 2.1, Web Mercator).
 
-    Of a tile's places the most populous are in the layer `places`, as many as 60 kB hold; if these are not all of them,
+    The layer `places` has the most populous places of the tile, as many as fit in 60 kB; if these are not all of them,
     the layer `backdrop` covers the cells of a grid of 256 by 256 that hold any place. At the highest zoom every place
     is in its tile.
     """

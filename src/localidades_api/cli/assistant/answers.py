@@ -73,7 +73,7 @@ class Places(BaseModel):
 
 
 class PlaceRecord(BaseModel):
-    """Everything that the catalogue says of a place."""
+    """Everything that the catalogue says about a place."""
 
     release: str
     cvegeo: Key

@@ -46,7 +46,7 @@ class CatalogueTools:
 
     def find(
         self,
-        text: Annotated[Text, Field(description="A name or part of it, with its municipio or estado or without.")],
+        text: Annotated[Text, Field(description="A name or part of it, with or without its municipio or estado.")],
         kind: Annotated[
             Literal["localidad", "municipio", "estado", "any"], Field(description="What to look for.")
         ] = "any",
@@ -65,7 +65,7 @@ class CatalogueTools:
             Field(description="Nine digits for a locality, five for a municipio, two for an estado."),
         ],
     ) -> PlaceRecord:
-        """Show everything that the catalogue says of the place with a key: name, area, point, population, dwellings.
+        """Show everything that the catalogue says about the place with a key: name, area, point, population, dwellings.
 
         Also says which key has replaced one that INEGI has withdrawn.
         """
@@ -133,7 +133,7 @@ class CatalogueTools:
                 for chunk in response.iter_raw():
                     body += chunk
                     if len(body) > _MAX_BYTES:
-                        raise ToolError("The service's answer is longer than any of this API.")
+                        raise ToolError("The service's answer is longer than any answer of this API.")
             content = from_json(bytes(body))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ToolError(
@@ -141,7 +141,7 @@ class CatalogueTools:
                 " another with `--url`."
             ) from error
         except ValueError as error:
-            raise ToolError(f"{self._service.root} is no service of localidades-api: check `--url`.") from error
+            raise ToolError(f"{self._service.root} is not a localidades-api service: check `--url`.") from error
         if not response.is_success:
             raise ToolError(_explain(content))
         return response.headers.get("catalogue-release", ""), content

@@ -10,7 +10,7 @@ _KEY = "^[0-9]{9}$"
 
 
 class MatchableRow(BaseModel):
-    """A row as somebody has it: a name with its areas, or a key; other members come back untouched.
+    """A row to match: a name with its areas, or a key; other members come back untouched.
 
     A member is recognized under other names too, such as `localidad`, `nom_mun` or `lat`.
     """
@@ -47,13 +47,13 @@ class MatchFault(BaseModel):
             description="What differs: `wording`, `article`, `order`, `spacing`, `spelling`, `kind`, `number`,"
             " `contrast`, words `added` or `missing`, `name`; what is known of the place: `bracket`, `seat`,"
             " `everyday`, `former_name`, `former_key`, `withdrawn_key`, `unknown_key`, `key`; or where it is:"
-            " `municipio`, `estado`, `distance`.",
+            " `municipio`, `estado`, `distance`, `ambito`.",
             examples=["spelling"],
         ),
     ]
     given: Annotated[str, Field(description="What the row says.", examples=["Guadalajra"])]
     found: Annotated[str, Field(description="What the catalogue says.", examples=["Guadalajara"])]
-    penalty: Annotated[float, Field(description="What it costs of the score.", ge=0, examples=[5.5])]
+    penalty: Annotated[float, Field(description="The points that it takes off the score.", ge=0, examples=[5.5])]
 
 
 class MatchCandidate(BaseModel):
@@ -69,7 +69,8 @@ class MatchCandidate(BaseModel):
         ),
     ]
     score: Annotated[
-        float, Field(description="100 minus the penalties of its faults, 0 at least.", ge=0, le=100, examples=[94.5])
+        float,
+        Field(description="100 minus the penalties of its faults, but at least 0.", ge=0, le=100, examples=[94.5]),
     ]
     faults: list[MatchFault]
 
@@ -92,7 +93,7 @@ class Match(BaseModel):
     cvegeo: Annotated[
         str | None,
         Field(
-            description="The official key of the likeliest place; to be relied on if `exact` or `sure`.",
+            description="The official key of the likeliest place; rely on it if `exact` or `sure`.",
             pattern=_KEY,
             examples=["140390001"],
         ),

@@ -100,7 +100,7 @@ _Value = StrictStr | StrictInt | StrictFloat | EntityValue
 
 
 class PropertyValue(BaseModel):
-    """What is known of an entity besides its name; each of several values may be right."""
+    """What is known about an entity besides its name; each of several values may be right."""
 
     pid: StrictStr
     v: _Value | list[_Value]

@@ -17,7 +17,7 @@ DEMO_RELEASE = "demo"  # the name of the bundled catalogue, and of no other
 
 
 class Release(BaseModel):
-    """A release: one whole cut of the catalogue, which never changes once it is published."""
+    """A release: one complete version of the catalogue, which never changes once it is published."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
@@ -104,10 +104,10 @@ class LocalityChange(BaseModel):
     ]
     id: Annotated[int, Field(examples=[10010001])]
     before: Annotated[
-        LocalityRecord | None, Field(description="The locality in the earlier release; null if it was added.")
+        LocalityRecord | None, Field(description="The locality in the release `since`; null if it was added.")
     ]
     after: Annotated[
-        LocalityRecord | None, Field(description="The locality in the later release; null if it was removed.")
+        LocalityRecord | None, Field(description="The locality in the release `name`; null if it was removed.")
     ]
 
 

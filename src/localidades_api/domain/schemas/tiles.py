@@ -10,11 +10,11 @@ class VectorLayer(BaseModel):
 
     id: Annotated[str, Field(examples=["places"])]
     description: str
-    fields: Annotated[dict[str, str], Field(description="What the properties of its features say.")]
+    fields: Annotated[dict[str, str], Field(description="What the properties of its features mean.")]
 
 
 class TileJson(BaseModel):
-    """What maps need to know of the tiles of a release."""
+    """What maps need to know about the tiles of a release."""
 
     tilejson: Literal["3.0.0"] = "3.0.0"
     name: Annotated[str, Field(examples=["Localidades 2018-09"])]
@@ -23,12 +23,12 @@ class TileJson(BaseModel):
     tiles: Annotated[
         list[str],
         Field(
-            description="The address of a tile, of this release.",
+            description="The address of a tile of this release.",
             examples=[["http://127.0.0.1:8000/api/census/localidades/tiles/{z}/{x}/{y}.mvt?release=2018-09"]],
         ),
     ]
     minzoom: Annotated[int, Field(examples=[0])]
-    maxzoom: Annotated[int, Field(description="Maps enlarge these tiles beyond it.", examples=[12])]
+    maxzoom: Annotated[int, Field(description="Beyond it, maps enlarge these tiles.", examples=[12])]
     bounds: Annotated[
         list[float],
         Field(

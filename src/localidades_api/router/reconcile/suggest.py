@@ -43,7 +43,7 @@ class PrefixQuery(BaseModel):
     ]
     cursor: Annotated[
         int,
-        Field(ge=0, le=_MAX_CURSOR, description="How many suggestions to pass over.", examples=[0]),
+        Field(ge=0, le=_MAX_CURSOR, description="How many suggestions to skip.", examples=[0]),
         whole_number("Use a whole number from 0 to 90."),
     ] = 0
     type: OfKind = None

@@ -55,17 +55,17 @@ def test_members_are_recognized_in_each_row() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b'{"nombre": "Ixtapa"', "It is no JSON: "),
-        (b"nombre,estado", "It is no JSON: "),
+        (b'{"nombre": "Ixtapa"', "It is not JSON: "),
+        (b"nombre,estado", "It is not JSON: "),
         (b'["Ixtapa"]', "It is no object."),
         (b'{"lugar del evento": "Ixtapa"}', "It has no `nombre`, or `cvegeo`, or `clave`."),
         (b'{"nombre": ["Ixtapa"]}', "`nombre` must be a text or a number."),
         (b'{"nombre": true}', "`nombre` must be a text or a number."),
         (b'{"nombre": "x", "lat": 1e300, "lon": 0}', "`latitud` is a number beyond any key or degree."),
         (b'{"nombre": "x", "cvegeo": 1' + b"0" * 100 + b"}", "`cvegeo` is a number beyond any key or degree."),
-        (b'{"nombre": "x", "cvegeo": 1' + b"0" * 5000 + b"}", "It is no JSON: "),
-        (b'{"nombre": "\\ud800"}', "It is no JSON: "),
-        (b'{"nombre": ' + b"[" * 5000 + b"]" * 5000 + b"}", "It is no JSON: "),
+        (b'{"nombre": "x", "cvegeo": 1' + b"0" * 5000 + b"}", "It is not JSON: "),
+        (b'{"nombre": "\\ud800"}', "It is not JSON: "),
+        (b'{"nombre": ' + b"[" * 5000 + b"]" * 5000 + b"}", "It is not JSON: "),
     ],
 )
 def test_line_that_cannot_be_read_costs_itself_only(line: bytes, problem: str) -> None:

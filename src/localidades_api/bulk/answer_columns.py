@@ -16,7 +16,7 @@ def _plain(name: str, answer: Answer) -> str:
 
 
 def _certain(name: str, answer: Answer) -> str:
-    """Write a member of the place that a row means, nothing where a person has to choose: tables are joined by it."""
+    """Write a member of the place that a row means; nothing if a person has to choose, as tables are joined on it."""
     return _plain(name, answer) if answer["outcome"] in {"exact", "sure"} else ""
 
 

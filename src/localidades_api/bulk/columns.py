@@ -57,7 +57,7 @@ def has_needed(assignment: Assignment, roles: Roles) -> bool:
 
 
 def describe_needed(roles: Roles) -> str:
-    """Return the roles of which a row must have some, in words."""
+    """Return, in words, the roles of which a row must have some."""
     return ", or ".join(" and ".join(f"`{role}`" for role in sorted(needed)) for needed in roles.needed)
 
 

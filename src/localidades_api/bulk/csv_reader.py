@@ -12,16 +12,16 @@ from localidades_api.bulk.rows import Roles, Row
 from localidades_api.errors import UnreadableBodyError
 
 _DELIMITERS = ",;\t|"
-_END = "\0end of the lines that are complete\0"  # parsed behind them: what quotes are open would swallow it
-_STEP = 64 * 1024  # bytes that are parsed at once: what a piece of any size takes of memory
+_END = "\0end of the lines that are complete\0"  # parsed after them: an open quote would swallow it
+_STEP = 64 * 1024  # bytes parsed at once, so that a piece of any size takes little memory
 
 
 class _TooLong(list[str]):
-    """The cells of a line of which one is longer than the csv module reads."""
+    """The cells of a line; one of them is longer than the csv module reads."""
 
 
 class CsvReader:
-    """Reads CSV; lines without any cell are no rows."""
+    """Reads CSV; empty lines are skipped."""
 
     def __init__(self, roles: Roles, named: Named) -> None:
         self.layout = Dialect()
@@ -72,7 +72,7 @@ class CsvReader:
                     yield self._row(record, self._assignment)
 
     def _read_header(self, text: str) -> str:
-        """Find the delimiter and the columns; return the text behind the header."""
+        """Find the delimiter and the columns; return the text after the header."""
         text = text.lstrip("\r\n")
         headers = {delimiter: _first_record(text, delimiter) for delimiter in _DELIMITERS}
         delimiter = max(_DELIMITERS, key=lambda one: self._likeness(headers[one][0]))
@@ -87,7 +87,7 @@ class CsvReader:
         return text[end:]
 
     def _likeness(self, headers: Sequence[str]) -> tuple[int, int]:
-        """Tell how much a header looks like one: the columns that have a role, and the columns."""
+        """Rate how much a line looks like a header: by its columns with a role, then by all of its columns."""
         named = {role: header for role, header in self._named.items() if header in headers}
         return len(assign(headers, self._roles, named).by_role), len(headers)
 
@@ -149,7 +149,7 @@ def _fit(record: list[str], width: int) -> str | None:
 
 
 def _first_record(text: str, delimiter: str) -> tuple[list[str], int]:
-    """Return the first record of a text and where it ends: behind the text if its quotes are open."""
+    """Return the first record of a text and where it ends: after the text if a quote is open."""
     lines = io.StringIO(text, newline="")
     try:
         record = next(csv.reader(chain(lines, [_END]), delimiter=delimiter))

@@ -16,8 +16,8 @@ from localidades_api.bulk.rows import Roles, Row
 from localidades_api.errors import UnreadableBodyError
 
 _MAX_SHAPES = 64  # sets of members whose columns are remembered
-_MAX_SHOWN = 200  # characters of what is no JSON
-_STEP = 64 * 1024  # bytes that are read at once: what a piece of any size takes of memory
+_MAX_SHOWN = 200  # characters of a line that is not JSON
+_STEP = 64 * 1024  # bytes read at once, so that a piece of any size takes little memory
 _MAX_START = 1000  # characters before the first row
 _START = re.compile(r'\s*\{\s*"rows"\s*:\s*\[')
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -48,7 +48,7 @@ class _ObjectReader:
         try:
             sent: Any = from_json(text)
         except ValueError as error:
-            return Row(self._number, text[:_MAX_SHOWN], {}, f"It is no JSON: {error}.")
+            return Row(self._number, text[:_MAX_SHOWN], {}, f"It is not JSON: {error}.")
         if not isinstance(sent, dict):
             return Row(self._number, sent, {}, "It is no object.")
         try:
@@ -58,7 +58,7 @@ class _ObjectReader:
 
 
 class NdjsonReader(_ObjectReader):
-    """Reads an object a line; empty lines are no rows."""
+    """Reads an object a line; empty lines are skipped."""
 
     def __init__(self, roles: Roles, named: Named) -> None:
         super().__init__(roles, named)
@@ -84,14 +84,14 @@ class NdjsonReader(_ObjectReader):
 
 
 class JsonReader(_ObjectReader):
-    """Reads one document as it comes; it has no member but `rows`."""
+    """Reads one document as it comes; its only member is `rows`."""
 
     def __init__(self, roles: Roles, named: Named) -> None:
         super().__init__(roles, named)
         self._decode = codecs.getincrementaldecoder("utf-8-sig")().decode
         self._end_of_value = json.JSONDecoder().raw_decode
         self._text = ""
-        self._waiting: list[str] = []  # what comes behind the text, which is not long enough to be read again
+        self._waiting: list[str] = []  # what follows the text, and is not long enough yet to be read with it
         self._length = self._retry_at = 0  # characters
         self._next: Literal["start", "row or end", "row", "comma or end", "close"] = "start"
 

@@ -69,7 +69,7 @@ class Lines:
 
 
 def refuse_other_formats(start: bytes) -> None:
-    """Raise UnreadableBodyError for a file that is no text."""
+    """Raise UnreadableBodyError for a file that is not text."""
     for magic, what in OTHER_FORMATS.items():
         if start.startswith(magic):
             raise UnreadableBodyError(f"The file is {what}.")
@@ -78,7 +78,7 @@ def refuse_other_formats(start: bytes) -> None:
 
 
 def decode(lines: bytes, layout: Dialect) -> str:
-    """Return lines as text: UTF-8, and those that are no UTF-8 as windows-1252, which old spreadsheets write."""
+    """Decode each line as UTF-8 or, if it is not, as windows-1252, which old spreadsheets write."""
     try:
         return lines.decode()
     except UnicodeDecodeError:
@@ -90,10 +90,10 @@ def _decode_line(line: bytes, layout: Dialect) -> str:
         return line.decode()
     except UnicodeDecodeError:
         layout.is_utf8 = False
-        return line.decode("windows-1252", "replace")  # five bytes mean nothing
+        return line.decode("windows-1252", "replace")  # five bytes are undefined
 
 
 def without_bom(lines: bytes, layout: Dialect) -> bytes:
-    """Return the first lines of a file without the mark that some begin UTF-8 with."""
+    """Return the first lines of a file without the byte order mark that some UTF-8 files begin with."""
     layout.has_bom = lines.startswith(_BOM)
     return lines.removeprefix(_BOM)

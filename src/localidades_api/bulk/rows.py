@@ -34,7 +34,7 @@ class Role(NamedTuple):
 class Roles(NamedTuple):
     """The roles of a file: it must have one of the sets of columns `needed`; `example` is a header.
 
-    A column of the set `together` is guessed only where all are: an `x` alone is no longitude.
+    The columns of `together` are guessed only all at once: an `x` alone is not a longitude.
     """
 
     by_name: Mapping[str, Role]

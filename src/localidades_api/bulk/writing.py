@@ -16,7 +16,7 @@ _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
 class AnswerWriter(Protocol):
-    """Writes answers; each method returns bytes to send, `begin` none where the layout shows in the first row only."""
+    """Writes answers; each method returns bytes to send, `begin` none if only the first row shows the layout."""
 
     def begin(self) -> bytes:
         """Return what comes before the first row; the reader has read its first row, or its end."""
@@ -25,7 +25,7 @@ class AnswerWriter(Protocol):
         """Return a row with its answer."""
 
     def end(self) -> bytes:
-        """Return what comes behind the last row."""
+        """Return what comes after the last row."""
 
 
 def writer(

@@ -125,7 +125,7 @@ class AreaBook:
     def suggest(self, text: str) -> list[Area]:
         """Return the estados and municipios that a text may name, begin, or nearly name, the likeliest first.
 
-        The estado of a municipio may stand before or behind it.
+        The estado of a municipio may stand before or after it.
         """
         words = canonical_words(fold(repair(text)))
         found = [Area(id_, 100.0) for id_ in self._scopes(words)] if words else []

@@ -37,7 +37,7 @@ class NameIndex:
         self._matcher = Matcher(self)
 
     def close(self) -> None:
-        """Give the files back."""
+        """Close the files."""
         self.layout.close()
 
     def suggest(

@@ -25,7 +25,7 @@ MAX_CANDIDATES = 5
 SURE_SCORE, SURE_MARGIN = 83.0, 6.0
 EXACT_MARGIN = 1.0
 NONE_BELOW = 55.0
-_BLOCKS = 256  # municipios whose names are kept taken apart
+_BLOCKS = 256  # municipios whose parsed names are kept
 _PROPOSED = 8  # names of a municipio that are compared word by word, for each way to compare
 _WITHIN_REACH = 80.0  # score below which the place is sought outside the municipio that was given
 _HOMONYMS = 24  # places of one name that are compared
@@ -43,7 +43,7 @@ class Matcher:
         self._block = lru_cache(_BLOCKS)(self._read_block)
 
     def match(self, row: MatchRow) -> MatchResult:
-        """Return what a row means; of longer texts than any name, the beginning counts."""
+        """Return what a row means; only the beginning of a text that is longer than any name counts."""
         if max(len(row.nombre or ""), len(row.municipio or ""), len(row.estado or "")) > MAX_TEXT:
             row = row._replace(nombre=_clip(row.nombre), municipio=_clip(row.municipio), estado=_clip(row.estado))
         key = read_key(row.cvegeo)
@@ -65,7 +65,7 @@ class Matcher:
         return self._decide(found, gone, homonyms_told_apart=row.latitud is not None and row.longitud is not None)
 
     def _literally(self, folded: str, municipio_id: int) -> MatchResult | None:
-        """Return the result where every place that anything calls so has this very name; None where none has it."""
+        """Return the result if each place known by this name has it as its own; None otherwise."""
         layout = self._index.layout
         rows = layout.find(municipio_id, folded, _HOMONYMS)
         found = []

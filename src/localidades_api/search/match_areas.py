@@ -28,7 +28,7 @@ def match_state(book: AreaBook, text: str) -> MatchResult:
 
 
 def match_municipality(book: AreaBook, text: str, estado: str | None = None) -> MatchResult:
-    """Return the municipio that a text names; its estado may be given, or stand behind a comma."""
+    """Return the municipio that a text names; its estado may be given, or follow a comma."""
     text = text[:MAX_TEXT]
     name, _, last = (part.strip() for part in text.rpartition(","))
     if estado is None and name and book.find_state(last) is not None:

@@ -12,7 +12,7 @@ _KEY_DIGITS = {8, 9}
 
 
 def match_line(index: "NameIndex", text: str) -> tuple[MatchRow, MatchResult]:
-    """Return what a text means that may hold the municipio and the estado behind the name, or be a key; and as a row.
+    """Return what a text means, and the text as a row: a name, perhaps with municipio and estado after it, or a key.
 
     The reading with the most areas counts if it finds anything: another may not make certain what it leaves in doubt.
     """

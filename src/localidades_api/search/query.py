@@ -19,7 +19,7 @@ _LONG = 8  # letters: in a word so long, two may be wrong
 
 
 def read(text: str) -> Typed:
-    """Take a text apart; its last word may be unfinished unless something stands behind it."""
+    """Take a text apart; its last word may be unfinished unless something follows it."""
     text = repair(text)
     folded = fold(text)
     spoken = folded.split()
@@ -41,8 +41,8 @@ class Words:
     def propose(self, query: Query, limit: int, *, is_rare: bool = False) -> list[int]:
         """Return the rows that a query finds, the most prominent first.
 
-        The most prominent places are searched first: in a tenth of the time they often have as many as are wanted,
-        and their first are the first of all. Not where what is sought `is_rare`.
+        The most prominent places are searched first, unless the query `is_rare`: that takes a tenth of the time, often
+        finds as many as are wanted, and the first of them are the first of all.
         """
         for searcher in (self._searcher,) if is_rare else (self._prominent, self._searcher):
             found = searcher.search(query, limit, count=False, order_by_field="rank", order=Order.Asc).hits

@@ -4,18 +4,18 @@ from typing import Literal, NamedTuple
 
 Outcome = Literal["exact", "sure", "ambiguous", "none"]
 FaultCode = Literal[
-    "wording",  # an abbreviation, a number or the order of words: the same name, written otherwise
-    "article",  # an article added, missing or another
+    "wording",  # an abbreviation or a number: the same name, written differently
+    "article",  # an article added, missing or different
     "order",  # the same words in another order
-    "spacing",  # the same letters, spaced otherwise
-    "spelling",  # a word spelt otherwise
+    "spacing",  # the same letters, spaced differently
+    "spelling",  # a word spelt differently
     "kind",  # a word for the kind of a place (Ejido, Rancho) added or missing
-    "number",  # a number added, missing or another
-    "contrast",  # a word that tells two places apart (Alto, Norte, Nuevo) added, missing or another
+    "number",  # a number added, missing or different
+    "contrast",  # a word that tells two places apart (Alto, Norte, Nuevo) added, missing or different
     "added",  # a word that the name does not have
     "missing",  # a word of the name that was not given
-    "name",  # the name is another altogether
-    "bracket",  # what brackets hold was given alone, or was left out
+    "name",  # an entirely different name
+    "bracket",  # the part in brackets was given alone, added or left out
     "seat",  # a cabecera, given under the name of its municipio
     "everyday",  # a name that people use and INEGI does not
     "former_name",  # the name that an earlier release had
@@ -23,7 +23,7 @@ FaultCode = Literal[
     "withdrawn_key",  # the key of a place that has been withdrawn
     "unknown_key",  # a key that no release has
     "key",  # the key given is another place's
-    "municipio",  # the municipio is another, or written otherwise
+    "municipio",  # the municipio is another, or written differently
     "estado",  # no estado has that name
     "distance",  # kilometres from the point that was given
     "ambito",  # urban where rural was given, or rural where urban was
@@ -57,7 +57,7 @@ class Discrepancy(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A place that a row may mean: 100 minus the penalties of its faults is its score, 0 at least."""
+    """A place that a row may mean: its score is 100 minus the penalties of its faults, but at least 0."""
 
     id: int
     label: str

@@ -5,8 +5,8 @@ from rapidfuzz.distance import OSA
 from localidades_api.search.rows import Discrepancy
 from localidades_api.search.vocabulary import CONTRASTING
 
-_UNLIKE = 60.0  # points that a word costs which is like no other
-_ALIKE = 0.65  # share of letters that two words must have in common to be one word, spelt otherwise
+_UNLIKE = 60.0  # points that a word costs if it is like no other
+_ALIKE = 0.65  # share of letters that two words must have in common to be spellings of one word
 SPACING = 1.0
 
 # Letters that sound alike; people write one for the other.
@@ -17,7 +17,7 @@ _SOUNDS = (
 
 
 def pair(added: list[str], missing: list[str]) -> list[Discrepancy]:
-    """Pair words that are alike, the likest first; take them out of the lists."""
+    """Pair words that are alike, the most alike first; take them out of the lists."""
     pairs = sorted(
         (
             (-_likeness(one, other), one, other)
@@ -41,7 +41,7 @@ def pair(added: list[str], missing: list[str]) -> list[Discrepancy]:
 
 
 def _spaced_otherwise(added: list[str], missing: list[str]) -> list[Discrepancy]:
-    """Pair what was left where it is the same letters, spaced otherwise: `seyba playa`, Seybaplaya."""
+    """Pair leftover words that have the same letters, spaced differently: `seyba playa`, Seybaplaya."""
     one, other = "".join(added), "".join(missing)
     likeness = _likeness(one, other)
     if (len(added) > 1 or len(missing) > 1) and likeness >= 0.8:  # noqa: PLR2004  # as a word with one letter in five wrong

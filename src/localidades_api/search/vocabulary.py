@@ -160,7 +160,7 @@ ARTICLES = frozenset({"el", "la", "los", "las", "lo", "l"})
 # They carry no meaning of their own in a name, and nobody remembers them rightly.
 STOP_WORDS = ARTICLES | {"de", "del", "y", "e", "en", "al", "a", "the"}
 
-# Words that name the kind of a place: the catalogue writes them before the name, behind it in brackets, or not at all.
+# Words that name the kind of a place: the catalogue writes them before the name, after it in brackets, or not at all.
 GENERICS = _words(
     """rancho ranchito ranchos rancheria rancherias ejido ejidal colonia poblado pueblo congregacion comunidad barrio
     fraccionamiento ampliacion villa ciudad heroica heroico h v hacienda exhacienda estacion campo pesquero pesqueria

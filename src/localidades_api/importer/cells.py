@@ -111,7 +111,7 @@ def read_count(text: str, column: str) -> int | None:
 
 
 def reader_of(attribute: Attribute) -> Callable[[str], object]:
-    """Return the function that reads the values of a column; it raises RowError."""
+    """Return the function that reads the values of a column; it raises InvalidRowError."""
     match attribute.content:
         case "latitude":
             return partial(read_degrees, column=attribute.header, most=90)

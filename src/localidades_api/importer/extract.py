@@ -94,7 +94,7 @@ def split_line(line: str, separator: str) -> list[str]:
         return line[1:-1].split(f'"{separator}"')
     try:
         return next(csv.reader([line], delimiter=separator), [])
-    except csv.Error:  # a value of more than 128 kB: the line is no row
+    except csv.Error:  # a value of more than 128 kB: the line isn't a row
         return [line]
 
 

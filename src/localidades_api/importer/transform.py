@@ -96,7 +96,7 @@ def transform(table: CatalogueText, advance: Callable[[int], None]) -> Catalogue
 
 
 def _check_whole(last_line: str, number: int, layout: Layout) -> None:
-    """Refuse a file that ends in the middle of a row; a last line that is no row at all is only rejected."""
+    """Refuse a file that ends in the middle of a row; a last line that isn't a row at all is only rejected."""
     begins_as_row = re.match(r'"([0-9]|$)|[0-9]+([,\t]|$)', last_line)
     if last_line.endswith("\n") or not begins_as_row:
         return
@@ -166,7 +166,7 @@ class _LineReader:
             self._catalogue.rejected.append(Rejected(number, str(fault)))
 
     def _convert(self, rows: Sequence[list[str]]) -> list[LocalityRow]:
-        """Return the records of rows; raise RowError, _Withdrawn or _FileError if a row has none."""
+        """Return the records of rows; raise InvalidRowError, _Withdrawn or _FileError if a row has none."""
         for width in set(map(len, rows)) - {self._layout.width}:
             raise InvalidRowError(f"it has {width} values, but the header has {self._layout.width}")
         cvegeo, estatus, cve_ent, nom_ent, nom_abr, cve_mun, nom_mun, cve_loc, nombre, *texts = self._pick(

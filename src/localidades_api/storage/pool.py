@@ -47,7 +47,7 @@ already_waited: ContextVar[float] = ContextVar("already_waited", default=0.0)
 
 
 class ReplicaCheck(Protocol):
-    """Tells whether the server of a connection can answer; `anew` asks again where it has said yes before."""
+    """Tells whether the server of a connection can answer; `anew` asks again even if it has said yes before."""
 
     @property
     def releases(self) -> Sequence[Release]:
@@ -113,7 +113,7 @@ class Database:
     def for_writing(cls, url: str) -> Self:
         """Open one connection at a time, for migrations and imports; with several servers, to the primary.
 
-        To connect raises ConfigurationError behind a pooler that shares sessions among transactions.
+        Connecting through a pooler that shares sessions among transactions raises ConfigurationError.
         """
         dsn = Dsn.parse(url)
         servers = Servers(dsn)

@@ -10,7 +10,7 @@ from localidades_api.domain.schemas import Release
 from localidades_api.storage.models import releases
 from localidades_api.storage.pool import ReplicaCheck
 
-# The time of publication tells a release from another with the same id in a database that was created anew.
+# The time of publication tells a release from another with the same id in a database that was recreated.
 _PUBLISHED = select(
     releases.c.id,
     releases.c.retired_at,

@@ -96,9 +96,9 @@ class AreasRepository:
         self._database = database
 
     async def summarize(self, release: Release, first: int, last: int) -> Row[Any]:
-        """Return what the municipios in a range of keys come to.
+        """Return a summary of the municipios in a range of keys.
 
-        `kinds` has an item an ámbito: its `localities`, of how many the population is `known`, and their `population`.
+        `kinds` has an item per ámbito: its `localities`, how many have a `known` population, and their `population`.
         `points` are the longitudes and latitudes of cells that hold any of them, or nulls.
         `largest` has the places of the most inhabitants, `past` the newest releases that have the area, newest first.
         `seat_id`, `seat`, `seat_latitud` and `seat_longitud` are of the cabecera of a single municipio, or None.

@@ -8,7 +8,7 @@ from localidades_api.storage.models import localities
 
 
 def conditions(filters: LocalityFilters) -> list[ColumnElement[bool]]:
-    """Return the conditions of the filters, without the one on the release; a search is the index of names'."""
+    """Return the conditions of the filters, without the one on the release; searches use the index of names."""
     columns = localities.c
     found: list[ColumnElement[bool]] = []
     if filters.municipio_id is not None:

@@ -1,6 +1,6 @@
 """The orders of a list of localities, in SQL.
 
-Not every database has a Spanish collation, so names are compared by bytes: as they are folded, with ñ put behind n.
+Not every database has a Spanish collation, so names are compared by bytes: as they are folded, with ñ sorted after n.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from localidades_api.domain.sorting import Sort
 from localidades_api.storage.models import localities
 
 _columns = localities.c
-_ENYE = "{"  # the character behind z: `n{` comes after every other n, and before o
+_ENYE = "{"  # the character after z: `n{` comes after every other n, and before o
 _LETTERS: Mapping[str, str] = {
     _ENYE: " ",
     "Ñ": _ENYE,

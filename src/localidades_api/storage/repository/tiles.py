@@ -17,7 +17,7 @@ _CELL_BITS = (EXTENT // CELLS).bit_length() - 1
 
 _MARGIN = 1e-9  # degrees, more than the rounding errors of an edge
 
-# A place lies in exactly one tile of a zoom: the index finds those within the box, with a margin, and the units tell.
+# A place lies in exactly one tile of a zoom: the index finds those within the box, with a margin, and the units decide.
 # OFFSET 0 keeps Postgres from projecting what is outside the box, where a latitude can be out of range.
 _TILE = text(
     f"""

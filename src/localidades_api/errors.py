@@ -153,7 +153,7 @@ class OutputError(CommandError):
 
 
 class ReaderGoneError(OutputError):
-    """The reader of the output has gone, as `head` goes, so the command says nothing more."""
+    """The reader of the output has gone, as `head` does, so the command says nothing more."""
 
 
 class RequestError(LocalidadesError):
@@ -169,7 +169,7 @@ class RequestError(LocalidadesError):
 class InvalidParametersError(RequestError):
     """Query parameters that are unknown, repeated, undecodable or out of their bounds.
 
-    `faults` are pairs of a parameter's name and a sentence; neither holds what the client sent, but for a
+    `faults` are pairs of a parameter's name and a sentence; neither holds what the client sent, except a
     name that is plain ASCII.
     """
 
@@ -483,5 +483,5 @@ class DatabaseUnavailableError(UnavailableError):
 
     @property
     def detail(self) -> str:
-        """What a client may know of it; whoever asks a probe runs the service."""
+        """What a client may know about it; only operators read probes."""
         return str(self) if self.is_for_probe else self._detail

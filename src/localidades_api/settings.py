@@ -157,7 +157,7 @@ class Settings(BaseSettings):
     ] = 10.0
     keep_alive_timeout: Annotated[
         float, Field(gt=0, le=3600, description="Seconds that an idle connection stays open for another request.")
-    ] = 75.0  # longer than proxies keep theirs: whoever closes first may lose a request that is on its way
+    ] = 75.0  # longer than proxies keep theirs: the side that closes first may lose a request on its way
     send_timeout: Annotated[
         float, Field(gt=0, le=3600, description="Seconds that a client can go without reading any of its response.")
     ] = 60.0

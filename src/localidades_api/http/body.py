@@ -12,7 +12,7 @@ _MIN_RATE = 1000  # bytes a second
 
 
 async def read_chunks(request: Request) -> AsyncIterator[bytes]:
-    """Yield the body as it comes, and last an empty chunk.
+    """Yield the body as it comes, and an empty chunk at the end.
 
     Raises RequestTimeoutError for a client that sends too slowly, and ClientDisconnect for one that has gone. The time
     between two chunks in which nobody reads does not count.

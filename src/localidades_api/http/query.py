@@ -53,7 +53,7 @@ def parse_plain_query(query: bytes, release: bytes) -> PlainQuery | None:
 
 
 def parse_parameters(query: bytes) -> dict[str, str] | None:
-    """Return the parameters of a query, not validated; None if one is repeated, or if it is no UTF-8 or has a NUL."""
+    """Return the parameters of a query, not validated; None if one is repeated, or it isn't UTF-8 or has a NUL."""
     parts = query.split(b"&")
     given = dict(part.partition(b"=")[::2] for part in parts)
     if len(given) < len(parts) or not query.isascii() or b"%00" in query:

@@ -24,7 +24,7 @@ from localidades_api.router.params import SuggestQuery
 _PATH = f"{LOCALIDADES}suggest/"
 _MAX_QUERY = 1000  # bytes; a hundred characters of three bytes each, percent-encoded
 _MAX_CACHE = 4 * 1024**2  # bytes of responses, some two thousand: everybody types the same beginnings
-_MAX_AT_ONCE = 16  # searches until the event loop turns to what else has come; the concurrency limit admits the rest
+_MAX_AT_ONCE = 16  # searches before the event loop gets to other work; the concurrency limit admits the rest
 _OVERHEAD = 600  # bytes per response besides its body and its key
 
 

@@ -38,7 +38,7 @@ class Telemetry:
         answer = self._inner.try_respond(scope)
         if answer is not None:
             seconds = perf_counter() - began
-            # Whoever responds names the operation, but for the cached pages of the list; any other is a refusal.
+            # What responds names the operation, except the cached pages of the list; anything else is a refusal.
             operation = scope.get(OPERATION, "list_localities") if answer.status < _REFUSED else "none"
             COUNTERS.count(operation, answer.status, seconds)
             if self._logs_all:  # refusals are not logged as faults: there may be thousands of them

@@ -1,7 +1,7 @@
 """Checks the head of a request: the host that it names, and where the request ends.
 
-No request needs a body, so the server reads none: a request that announces a body is the last on its connection. A
-proxy and the server then can't disagree on where a body ends, and no second request can be smuggled inside one.
+A request that announces a body is the last on its connection, whether or not the resource reads the body. A proxy and
+the server then can't disagree on where a body ends, and no second request can be smuggled inside one.
 """
 
 import re

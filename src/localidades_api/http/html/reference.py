@@ -6,7 +6,7 @@ from typing import Any
 
 _REFERENCE = "#/components/schemas/"
 _COMMON = 4  # operations that share a parameter or an answer, from which on it is described once for all of them
-_UNBOUNDED = 2**53 - 1  # the largest whole number of JavaScript, which bounds nothing that a reader would ask for
+_UNBOUNDED = 2**53 - 1  # the largest integer of JavaScript: a bound that says nothing to a reader
 
 Row = tuple[str, str, str, bool]  # name, type, description, whether it is required
 

@@ -141,7 +141,7 @@ class BrowsableRenderer:
 
 
 def render_text(template: str, language: Language, **context: object) -> str:
-    """Return a document that is no page, escaped as XML; its template has the translations and `context`."""
+    """Return a document that isn't a page, escaped as XML; its template has the translations and `context`."""
     translations = {"_": translator(language), "said": lenient_translator(language)}
     return _templates.get_template(template).render(language=language, **translations, **context)
 

@@ -79,7 +79,7 @@ class NameIndexes:
         return release not in self._open and fingerprint(release, self._releases.every) not in self._failed_at
 
     async def prepare(self, release: Release) -> None:
-        """Open a release's index, built anew if need be.
+        """Open a release's index, after building it if need be.
 
         Raises SearchUnavailableError or DatabaseUnavailableError if it can't be built.
         """

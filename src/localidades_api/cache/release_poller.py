@@ -20,7 +20,7 @@ from localidades_api.releases.tracker import ReleaseTracker
 
 _log = logging.getLogger("uvicorn.error")
 
-_REPLICATION_LAG = 0.1  # seconds: standbys that are no further behind have a new release before it is asked of them
+_REPLICATION_LAG = 0.1  # seconds: standbys that lag less have a new release before requests ask for it
 _ACTIVATION_TIMEOUT = 1.2  # seconds that requests wait for a new release to be ready before they see it as it is
 _RETURN_TIMEOUT = 0.5  # and for one that was served before: whoever publishes it wants the present one gone
 _INDEXING_TIMEOUT = 60.0  # seconds for which the release before is searched until the names of a new one are indexed

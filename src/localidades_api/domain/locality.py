@@ -21,7 +21,7 @@ _KINDS: Mapping[Content, Kind] = {
 
 
 class Attribute(NamedTuple):
-    """What INEGI says of a locality besides its key and its name; any of it can be missing."""
+    """What INEGI says about a locality besides its key and its name; any of it can be missing."""
 
     header: str  # of the column in INEGI's file
     content: Content  # a count is an integer from zero

@@ -41,7 +41,7 @@ class Sink(io.RawIOBase):
         self._size = 0
 
     def writable(self) -> bool:
-        """Tell whoever writes that it may."""
+        """Return True, as a writer expects."""
         return True
 
     def tell(self) -> int:

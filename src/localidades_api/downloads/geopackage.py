@@ -64,7 +64,7 @@ _CONTENTS = """
 async def write_geopackage(
     records: RecordsRepository, release: Release, places: Sequence[int]
 ) -> AsyncGenerator[bytes, None]:
-    """Write a temporary file, then yield its parts; yield nothing meanwhile, so that who has gone is noticed.
+    """Write a temporary file, yielding empty parts so that a client that has gone is noticed; then yield its parts.
 
     The file has no name, so its space is free again however the process ends. Raises DatabaseUnavailableError if
     records are missing, UnavailableError if the disk is full.
@@ -82,7 +82,7 @@ async def write_geopackage(
 
 
 class _GeoPackage:
-    """A file without a name. Threads write it, and whoever is cancelled closes it no sooner than they have."""
+    """A file without a name. Threads write it; a cancelled request waits for them before it closes it."""
 
     def __init__(self) -> None:
         descriptor, name = mkstemp(suffix=".gpkg")

@@ -35,7 +35,7 @@ for _type in FILE_TYPES.values():
 
 
 class Transfer:
-    """A download under way: its client, and the rate at which that reads."""
+    """A download under way: its client, and the rate at which the client reads."""
 
     def __init__(self, scope: Scope) -> None:
         self._loop = asyncio.get_running_loop()

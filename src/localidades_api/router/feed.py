@@ -52,7 +52,7 @@ async def show_feed(request: Request, query: Annotated[FeedQuery, Query()], serv
 
 
 def _identity(release: Release) -> str:
-    """Return what makes a release itself, whichever service has it: its name and its file."""
+    """Return what identifies a release on every service: its name and its file."""
     return f"{release.name} {release.sha256}"
 
 

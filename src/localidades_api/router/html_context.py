@@ -83,7 +83,7 @@ async def of_locality(
 
 
 async def of_state(services: Services, release: Release, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an estado comes to, and its municipios."""
+    """Return the summary of an estado, and its municipios."""
     summary = await services.areas.summarize(release, *municipalities_of(state["id"]))
     found = await services.repository.list_municipalities(release, state["id"])
     by_name = sorted(found, key=lambda municipality: fold(municipality.nombre))
@@ -91,7 +91,7 @@ async def of_state(services: Services, release: Release, state: Mapping[str, Any
 
 
 async def of_municipality(services: Services, release: Release, municipality: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a municipio comes to."""
+    """Return the summary of a municipio."""
     summary = await services.areas.summarize(release, municipality["id"], municipality["id"])
     return {"chosen": {"municipio_id": municipality["id"]}, **_sums(summary)}
 

@@ -69,7 +69,7 @@ async def list_localities(
 
 
 def _depending_on(names: NameIndex, builder: ResponseBuilder) -> ResponseBuilder:
-    """Return a builder of what is found by name: a place is found by its names in other releases too."""
+    """Return a builder for results by name, which depend on other releases too: places are found by the names there."""
     return replace(builder, variant=f".{names.digest}", is_immutable=False)
 
 
@@ -89,7 +89,7 @@ async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, service
 
 
 async def _list_places(release: Release, query: LocalitiesQuery, places: Sequence[int], services: Services) -> str:
-    """Return the localities at these positions as JSON; what a search finds is read where it was found."""
+    """Return the localities at these positions as JSON; the results of a search come from the index of names."""
     if query.search is None or query.fields:
         return await services.repository.list_places(release, places, names_of(query.fields))
     names = await services.names.of(release)

@@ -1,4 +1,4 @@
-"""Adds to FastAPI's OpenAPI document: words, headers, problems and examples."""
+"""Adds to FastAPI's OpenAPI document: descriptions, headers, problems and examples."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -174,7 +174,7 @@ def _describe_operation(operation: dict[str, Any], path: str) -> None:
         _describe_parameter(parameter)
     is_api = path.startswith(PREFIX)
     if is_api and "requestBody" in operation:
-        operation["responses"].pop("304", None)  # nothing is said of a copy of the answer to what was sent
+        operation["responses"].pop("304", None)  # clients don't revalidate the answer to a POST
     for status, answer in operation["responses"].items():
         content = answer.get("content", {})
         if status >= "400" and "application/json" in content:

@@ -167,7 +167,7 @@ class NearestQuery(ReleaseQuery):
 
 
 class MapQuery(ReleaseQuery):
-    """The parameters of the map: the filters that every point of it can be held against."""
+    """The parameters of the map: the filters that can be applied to each of its points."""
 
     municipio_id: OfMunicipality = None
     estado_id: OfState = None

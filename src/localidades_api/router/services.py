@@ -47,7 +47,7 @@ class Services:
         return cast("Self", request.app.state.services)
 
     async def release(self, name: str | None, *, by_name: bool = False) -> Release:
-        """Return the release of that name, or the current one for None: `by_name`, the one that is searched."""
+        """Return the release of that name; for None the current one or, `by_name`, the one that searches use."""
         return await (self.releases.current(by_name=by_name) if name is None else self.releases.named(name))
 
 

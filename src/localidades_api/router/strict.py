@@ -18,7 +18,7 @@ async def _refuse_ambiguous(request: Request) -> None:
 
 
 def _refuse_ambiguous_query(request: Request) -> None:
-    """Refuse a query that is no UTF-8, holds a NUL, or gives a parameter twice.
+    """Refuse a query that isn't UTF-8, holds a NUL, or gives a parameter twice.
 
     A parameter that is ignored or overruled in silence gives a client other data than it asked for.
     """

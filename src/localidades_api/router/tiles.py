@@ -155,7 +155,7 @@ class Drawing(NamedTuple):
         return Response(gzip.decompress(body), headers=headers)
 
     def _headers(self, release: Release, *, pinned: bool) -> dict[str, str]:
-        """Return the headers that a 200 and its 304 share; the ETag is weak, because it is that of every coding."""
+        """Return the headers that a 200 and its 304 share; the ETag is weak, because all codings share it."""
         headers = freshness_headers(release, self.representation, pinned=pinned)
         return {**headers, "ETag": f"W/{headers['ETag']}", "Vary": "Accept-Encoding"}
 

@@ -1,4 +1,4 @@
-"""Writes answers to a file: whole rows only, however the command ends."""
+"""Writes answers to a file: complete rows only, however the command ends."""
 
 import os
 import sys
@@ -27,7 +27,7 @@ class AnswerFile:
         return records
 
     def may_begin_with(self, expected: bytes) -> bool:
-        """Return whether the file begins so, as far as it goes."""
+        """Return whether the file begins with this, as far as it goes."""
         with self._path.open("rb") as file:
             return expected.startswith(file.read(len(expected)))
 
@@ -69,7 +69,7 @@ class AnswerStream:
     """Answers on stdout."""
 
     def write(self, rows: bytes) -> None:
-        """Write rows; raise OutputError or ReaderGoneError if they can't be."""
+        """Write rows; raise OutputError or ReaderGoneError if they can't be written."""
         with writing():
             sys.stdout.buffer.write(rows)
 

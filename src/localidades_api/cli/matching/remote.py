@@ -93,7 +93,7 @@ class RemoteMatcher:
         return answers
 
     def _pin(self, release: str | None) -> None:
-        """Stay with the release of an answer; raise ServiceError if it is another than the one that was asked for."""
+        """Stay with the release of an answer; raise ServiceError if it is not the one that was asked for."""
         if self._service.release is None:
             self._service = replace(self._service, release=release)
         elif release not in {None, self._service.release}:
@@ -101,7 +101,7 @@ class RemoteMatcher:
 
     @staticmethod
     def _check(response: httpx.Response) -> None:
-        """Raise _BusyError for what passes, and ServiceError for what does not."""
+        """Raise _BusyError for a failure that may pass, and ServiceError for any other."""
         status = response.status_code
         if status in _BUSY:
             after = response.headers.get("retry-after", "")

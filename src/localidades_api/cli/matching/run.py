@@ -22,7 +22,7 @@ from localidades_api.settings import read_settings
 from localidades_api.storage.pool import Database
 from localidades_api.storage.repository import ReleasesRepository
 
-_BATCH_SIZE = 500  # rows: an interruption loses the work for so many at most
+_BATCH_SIZE = 500  # rows: an interruption loses the work for this many at most
 _REMOTE_BATCH_SIZE = 1000  # rows of a request, which takes half a second
 _INDEX_TIMEOUT = 600.0  # seconds; a whole catalogue takes ten
 _OUTCOMES = ("exact", "sure", "ambiguous", "none", "problem")
@@ -71,7 +71,7 @@ async def _open_index(url: str, name: str | None) -> AsyncIterator[tuple[Release
 def _reporting(job: MatchJob, pinned: Callable[[], Sequence[str]]) -> Iterator[Tally]:
     """Count rows, and say in the end what was done, or what was done so far and how to resume.
 
-    `pinned` returns the options with which the rest is matched as the rows before.
+    `pinned` returns the options that match the rest like the rows before.
     """
     tally, began = Tally(), time.perf_counter()
     try:

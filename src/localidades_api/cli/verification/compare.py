@@ -1,4 +1,4 @@
-"""Compares the records of a list with those of a file: by key, or by clave and name if the ids are no keys."""
+"""Compares the records of a list with those of a file: by key, or by clave and name if the ids are not keys."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

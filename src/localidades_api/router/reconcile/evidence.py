@@ -102,10 +102,10 @@ def _read_properties(query: ReconciliationQuery, kinds: Sequence[PlaceKind]) -> 
 
 
 def _as_texts(value: str | float | EntityValue) -> list[str]:
-    """Return a value as a person would write it; of an entity the key, or the name if it has none of this catalogue.
+    """Return a value as a person would write it; an entity as its key, or its name if the key isn't this catalogue's.
 
-    Each line is a value of its own: so PyPI's `reconciler` joins those of equal names. NaN, which pandas has for a
-    missing value, is none.
+    Each line is a value of its own: PyPI's `reconciler` joins the values of equal names with line breaks. NaN, which
+    pandas has for a missing value, is none.
     """
     if isinstance(value, EntityValue):
         value = value.id if value.id.isdecimal() else value.name

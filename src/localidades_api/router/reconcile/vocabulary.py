@@ -76,7 +76,7 @@ _COMPARED = {id_ for ids in COMPARED.values() for id_ in ids}
 
 
 def kind_of(key: str) -> PlaceKind | None:
-    """Return the type of entity that a key belongs to; None if it is no key."""
+    """Return the type of entity that a key belongs to; None if it isn't a key."""
     return _KIND_OF_DIGITS.get(len(key)) if key.isascii() and key.isdecimal() else None
 
 
@@ -91,9 +91,9 @@ def known_kind(name: str) -> PlaceKind | None:
 
 
 def beginning_with(prefix: str, items: Iterable[Described]) -> list[Described]:
-    """Return those with a word, of the id, the name or the description, that begins so.
+    """Return the items whose id, name or description has a word with this beginning.
 
-    What is called exactly so comes first, then what matching compares: OpenRefine offers the same list for both.
+    Exact names come first, then what matching compares: OpenRefine offers the same list for both.
     """
     folded = fold(prefix)
     found = [one for one in items if f" {folded}" in f" {one.id} {fold(f'{one.name} {one.id} {one.description}')}"]

@@ -60,7 +60,7 @@ _HEADERS: dict[str, tuple[str, str]] = {
     "Allow": ("The methods that the resource allows.", "GET"),
     "Vary": ("The request headers that choose the representation.", "Accept"),
     "Catalogue-Release": ("The release that the response comes from.", "2018-09"),
-    "ETag": ("Changes when the release changes.", '"2018-09.json.0123456789ab"'),
+    "ETag": ("Changes when the release changes or the service is upgraded.", '"2018-09.json.0123456789ab"'),
     "Last-Modified": ("When the release was published.", "Fri, 28 Sep 2018 10:12:00 GMT"),
     "Cache-Control": ("How long caches may keep the response.", CACHE_CONTROL),
 }

@@ -118,7 +118,7 @@ class Suggester:
                 yield words.propose(query, _PROPOSED_NEAR)
 
     def _keep_estado(self, typed: Typed, fits: dict[int, Fit]) -> None:
-        """Keep only the places of the estado that was named, unless a place has that name too (not `Ciudad de México`)."""
+        """Keep only the places of an estado that was named, as in `Ciudad de México`, unless a place has that name."""
         estados = {id_ for id_ in self._index.areas.scopes(typed.words) if id_ < KEYS_OF_A_STATE}
         if estados and self._best(fits) < _WHOLE:
             for row in list(fits):

@@ -95,7 +95,7 @@ class _CsvWriter:
     """Writes the sender's columns and cells as they are, and the columns of the answer beside them.
 
     The answer's columns are `match_outcome` and so on, or `match2_outcome` if a column of the sender's is called so.
-    What a row has beyond the headers stands behind them. Rows that came as objects have the members of the first as
+    Cells beyond the headers come after all of these. Rows that came as objects have the members of the first as
     columns; other members are left out.
     """
 

@@ -30,7 +30,7 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         INTERRUPTED: "interrupted (Ctrl-C); the next run continues",
     },
     "import": {
-        0: "published, even if interrupted afterwards; with --dry-run, it could have been",
+        0: "published, even if interrupted afterwards; with --dry-run, it could be",
         FAILED: "refused, and nothing has changed; the error says why",
         **_EVERYWHERE,
         INTERRUPTED: "interrupted (Ctrl-C); nothing has changed",
@@ -64,11 +64,11 @@ EXIT_CODES: dict[str, dict[int, str]] = {
     },
     "match": {
         0: "every row has its answer, which may be a problem of its own",
-        FAILED: "unfinished; the error says why and, if rows are written, how to continue",
+        FAILED: "unfinished; the error says why and, if rows are written, how to resume",
         **_EVERYWHERE,
         USAGE: "the file can't be read, or an option or argument is wrong",
-        UNWRITTEN: "the output can't be written; the error says how to continue",
-        INTERRUPTED: "interrupted (Ctrl-C); the message says how to continue",
+        UNWRITTEN: "the output can't be written; the error says how to resume",
+        INTERRUPTED: "interrupted (Ctrl-C); the message says how to resume",
     },
     "mirror": {
         0: "the release is mirrored, and the pointer names the current one",

@@ -8,13 +8,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from tempfile import SpooledTemporaryFile
-from typing import Self
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from localidades_api.bulk.outbox import Outbox
 from localidades_api.bulk.reading import RowReader
 from localidades_api.bulk.rows import Answer, Row
 from localidades_api.bulk.writing import AnswerWriter
@@ -28,11 +27,7 @@ AnswerSome = Callable[[Iterator[Row]], Awaitable[Answered]]
 _log = logging.getLogger(__name__)
 
 _MAX_REQUESTS = 8  # at a time per process
-_IN_MEMORY = 1024**2  # bytes of answers that are not in a file
-_MAX_WAITING = 1024**3  # bytes of answers that a client may leave unread while it still sends
-_PIECE = 64 * 1024  # bytes that are sent at once
 _EARLY_ERROR_TIMEOUT = 0.25  # seconds: an error in so short a time still gets a response of its own
-_SEND_TIMEOUT = 60.0  # seconds for a client that has left as much unread as it may
 
 
 class BulkRequests:
@@ -88,7 +83,7 @@ class BulkResponse(Response):
         """Answer the rows as they come."""
         self._requests.under_way += 1
         try:
-            with _Outbox() as outbox:
+            with Outbox() as outbox:
                 answering = asyncio.create_task(self._fill(outbox))
                 try:
                     await self._send(outbox, answering, send)
@@ -99,7 +94,7 @@ class BulkResponse(Response):
         finally:
             self._requests.under_way -= 1
 
-    async def _send(self, outbox: "_Outbox", answering: "asyncio.Task[None]", send: Send) -> None:
+    async def _send(self, outbox: Outbox, answering: "asyncio.Task[None]", send: Send) -> None:
         """Send what comes into the outbox."""
         await asyncio.wait({answering}, timeout=_EARLY_ERROR_TIMEOUT)
         if answering.done():
@@ -117,7 +112,7 @@ class BulkResponse(Response):
         else:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _fill(self, outbox: "_Outbox") -> None:
+    async def _fill(self, outbox: Outbox) -> None:
         """Answer every row of the body."""
         async with self._answering as answer:
             async for chunk in read_chunks(self._request):
@@ -142,52 +137,3 @@ class BulkResponse(Response):
                 written = self._begin() + b"".join([self._writer.write(*one) for one in answered])
             yield written
             await asyncio.sleep(0)
-
-
-class _Outbox:
-    """Answers that have not been sent: in memory, or in a temporary file if they are many."""
-
-    def __init__(self) -> None:
-        self._file = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115  # closed by `__exit__`
-        self._written = self._taken = 0
-        self._has_more, self._has_room = asyncio.Event(), asyncio.Event()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def put(self, answers: bytes) -> None:
-        """Add answers."""
-        self._file.seek(self._written)
-        self._file.write(answers)
-        self._written += len(answers)
-        self._has_more.set()
-
-    async def room(self) -> None:
-        """Wait until there is room; raise TimeoutError if the client reads nothing."""
-        while self._written - self._taken > _MAX_WAITING:
-            self._has_room.clear()
-            async with asyncio.timeout(_SEND_TIMEOUT):
-                await self._has_room.wait()
-
-    async def take(self, filling: "asyncio.Task[None]") -> bytes:
-        """Return the next piece; none once the task that fills this has ended. Raises what ended it."""
-        while self._taken == self._written:
-            if filling.done():
-                filling.result()
-                return b""
-            has_more = asyncio.create_task(self._has_more.wait())
-            await asyncio.wait({filling, has_more}, return_when=asyncio.FIRST_COMPLETED)
-            has_more.cancel()
-            self._has_more.clear()
-        self._file.seek(self._taken)
-        piece = self._file.read(_PIECE)
-        self._taken += len(piece)
-        self._has_room.set()
-        if self._taken == self._written:
-            self._written = self._taken = 0
-            self._file.seek(0)
-            self._file.truncate()
-        return piece

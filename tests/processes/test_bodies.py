@@ -12,6 +12,7 @@ from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, ask, connect, parse, send, serving
 
 MATCH = f"{LOCALIDADES}match/"
+RECONCILE = "/api/census/reconcile/"
 NDJSON = ("Content-Type", "application/x-ndjson")
 ROW = b'{"nombre":"Aguascalientes","municipio":"Municipio 001","estado":"Ags."}\n'
 
@@ -176,3 +177,22 @@ def test_client_that_goes_gives_its_place_back(server: str, seeded: str) -> None
                 client.sendall(head("Transfer-Encoding: chunked") + chunk(ROW))
                 read_until(client, b'"outcome"')
         eventually(lambda: ask(live.base, MATCH, NDJSON, method="POST", body=ROW).status == 200)
+
+
+@pytest.mark.parametrize(
+    ("target", "content_type", "sent"),
+    [(MATCH, "application/x-ndjson", ROW[:20]), (RECONCILE, "application/x-www-form-urlencoded", b"queries=%7B")],
+    ids=["rows", "form"],
+)
+def test_client_that_goes_amid_its_body_is_no_fault_of_the_service(
+    server: str, seeded: str, target: str, content_type: str, sent: bytes
+) -> None:
+    with new_database(server, seeded) as url, serving(url, LOCALIDADES_ACCESS_LOG="on") as live:
+        with connect(live.base) as client:
+            lines = [f"POST {target} HTTP/1.1", "Host: test", f"Content-Type: {content_type}", "Content-Length: 1000"]
+            client.sendall("\r\n".join([*lines, "", ""]).encode() + sent)
+        eventually(lambda: " 400 " in live.output.read_text())
+        logged = live.output.read_text()
+    assert " 500 " not in logged
+    assert " error " not in logged
+    assert "Traceback" not in logged

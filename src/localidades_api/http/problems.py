@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -188,6 +188,8 @@ def _translate(error: Exception, endpoint: Callable[..., Any] | None) -> Localid
     """Turn any exception into an error of ours; `endpoint` is the function that a request was routed to."""
     if isinstance(error, LocalidadesError) and not isinstance(error, CommandError):
         return error
+    if isinstance(error, ClientDisconnect):
+        return RequestError("The connection was closed before the body was complete.")
     if isinstance(error, RequestValidationError):
         if any(fault["loc"][0] == "path" for fault in error.errors()):
             return _translate_routing(HTTPStatus.NOT_FOUND)

@@ -154,6 +154,15 @@ def test_body_behind_a_pipelined_request_is_read_and_its_answer_comes_second(liv
     assert received.count(b'"outcome":"exact"') == 1
 
 
+@pytest.mark.parametrize("shape", BROKEN)
+def test_requests_before_a_body_that_is_framed_wrongly_are_answered(live_server: str, shape: str) -> None:
+    keys = [b"10010001", b"10010002", b"10010003"]
+    before = b"".join(b"GET %s%s/ HTTP/1.1\r\nHost: test\r\n\r\n" % (LOCALIDADES.encode(), key) for key in keys)
+    received = send(live_server, before + head("Transfer-Encoding: chunked") + BROKEN[shape])
+    assert re.findall(rb"HTTP/1\.1 ([2-5]\d\d) ", received) == [b"200"] * 3 + [b"400"]
+    assert re.findall(rb'"id":(1001\d{4})', received) == keys
+
+
 def test_body_of_a_resource_that_takes_none_is_not_read(live_server: str) -> None:
     answer = ask(live_server, LOCALIDADES, NDJSON, method="POST", body=ROW)
     assert (answer.status, answer.one("allow")) == (405, "GET")

@@ -221,7 +221,7 @@ class HttpProtocol(BodyProtocol):
     def _refuse_body(self) -> None:
         if self._abandon_body():
             if self.cycle is not self._running:
-                self.pipeline.clear()
+                self.pipeline.popleft()  # it came last; those before it are still answered
             self._refuse(malformed())
 
     def _leave(self) -> None:

@@ -380,6 +380,7 @@ async def test_name_without_its_municipio_is_certain_for_a_town_with_its_estado_
         (b"", "queries"),
         (b"queries=%7B%7D&extend=%7B%7D", "queries"),
         (b"queries=%7B%7D&queries=%7B%7D", "queries"),
+        (b"queries=&extend=%7B%7D&extend=%7B%7D", "extend"),
         (b"queries=%7B%7D&callback=x", "callback"),
         (b"query=Asientos", "query"),
         (b"queries=%7B", "queries"),

@@ -1,5 +1,6 @@
 """The endpoint of the reconciliation service: its manifest, batches of queries, and data extension."""
 
+from collections import Counter
 from collections.abc import Mapping, Sized
 from contextlib import suppress
 from typing import Annotated, Any
@@ -182,8 +183,9 @@ def _read_form(body: bytes) -> dict[str, str]:
         raise InvalidParametersError([("body", "The body is not a form in UTF-8.")]) from None
     if unknown := dict.fromkeys(name for name, _ in fields if name not in _FIELDS):
         raise InvalidParametersError([(plain_name(name), refuse_parameter(name, _FIELDS)) for name in unknown])
-    if len(dict(fields)) < len(fields):
-        raise InvalidParametersError([(fields[0][0], "Give this parameter only once.")])
+    counts = Counter(name for name, _ in fields)
+    if repeated := [name for name, count in counts.items() if count > 1]:
+        raise InvalidParametersError([(name, "Give this parameter only once.") for name in repeated])
     return {name: value for name, value in fields if value}
 
 

@@ -689,7 +689,12 @@ def test_address_in_any_spelling_is_read(url: str, netloc: str, options: dict[st
 
 @pytest.mark.parametrize(
     ("query", "seconds"),
-    [("", None), ("?connect_timeout=3", 3.0), ("?timeout=2.5", 2.5), ("?connect_timeout=0", None)],
+    [
+        ("", None),
+        ("?connect_timeout=3", 3.0),
+        ("?timeout=2.5", 2.5),
+        *((f"?connect_timeout={endless}", None) for endless in ("0", "-1", "inf", "nan")),
+    ],
 )
 def test_address_with_a_timeout_is_read(query: str, seconds: float | None) -> None:
     dsn = Dsn.parse(f"postgresql://u@h/d{query}")

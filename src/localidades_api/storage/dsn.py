@@ -1,5 +1,6 @@
 """Parses DATABASE_URL."""
 
+import math
 import os
 import ssl
 from collections.abc import Mapping
@@ -119,10 +120,12 @@ def _of_each_host(netloc: str, options: dict[str, str]) -> list[tuple[str, dict[
 
 
 def _seconds(name: str, value: str) -> float | None:
+    """Return the seconds, or None for the default in place of what libpq takes for no timeout at all."""
     try:
-        return float(value) or None  # in libpq, 0 means no timeout
+        seconds = float(value)
     except ValueError:
         raise ConfigurationError(f"DATABASE_URL: {name} must be a number of seconds") from None
+    return seconds if 0 < seconds < math.inf else None
 
 
 def _check_choices(options: Mapping[str, str]) -> None:

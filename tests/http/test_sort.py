@@ -146,6 +146,8 @@ async def test_order_is_found_once_for_all_pages_of_a_list(app: FastAPI) -> None
         assert await count("sort=nombre&page=2&page_size=20") == 1
         assert await count("sort=-nombre") == 2
         assert await count("sort=nombre&estado_id=1") == 2
+        assert await count("sort=nombre&bbox=-118,14,-86,33") == 2
+        assert await count("sort=nombre&bbox=-118,14,-86,33&page=2") == 1
         assert await count("sort=nombre&search=pe") == 1  # records of a search are in memory
         assert await count("sort=nombre&search=pe&page=2&page_size=5") == 0
         with recorded_statements(app) as statements:

@@ -150,7 +150,7 @@ class PositionCache:
         return await self._finding.run(key, fetch) if kept is None else kept
 
     def _is_known(self, key: Hashable) -> bool:
-        return key in self._kept or key in self._finding
+        return key in self._cache_of(key) or key in self._finding
 
     async def _fetch(self, key: Hashable, packed: Awaitable[bytes]) -> "array[int]":
         """Cache the numbers of a key, and return them; `packed` has big-endian integers of four bytes."""

@@ -1,9 +1,14 @@
 """The page of the map, as programs and readers of its source see it; tests/pages has what a browser shows."""
 
+from pathlib import Path
+
 import httpx
 import pytest
 
+from tests.support.application import client_of, import_into, running_app
+from tests.support.catalogue import Place, write_catalogue
 from tests.support.pages import Page
+from tests.support.postgres import new_database
 
 HTML = {"Accept": "text/html"}
 
@@ -30,6 +35,24 @@ async def test_places_without_coordinates_have_no_bounds(client: httpx.AsyncClie
     page = Page.of(await client.get("/map?municipio_id=1002", headers=HTML))
     assert page.one("div", id="map").attributes["data-bounds"] == "[]"
     assert page.of_class("p", "chosen").text.split("\n")[0] == "Municipio 002, Aguascalientes"
+
+
+async def test_places_of_unknown_population_come_last(server: str, migrated: str, tmp_path: Path) -> None:
+    populations = {"Desconocida": "-", "Grande": "900", "Vacía": "0", "Chica": "7"}
+    places = [
+        Place(f"01001000{number}", name, poblacion=population)
+        for number, (name, population) in enumerate(populations.items(), 1)
+    ]
+    with new_database(server, migrated) as url:
+        await import_into(url, write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places))
+        async with running_app(url) as app, client_of(app) as client:
+            page = Page.of(await client.get("/map", headers=HTML))
+    assert [one.text for one in page.elements if one.tag == "a" and one.text in populations] == [
+        "Grande",
+        "Chica",
+        "Vacía",
+        "Desconocida",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,10 @@ class MapRepository:
             .limit(_LARGEST)
             .subquery()
         )
-        statement = select(largest, box).select_from(box.join(largest, true())).order_by(largest.c.poblacion.desc())
+        statement = (
+            select(largest, box)
+            .select_from(box.join(largest, true()))
+            .order_by(largest.c.poblacion.desc().nulls_last(), largest.c.id)
+        )
         rows = await self._database.fetch(statement, replica_check=requires_release(release))
         return Overview(tuple(rows[0][-4:]) if rows else None, list(rows))

@@ -117,7 +117,7 @@ clean: ## Remove the virtual environment and caches; the database stays
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # Each stamp stands for an environment that holds exactly what its file pins.
-$(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/python
+$(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/pip
 	"$(BIN)/python" -m pip install --quiet --require-hashes -r requirements/run.txt
 	"$(BIN)/python" -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch "$@"
@@ -126,27 +126,27 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 	"$(BIN)/python" -m pip install --quiet --require-hashes -r requirements/dev.txt
 	@touch "$@"
 
-$(PEERS)/bench.stamp: benchmarks/requirements.txt | $(VENV)/bin/python
+$(PEERS)/bench.stamp: benchmarks/requirements.txt | $(VENV)/bin/pip
 	"$(BIN)/python" -m venv "$(PEERS)"
 	"$(PEERS)/bin/python" -m pip install --quiet --require-hashes -r benchmarks/requirements.txt
 	@touch "$@"
 
-$(DOCS)/docs.stamp: requirements/docs.txt | $(VENV)/bin/python
+$(DOCS)/docs.stamp: requirements/docs.txt | $(VENV)/bin/pip
 	"$(BIN)/python" -m venv "$(DOCS)"
 	"$(DOCS)/bin/python" -m pip install --quiet --require-hashes -r requirements/docs.txt
 	@touch "$@"
 
-$(SUPPLY)/supply.stamp: requirements/supply.txt | $(VENV)/bin/python
+$(SUPPLY)/supply.stamp: requirements/supply.txt | $(VENV)/bin/pip
 	"$(BIN)/python" -m venv "$(SUPPLY)"
 	"$(SUPPLY)/bin/python" -m pip install --quiet --require-hashes -r requirements/supply.txt
 	@touch "$@"
 
-$(PYTHON_CLIENT)/test.stamp: tests/clients/python/requirements.txt | $(VENV)/bin/python
+$(PYTHON_CLIENT)/test.stamp: tests/clients/python/requirements.txt | $(VENV)/bin/pip
 	"$(BIN)/python" -m venv "$(PYTHON_CLIENT)"
 	"$(PYTHON_CLIENT)/bin/python" -m pip install --quiet --require-hashes -r tests/clients/python/requirements.txt
 	@touch "$@"
 
-$(READERS)/readers.stamp: requirements/readers.txt | $(VENV)/bin/python
+$(READERS)/readers.stamp: requirements/readers.txt | $(VENV)/bin/pip
 	"$(BIN)/python" -m venv "$(READERS)"
 	"$(READERS)/bin/python" -m pip install --quiet --require-hashes -r requirements/readers.txt
 	@touch "$@"
@@ -167,6 +167,6 @@ benchmarks/peers/fastify/node_modules: benchmarks/peers/fastify/package-lock.jso
 	npm ci --prefix benchmarks/peers/fastify --no-audit --no-fund --loglevel=error
 	@touch "$@"
 
-$(VENV)/bin/python:
+$(VENV)/bin/pip: # which Python adds last: without it, the environment is made again
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
 	"$(PYTHON)" -m venv "$(VENV)"

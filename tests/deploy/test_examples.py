@@ -157,6 +157,48 @@ def test_cascading_select_fills_in_a_browser(demo_service: str, tmp_path: Path) 
     assert seen["fault"] == ""
 
 
+async def test_cascading_select_is_not_sent_without_a_localidad(browser: Browser, demo_service: str) -> None:
+    page = await browser.new_page()
+    estado, municipio, localidad = (page.locator(f"#{name}") for name in ("estado", "municipio", "localidad"))
+    valid = []
+
+    async def watch(route: Route) -> None:
+        valid.append(await is_valid(page))  # while the list is on its way
+        await route.continue_()
+
+    await page.route(f"{demo_service}/**", watch)
+    await page.goto(f"{(EXAMPLES / 'cascade.html').as_uri()}?service={demo_service}", wait_until="commit")
+    for select, value in ((estado, "3"), (municipio, "3004"), (localidad, "30040001"), (estado, "9")):
+        await expect(select.locator("option")).not_to_have_count(1)
+        await select.select_option(value)
+        valid.append(await is_valid(page))
+    await expect(municipio.locator("option")).not_to_have_count(1)
+    assert valid.count(True) == 1, valid
+    assert not await is_valid(page)
+    await page.close()
+
+
+async def test_cascading_select_offers_each_municipio_once_after_going_back_and_forth(
+    browser: Browser, demo_service: str
+) -> None:
+    page = await browser.new_page()
+    late = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await late.wait()
+        await route.continue_()
+
+    await page.goto(f"{(EXAMPLES / 'cascade.html').as_uri()}?service={demo_service}")
+    await page.route(f"{demo_service}/**", hold)
+    for value in ("3", "9", "3"):
+        await page.locator("#estado").select_option(value)
+    late.set()
+    await expect(page.locator("#municipio option")).to_have_count(6)
+    await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # as long as a slow answer takes
+    await expect(page.locator("#municipio option")).to_have_count(6)
+    await page.close()
+
+
 # -- The typeahead
 
 

@@ -136,6 +136,19 @@ async def test_fault_in_front_of_routing_is_a_problem(path: str) -> None:
         assert answer.headers.get("vary") == ("Accept" if path == LOCALIDADES else None)
 
 
+def test_fault_that_routing_makes_up_for_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    class Forgetful:
+        def try_respond(self, scope: Scope) -> RawResponse | None:
+            raise KeyError(scope["path"])
+
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            """Respond as routing would."""
+
+    assert MiddlewareExceptions(Forgetful()).try_respond({"type": "http", "path": LOCALIDADES}) is None
+    assert "A cached response failed" in caplog.text
+    assert "Traceback" in caplog.text
+
+
 async def test_readiness_without_a_release_names_none(database: str) -> None:
     async with running_app(database) as app, client_in_front_of(app) as client:
         answer = await client.get("/readyz")

@@ -6,6 +6,7 @@ from localidades_api.http.problems import FaultsAsProblems
 from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware.api_headers import complete_sender
 from localidades_api.middleware.interface import Middleware
+from localidades_api.observability.faults import FAULTS
 
 
 class MiddlewareExceptions:
@@ -16,10 +17,11 @@ class MiddlewareExceptions:
         self._answering = FaultsAsProblems(inner, complete_sender)
 
     def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Ask the inner middleware; if it raises, leave the request to the call, which answers exceptions."""
+        """Ask the inner middleware; if it raises, leave the request to the call, which may do without it."""
         try:
             return self._inner.try_respond(scope)
-        except Exception:  # noqa: BLE001  # see above
+        except Exception as error:  # noqa: BLE001  # see above
+            FAULTS.report(error, "A cached response failed, so the request is routed.", traceback=True)
             return None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -543,6 +543,13 @@ def test_origin_is_answered_for_by_an_authority_that_is_trusted(pair: Pair, tmp_
         assert (refused.returncode, "Name one in SSL_CERT_FILE" in refused.stderr) == (1, True)
 
 
+@pytest.mark.parametrize("option", ["--url", "--origin"])
+def test_address_that_is_none_is_told_by_its_option(tmp_path: Path, option: str) -> None:
+    refused = run("mirror", str(tmp_path / "mirror"), option, "nowhere", env=environment())
+    assert refused.returncode == 1
+    assert f"error: {option} must be the root address of a service" in refused.stderr
+
+
 def test_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("mine")
     refused = write_mirror(tmp_path, None)

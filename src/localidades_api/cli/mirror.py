@@ -31,5 +31,10 @@ def mirror(
         from localidades_api.cli.mirroring import MirrorJob, run_mirror  # noqa: PLC0415
         from localidades_api.cli.service import Service  # noqa: PLC0415
 
-        parsed = Service.parse(origin, None).address if origin else None
-        run_mirror(MirrorJob(folder, release, url, parsed, processes or len(os.sched_getaffinity(0))))
+        parsed = Service.parse(origin, None, "--origin").address if origin else None
+        run_mirror(MirrorJob(folder, release, url, parsed, processes or _cores()))
+
+
+def _cores() -> int:
+    """Return how many cores this process may use; macOS tells only how many there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -75,7 +75,9 @@ class Remote:
         page, pages = 1, 1
         while page <= pages:
             query = f"municipio_id={municipio}&page_size=1000&page={page}&format=json&release={release}"
-            _, body = await fetch(self, f"{LOCALIDADES}?{query}")
+            head, body = await fetch(self, f"{LOCALIDADES}?{query}")
+            if head.status != httpx.codes.OK:
+                raise MirrorError(f"The service answers {head.status} for the list of the municipio {municipio}.")
             listed = from_json(body)
             pages, page = listed["total_pages"], page + 1
             for one in listed["results"]:

@@ -18,7 +18,7 @@ import pytest
 from localidades_api.cache import name_folders, names, release_poller
 from localidades_api.cache.name_builder import fingerprint
 from localidades_api.domain.mercator import Tile
-from localidades_api.search.layout import META
+from localidades_api.search.layout import META, RECORDS, WORDS
 from tests.support.application import (
     await_release,
     await_searched,
@@ -326,11 +326,12 @@ async def test_release_that_comes_back_to_a_new_process_does_not_wait_for_its_na
             assert (answer.status_code, answer.json()["type"]) == (503, "/problems#search-unavailable")
 
 
-async def test_index_that_is_damaged_is_built_again(seeded_database: str, folder: Path) -> None:
+@pytest.mark.parametrize("damaged", [META, RECORDS, f"{WORDS}/meta.json"])
+async def test_index_that_is_damaged_is_built_again(seeded_database: str, folder: Path, damaged: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         expected = await suggested(client, "lugar 2")
     [name] = names_of(folder)
-    (folder / name / "meta.json").write_text("{")
+    (folder / name / damaged).write_text("{")
     async with running_app(seeded_database) as app, client_of(app) as client:
         assert await suggested(client, "lugar 2") == expected
     assert names_of(folder) == [name]

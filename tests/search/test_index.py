@@ -1,3 +1,4 @@
+import os
 import shutil
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from localidades_api.search import build
 from localidades_api.search.build import build_index
 from localidades_api.search.everyday_names import read_everyday
 from localidades_api.search.index import NameIndex
-from localidades_api.search.layout import META, VERSION, IndexUnreadableError
+from localidades_api.search.layout import FILES, META, PROMINENT_WORDS, VERSION, WORDS, IndexUnreadableError
 from localidades_api.search.places import IndexedPlace
 from tests.support.names import PLACES
 
@@ -38,6 +39,29 @@ def test_index_of_another_version_is_refused(tmp_path: Path) -> None:
     build_index(tmp_path / "names", PLACES)
     meta = tmp_path / "names" / META
     meta.write_text(meta.read_text(encoding="utf-8").replace(f'"version": {VERSION}', '"version": 0'), encoding="utf-8")
+    with pytest.raises(IndexUnreadableError):
+        NameIndex(tmp_path / "names")
+
+
+@pytest.mark.parametrize("size", [None, 0, 0.5], ids=["removed", "empty", "cut"])
+def test_index_that_lacks_some_of_its_files_is_refused(tmp_path: Path, size: float | None) -> None:
+    build_index(tmp_path / "names", PLACES)
+    files = [path.relative_to(tmp_path / "names") for path in (tmp_path / "names").rglob("[!.]*") if path.is_file()]
+    assert {*FILES, META} < {str(path) for path in files}
+    for number, path in enumerate(files):
+        damaged = shutil.copytree(tmp_path / "names", tmp_path / str(number))
+        if size is None:
+            (damaged / path).unlink()
+        else:
+            os.truncate(damaged / path, int((damaged / path).stat().st_size * size))
+        with pytest.raises(IndexUnreadableError):
+            NameIndex(damaged)
+
+
+@pytest.mark.parametrize("words", [WORDS, PROMINENT_WORDS])
+def test_index_without_its_words_is_refused(tmp_path: Path, words: str) -> None:
+    build_index(tmp_path / "names", PLACES)
+    shutil.rmtree(tmp_path / "names" / words)
     with pytest.raises(IndexUnreadableError):
         NameIndex(tmp_path / "names")
 

@@ -16,6 +16,7 @@ from localidades_api.search.areas import forms_of_state
 from localidades_api.search.fields import MAX_BEGINNING, schema, starts
 from localidades_api.search.layout import (
     EVERYWHERE,
+    FILES,
     HOMONYM,
     JOINED,
     KEY,
@@ -182,6 +183,7 @@ class _Builder:
         former = {id_: name for id_, name in self._former_areas.items() if self._municipios.get(id_) != name}
         meta = {
             "version": VERSION,
+            "sizes": {name: (self._folder / name).stat().st_size for name in FILES},
             "rows": len(self._places),
             "blocks": blocks,
             "estados": dict(sorted({place.estado_id: place.estado for place in self._places}.items())),

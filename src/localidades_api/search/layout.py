@@ -13,10 +13,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-VERSION = 3  # of the files; an index of another version is built anew
+VERSION = 4  # of the files; an index of another version is built anew
 RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS = "records", "texts", "lookup", "blocks", "block_rows"
 ORDER = "order"  # the row at each position of the list
-_FILES = (RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS, ORDER)
+FILES = (RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS, ORDER)
 WORDS, PROMINENT_WORDS, META = "words", "prominent_words", "meta.json"
 
 # id, population (-1: unknown), latitude, longitude (NaN: unknown), offset of the text, flags
@@ -60,16 +60,18 @@ class IndexFiles:
     """An index's files, mapped."""
 
     def __init__(self, folder: Path) -> None:
-        """Raise IndexUnreadableError if the folder holds no index of this version."""
+        """Raise IndexUnreadableError if the folder holds no index of this version, or not all of one."""
         self.folder = folder
         with ExitStack() as stack:
             try:
                 self.meta: Mapping[str, Any] = json.loads((folder / META).read_bytes())
-                maps = [self._map(folder / name, stack) for name in _FILES]
+                maps = [self._map(folder / name, stack) for name in FILES]
             except (OSError, ValueError) as error:
                 raise IndexUnreadableError(f"{folder} holds no index of names: build it again.") from error
             if self.meta.get("version") != VERSION:
                 raise IndexUnreadableError(f"{folder} holds an index of another version: build it again.")
+            if {name: len(file) for name, file in zip(FILES, maps, strict=True)} != self.meta["sizes"]:
+                raise IndexUnreadableError(f"{folder} holds an index with an incomplete file: build it again.")
             self._stack = stack.pop_all()
         self._records, self._texts, lookup, self._blocks, block_rows, order = maps
         self._lookup = self._stack.enter_context(memoryview(lookup).cast("Q"))

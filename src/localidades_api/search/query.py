@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tantivy import Index, Occur, Order, Query
+from tantivy import Index, Occur, Order, Query, Searcher
 
 from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.search.fields import MAX_BEGINNING, schema
-from localidades_api.search.layout import PROMINENT_WORDS, WORDS
+from localidades_api.search.layout import PROMINENT_WORDS, WORDS, IndexUnreadableError
 from localidades_api.search.normalize import canonical_words, repair
 from localidades_api.search.ranking import Typed
 from localidades_api.search.vocabulary import GENERICS, STOP_WORDS
@@ -34,9 +34,17 @@ class Words:
     """The words of an index, opened."""
 
     def __init__(self, folder: Path) -> None:
+        """Raise IndexUnreadableError if the folder does not hold all of them."""
         self._schema = schema()
-        self._searcher = Index(self._schema, str(folder / WORDS)).searcher()
-        self._prominent = Index(self._schema, str(folder / PROMINENT_WORDS)).searcher()
+        try:
+            self._searcher, self._prominent = map(self._open, (folder / WORDS, folder / PROMINENT_WORDS))
+        except (OSError, ValueError) as error:
+            raise IndexUnreadableError(f"{folder} holds an index with damaged words: build it again.") from error
+
+    def _open(self, folder: Path) -> Searcher:
+        searcher = Index.open(str(folder)).searcher()
+        searcher.search(self.word("name", ""), 1)  # tantivy misses some files only when it searches
+        return searcher
 
     def propose(self, query: Query, limit: int, *, is_rare: bool = False) -> list[int]:
         """Return the rows that a query finds, the most prominent first.

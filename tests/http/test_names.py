@@ -348,11 +348,11 @@ async def test_what_a_killed_build_left_is_removed(seeded_database: str, folder:
 async def test_index_that_nobody_has_opened_for_a_week_is_removed_with_the_next_build(
     seeded_database: str, folder: Path
 ) -> None:
-    open_one, unused, new = (folder / name for name in ("open", "unused", "new"))
-    for index in (open_one, unused, new):
+    open_one, unused, killed, new = (folder / name for name in ("open", "unused", ".killed-build", "new"))
+    for index in (open_one, unused, killed, new):
         index.mkdir(parents=True)
     long_ago = time.time() - 8 * 86_400
-    for index in (open_one, unused):
+    for index in (open_one, unused, killed):
         os.utime(index, (long_ago, long_ago))
     descriptor = os.open(open_one, os.O_RDONLY)
     try:
@@ -363,6 +363,7 @@ async def test_index_that_nobody_has_opened_for_a_week_is_removed_with_the_next_
         os.close(descriptor)
     assert {"open", "new"} < set(left)
     assert "unused" not in left
+    assert not killed.exists()
 
 
 async def test_index_in_use_stays_open_while_another_takes_its_place(

@@ -93,8 +93,8 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def remove_unused(root: Path) -> None:
-    """Remove the indexes that no process has open or has opened for long: of other versions, of other databases."""
-    for folder in [one for one in root.iterdir() if not one.name.startswith(".") and one.is_dir()]:
+    """Remove what no process has used for long: indexes of other versions and databases, builds that were killed."""
+    for folder in [one for one in root.iterdir() if one.is_dir()]:
         with suppress(FileNotFoundError):  # another process was faster
             if folder.stat().st_mtime < time.time() - _MAX_UNUSED:
                 descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

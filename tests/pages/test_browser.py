@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page, Route, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.support.application import import_file
-from tests.support.browser import IN_TWO_LOOKS, SCREENSHOTS, TELEPHONE, Look, axe_faults, visit
+from tests.support.browser import IN_TWO_LOOKS, SCREENSHOTS, TELEPHONE, Look, axe_faults, hold, visit
 from tests.support.catalogue import TRAPS, Place, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.wire import await_names, serving
@@ -142,23 +142,16 @@ async def test_name_without_suggestions_is_told_until_there_are_some(page: Page,
 
 @pytest.mark.parametrize("key", ["ArrowDown", "Escape"])
 async def test_suggestions_that_come_late_undo_nothing(page: Page, key: str) -> None:
-    asked, answer = asyncio.Event(), asyncio.Event()
-
-    async def be_late(route: Route) -> None:
-        asked.set()
-        await answer.wait()
-        await route.continue_()
-
-    await page.route("**/suggest/?q=penon+nandu&**", be_late)
+    suggested = await hold(page, "**/suggest/?q=penon+nandu&**")
     await page.goto(INDEX)
     search = page.get_by_role("combobox", name="Find a place")
     await search.press_sequentially("penon nand")
     options = page.locator(".suggestions").get_by_role("option")
     await expect(options).to_have_count(1)
     await search.press("u")
-    await asked.wait()
+    await suggested.asked()
     await search.press(key)
-    answer.set()
+    suggested.release()
     await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # as long as a slow answer takes
     if key == "Escape":
         await expect(page.get_by_role("listbox")).to_be_hidden()
@@ -402,24 +395,17 @@ async def test_municipios_of_an_estado_are_offered_as_it_is_chosen(page: Page) -
 
 
 async def test_municipios_that_come_late_are_not_those_of_another_estado(page: Page) -> None:
-    asked, answer = asyncio.Event(), asyncio.Event()
-
-    async def be_late(route: Route) -> None:
-        asked.set()
-        await answer.wait()
-        await route.continue_()
-
-    await page.route("**/municipios/?estado_id=14&**", be_late)
+    municipios = await hold(page, "**/municipios/?estado_id=14&**")
     await page.goto(LIST)
     estado = page.get_by_label("Estado", exact=True)
     await estado.select_option("14")
-    await asked.wait()
+    await municipios.asked()
     await estado.select_option("1")
     options = page.get_by_label("Municipio", exact=True).locator("option")
     await expect(options.first).to_have_text("all")
     expected = await options.all_text_contents()
     async with page.expect_response("**/municipios/?estado_id=14&**") as late:
-        answer.set()
+        municipios.release()
     await (await late.value).finished()
     await page.evaluate("new Promise((done) => setTimeout(done, 300))")
     assert await options.all_text_contents() == expected

@@ -1,15 +1,14 @@
 """The map of the country, in a real Chromium whose WebGL is drawn by its processor."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, Position, Response, Route, expect
+from playwright.async_api import Browser, Locator, Page, Position, Response, expect
 
 from tests.support.application import import_file
-from tests.support.browser import IN_TWO_LOOKS, SCREENSHOTS, TELEPHONE, WEBGL, Look, axe_faults, launched, visit
+from tests.support.browser import IN_TWO_LOOKS, SCREENSHOTS, TELEPHONE, WEBGL, Look, axe_faults, hold, launched, visit
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.wire import await_names, serving
@@ -234,48 +233,36 @@ async def test_place_without_a_point_says_so_and_one_that_is_not_there_too(brows
 
 
 async def test_answer_that_comes_late_opens_nothing_and_leaves_the_focus(page: Page) -> None:
-    answer = asyncio.Event()
-    asked: list[str] = []
-
-    async def be_late(route: Route) -> None:
-        asked.append(route.request.url)
-        await answer.wait()
-        await route.continue_()
-
     await page.goto(f"{PAGE}#map=9/15.8/-96.5")
     await drawn(page, "San Pedro Pochutla")
     entries = page.locator("#visible")
-    await page.route("**/localidades/203240001/?*", be_late)
-    await page.route("**/suggest/?q=aguas*&limit=1&*", be_late)
+    found = await hold(page, "**/suggest/?q=aguas*&limit=1&*")
+    place = await hold(page, "**/localidades/203240001/?*")
     await page.get_by_role("combobox", name="Find a place").fill("aguascalientes")
     await page.keyboard.press("Enter")
+    await found.asked()
     await entries.get_by_role("button", name="San Pedro Pochutla").click()
+    await place.asked()
     await entries.get_by_role("button", name="Puerto Ángel").click()
     await expect(panel(page).get_by_role("heading")).to_have_text("Puerto Ángel")
     await entries.get_by_role("button", name="San Pedro Pochutla").click()
+    await place.asked()
     await page.get_by_label("Colours").focus()
-    assert len(asked) == 3
-    answer.set()
+    found.release()
+    place.release()
     await expect(panel(page).get_by_role("heading")).to_have_text("San Pedro Pochutla")
     await expect(page.get_by_label("Colours")).to_be_focused()
     assert "place=203240001" in page.url
 
 
 async def test_place_on_its_way_is_given_up_with_escape(page: Page) -> None:
-    asked, answer = asyncio.Event(), asyncio.Event()
-
-    async def be_late(route: Route) -> None:
-        asked.set()
-        await answer.wait()
-        await route.continue_()
-
     await page.goto(f"{PAGE}#map=9/15.8/-96.5")
     await drawn(page, "Puerto Ángel")
-    await page.route("**/localidades/203240025/?*", be_late)
+    place = await hold(page, "**/localidades/203240025/?*")
     await page.locator("#visible").get_by_role("button", name="Puerto Ángel").click()
-    await asked.wait()
+    await place.asked()
     await page.keyboard.press("Escape")
-    answer.set()
+    place.release()
     await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # as long as a slow answer takes
     await expect(panel(page)).to_be_hidden()
 

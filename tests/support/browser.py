@@ -1,5 +1,6 @@
 """Debian's Chromium, pages in it that must not misbehave, and what axe finds on them."""
 
+import asyncio
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -7,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import pytest
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, ViewportSize, async_playwright, expect
+from playwright.async_api import Browser, ConsoleMessage, Page, Request, Route, ViewportSize, async_playwright, expect
 
 from localidades_api.http.html.i18n import translator
 from tests.support.machine import needed
@@ -92,6 +93,35 @@ async def visit(
     finally:
         await context.close()
     assert wrong == [], wrong
+
+
+class Held:
+    """Requests whose answers wait until they are released."""
+
+    def __init__(self) -> None:
+        self._asked = asyncio.Semaphore(0)
+        self._released = asyncio.Event()
+
+    async def __call__(self, route: Route) -> None:
+        """Handle a request as Playwright wants it."""
+        self._asked.release()
+        await self._released.wait()
+        await route.continue_()
+
+    async def asked(self) -> None:
+        """Wait for another request."""
+        await self._asked.acquire()
+
+    def release(self) -> None:
+        """Let the answers come."""
+        self._released.set()
+
+
+async def hold(page: Page, address: str) -> Held:
+    """Hold the answers to the requests for an address, which may have wildcards."""
+    held = Held()
+    await page.route(address, held)
+    return held
 
 
 async def axe_faults(page: Page, **options: object) -> dict[str, list[str]]:

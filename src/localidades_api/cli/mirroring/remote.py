@@ -77,7 +77,7 @@ class Remote:
             query = f"municipio_id={municipio}&page_size=1000&page={page}&format=json&release={release}"
             head, body = await fetch(self, f"{LOCALIDADES}?{query}")
             if head.status != httpx.codes.OK:
-                raise MirrorError(f"The service answers {head.status} for the list of the municipio {municipio}.")
+                raise MirrorError(f"The service answers {head.status} for {LOCALIDADES}?{query}.")
             listed = from_json(body)
             pages, page = listed["total_pages"], page + 1
             for one in listed["results"]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 _DRAIN_TIMEOUT = 1.0  # seconds that a connection stays open for another request once shutdown begins
-_MIN_OWN_BUFFER = 16 * 1024  # bytes from which a body is not copied behind its head: copying takes longer then
+_MAX_COPIED_BODY = 16 * 1024  # bytes; copying a larger body behind its head takes longer than sending two buffers
 
 
 class _DefaultHeaders:
@@ -24,7 +24,7 @@ class _DefaultHeaders:
         self._lines = b""
 
     def lines(self, headers: list[tuple[bytes, bytes]]) -> bytes:
-        """Return the lines of a list of headers, encoded when the list is another one than last time."""
+        """Return the lines of a list of headers; only a list other than the last one is encoded."""
         if headers is not self._headers:
             self._headers, self._lines = headers, on_wire(headers)
         return self._lines
@@ -69,7 +69,7 @@ class CachedResponseProtocol(TimeoutProtocol):
         defaults = _DEFAULT_HEADERS.lines(self.server_state.default_headers)
         end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
         head = (STATUS_LINE[response.status], defaults, *response.headers, end)
-        if len(response.body) < _MIN_OWN_BUFFER:
+        if len(response.body) <= _MAX_COPIED_BODY:
             self.transport.write(b"".join((*head, response.body)))
         else:
             self.transport.writelines((b"".join(head), response.body))

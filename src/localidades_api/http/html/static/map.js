@@ -89,7 +89,7 @@ class MapPage {
     map.once("load", () => this.mark());
     map.on("click", (event) => this.click(event.point));
     map.on("idle", () => this.listVisible());
-    map.on("error", () => (told.textContent = told.dataset.incomplete)); // a tile could not be had
+    map.on("error", () => (told.textContent = told.dataset.incomplete)); // of a tile
     at("#visible").addEventListener("toggle", () => this.listVisible());
     at("#closer").addEventListener("click", () => map.zoomIn());
     at("#farther").addEventListener("click", () => map.zoomOut());
@@ -140,7 +140,7 @@ class MapPage {
     if (answer?.results.length) this.open(answer.results[0].id, { fly: true });
   }
 
-  // Returns an answer, or nothing if it could not be had or something else has been asked or closed meanwhile.
+  // Returns an answer; null if it failed, which is shown, or if something else has been asked or closed meanwhile.
   async ask(path) {
     this.asked?.abort();
     const { signal } = (this.asked = new AbortController());
@@ -171,7 +171,7 @@ class MapPage {
     const focused = document.activeElement;
     const place = await this.ask(`${id}/?${new URLSearchParams({ format: "json", release })}`);
     if (!place) return;
-    this.show(place, focus && document.activeElement === focused); // who has moved on meanwhile stays there
+    this.show(place, focus && document.activeElement === focused); // unless the focus has moved meanwhile
     if (!this.selected.geometry) told.textContent = told.dataset.none;
     else this.reveal(this.selected.geometry.coordinates, fly);
   }

@@ -76,7 +76,7 @@ function save(text, name = "") {
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 }
 
-// A browser reads no file that was written to after it was chosen.
+// Browsers refuse to read a file that was written to after it was chosen.
 async function hasChanged(chosen) {
   try {
     await chosen?.slice(0, 1).arrayBuffer();
@@ -99,8 +99,8 @@ async function run(task) {
   } catch (problem) {
     const isStopped = problem.name === "AbortError";
     progress.textContent = isStopped ? words.stopped : "";
-    const other = await hasChanged(file.files[0]) ? words.changed : words.unreachable;
-    if (!isStopped) error.replaceChildren(...(problem.detail ? sentenceOf(problem.detail) : [other]));
+    if (problem.detail) error.replaceChildren(...sentenceOf(problem.detail));
+    else if (!isStopped) error.textContent = await hasChanged(file.files[0]) ? words.changed : words.unreachable;
     if (problem.type?.endsWith("#unreadable-body")) columns.details.open = true;
   }
   for (const button of buttons) button.disabled = false;

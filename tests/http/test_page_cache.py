@@ -20,6 +20,7 @@ from localidades_api.http.query import parse_plain_query
 from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware import cached_pages
 from localidades_api.middleware.cached_pages import CachedPages
+from localidades_api.middleware.suggestions import Suggestions
 from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
 from tests.support.asgi import as_asgi, scope_of
 from tests.support.catalogue import Place, many, write_catalogue
@@ -36,8 +37,12 @@ def pages_of(app: FastAPI) -> PageCache:
     return pages
 
 
+def before_routing(app: FastAPI) -> CachedPages:
+    return CachedPages(Suggestions(app), app)
+
+
 def cached_pages_client(app: FastAPI) -> httpx.AsyncClient:
-    return client_of_path(CachedPages(app))
+    return client_of_path(before_routing(app))
 
 
 def pages_held_by(app: FastAPI) -> ReleasePages | None:
@@ -165,7 +170,7 @@ _cached_pages: dict[int, CachedPages] = {}
 
 def cached_pages_of(app: FastAPI) -> CachedPages:
     """Return the middleware that all requests to an application share: none may change the answer to another."""
-    return _cached_pages.setdefault(id(app), CachedPages(app))
+    return _cached_pages.setdefault(id(app), before_routing(app))
 
 
 def client_of_path(middleware: CachedPages) -> httpx.AsyncClient:
@@ -183,7 +188,7 @@ async def test_cached_page_is_what_routing_would_send(warm: FastAPI, parts: list
         headers = {"if-none-match": etag if if_none_match == "same" else '"x"'}
         request = client.build_request("GET", f"{LOCALIDADES}?{'&'.join(parts)}", headers=headers)
         answer = await client.send(request)
-    response = CachedPages(warm).try_respond(scope_of(request))
+    response = before_routing(warm).try_respond(scope_of(request))
     if response is None:
         assert parts  # at the least the list's plain address is answered
     else:
@@ -203,7 +208,7 @@ HTML_REQUESTS = [
 
 @pytest.mark.parametrize(("query", "headers"), HTML_REQUESTS)
 async def test_html_page_is_cached_once_it_was_requested(warm: FastAPI, query: str, headers: dict[str, str]) -> None:
-    cached_pages = CachedPages(warm)
+    cached_pages = before_routing(warm)
     async with client_of_path(cached_pages) as client:
         request = client.build_request("GET", LOCALIDADES + query, headers=headers)
         assert cached_pages.try_respond(scope_of(request)) is None
@@ -219,7 +224,7 @@ async def test_html_page_is_cached_once_it_was_requested(warm: FastAPI, query: s
 async def test_cached_html_page_is_not_served_under_the_next_release(seeded_database: str, tmp_path: Path) -> None:
     async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app:
         await await_warm(app)
-        cached_pages = CachedPages(app)
+        cached_pages = before_routing(app)
         async with client_of_path(cached_pages) as client:
             request = client.build_request("GET", f"{LOCALIDADES}?format=api")
             assert "2020-01" in (await client.send(request)).text
@@ -232,7 +237,7 @@ async def test_cached_html_page_is_not_served_under_the_next_release(seeded_data
 
 async def test_cached_html_pages_are_bounded(warm: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cached_pages, "_MAX_HTML_CACHE", 60_000)
-    path = CachedPages(warm)
+    path = before_routing(warm)
     async with client_of_path(path) as client:
         for language in ("en", "es"):
             for query in ("", "?page=1", "?page=2", "?page=3", "?lang=es", "?lang=en&page=3"):
@@ -247,7 +252,7 @@ async def test_cached_html_pages_are_bounded(warm: FastAPI, monkeypatch: pytest.
 
 
 async def test_cached_html_page_is_answered_with_304(warm: FastAPI) -> None:
-    path = CachedPages(warm)
+    path = before_routing(warm)
     async with client_of_path(path) as client:
         for language, other in (("en", "es"), ("es", "en")):
             headers = {"accept": "text/html", "accept-language": language}

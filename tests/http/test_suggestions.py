@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware import suggestions
-from localidades_api.middleware.cached_pages import CachedPages
 from localidades_api.middleware.suggestions import Suggestions
 from tests.support.application import await_release, await_searched, client_of, import_into, running_app
 from tests.support.asgi import scope_of
@@ -41,7 +40,7 @@ async def app(server: str, seeded: str) -> AsyncIterator[FastAPI]:
 
 
 def before_routing(app: FastAPI) -> Suggestions:
-    return Suggestions(CachedPages(app), app)
+    return Suggestions(app)
 
 
 def as_sent(response: RawResponse) -> tuple[int, bytes, bytes]:

@@ -19,7 +19,7 @@ from pydantic_core import to_json
 
 from localidades_api.cache.tiles import MAX_TILE_BYTES, TileCache, encode_tile
 from localidades_api.domain.mercator import MAX_ZOOM, MEXICO, Tile, project
-from localidades_api.middleware.cached_pages import CachedPages
+from localidades_api.middleware.suggestions import Suggestions
 from localidades_api.middleware.tiles import CachedTiles
 from localidades_api.storage.repository import TilesRepository
 from localidades_api.storage.repository.tiles import CELLS, EXTENT, TileContent, TilePlace
@@ -322,7 +322,7 @@ async def test_map_of_no_release_is_unavailable(database: str) -> None:
 
 
 def before_routing(app: FastAPI) -> CachedTiles:
-    return CachedTiles(CachedPages(app), app)
+    return CachedTiles(Suggestions(app), app)
 
 
 NAMES = ["0/0/0", "5/7/14", "05/7/14", "3/0/0", "13/0/0", "0/1/0", "5/x/0", "5/٠/0", "5/7/14.mvt", "5/-7/14"]

@@ -17,7 +17,7 @@ from localidades_api.settings import Settings
 
 def build_middleware_stack(app: FastAPI, settings: Settings) -> Middleware:
     """Build the middleware that the settings enable, from the inside out, and return the outermost."""
-    stack: Middleware = CachedTiles(Suggestions(CachedPages(app), app), app)
+    stack: Middleware = CachedPages(CachedTiles(Suggestions(app), app), app)
     stack = ConcurrencyLimit(stack, max_in_flight=settings.max_in_flight, max_queued=settings.max_queued)
     if settings.rate_limit:
         stack = RateLimit(stack, settings.rate_limit)

@@ -1,7 +1,6 @@
 """Plain requests for a page of the served release, answered before routing."""
 
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 from cachetools import LRUCache
 from fastapi import FastAPI
@@ -19,21 +18,13 @@ from localidades_api.http.problems import problem_response
 from localidades_api.http.query import PlainQuery, parse_plain_query
 from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware.api_headers import ApiSender
+from localidades_api.middleware.interface import Middleware
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.router import Services
 
 _MAX_MEMOIZED = 256  # bytes: longer input is not memoized, so that clients can't fill the memory
 _MAX_HTML_CACHE = 8 * 1024**2  # bytes of cached HTML, some 250 pages; the least recently used are evicted
 _OK = 200
-
-
-class _PageRequest(NamedTuple):
-    """A plain request for a page: the release's pages, the query, the representation and If-None-Match."""
-
-    held: ReleasePages
-    query: PlainQuery
-    format: Format
-    if_none_match: list[bytes]
 
 
 class CachedPages:
@@ -43,15 +34,16 @@ class CachedPages:
     responses.
     """
 
-    def __init__(self, app: FastAPI) -> None:
+    def __init__(self, inner: Middleware, app: FastAPI) -> None:
+        self._inner = inner
         self._app = app
         self._html: LRUCache[tuple[object, ...], RawResponse] = LRUCache(_MAX_HTML_CACHE, getsizeof=_size)
 
     def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Return a cached page, or a 304."""
+        """Return a cached page, or a 304, or ask the inner middleware."""
         plain = self._read(scope)
         if plain is None:
-            return None
+            return self._inner.try_respond(scope)
         held, query, format_, if_none_match = plain
         if format_ == "api":
             key = None if if_none_match else _html_key(held, query, scope)
@@ -73,10 +65,10 @@ class CachedPages:
                 return
             if not if_none_match and (key := _html_key(held, query, scope)):
                 send = self._remembering(key, send)
-        await self._app(scope, receive, send)
+        await self._inner(scope, receive, send)
 
-    def _read(self, scope: Scope) -> _PageRequest | None:
-        """Return what a request asks for, or None if it needs routing."""
+    def _read(self, scope: Scope) -> tuple[ReleasePages, PlainQuery, Format, list[bytes]] | None:
+        """Return a release's pages, the query, the format and If-None-Match, or None unless a page is asked for."""
         if scope["type"] == "http" and scope["path"] == LOCALIDADES and scope["method"] == "GET":
             served, query = self._services.releases.served, scope["query_string"]
             held = self._services.pages.of(served) if served else None
@@ -90,7 +82,7 @@ class CachedPages:
                         elif name == b"if-none-match":
                             if_none_match.append(value)
                     format_ = asked.format or accepted_format(accept)
-                    return _PageRequest(held, asked, format_, if_none_match) if format_ else None
+                    return (held, asked, format_, if_none_match) if format_ else None
         return None
 
     async def _send_page(

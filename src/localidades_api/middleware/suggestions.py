@@ -16,7 +16,6 @@ from localidades_api.http.paths import LOCALIDADES, OPERATION
 from localidades_api.http.query import parse_parameters
 from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware.cached_pages import accepted_format
-from localidades_api.middleware.interface import Middleware
 from localidades_api.router import Services
 from localidades_api.router.localities import suggest
 from localidades_api.router.params import SuggestQuery
@@ -34,22 +33,21 @@ class Suggestions:
     It sends what routing would send, which a test checks by comparing both. Routing takes as long as finding.
     """
 
-    def __init__(self, inner: Middleware, app: FastAPI) -> None:
-        self._inner = inner
+    def __init__(self, app: FastAPI) -> None:
         self._app = app
         self._cache: LRUCache[tuple[object, ...], RawResponse] = LRUCache(_MAX_CACHE, getsizeof=_size)
         self._searches = 0  # since the event loop has last turned
 
     def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Return suggestions, or a 304, or ask the inner middleware."""
+        """Return suggestions, or a 304."""
         if scope["path"] == _PATH and scope["method"] == "GET" and (response := self._respond(scope)):
             scope[OPERATION] = "suggest_localities"
             return response
-        return self._inner.try_respond(scope)
+        return None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on."""
-        await self._inner(scope, receive, send)
+        """Pass on to routing."""
+        await self._app(scope, receive, send)
 
     def _respond(self, scope: Scope) -> RawResponse | None:
         """Return the response to a plain request; None for any other."""

@@ -68,11 +68,11 @@ class CachedResponseProtocol(TimeoutProtocol):
     def _write(self, cycle: "RequestResponseCycle", response: RawResponse) -> None:
         defaults = _DEFAULT_HEADERS.lines(self.server_state.default_headers)
         end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
-        head = (STATUS_LINE[response.status], defaults, *response.headers, end)
+        head = b"".join((STATUS_LINE[response.status], defaults, *response.headers, end))
         if len(response.body) <= _MAX_COPIED_BODY:
-            self.transport.write(b"".join((*head, response.body)))
+            self.transport.write(head + response.body)
         else:
-            self.transport.writelines((b"".join(head), response.body))
+            self.transport.writelines((head, response.body))
         cycle.response_started = cycle.response_complete = True
         if not cycle.keep_alive:
             self.transport.close()

@@ -28,11 +28,34 @@ def malformed() -> RequestError:
     return RequestError("This is not a valid HTTP/1.1 request.")
 
 
-def announces_body(parser: httptools.HttpRequestParser, target: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
-    """Check a head (RFC 9112 §3.2 and §6.1), and return whether it may be followed by anything but a request.
+class HeadCheck:
+    """Checks the heads of one connection's requests (RFC 9112 §3.2 and §6.1).
 
-    Raises RequestError. The host has to be valid, but is not used here.
+    The host has to be valid, but is not used here. Most clients that keep a connection open send the same fields again
+    and again, so fields that were sound in the last HTTP/1.1 request are only compared.
     """
+
+    def __init__(self) -> None:
+        self._sound: list[tuple[bytes, bytes]] | None = None
+
+    def announces_body(
+        self, parser: httptools.HttpRequestParser, target: bytes, headers: list[tuple[bytes, bytes]]
+    ) -> bool:
+        """Check a head, and return whether it may be followed by anything but a request; raise RequestError."""
+        version = parser.get_http_version()
+        if version not in _VERSIONS:
+            raise malformed()
+        if target[:1] != b"/" and b"://" in target:
+            _check_authority(target)
+        if headers != self._sound:
+            if _announce_body(headers, needs_host=version == "1.1"):
+                return True
+            if version == "1.1":
+                self._sound = headers.copy()  # whoever handles the request may change its own
+        return parser.get_method() == b"CONNECT"
+
+
+def _announce_body(headers: list[tuple[bytes, bytes]], *, needs_host: bool) -> bool:
     hosts, framing = [], []
     for name, value in headers:  # a plain loop, for speed: every request runs it
         if name in _CHECKED:
@@ -40,14 +63,9 @@ def announces_body(parser: httptools.HttpRequestParser, target: bytes, headers: 
                 hosts.append(value)
             else:
                 framing.append((name, value.lower()))
-    version = parser.get_http_version()
-    if version not in _VERSIONS:
-        raise malformed()
-    if (hosts or version == "1.1") and (len(hosts) != 1 or not _is_host(hosts[0])):
+    if (hosts or needs_host) and (len(hosts) != 1 or not _is_host(hosts[0])):
         raise RequestError("An HTTP/1.1 request needs exactly one Host header, with a name or an address.")
-    if target[:1] != b"/" and b"://" in target:
-        _check_authority(target)
-    return (bool(framing) and _frames_body(framing)) or parser.get_method() == b"CONNECT"
+    return bool(framing) and _frames_body(framing)
 
 
 def _frames_body(framing: list[tuple[bytes, bytes]]) -> bool:

@@ -23,7 +23,7 @@ from localidades_api.observability.metrics import COUNTERS
 from localidades_api.router.probes import OPERATIONAL
 from localidades_api.server.bodies import MAX_PIECE, BodyProtocol
 from localidades_api.server.connection_limit import ConnectionLimit
-from localidades_api.server.framing import NothingFollowsError, announces_body, malformed
+from localidades_api.server.framing import HeadCheck, NothingFollowsError, malformed
 from localidades_api.server.lingering_close import LingeringTransport, refusal
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class HttpProtocol(BodyProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limit = connection_limit
+        self._head_check = HeadCheck()
         self._has_room = True
         self._since = 0.0  # since when the client has been silent or its request unfinished; timeouts count from here
         self._running: RequestResponseCycle | None = None  # the one that the application was called with last
@@ -157,7 +158,7 @@ class HttpProtocol(BodyProtocol):
 
     def on_headers_complete(self) -> None:
         """Check the head before the application is called, and stop the parser if the connection ends with it."""
-        if announces_body(self.parser, self.url, self.headers):
+        if self._head_check.announces_body(self.parser, self.url, self.headers):
             self._last = self.scope
         if not self._has_room and self._limit.is_exceeded and self.url.partition(b"?")[0] not in _OPERATIONAL:
             self._limit.count_refusal()

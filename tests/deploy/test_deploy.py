@@ -17,8 +17,10 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from ruamel.yaml import YAML
+from starlette.routing import Route
 
 from localidades_api import __version__
+from localidades_api.app import create_app
 from localidades_api.cli import roles
 from localidades_api.settings import PREFIX, Settings
 from localidades_api.storage.dsn import Dsn
@@ -409,6 +411,14 @@ def test_alerts_speak_of_faults_and_of_nothing_else() -> None:
     tool("promtool", "check", "config", "prometheus/prometheus.yml")
     tool("promtool", "check", "rules", "--lint=all", "--lint-fatal", "prometheus/alerts.yml")
     tool("promtool", "test", "rules", "prometheus/alerts.test.yml")
+
+
+def test_alerts_and_dashboard_leave_out_operations_that_there_are() -> None:
+    operations = {route.name for route in create_app(Settings()).routes if isinstance(route, Route)}
+    patterns = re.findall(r'operation!~"([^"]*)"', ALERTS.read_text("utf-8") + "\n".join(expressions()))
+    assert len(patterns) >= 3
+    for choice in "|".join(patterns).split("|"):
+        assert any(re.fullmatch(choice, name) for name in operations), choice
 
 
 def test_every_alert_is_tried_silent_and_speaking() -> None:

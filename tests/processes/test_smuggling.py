@@ -16,11 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httptools
 import pytest
 
-from localidades_api.errors import RequestError
-from localidades_api.server.framing import HeadCheck
 from tests.support.machine import needed
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, ask, connect, send
@@ -191,27 +188,6 @@ def test_head_that_is_read_in_two_ways_is_400_behind_sound_requests(live_server:
 )
 def test_other_head_is_400_behind_sound_requests(live_server: str, head: bytes) -> None:
     assert final_statuses(send(live_server, SOUND + head + SMUGGLED)) == [200, 200, 400]
-
-
-def test_fields_of_an_old_client_are_not_enough_for_a_new_one() -> None:
-    check, fields = HeadCheck(), [(b"accept", b"*/*")]
-    assert not check.announces_body(parser_of("1.0"), b"/", fields)
-    with pytest.raises(RequestError, match="Host"):
-        check.announces_body(parser_of("1.1"), b"/", fields)
-
-
-def test_fields_that_changed_since_they_were_sound_are_checked_again() -> None:
-    check, fields = HeadCheck(), [(b"host", b"test")]
-    assert not check.announces_body(parser_of("1.1"), b"/", fields)
-    fields.append((b"content-length", b"1"))
-    assert check.announces_body(parser_of("1.1"), b"/", fields)
-
-
-def parser_of(version: str) -> httptools.HttpRequestParser:
-    """Return a parser that has read the head of a GET."""
-    parser = httptools.HttpRequestParser(object())
-    parser.feed_data(b"GET / HTTP/%b\r\n\r\n" % version.encode())
-    return parser
 
 
 # -- Without a body there is no doubt

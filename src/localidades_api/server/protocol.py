@@ -14,11 +14,7 @@ from localidades_api.errors import (
 )
 from localidades_api.http.clients import TRANSPORT
 from localidades_api.http.paths import takes_body
-from localidades_api.http.uvicorn_internals import (
-    ASGI3Application,
-    RequestResponseCycle,
-    ServerState,
-)
+from localidades_api.http.uvicorn_internals import ASGI3Application, RequestResponseCycle, ServerState
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.router.probes import OPERATIONAL
 from localidades_api.server.bodies import MAX_PIECE, BodyProtocol

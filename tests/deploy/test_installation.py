@@ -73,8 +73,8 @@ def with_pip(wheel: Path, constraints: Path, home: Path, env: Mapping[str, str])
     """Install the wheel as `pip install` does, in an environment of its own, as pipx does; return the command."""
     installed = home / "venv" / "bin"
     subprocess.run([sys.executable, "-m", "venv", installed.parent], env=env, capture_output=True, check=True)
-    install = [str(installed / "pip"), "install", "--no-cache-dir", "--constraint", str(constraints), str(wheel)]
-    subprocess.run(install, cwd=home, env=env, capture_output=True, check=True)
+    install = [str(installed / "pip"), "install", "--no-cache-dir", "--no-compile", "--constraint", str(constraints)]
+    subprocess.run([*install, str(wheel)], cwd=home, env=env, capture_output=True, check=True)
     return [str(installed / COMMAND_NAME)]
 
 

@@ -265,12 +265,13 @@ def test_address_that_gives_without_end_is_left_at_the_limit(monkeypatch: pytest
         assert refusal_of(address) == "The file at this address is larger than 5 MB: this is not a catalogue."
 
 
-def test_address_that_unpacks_without_end_is_left_at_the_limit() -> None:
+def test_address_that_unpacks_without_end_is_left_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gigabyte of zeros is a megabyte of gzip: no more of it is unpacked at once than a read brings."""
+    monkeypatch.setattr(source_module, "MAX_FILE_BYTES", 50 * MEGABYTE)
     packer = zlib.compressobj(9, wbits=31)
     packed = b"".join(packer.compress(bytes(MEGABYTE)) for _ in range(1024)) + packer.flush()
     with http_server(at_paths({"/": Response(packed, headers={"Content-Encoding": "gzip"})})) as address:
-        assert refusal_of(address) == "The file at this address is larger than 512 MB: this is not a catalogue."
+        assert refusal_of(address) == "The file at this address is larger than 50 MB: this is not a catalogue."
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "deflate", "gzip, gzip", "GZIP,br", "compress", "x"])

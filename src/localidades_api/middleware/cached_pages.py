@@ -28,7 +28,7 @@ _OK = 200
 
 
 class CachedPages:
-    """Answers GET requests for a page of the served release, and passes all others on to routing.
+    """Answers GET requests for a page of the served release, and passes all others on.
 
     It sends what routing would send, which a test checks by comparing both. HTML pages are cached from routing's own
     responses.

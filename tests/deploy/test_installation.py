@@ -98,7 +98,7 @@ def test_wheel_serves_where_it_is_installed_and_keeps_what_it_made(
     }
     command = install(wheel, pinned, home, environment(**settings))
     for _ in range(2):  # the first makes the database, the second finds it
-        with serving("", command=[*command, "serve", "--port", "0"], **settings) as live:
+        with serving("", command=command, **settings) as live:
             answered = ask(live.base, LOCALIDADES)
             assert answered.status == 200
             assert answered.all("catalogue-release") == ["demo"]

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -20,7 +19,7 @@ from localidades_api.storage.repository import ReleasesRepository
 from localidades_api.storage.sessions import limits, session_settings
 from tests.support.catalogue import many, write_catalogue
 from tests.support.pooler import Pooler, pooling
-from tests.support.postgres import execute, new_database, out_of_reach
+from tests.support.postgres import execute, new_database, out_of_reach, own_name
 from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, ask, await_names, environment, run, serving
@@ -28,7 +27,6 @@ from tests.support.wire import LOCALIDADES, ask, await_names, environment, run, 
 pytestmark = pytest.mark.tail
 
 BOTH_MODES = pytest.mark.parametrize("mode", ["session", "transaction"])
-_numbers = count(1)
 
 
 def address_of(server: str) -> str:
@@ -40,8 +38,7 @@ def address_of(server: str) -> str:
 @contextmanager
 def reader_of(url: str) -> Iterator[str]:
     """Have `roles` make a reader of a database, and lend its name."""
-    number = next(_numbers)
-    reader, importer = f"pooled_reader_{number}", f"pooled_importer_{number}"
+    reader, importer = own_name("pooled_reader"), own_name("pooled_importer")
     env = environment(url, LOCALIDADES_DATABASE_TIMEOUT=str(DEFAULT_DATABASE_TIMEOUT))
     ended = run("roles", "--reader", reader, "--importer", importer, env=env)
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr

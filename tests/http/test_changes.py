@@ -23,7 +23,7 @@ from pydantic_core import from_json
 from localidades_api.storage.pool import already_waited
 from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.database import connected
+from tests.support.database import SOMEBODY_WAITS, connected
 from tests.support.pages import Page
 from tests.support.postgres import new_database, run_sql
 from tests.support.records import Record, record_of
@@ -448,8 +448,11 @@ async def test_comparison_under_way_ends_with_the_service(both: str) -> None:
         await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
         async with running_app(both, database_timeout=1) as app, client_of(app) as client:
             assert_comparing(await client.get(RELEASES + PAIRS[0]))
-        nobody_waits = "SELECT NOT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
-        await eventually_async(lambda: other.fetchval(nobody_waits))
+
+        async def nobody_waits() -> bool:
+            return not await other.fetchval(SOMEBODY_WAITS)
+
+        await eventually_async(nobody_waits)
 
 
 async def test_comparison_with_a_release_that_is_being_retired_is_no_wrong_one(server: str, template: str) -> None:

@@ -24,7 +24,7 @@ from localidades_api.middleware.suggestions import Suggestions
 from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
 from tests.support.asgi import as_asgi, scope_of
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.database import connected
+from tests.support.database import SOMEBODY_WAITS, connected
 from tests.support.postgres import locked, new_database, run_sql
 from tests.support.waiting import PATIENCE, eventually_async
 from tests.support.wire import LOCALIDADES
@@ -493,8 +493,7 @@ async def test_fetch_of_a_page_ends_with_the_application(seeded_database: str) -
             services = app.state.services
             release = await services.release(None)
             fetching = asyncio.create_task(services.pages.page(release, 2))
-            somebody_waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
-            await eventually_async(lambda: other.fetchval(somebody_waits))
+            await eventually_async(lambda: other.fetchval(SOMEBODY_WAITS))
             fetching.cancel()
             await asyncio.gather(fetching, return_exceptions=True)
 

@@ -5,7 +5,6 @@ import unicodedata
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from hypothesis import strategies as st
 from localidades_api.domain.folding import fold
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
-from tests.support.postgres import alembic_config, new_database
+from tests.support.postgres import alembic_config, new_database, own_name
 from tests.support.waiting import PATIENCE, eventually_async, in_thread
 from tests.support.wire import LOCALIDADES
 
@@ -79,9 +78,6 @@ PLACES = [
 ID_OF = {f"{_MUNICIPIOS[place.cvegeo[:5]][2]}/{place.cvegeo[5:]}": int(place.cvegeo) for place in PLACES}
 
 
-_numbers = count(1)
-
-
 @contextmanager
 def database_of_locale(server: str, clauses: str) -> Iterator[str]:
     """Make a migrated database of a locale of its own, and drop it in the end; skip where the server has no such."""
@@ -93,7 +89,7 @@ def database_of_locale(server: str, clauses: str) -> Iterator[str]:
         finally:
             await connection.close()
 
-    name = f"of_locale_{next(_numbers)}"
+    name = own_name("of_locale")
     creation = f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8' {clauses}"
     try:
         in_thread(lambda: asyncio.run(execute(creation)))

@@ -28,7 +28,14 @@ from localidades_api.importer.transform import Rejected
 from localidades_api.storage.pool import Database
 from tests.support.application import import_into
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.database import assert_nothing_left, connected, photograph, read_release, rows_of
+from tests.support.database import (
+    SOMEBODY_WAITS,
+    assert_nothing_left,
+    connected,
+    photograph,
+    read_release,
+    rows_of,
+)
 from tests.support.http_server import Response, at_paths, http_server
 from tests.support.postgres import new_database
 from tests.support.progress import Silent
@@ -576,7 +583,7 @@ async def test_import_killed_amid_a_statement_is_noticed_by_the_server(
 
                 async def is_waiting() -> bool:
                     assert importer.poll() is None, importer.communicate()
-                    return bool(await other.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"))
+                    return bool(await other.fetchval(SOMEBODY_WAITS))
 
                 await eventually_async(is_waiting, within=60)
                 importer.kill()

@@ -320,8 +320,8 @@ def test_import_that_cannot_write_its_report_has_published_all_the_same(database
 
 def test_locale_without_a_letter_breaks_nothing(seeded: str) -> None:
     env = environment(seeded, PYTHONIOENCODING="ascii")
-    json.loads(run("openapi", env=env).stdout)
-    assert_sentence(run("import", "/nowhere/año.zip", env=env), r"/nowhere/a\xf1o.zip")
+    json.loads(run("openapi", env=env, command=COMMAND).stdout)
+    assert_sentence(run("import", "/nowhere/año.zip", env=env, command=COMMAND), r"/nowhere/a\xf1o.zip")
 
 
 def in_shell(script: str, url: str | None) -> "subprocess.CompletedProcess[str]":

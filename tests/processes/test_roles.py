@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
 import asyncpg
@@ -13,13 +12,11 @@ from alembic import command
 from localidades_api.storage.pool import Database
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import connected
-from tests.support.postgres import alembic_config, new_database
+from tests.support.postgres import alembic_config, new_database, own_name
 from tests.support.waiting import in_thread
 from tests.support.wire import ask, await_names, environment, run, serving
 
 pytestmark = pytest.mark.tail
-
-_numbers = count(1)
 
 # What a reader of its own accord tries; each fails after it has taken the read-only mode off too.
 WRITES = (
@@ -113,8 +110,7 @@ class Roles:
 
 def new_roles(url: str) -> Roles:
     """Return names that no other test has: roles are the server's, not a database's."""
-    number = next(_numbers)
-    return Roles(f"reader_{number}", f"importer_{number}", url)
+    return Roles(own_name("reader"), own_name("importer"), url)
 
 
 def make(roles: Roles) -> None:
@@ -277,9 +273,12 @@ def test_roles_made_again_are_what_they_were(roles: Roles) -> None:
                  WHERE datname = current_database()
                 UNION SELECT 'default', defaclrole::text, '', defaclacl::text FROM pg_default_acl
                 UNION SELECT 'role', rolname::text, '', concat(rolsuper, rolcanlogin, rolcreaterole) FROM pg_roles
+                 WHERE rolname = ANY ($1)
                 UNION SELECT 'setting', setrole::text, '', setconfig::text FROM pg_db_role_setting
+                 WHERE setrole::regrole::text = ANY ($1)
                  ORDER BY 1, 2
-                """
+                """,
+                [roles.reader, roles.importer],
             )
         return [tuple(row) for row in rows]
 
@@ -344,7 +343,8 @@ def test_role_that_could_do_more_is_refused_and_nothing_changes(
 
     async def roles_there() -> list[str]:
         async with connected(url) as connection:
-            return [name for (name,) in await connection.fetch("SELECT rolname::text FROM pg_roles ORDER BY 1")]
+            query = "SELECT rolname::text FROM pg_roles WHERE rolname = ANY ($1) ORDER BY 1"
+            return [name for (name,) in await connection.fetch(query, [reader, importer])]
 
     table = "CREATE TABLE somebody_elses (id int)"
     before_and_after = {

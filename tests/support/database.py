@@ -21,6 +21,13 @@ BREAK_LOCALITIES = (
 )
 
 
+# Whether somebody waits for a lock in this database.
+SOMEBODY_WAITS = (
+    "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+    " WHERE datname = current_database() AND NOT granted)"
+)
+
+
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
     connection = await asyncpg.connect(url)

@@ -1,9 +1,11 @@
 """Databases of a test's own on the run's Postgres, and statements run beside the service."""
 
 import asyncio
+import fcntl
+import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
@@ -14,6 +16,7 @@ from alembic.config import Config
 from pydantic import SecretStr
 
 from localidades_api.settings import Settings
+from tests.support.run_folder import run_folder
 from tests.support.waiting import PATIENCE, eventually, in_thread
 from tests.support.wire import ROOT
 
@@ -74,17 +77,40 @@ def out_of_reach(server: str, url: str) -> Iterator[None]:
 _numbers = count(1)
 
 
+def own_name(kind: str) -> str:
+    """Return a name of something on the server, which the processes of a run share, that nothing else there has."""
+    return f"{kind}_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{next(_numbers)}"
+
+
 @contextmanager
 def new_database(server: str, template: str | None = None) -> Iterator[str]:
     """Make a database, empty or as a copy, and drop it in the end."""
-    name = f"test_{next(_numbers)}"
-    # Without fsync, files are copied in two thirds of the time that it takes to write them to the log page by page.
-    copying = f"TEMPLATE {name_of(template)} STRATEGY FILE_COPY" if template else ""
-    execute(server, f"CREATE DATABASE {name} {copying}")
+    name = own_name("test")
+    _create(server, name, template)
     try:
         yield server.replace("/localidades?", f"/{name}?")
     finally:
         execute(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def template(server: str, name: str, fill: Callable[[str], None], template: str | None = None) -> str:
+    """Return a database to make copies of, which the first process of the run that needs it has filled."""
+    name = f"template_{name}"
+    url = server.replace("/localidades?", f"/{name}?")
+    with (run_folder() / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not execute(server, f"SELECT 1 FROM pg_database WHERE datname = '{name}'")[0]:  # noqa: S608  # our names
+            unfinished = f"{name}_unfinished"
+            _create(server, unfinished, template)
+            fill(server.replace("/localidades?", f"/{unfinished}?"))
+            execute(server, f"ALTER DATABASE {unfinished} RENAME TO {name}")
+    return url
+
+
+def _create(server: str, name: str, template: str | None) -> None:
+    # Without fsync, files are copied in two thirds of the time that it takes to write them to the log page by page.
+    copying = f"TEMPLATE {name_of(template)} STRATEGY FILE_COPY" if template else ""
+    execute(server, f"CREATE DATABASE {name} {copying}")
 
 
 @contextmanager

@@ -5,14 +5,13 @@ import os
 import pty
 import re
 import struct
-import subprocess
 import termios
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from tests.support.waiting import PATIENCE
-from tests.support.wire import COMMAND, ROOT, environment
+from tests.support.wire import environment, start_command
 
 _COLOUR = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3[0-9]|4[0-9]|9[0-7]|10[0-7])(?:;[0-9]+)*m")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -45,9 +44,7 @@ def run_in_terminal(
     variables = dict(env or environment()) | {"TERM": term}
     for name in ("COLUMNS", "LINES"):
         variables.pop(name, None)
-    process = subprocess.Popen(
-        [*COMMAND, *arguments], env=variables, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs
-    )
+    process = start_command(*arguments, streams=(theirs, theirs, theirs), env=variables)
     os.close(theirs)
     sent = b""
     with suppress(OSError):  # EIO, once the last process that held the terminal has ended

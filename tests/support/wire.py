@@ -12,15 +12,19 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tests.support.forkserver import ForkedProcess, ForkServer
+from tests.support.run_folder import run_folder, run_process
 from tests.support.service_address import database_timeout, service_address
-from tests.support.waiting import PATIENCE, eventually
+from tests.support.waiting import IS_MEASURED, PATIENCE, eventually
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-c", "from localidades_api.cli import app; app()")
-SERVE = (*COMMAND, "serve", "--port", "0")
+SERVE = ("serve", "--port", "0")
+NULL = Path(os.devnull)
 _START_TIMEOUT = 2 * PATIENCE  # a first start may make a database and import the demo, on a busy machine
 
 
@@ -75,12 +79,15 @@ def parse(received: bytes) -> Answer:
     return Answer(int(status_line.split()[1]), headers, body)
 
 
+Process = ForkedProcess | subprocess.Popen[bytes]
+
+
 @dataclass(frozen=True)
 class Live:
     """A server that runs."""
 
     base: str
-    process: subprocess.Popen[bytes]
+    process: Process
     output: Path
 
 
@@ -94,26 +101,52 @@ def environment(url: str | None = None, **settings: str) -> dict[str, str]:
     return kept | settings
 
 
-def limited(files: str | None, *command: str) -> list[str]:
-    """Return a command that may open so many files, where that is to be changed."""
-    if files is None:
-        return [*command]
-    return ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
+def start_command(
+    *arguments: str,
+    streams: Sequence[int],
+    env: Mapping[str, str],
+    files: str | None = None,
+    command: Sequence[str] | None = None,
+) -> Process:
+    """Start a command of ours in a session of its own; `files` is how many it may open.
+
+    Unless a `command` is given, such as `COMMAND` for a new interpreter, it is forked from one that has loaded it.
+    """
+    if command is None and FORKS:
+        return fork_server().start(arguments, streams, env=env, cwd=ROOT, files=files)
+    words = [*(command or COMMAND), *arguments]
+    if files is not None:
+        words = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *words]
+    stdin, stdout, stderr = streams
+    return subprocess.Popen(words, env=env, cwd=ROOT, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True)
+
+
+# Elsewhere a fork of what has loaded the system's libraries may crash, and coverage is measured from a process's start.
+FORKS = sys.platform == "linux" and not IS_MEASURED
+
+
+@cache
+def fork_server() -> ForkServer:
+    """Return what commands are forked from."""
+    return ForkServer(run_folder(), run_process())
 
 
 def run(
-    *arguments: str, env: Mapping[str, str] | None = None, files: str | None = None
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    files: str | None = None,
+    command: Sequence[str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of ours to its end."""
-    return subprocess.run(
-        limited(files, *COMMAND, *arguments),
-        env=env or environment(),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=3 * PATIENCE,  # many rows take a minute on a busy machine
-        check=False,
-    )
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr, NULL.open() as stdin:
+        streams = (stdin.fileno(), stdout.fileno(), stderr.fileno())
+        process = start_command(*arguments, streams=streams, env=env or environment(), files=files, command=command)
+        try:
+            status = process.wait(3 * PATIENCE)  # many rows take a minute on a busy machine
+        finally:
+            process.kill()
+        printed = [os.pread(one.fileno(), os.fstat(one.fileno()).st_size, 0).decode() for one in (stdout, stderr)]
+    return subprocess.CompletedProcess(arguments, status, *printed)
 
 
 @contextmanager
@@ -121,25 +154,19 @@ def serving(
     url: str,
     *arguments: str,
     probe: str = "/readyz",
-    command: Sequence[str] = SERVE,
+    command: Sequence[str] | None = None,
     files: str | None = None,
     **settings: str,
 ) -> Iterator[Live]:
     """Run `serve` on a free port in a process group of its own until `probe` says yes; nothing of it is left.
 
-    `files` is how many it may open, as `ulimit -n` takes it.
+    It is started as by `start_command`.
     """
     address = service_address(url)
-    with tempfile.NamedTemporaryFile(prefix="localidades-serve-", suffix=".log") as output:
-        process = subprocess.Popen(
-            limited(files, *command, *arguments),
-            env=environment(address, **settings),
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    with tempfile.NamedTemporaryFile(prefix="localidades-serve-", suffix=".log") as output, NULL.open() as stdin:
+        streams = (stdin.fileno(), output.fileno(), output.fileno())
+        env = environment(address, **settings)
+        process = start_command(*SERVE, *arguments, streams=streams, env=env, files=files, command=command)
         log = Path(output.name)
         try:
             yield Live(_await_ready(process, log, probe), process, log)
@@ -171,7 +198,7 @@ def await_end_of_group(group: int) -> None:
     eventually(has_ended, otherwise=lambda: "a process of the server is left")
 
 
-def _await_ready(process: subprocess.Popen[bytes], log: Path, probe: str) -> str:
+def _await_ready(process: Process, log: Path, probe: str) -> str:
     """Return the address that the server prints, once its probe says yes."""
     deadline = time.monotonic() + _START_TIMEOUT
     while time.monotonic() < deadline and process.poll() is None:

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import asyncpg
+import pytest
 
 from tests.faults.load import lookups, pages
 from tests.faults.service import KILL_ALL, NEXT, OLDER, publish, service, slow_down
@@ -47,6 +48,7 @@ async def take_every_connection(server: Server, others: AsyncExitStack) -> None:
         is_taken = not killed and not await killer.fetch(KILL_ALL)
 
 
+@pytest.mark.gate
 async def test_killed_pooled_connections_are_replaced_within_the_request(
     primary: Server, truth: Truth, report: Report
 ) -> None:

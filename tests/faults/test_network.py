@@ -17,10 +17,9 @@ from tests.support.servers import Server
 @pytest.mark.parametrize(
     ("fault", "part"),
     [
-        ("network swallows packets", Proxy.swallow),
-        ("connections reset, old and new", partial(Proxy.reset, refusing=True)),
+        pytest.param("network swallows packets", Proxy.swallow, id="swallows_packets", marks=pytest.mark.gate),
+        pytest.param("connections reset, old and new", partial(Proxy.reset, refusing=True), id="refuses"),
     ],
-    ids=["swallows_packets", "refuses"],
 )
 async def test_network_that_is_parted_is_503_in_time(
     primary: Server, truth: Truth, report: Report, away: float, fault: str, part: Callable[[Proxy], None]

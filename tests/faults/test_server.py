@@ -14,8 +14,11 @@ from tests.support.servers import FAST, IMMEDIATE, KILL, Server
 
 @pytest.mark.parametrize(
     ("fault", "number"),
-    [("server stopped in good order", FAST), ("server stopped at once", IMMEDIATE), ("server killed (kill -9)", KILL)],
-    ids=["fast", "immediate", "kill"],
+    [
+        pytest.param("server stopped in good order", FAST, id="fast"),
+        pytest.param("server stopped at once", IMMEDIATE, id="immediate"),
+        pytest.param("server killed (kill -9)", KILL, id="kill", marks=pytest.mark.gate),
+    ],
 )
 async def test_server_that_goes_away_is_503_but_for_held_pages_until_it_is_back(
     primary: Server, truth: Truth, report: Report, away: float, fault: str, number: signal.Signals

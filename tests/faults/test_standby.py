@@ -73,7 +73,7 @@ async def test_reads_go_to_standbys_and_to_the_primary_while_there_is_none(
     assert tried.load.count("answered") == len(tried.load.outcomes)
 
 
-@pytest.mark.parametrize("prefer", ["prefer-standby", "any"])
+@pytest.mark.parametrize("prefer", [pytest.param("prefer-standby", marks=pytest.mark.gate), "any"])
 async def test_primary_that_is_lost_is_replaced_by_the_promoted_standby(
     primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path], prefer: str
 ) -> None:
@@ -202,7 +202,7 @@ async def count(database: Database, statement: Executable, check: ReplicaCheck) 
         return None
 
 
-@pytest.mark.parametrize("prefer", ["prefer-standby", "any"])
+@pytest.mark.parametrize("prefer", [pytest.param("prefer-standby", marks=pytest.mark.gate), "any"])
 async def test_standby_that_is_behind_a_release_gives_no_wrong_answer(
     primary: Server, standby: Server, truth: Truth, report: Report, catalogues: Mapping[str, Path], prefer: str
 ) -> None:

@@ -80,6 +80,7 @@ def test_places_come_in_the_order_of_the_list(index: NameIndex) -> None:
 def test_letters_are_taken_for_wrong_only_where_no_place_has_the_words(index: NameIndex) -> None:
     """Whatever the other filters select: or a name that was typed right would find others where it isn't."""
     assert found(index, "guadalajara", municipio_id=14067) == []
+    assert found(index, "ixtapa", municipio_id=9007) == []  # Iztapalapa begins so, with a letter wrong
     assert found(index, "guadalajra", estado_id=27) == [270040052]
 
 

@@ -1,14 +1,18 @@
+import math
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localidades_api.search.build import build_index
 from localidades_api.search.certainty import is_certain
+from localidades_api.search.evidence import distance_fault
 from localidades_api.search.index import NameIndex
 from localidades_api.search.match_areas import match_municipality, match_state
 from localidades_api.search.one_line import match_line
-from localidades_api.search.places import IndexedPlace
+from localidades_api.search.places import IndexedPlace, Withdrawn
 from localidades_api.search.rows import MatchRow
 from tests.support.names import PLACES
 
@@ -41,6 +45,13 @@ CELLS = st.none() | st.text(max_size=30) | st.sampled_from([place.nombre for pla
             140670031,
             "ambiguous",
             ["municipio", "estado"],
+        ),
+        (
+            "LA MOJONERRA",  # sought among the names of the municipio that it was in
+            {"municipio": "Compostela", "estado": "Nayarit"},
+            140670031,
+            "ambiguous",
+            ["spelling", "municipio", "estado"],
         ),
         ("El Colorado", VALLARTA, 140670020, "ambiguous", []),
         ("Guadalajara", {}, 140390001, "ambiguous", []),
@@ -78,6 +89,14 @@ def test_withdrawn_place_of_the_name_leaves_doubt_and_is_named(index: NameIndex)
     assert index.match(MatchRow(cvegeo="270040098")).withdrawn == 270040098
 
 
+def test_withdrawn_place_is_found_in_any_municipio_of_the_name(tmp_path: Path) -> None:
+    build_index(tmp_path / "names", PLACES, [Withdrawn(202090099, "El Zapote", "San Juan Mixtepec")])
+    index = NameIndex(tmp_path / "names")
+    assert [area.id for area in index.areas.find_municipios("San Juan Mixtepec", 20)] == [20208, 20209]
+    assert index.match(MatchRow("El Zapote", "San Juan Mixtepec", "Oaxaca")).withdrawn == 202090099
+    index.close()
+
+
 def test_homonyms_are_candidates_and_never_certain(index: NameIndex) -> None:
     result = index.match(MatchRow("El Colorado", "Puerto Vallarta", "Jalisco"))
     assert [candidate.id for candidate in result.candidates][:2] == [140670020, 140670021]
@@ -89,6 +108,21 @@ def test_point_tells_homonyms_apart(index: NameIndex) -> None:
     result = index.match(MatchRow("El Colorado", "Puerto Vallarta", "Jalisco", place.latitud, place.longitud))
     assert (result.id, result.outcome) == (140670021, "exact")
     assert [fault.code for fault in result.candidates[1].faults] == ["distance"]
+
+
+@pytest.mark.parametrize(
+    ("north", "east", "distances"),
+    [(0.0, 1.9, []), (1.9, 0.0, []), (0.0, 2.1, ["2.1 km"]), (-2.1, 0.0, ["2.1 km"]), (3.0, -4.0, ["5.0 km"])],
+)
+def test_point_is_as_far_from_a_place_as_on_the_ground(
+    index: NameIndex, north: float, east: float, distances: list[str]
+) -> None:
+    """A degree of longitude is shorter than one of latitude, away from the equator."""
+    place = index.place(0)._replace(latitud=22.0, longitud=-102.0)
+    per_degree = 2 * math.pi * 6371 / 360
+    row = MatchRow(latitud=22 + north / per_degree, longitud=-102 + east / per_degree / math.cos(math.radians(22)))
+    fault = distance_fault(row, place)
+    assert ([fault.given] if fault else []) == distances
 
 
 @pytest.mark.parametrize(
@@ -196,6 +230,7 @@ def test_certain_is_what_the_row_says_enough_of(index: NameIndex, row: MatchRow,
         ("90070001", 90070001, "exact"),
         ("ESTACION, LA", 270030012, "exact"),
         ("El Colorado, Puerto Vallarta, Jalisco", 140670020, "ambiguous"),
+        ("La Mojonerra, Compostela, Nayarit", 140670031, "ambiguous"),
         ("Frontera", 270030001, "exact"),
     ],
 )

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.domain.keys import PlaceKind
+from localidades_api.search.build import build_index
 from localidades_api.search.index import NameIndex
 from localidades_api.search.places import IndexedPlace
 from tests.support.names import PLACES
@@ -65,6 +66,7 @@ def test_what_people_type_leads_to_what_they_mean(index: NameIndex, text: str, k
         ("guadalajara", 140390001, "exact"),
         ("guada", 140390001, "prefix"),
         ("guadalajra", 140390001, "near"),
+        ("partilka", 270040051, "near"),  # eight letters, two of them wrong
         ("juntas las", 140390044, "exact"),
         ("valle jose san", 140670030, "words"),
     ],
@@ -130,6 +132,14 @@ def test_municipios_and_estados_are_suggested_where_asked_for(
 
 def test_ciudad_de_mexico_leads_to_its_demarcations(index: NameIndex) -> None:
     assert first(index, "ciudad de mexico") == 90070001
+
+
+def test_place_that_is_called_like_another_estado_comes_first(tmp_path: Path) -> None:
+    jalisco = IndexedPlace(270040055, "Jalisco", 27004, "Centro", 27, "Tabasco")
+    build_index(tmp_path / "names", [*PLACES, jalisco])
+    index = NameIndex(tmp_path / "names")
+    assert first(index, "Jalisco") == 270040055
+    index.close()
 
 
 def test_other_name_that_matched_is_told(index: NameIndex) -> None:

@@ -1,14 +1,19 @@
 import os
 import shutil
+from datetime import UTC, datetime
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 
+import localidades_api
+from localidades_api.cache.name_builder import fingerprint
+from localidades_api.domain.schemas import Release
 from localidades_api.search import build
 from localidades_api.search.build import build_index
 from localidades_api.search.everyday_names import read_everyday
 from localidades_api.search.index import NameIndex
-from localidades_api.search.layout import FILES, META, PROMINENT_WORDS, VERSION, WORDS, IndexUnreadableError
+from localidades_api.search.layout import FILES, META, PROMINENT_WORDS, WORDS, IndexUnreadableError
 from localidades_api.search.places import IndexedPlace
 from tests.support.names import PLACES
 
@@ -35,12 +40,38 @@ def test_folder_without_index_is_refused(tmp_path: Path) -> None:
         NameIndex(tmp_path)
 
 
-def test_index_of_another_version_is_refused(tmp_path: Path) -> None:
-    build_index(tmp_path / "names", PLACES)
-    meta = tmp_path / "names" / META
-    meta.write_text(meta.read_text(encoding="utf-8").replace(f'"version": {VERSION}', '"version": 0'), encoding="utf-8")
-    with pytest.raises(IndexUnreadableError):
-        NameIndex(tmp_path / "names")
+RELEASE = Release(id=1, name="2020-01", source="x.csv", sha256="ab", published_at=datetime(2020, 1, 1, tzinfo=UTC),
+                  states=1, municipalities=1, localities=1)  # fmt: skip
+
+
+def fingerprint_by(package: Path) -> str:
+    """Return what the code of a package calls the index of a release."""
+    spec = spec_from_file_location("name_builder", package / "cache" / "name_builder.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return str(module.fingerprint(RELEASE, [RELEASE]))
+
+
+@pytest.mark.parametrize(
+    ("file", "is_another"),
+    [
+        ("search/build.py", True),
+        ("search/everyday_names.tsv", True),
+        ("domain/folding.py", True),
+        ("storage/repository/names.py", True),
+        ("cache/name_builder.py", True),
+        ("router/index.py", False),
+    ],
+)
+def test_index_that_other_code_makes_has_another_name(tmp_path: Path, file: str, is_another: object) -> None:
+    left_out = shutil.ignore_patterns("__pycache__", "static")
+    package = shutil.copytree(Path(localidades_api.__file__).parent, tmp_path / "package", ignore=left_out)
+    assert fingerprint_by(package) == fingerprint(RELEASE, [RELEASE])
+    with (package / file).open("a") as edited:
+        edited.write("\n")
+    assert (fingerprint_by(package) != fingerprint(RELEASE, [RELEASE])) == is_another
 
 
 @pytest.mark.parametrize("size", [None, 0, 0.5], ids=["removed", "empty", "cut"])

@@ -9,6 +9,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,31 @@ from sqlalchemy import Row
 from localidades_api import __version__
 from localidades_api.domain.schemas import Release
 from localidades_api.search.build import build_index
-from localidades_api.search.layout import VERSION
 from localidades_api.search.places import Former, IndexedPlace, Withdrawn
 from localidades_api.storage.pool import Database
 from localidades_api.storage.repository import CatalogueRepository, NamesRepository, ReleasesRepository
 
+# The code that decides what is in an index.
+_PACKAGE = Path(__file__).parents[1]
+_CODE = (Path(__file__), *(_PACKAGE / name for name in ("domain", "search", "storage/repository")))
 _SEAT = "0001"  # the clave of a cabecera
 _TIMEOUT = 60.0  # seconds for a statement
 _NICENESS = 10  # requests come first
 
 
 def fingerprint(release: Release, releases: Collection[Release]) -> str:
-    """Return a name for the index of a release: a digest of all that it is made from."""
+    """Return a name for the index of a release: a digest of all that it is made from and by."""
     sources = [release, *akin(release, releases)]
-    told = "/".join([__version__, str(VERSION), *(f"{one.name} {one.sha256} {one.localities}" for one in sources)])
+    told = "/".join([__version__, _digest_of_code(), *(f"{one.name} {one.sha256} {one.localities}" for one in sources)])
     return hashlib.blake2b(told.encode(), digest_size=12).hexdigest()
+
+
+@cache
+def _digest_of_code() -> str:
+    told = hashlib.blake2b(digest_size=12)
+    for file in sorted(one for part in _CODE for one in (part, *part.rglob("*")) if one.suffix in {".py", ".tsv"}):
+        told.update(f"{file.relative_to(_PACKAGE)}\n".encode() + file.read_bytes())
+    return told.hexdigest()
 
 
 def akin(release: Release, releases: Collection[Release]) -> list[Release]:
@@ -101,7 +112,7 @@ async def _main(name: str, folder: Path) -> None:
         await database.dispose()
     release = next((one for one in every if one.name == name), None)
     if release is None or fingerprint(release, every) != folder.name:
-        raise SystemExit("The releases have changed meanwhile.")
+        raise SystemExit("The releases, or the code, have changed meanwhile.")
     await build(url, release, every, folder)
 
 

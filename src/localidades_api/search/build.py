@@ -30,7 +30,6 @@ from localidades_api.search.layout import (
     PROMINENT_WORDS,
     SEAT,
     URBAN,
-    VERSION,
     WITHDRAWN,
     WORDS,
 )
@@ -182,7 +181,6 @@ class _Builder:
     def _write_meta(self, blocks: dict[str, tuple[int, int, int]]) -> None:
         former = {id_: name for id_, name in self._former_areas.items() if self._municipios.get(id_) != name}
         meta = {
-            "version": VERSION,
             "sizes": {name: (self._folder / name).stat().st_size for name in FILES},
             "rows": len(self._places),
             "blocks": blocks,

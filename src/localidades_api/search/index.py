@@ -25,7 +25,7 @@ class NameIndex:
     """The index in a folder; any number of threads and processes may read it."""
 
     def __init__(self, folder: Path) -> None:
-        """Open it; raise IndexUnreadableError if the folder holds no index of this version, or not all of one."""
+        """Open it; raise IndexUnreadableError if the folder holds no index, or not all of one."""
         self.layout = IndexFiles(folder)
         self.digest = folder.name[:12]  # of all that the index is made from, as `cache.names` calls the folder
         meta = self.layout.meta

@@ -13,7 +13,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-VERSION = 4  # of the files; an index of another version is built anew
 RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS = "records", "texts", "lookup", "blocks", "block_rows"
 ORDER = "order"  # the row at each position of the list
 FILES = (RECORDS, TEXTS, LOOKUP, BLOCKS, BLOCK_ROWS, ORDER)
@@ -53,14 +52,14 @@ def place_in_table(scope: int, name_digest: int) -> int:
 
 
 class IndexUnreadableError(Exception):
-    """The folder holds no index of names that this version can read: build it again."""
+    """The folder holds no index of names that can be read: build it again."""
 
 
 class IndexFiles:
     """An index's files, mapped."""
 
     def __init__(self, folder: Path) -> None:
-        """Raise IndexUnreadableError if the folder holds no index of this version, or not all of one."""
+        """Raise IndexUnreadableError if the folder holds no index, or not all of one."""
         self.folder = folder
         with ExitStack() as stack:
             try:
@@ -68,9 +67,7 @@ class IndexFiles:
                 maps = [self._map(folder / name, stack) for name in FILES]
             except (OSError, ValueError) as error:
                 raise IndexUnreadableError(f"{folder} holds no index of names: build it again.") from error
-            if self.meta.get("version") != VERSION:
-                raise IndexUnreadableError(f"{folder} holds an index of another version: build it again.")
-            if {name: len(file) for name, file in zip(FILES, maps, strict=True)} != self.meta["sizes"]:
+            if {name: len(file) for name, file in zip(FILES, maps, strict=True)} != self.meta.get("sizes"):
                 raise IndexUnreadableError(f"{folder} holds an index with an incomplete file: build it again.")
             self._stack = stack.pop_all()
         self._records, self._texts, lookup, self._blocks, block_rows, order = maps

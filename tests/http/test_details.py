@@ -37,6 +37,7 @@ KEPT = [
     Place("050010001", "Pueblo", nom_ent=SCRIPT, nom_mun=f"{SCRIPT} y {SCRIPT}"),
     Place("050010002", SCRIPT, nom_ent=SCRIPT, nom_mun=f"{SCRIPT} y {SCRIPT}", carta='">' + SCRIPT),
     *(replace(trap) for trap in TRAPS if trap.cvegeo.startswith("01")),
+    place("140020113", "Gemela"),
 ]
 FIRST = [
     *KEPT,
@@ -48,6 +49,7 @@ FIRST = [
     place("140020006", "San Jose"),
     place("140020007", "Vuelve"),
     place("140020110", "De las dos primeras"),
+    place("140020112", "Gemela"),
     Place("140030001", "De un municipio que se va", nom_ent="Jalisco", nom_abr="Jal.", nom_mun="Se fue"),
     Place("320010001", "De un estado que se va", nom_ent="Zacatecas", nom_abr="Zac."),
 ]
@@ -236,6 +238,7 @@ async def test_path_without_its_slash_is_308_relative_with_its_query(
         ("140020006", "2019-01", None),
         ("140020109", "2020-01", None),
         ("140020110", "2020-01", None),
+        ("140020112", "2019-01", None),
     ],
     ids=[
         "new key",
@@ -246,6 +249,7 @@ async def test_path_without_its_slash_is_308_relative_with_its_query(
         "an accent more",
         "of the second release",
         "of the first two",
+        "a twin that had its key before",
     ],
 )
 async def test_locality_withdrawn_is_410_with_what_is_known(
@@ -259,6 +263,8 @@ async def test_locality_withdrawn_is_410_with_what_is_known(
     assert answer.status_code == problem["status"] == 410
     assert (problem["last_release"], problem["successor"]) == (last_release, successor)
     assert ("successor" in problem["detail"]) == (successor is not None)
+    suggested = (await get(history, f"localidades/suggest/?q={key}"))["results"]
+    assert [one["id"] for one in suggested] == ([successor] if successor else [])
     if successor is not None:
         before = await get(history, f"localidades/{key}/?release={last_release}")
         after = await get(history, f"localidades/{successor}/")

@@ -282,12 +282,21 @@ async def test_release_that_is_removed_is_no_longer_searched(
     seeded_database: str, folder: Path, unindexed: str
 ) -> None:
     async with running_app(seeded_database, database_timeout=2) as app, client_of(app) as client:
-        with unfinished(folder, unindexed):
+        after = await app.state.services.releases.named("2021-01")
+        alone = fingerprint(after, [after])  # without the names of the other, it has another index
+        with unfinished(folder, unindexed), unfinished(folder, alone):
             await publish_again(seeded_database, "2021-01")
             await await_release(client, "2021-01")
             assert await search(client, "list") == ("2020-01", False)
             await retire(seeded_database, "2020-01")
-            await await_searched(client, "2021-01")  # whose names, without those of the other, are another index
+
+            async def is_gone() -> bool:
+                return (await client.head(LOCALIDADES, params={"release": "2020-01"})).status_code == 404
+
+            await eventually_async(is_gone)
+            answer = await client.get(LOCALIDADES, params={"search": "asientos"})
+            assert (answer.status_code, answer.json()["type"]) == (503, "/problems#search-unavailable")
+        await await_searched(client, "2021-01")
 
 
 async def test_release_that_comes_back_is_served_with_the_names_that_it_had(

@@ -19,7 +19,7 @@ import pytest
 from localidades_api.errors import CatalogueError, ImportRunningError, RetirementError
 from localidades_api.observability.progress import Step
 from localidades_api.releases.retire import RetirementStep
-from tests.support.application import await_release, client_of, import_into, retire, running_app
+from tests.support.application import await_release, client_of, import_file, import_into, retire, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected, photograph, read_release, rows_of
 from tests.support.postgres import new_database
@@ -60,8 +60,7 @@ def template(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactor
     with new_database(server, migrated) as url:
         for name in NAMES:
             path = write_catalogue(folder / f"catun_localidad_{name}.csv", cut(int(name[:4])))
-            ended = run("import", str(path), env=environment(url))
-            assert ended.returncode == 0, ended.stderr
+            import_file(url, path)
         yield url
 
 
@@ -204,6 +203,18 @@ async def test_name_and_file_of_a_retired_release_can_be_published_again(release
     assert (await read_release(releases))[0].name == "2020-01"
     await retire(releases, "2021-01")
     await assert_only(releases, "2019-01", "2020-01")
+
+
+async def test_older_mark_does_not_shorten_the_grace_of_a_new_one(releases: str) -> None:
+    async with connected(releases) as connection:
+        await connection.execute("UPDATE releases SET retired_at = now() - interval '1 h' WHERE name = '2019-01'")
+    is_waiting = asyncio.Event()
+    retiring = asyncio.create_task(retire(releases, "2020-01", Observer(RetirementStep.WAIT, is_waiting.set), grace=60))
+    await is_waiting.wait()
+    await asyncio.sleep(0.5)  # a retirement that didn't wait would have removed them by then
+    assert await names_of(releases) == [("2019-01", True), ("2020-01", True), ("2021-01", False)]
+    retiring.cancel()
+    await asyncio.wait({retiring})
 
 
 # -- Killed
@@ -498,16 +509,28 @@ async def test_requests_for_a_retired_release_are_404_and_all_others_go_on(
 
 
 async def test_history_and_successors_pass_over_a_retired_release(releases: str, client: httpx.AsyncClient) -> None:
-    """The first place of 2020 has no key in 2021: it is gone, and the last release that had it is retired."""
-    key = int(cut(2020)[0].cvegeo)
+    """The first place of 2020 has no key in 2021: it is gone, and the last release that had it is retired.
+
+    The mark alone counts: the rows stay until its grace is over.
+    """
+    key, kept = int(cut(2020)[0].cvegeo), int(cut(2021)[3].cvegeo)
+    pages = [f"{LIST}{kept}/?format=api", f"/api/census/municipios/{kept // 10_000}/?format=api"]
     gone = await client.get(f"{LIST}{key}/")
     assert (gone.status_code, gone.json()["last_release"]) == (410, "2020-01")
-    await retire(releases, "2020-01", grace=0.5)
+    for target in pages:
+        assert "2020-01" in (await client.get(target)).text
+    async with connected(releases) as connection:
+        await connection.execute("UPDATE releases SET retired_at = now() WHERE name = '2020-01'")
+
+    async def is_noticed() -> bool:
+        return (await client.get(f"{LIST}{key}/?release=2020-01")).status_code == 404
+
+    await eventually_async(is_noticed)
     gone = await client.get(f"{LIST}{key}/")
     assert (gone.status_code, gone.json()["last_release"]) == (410, "2019-01")
-    assert (await client.get(f"{LIST}{key}/?release=2020-01")).status_code == 404
-    page = await client.get(f"{LIST}{int(cut(2021)[3].cvegeo)}/?format=api")
-    assert (page.status_code, "2020-01" in page.text, "2019-01" in page.text) == (200, False, True)
+    for target in pages:
+        page = await client.get(target)
+        assert (page.status_code, "2020-01" in page.text, "2019-01" in page.text) == (200, False, True)
 
 
 async def test_reader_for_long_holds_up_the_retirement_and_no_other_reader(releases: str) -> None:

@@ -19,6 +19,7 @@ JALISCO = {"nom_ent": "Jalisco", "nom_abr": "Jal.", "nom_mun": "Acatic"}
 KEPT = [
     Place("140010001", "Acatic", poblacion="13033", **JALISCO),
     Place("140010010", "El Refugio", poblacion="50", latitud="20.10", longitud="-102.90", **JALISCO),
+    Place("140010011", "El Tule", latitud="21.00", longitud="-103.00", **JALISCO),  # it succeeds no other
 ]
 GONE = [
     Place("140010005", "Ojo Zarco", latitud="20.11", longitud="-102.90", poblacion="7", **JALISCO),

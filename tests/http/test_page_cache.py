@@ -221,6 +221,17 @@ async def test_html_page_is_cached_once_it_was_requested(warm: FastAPI, query: s
         assert as_sent(response) == (200, lines, answer.content)
 
 
+async def test_cached_html_page_links_on_in_the_language_only_if_the_request_named_it(warm: FastAPI) -> None:
+    """The Link header keeps `lang`, and the language of a header may be the same."""
+    plain = {"accept": "text/html", "accept-language": "es"}
+    async with client_of(warm) as routing, cached_pages_client(warm) as cached:
+        for query, headers in (("?lang=es", {"accept": "text/html"}), ("", plain), ("?lang=es", plain)):
+            by_routing = await routing.get(LOCALIDADES + query, headers=headers)
+            by_cache = await cached.get(LOCALIDADES + query, headers=headers)
+            assert by_cache.headers["link"] == by_routing.headers["link"]
+            assert ("lang=es" in by_cache.headers["link"]) == bool(query)
+
+
 async def test_cached_html_page_is_not_served_under_the_next_release(seeded_database: str, tmp_path: Path) -> None:
     async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app:
         await await_warm(app)

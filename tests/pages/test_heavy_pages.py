@@ -186,6 +186,7 @@ def listed_name(path: str, record: dict[str, Any]) -> str:
         ("page=3&page_size=200&format=api&lang=es", "?page=5&page_size=100&format=api&lang=es"),
         ("page_size=101&page=2", "?page_size=100&page=2"),  # record 102 is the second of its page
         ("page=2&page_size=150", "?page=2&page_size=100"),  # and 151 the fifty-first
+        ("page=2&page_size=199", "?page=2&page_size=100"),  # and 200 the last
         ("page=03&page_size=0333&search=Pe%C3%B1%C3%B3n+1", "?page=7&page_size=100&search=Pe%C3%B1%C3%B3n+1"),
         (f"release={OLD}&page_size=1000", f"?release={OLD}&page_size=100&page=1"),
         ("page=9007199254740991&page_size=1000", "?page=90071992547409901&page_size=100"),

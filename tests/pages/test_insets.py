@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -23,12 +24,13 @@ _CITIES = [
     ("310500001", "Mérida", "Yucatán", -89.62, 20.97),
 ]
 
+SMALLER_SEAT = Place("310590001", "Progreso", nom_ent="Yucatán", longitud="-88.9", latitud="21.3", poblacion="37000")
 GONE = Place("190390900", "Retirado", nom_ent="Nuevo León", longitud="-99.9", latitud="25.1")
 
 
 def cities() -> list[Place]:
     """Return cities with places about them, so that the country has a shape; the traps, one of them nowhere."""
-    found = [*(trap for trap in TRAPS if trap.cvegeo[:2] == "01")]
+    found = [*(trap for trap in TRAPS if trap.cvegeo[:2] == "01"), SMALLER_SEAT]
     for key, name, state, west, north in _CITIES:
         found.append(Place(key, name, nom_ent=state, longitud=str(west), latitud=str(north), poblacion="900000"))
         found += [
@@ -41,9 +43,14 @@ def cities() -> list[Place]:
 
 @pytest.fixture(scope="module")
 def country(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Lend a database that holds the cities, and an earlier release with a place that was withdrawn since."""
+    """Lend a database that holds the cities, and an earlier release with a place that was withdrawn since.
+
+    There Mérida is the largest of all, and lies elsewhere.
+    """
     folder = tmp_path_factory.mktemp("country")
-    earlier = sorted([*cities(), GONE], key=lambda place: place.cvegeo)
+    elsewhere = {"Mérida": {"longitud": "-88.2", "poblacion": "1900000"}}
+    earlier = [*(replace(one, **elsewhere.get(one.nombre, {})) for one in cities()), GONE]
+    earlier.sort(key=lambda place: place.cvegeo)
     with new_database(server, migrated) as url:
         for name, places in (("2019-01", earlier), ("2020-01", cities())):
             import_file(url, write_catalogue(folder / f"catun_localidad_{name}.csv", places))

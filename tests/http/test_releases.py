@@ -5,6 +5,7 @@ import getpass
 import json
 import re
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -160,6 +161,16 @@ async def test_pointer_moved_back_is_noticed(seeded_database: str, next_catalogu
         await run_sql(seeded_database, POINT_AT, "2020-01")
         await await_release(client, "2020-01")
         assert (await client.get(LOCALIDADES)).json()["quantity"] == 132
+
+
+async def test_release_that_is_served_lags_from_when_another_is_the_current_one(two_releases: str) -> None:
+    async with running_app(two_releases, release_poll=60, wants_names=False) as app, client_of(app) as client:
+        await await_release(client, "2021-01")
+        await run_sql(two_releases, POINT_AT, "2020-01")
+        assert (await client.get("/readyz")).json()["release"] == "2021-01"  # it has read the pointer all the same
+        releases = app.state.services.releases
+        lag = releases.lag
+        assert time.time() - lag < releases.checked_at
 
 
 async def test_release_without_localities_is_one_empty_page(database: str) -> None:

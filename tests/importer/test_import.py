@@ -159,13 +159,14 @@ async def test_import_keeps_every_column(database: str, tmp_path: Path) -> None:
     )  # fmt: skip
     unknown = dict.fromkeys(("ambito", "latitud", "longitud", "altitud", "carta", "poblacion", "viviendas"), "-")
     other_place = Place("010010002", "Ninguno", nom_mun="Aguascalientes", **unknown)
-    await import_into(database, write_catalogue(tmp_path / "2020-01.csv", [place, other_place]))
+    deserted = Place("010010003", "Desierto", nom_mun="Aguascalientes", poblacion="0")
+    await import_into(database, write_catalogue(tmp_path / "2020-01.csv", [place, other_place, deserted]))
     async with connected(database) as connection:
         [state] = await connection.fetch("SELECT id, clave, nombre, abreviatura FROM states")
         [municipality] = await connection.fetch("SELECT id, estado_id, clave, nombre, localities FROM municipalities")
-        known, other = await connection.fetch("SELECT * FROM localities ORDER BY position")
+        known, other, empty = await connection.fetch("SELECT * FROM localities ORDER BY position")
     assert tuple(state) == (1, "01", "Aguascalientes", "Ags.")
-    assert tuple(municipality) == (1001, 1, "001", "Aguascalientes", 2)
+    assert tuple(municipality) == (1001, 1, "001", "Aguascalientes", 3)
     head = (known["release_id"], 1, 10010001, 1001, "0001", "Aguascalientes")
     assert tuple(known) == (
         *head,
@@ -181,7 +182,8 @@ async def test_import_keeps_every_column(database: str, tmp_path: Path) -> None:
         "aguascalientes",
         1,
     )
-    assert tuple(other)[2:] == (10010002, 1001, "0002", "Ninguno", *[None] * 9, "ninguno", 2)
+    assert tuple(other)[2:] == (10010002, 1001, "0002", "Ninguno", *[None] * 9, "ninguno", 3)
+    assert empty["prominence"] == 2  # a population of none is known
 
 
 async def test_import_of_a_next_release_reports_what_changed(seeded_database: str, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from localidades_api.search import build
 from localidades_api.search.build import build_index
 from localidades_api.search.everyday_names import read_everyday
 from localidades_api.search.index import NameIndex
-from localidades_api.search.layout import FILES, META, PROMINENT_WORDS, WORDS, IndexUnreadableError
+from localidades_api.search.layout import EVERYWHERE, FILES, META, PROMINENT_WORDS, WORDS, IndexUnreadableError
 from localidades_api.search.places import IndexedPlace
 from tests.support.names import PLACES
 
@@ -111,6 +111,18 @@ def test_order_of_places_does_not_matter(tmp_path: Path, index: NameIndex) -> No
     for text in ("colorado", "san juan mixtepec", "ninguno", "villa"):
         assert other.suggest(text) == index.suggest(text)
     other.close()
+
+
+def test_rows_stand_in_the_order_of_prominence(index: NameIndex) -> None:
+    """A place of unknown population ranks with what makes it a town: that it is urban, or a cabecera."""
+    prominences = [index.place(row).prominence for row in range(index.layout.rows)]
+    assert prominences == sorted(prominences, reverse=True)
+
+
+def test_look_up_returns_no_more_rows_than_wanted_the_most_prominent_first(index: NameIndex) -> None:
+    rows = index.layout.find(EVERYWHERE, "guadalajara")
+    assert [index.place(row).id for row in rows] == [140390001, 270040052]
+    assert [index.layout.find(EVERYWHERE, "guadalajara", limit) for limit in (1, 2, 3)] == [rows[:1], rows, rows]
 
 
 @pytest.mark.parametrize("prominent", [3, 30])

@@ -217,6 +217,21 @@ def test_certain_is_what_the_row_says_enough_of(index: NameIndex, row: MatchRow,
     assert is_certain(index, row, index.match(row)) == certain
 
 
+def test_cabecera_is_certain_however_small_and_another_village_is_not(tmp_path: Path) -> None:
+    places = [
+        IndexedPlace(270080001, "Cárdenas", 27008, "Cárdenas", 27, "Tabasco", ambito="R", is_seat=True),
+        IndexedPlace(270080002, "Poblado Uno", 27008, "Cárdenas", 27, "Tabasco", ambito="R"),
+    ]
+    build_index(tmp_path / "names", places)
+    index = NameIndex(tmp_path / "names")
+    rows = [MatchRow(place.nombre, estado="Tabasco") for place in places]
+    assert [(index.match(row).outcome, is_certain(index, row, index.match(row))) for row in rows] == [
+        ("exact", True),
+        ("exact", False),
+    ]
+    index.close()
+
+
 # -- Names on one line, and areas
 
 

@@ -143,9 +143,3 @@ def test_sdist_of_a_clone_that_was_worked_in_holds_what_is_tracked_and_no_more(t
     with tarfile.open(built) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     assert packed == paths | {"PKG-INFO"}
-
-
-@pytest.mark.parametrize("path", [Path(".ci/run"), Path(".ci/audit"), Path(".ci/coverage"), Path(".ci/faults")])
-def test_job_of_ci_can_be_run(path: Path) -> None:
-    assert os.access(ROOT / path, os.X_OK)
-    subprocess.run(["bash", "-n", str(path)], cwd=ROOT, check=True)  # noqa: S607  # whichever bash there is

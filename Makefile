@@ -47,14 +47,20 @@ faults: $(VENV)/dev.stamp $(PATRONI)/patroni.stamp ## Stop, kill, pause and disc
 
 test-tools: $(TEST_TOOLS) $(PATRONI)/patroni.stamp ## Install what tests run beside the service: generators, readers of files, axe, Patroni
 
-lint: $(VENV)/dev.stamp ## Check style, types, layers and manifests
+lint: $(VENV)/dev.stamp ## Check style, types, layers, manifests, workflows and scripts
 	"$(BIN)/ruff" check .
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/mypy"
 	"$(BIN)/lint-imports" --no-logo
 	"$(BIN)/check-jsonschema" --builtin-schema vendor.compose-spec docker-compose.yml $(wildcard deploy/compose.*.yml)
 	"$(BIN)/check-jsonschema" --builtin-schema vendor.github-workflows $(wildcard .github/workflows/*.yml)
+	"$(BIN)/check-jsonschema" --builtin-schema custom.github-workflows-require-timeout $(wildcard .github/workflows/*.yml)
+	"$(BIN)/check-jsonschema" --builtin-schema vendor.dependabot .github/dependabot.yml
+	"$(BIN)/check-jsonschema" --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	"$(BIN)/check-jsonschema" --builtin-schema vendor.github-issue-forms $(wildcard .github/ISSUE_TEMPLATE/[0-9]*.yml)
+	"$(BIN)/zizmor" --offline --persona pedantic --quiet .github
 	"$(BIN)/yamllint" --strict docker-compose.yml deploy .github
+	"$(BIN)/shellcheck" $(wildcard .ci/* deploy/*/*.sh)
 	"$(BIN)/kubernetes-validate" --strict --quiet $(MANIFESTS)
 	"$(BIN)/hadolint" Dockerfile deploy/postgres/Dockerfile
 

@@ -1,4 +1,4 @@
-"""What is published is whole: the wheel has the package and its migrations, and serves where there is only Python."""
+"""What is published is whole: the packages have what is tracked, and serve where there is only Python."""
 
 import os
 import re
@@ -9,6 +9,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -19,32 +20,54 @@ from tests.support.wire import LOCALIDADES, ROOT, ask, environment, serving
 
 COMMAND_NAME = "localidades-api"
 
+# What making, testing and editing leave in a clone.
+LEFT_BEHIND = [
+    ".cache/plugin/a.json", ".coverage", ".data/cluster-18/PG_VERSION", ".env", ".hypothesis/a", ".idea/a.xml",
+    ".mypy_cache/a.json", ".venv/bin/a", "benchmarks/.venv/bin/a", "benchmarks/peers/fastify/node_modules/a/index.js",
+    "build/docs/.venv/bin/a", "build/site/index.html", "dist/a.whl", "docs/.cache/a", "htmlcov/index.html", "notes.txt",
+    "postgres/a", "src/localidades_api.egg-info/a", "src/localidades_api/__pycache__/a.pyc",
+    "tests/browser/node_modules/a/index.js", "tests/clients/python/.venv/bin/a",
+]  # fmt: skip
+
+
+class Packages(NamedTuple):
+    """What `make dist` makes of a clone, and the paths that git tracks there."""
+
+    sdist: Path
+    wheel: Path
+    tracked: set[str]
+
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a wheel that was built from an sdist, as `make dist` and `pip install` of an sdist do."""
-    folder = tmp_path_factory.mktemp("dist")
-    built = build("sdist", ROOT, folder)
-    with tarfile.open(built) as archive:
-        archive.extractall(folder, filter="data")
-    return build("wheel", folder / built.name.removesuffix(".tar.gz"), folder)
-
-
-def build(target: str, source: Path, folder: Path) -> Path:
-    command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(folder)]
-    subprocess.run(command, cwd=source, capture_output=True, timeout=PATIENCE, check=True)
-    [built] = folder.glob({"sdist": "*.tar.gz", "wheel": "*.whl"}[target])
-    return built
-
-
-def test_wheel_holds_the_package_its_migrations_and_no_more(wheel: Path) -> None:
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
+    """Return the packages of a clone that was worked in."""
     is_clone = (ROOT / ".git").exists()
     git = needed(shutil.which("git") if is_clone else None, "git says what is tracked, in a clone")
-    command = [git, "ls-files", "-z", "src/localidades_api", "migrations"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    tracked = {path.removeprefix("src/") for path in listed.split("\0") if path and (ROOT / path).is_file()}
-    expected = {path if path.startswith("localidades_api/") else f"localidades_api/{path}" for path in tracked}
-    with zipfile.ZipFile(wheel) as archive:
+    listed = subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    tracked = {path for path in listed.split("\0") if path and (ROOT / path).is_file()}
+    clone = tmp_path_factory.mktemp("clone")
+    for path in [*tracked, *LEFT_BEHIND]:
+        (clone / path).parent.mkdir(parents=True, exist_ok=True)
+        (clone / path).write_bytes(b"" if path in LEFT_BEHIND else (ROOT / path).read_bytes())
+    make = ["make", "dist", f"VENV={sys.prefix}", f"--old-file={sys.prefix}/run.stamp"]  # this environment is complete
+    subprocess.run(make, cwd=clone, capture_output=True, timeout=PATIENCE, check=True)
+    [sdist], [wheel] = (clone / "dist").glob("*.tar.gz"), (clone / "dist").glob("*.whl")
+    return Packages(sdist, wheel, tracked)
+
+
+def test_sdist_holds_what_is_tracked_and_no_more(packages: Packages) -> None:
+    with tarfile.open(packages.sdist) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    assert packed == packages.tracked | {"PKG-INFO"}
+
+
+def test_wheel_holds_the_package_its_migrations_and_no_more(packages: Packages) -> None:
+    expected = {
+        path.removeprefix("src/") if path.startswith("src/") else f"localidades_api/{path}"
+        for path in packages.tracked
+        if path.startswith(("src/localidades_api/", "migrations/"))
+    }
+    with zipfile.ZipFile(packages.wheel) as archive:
         packed = set(archive.namelist())
     described = {path for path in packed if ".dist-info/" in path}
     assert packed - described == expected
@@ -80,8 +103,8 @@ def with_pip(wheel: Path, constraints: Path, home: Path, env: Mapping[str, str])
 @pytest.mark.tail
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("install", [with_uvx, with_pip])
-def test_wheel_serves_where_it_is_installed_and_keeps_what_it_made(
-    install: Callable[[Path, Path, Path, Mapping[str, str]], list[str]], wheel: Path, home: Path
+def test_wheel_serves_where_it_is_installed(
+    install: Callable[[Path, Path, Path, Mapping[str, str]], list[str]], packages: Packages, home: Path
 ) -> None:
     # The newest versions may be minutes old: what runs here is what `make run` runs.
     pinned = home / "constraints.txt"
@@ -95,9 +118,8 @@ def test_wheel_serves_where_it_is_installed_and_keeps_what_it_made(
         "PYTHONPATH": "",
         "LOCALIDADES_DATA_DIR": str(home / "postgres"),
     }
-    command = install(wheel, pinned, home, environment(**settings))
-    for _ in range(2):  # the first makes the database, the second finds it
-        with serving("", command=command, **settings) as live:
-            answered = ask(live.base, LOCALIDADES)
-            assert answered.status == 200
-            assert answered.all("catalogue-release") == ["demo"]
+    command = install(packages.wheel, pinned, home, environment(**settings))
+    with serving("", command=command, **settings) as live:
+        answered = ask(live.base, LOCALIDADES)
+        assert answered.status == 200
+        assert answered.all("catalogue-release") == ["demo"]

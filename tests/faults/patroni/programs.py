@@ -21,7 +21,7 @@ _PACKAGES = ROOT / "build" / "patroni"
 
 @dataclass(frozen=True)
 class Programs:
-    """Postgres, Patroni and etcd, which `make faults` and .ci/run have installed, and a folder of their user's."""
+    """Postgres, Patroni and etcd, which `make faults` and `.ci/install night` install, and a folder of their user's."""
 
     postgres: Installation
     etcd: str
@@ -59,7 +59,7 @@ def _end_with_parent() -> Callable[[], None]:
 
 def find_programs(installation: Installation, folder: Path) -> Programs:
     """Find the programs; without one of them CI fails, and others skip."""
-    etcd = needed(shutil.which("etcd"), "install etcd, as .ci/run does")
+    etcd = needed(shutil.which("etcd"), "install etcd, as `.ci/install night` does")
     needed(installation.binaries / "pg_rewind", "install Postgres with its programs for servers")
     needed(_PACKAGES, "`make faults` installs Patroni")
     own = folder / "patroni"

@@ -1,4 +1,4 @@
-"""Run migrations, and load the seed once they are done.
+"""Run migrations, and load the seed once they are done, if one is named.
 
 One run at a time: a second one waits for the first. The seed migration only leaves a note (`pending_seed`); the note
 is followed here, when the schema is the one that the importer knows (decision 0004).
@@ -54,7 +54,7 @@ async def _take_lock(connection: AsyncConnection) -> None:
     await connection.commit()
 
 
-async def _run(url: str, catalogue: str) -> None:
+async def _run(url: str, catalogue: str | None) -> None:
     database = Database.for_writing(url)
     try:
         async with database.connect() as connection:
@@ -64,7 +64,7 @@ async def _run(url: str, catalogue: str) -> None:
             report: Report | None = context.config.attributes.get("report")
             if report is not None:
                 report(before, after)
-            if at_head and context.config.attributes.get("seed", True):
+            if at_head and catalogue is not None:
                 await _seed(url, catalogue)
     finally:
         await database.dispose()
@@ -89,7 +89,7 @@ def _run_online() -> None:
         # A command that runs migrations itself has read the settings already.
         settings = context.config.attributes.get("settings") or read_settings()
         with provide_database(settings) as url:
-            asyncio.run(_run(url, settings.seed))
+            asyncio.run(_run(url, settings.initial_catalogue))
     except LocalidadesError as error:
         raise CommandError(str(error)) from error
 

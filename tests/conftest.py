@@ -112,9 +112,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def migrated(server: str) -> str:
     """Lend a database at `alembic upgrade head` that holds no release: a template, not to be written to."""
-    return template(
-        server, "migrated", lambda url: in_thread(lambda: command.upgrade(alembic_config(url, seed=False), "head"))
-    )
+    return template(server, "migrated", lambda url: in_thread(lambda: command.upgrade(alembic_config(url), "head")))
 
 
 @pytest.fixture(scope="session")

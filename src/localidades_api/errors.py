@@ -445,7 +445,7 @@ class NoReleaseError(UnavailableError):
 
     slug = "no-release"
     meaning = "No catalogue has been published yet, so there is nothing to read."
-    remedy = "Load one with `localidades-api import` or `localidades-api migrate`, then try again."
+    remedy = "Load one with `localidades-api import`, then try again."
 
     retry_after = 30
 

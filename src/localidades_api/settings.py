@@ -75,12 +75,12 @@ class Settings(BaseSettings):
         ),
     ] = None
     seed: Annotated[
-        str,
+        str | None,
         Field(
-            description="Catalogue to load into an empty database: `demo`, or the path or http(s) address of an"
-            " AGEEML zip, csv or txt."
+            description="Catalogue that migrations load into an empty database: `demo`, or the path or http(s) address"
+            " of an AGEEML zip, csv or txt; if unset, an embedded one gets the demo, and any other stays empty."
         ),
-    ] = "demo"
+    ] = None
     data_dir: Annotated[
         Path,
         Field(default_factory=default_data_dir, description="Folder for the embedded Postgres and its data."),
@@ -175,6 +175,11 @@ class Settings(BaseSettings):
         Literal["debug", "info", "warning", "error"],
         Field(description="Lowest level of the service's own messages that are logged."),
     ] = "info"
+
+    @property
+    def initial_catalogue(self) -> str | None:
+        """The catalogue for an empty database, or None: invented places go to a server only if they are asked for."""
+        return self.seed or ("demo" if self.database_url is None else None)
 
     @model_validator(mode="after")
     def _refuse_unknown_variables(self) -> Self:

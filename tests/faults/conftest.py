@@ -82,7 +82,7 @@ async def template(installation: Installation, folder: Path, catalogues: Mapping
     """Return a data folder with two releases, whose server has stopped."""
     server = Server(installation, make_cluster(installation.binaries, folder, installation.account))
     await server.start()
-    await asyncio.to_thread(command.upgrade, alembic_config(server.url(), seed=False), "head")
+    await asyncio.to_thread(command.upgrade, alembic_config(server.url()), "head")
     for name in (OLDER, CURRENT):
         await publish(server, catalogues, name)
     await server.stop()

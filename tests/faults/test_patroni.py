@@ -51,7 +51,7 @@ async def cluster(installation: Installation, folder: Path, catalogues: Mapping[
         env = environment(url, LOCALIDADES_DATABASE_TIMEOUT=timeout)
         granted = await asyncio.to_thread(lambda: run("roles", env=env))
         assert granted.returncode == 0, granted.stderr
-        tables = alembic_config(cluster.url(IMPORTER, "primary"), seed=False)
+        tables = alembic_config(cluster.url(IMPORTER, "primary"))
         await asyncio.to_thread(command.upgrade, tables, "head")
         for name in (OLDER, CURRENT):
             await publish(cluster, catalogues, name)

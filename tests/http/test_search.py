@@ -97,7 +97,7 @@ def database_of_locale(server: str, clauses: str) -> Iterator[str]:
         pytest.skip(f"the server has no such locale: {refusal}")
     try:
         url = server.replace("/localidades?", f"/{name}?")
-        in_thread(lambda: command.upgrade(alembic_config(url, seed=False), "head"))
+        in_thread(lambda: command.upgrade(alembic_config(url), "head"))
         yield url
     finally:
         in_thread(lambda: asyncio.run(execute(f"DROP DATABASE {name} WITH (FORCE)")))

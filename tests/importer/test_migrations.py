@@ -89,7 +89,7 @@ def version_of(url: str) -> list[tuple[Any, ...]]:
 @pytest.fixture
 def config(empty_database: str, small_catalogue: Path) -> Config:
     """Lend the project's configuration for an empty database and the small catalogue."""
-    return alembic_config(empty_database, source=str(small_catalogue))
+    return alembic_config(empty_database, seed=small_catalogue)
 
 
 # Upgrade
@@ -104,9 +104,15 @@ def test_upgrade_of_an_empty_database_makes_the_schema_and_loads_the_catalogue(
     assert not is_pending(empty_database)
 
 
-@pytest.mark.tail
-def test_upgrade_with_nothing_configured_loads_the_whole_demo(empty_database: str) -> None:
+def test_upgrade_without_a_named_seed_loads_nothing(empty_database: str) -> None:
     alembic(command.upgrade, alembic_config(empty_database), "head")
+    assert tables_of(empty_database) == TABLES
+    assert releases_of(empty_database) == []
+
+
+@pytest.mark.tail
+def test_upgrade_with_the_demo_named_loads_all_of_it(empty_database: str) -> None:
+    alembic(command.upgrade, alembic_config(empty_database, seed=Path("demo")), "head")
     assert releases_of(empty_database) == [("demo", 304_400, 304_400, True)]
 
 
@@ -115,7 +121,7 @@ def test_upgrade_a_second_time_does_nothing(empty_database: str, config: Config,
     before = fetch(empty_database, "SELECT * FROM releases")
     alembic(command.upgrade, config, "head")
     other = write_catalogue(tmp_path / "catun_localidad_2020-02.csv", many(100))
-    alembic(command.upgrade, alembic_config(empty_database, source=str(other)), "head")
+    alembic(command.upgrade, alembic_config(empty_database, seed=other), "head")
     assert fetch(empty_database, "SELECT * FROM releases") == before
 
 
@@ -139,14 +145,12 @@ def test_upgrade_with_a_file_that_tells_no_date_names_the_release_seed(
 ) -> None:
     undated = tmp_path / "catalogue.csv"
     undated.write_bytes(small_catalogue.read_bytes())
-    alembic(command.upgrade, alembic_config(empty_database, source=str(undated)), "head")
+    alembic(command.upgrade, alembic_config(empty_database, seed=undated), "head")
     assert releases_of(empty_database) == [("seed", 132, 132, True)]
 
 
-def test_upgrade_without_seed_leaves_the_note_for_the_next(
-    empty_database: str, config: Config, small_catalogue: Path
-) -> None:
-    alembic(command.upgrade, alembic_config(empty_database, source=str(small_catalogue), seed=False), "head")
+def test_upgrade_without_a_named_seed_leaves_the_note_for_the_next(empty_database: str, config: Config) -> None:
+    alembic(command.upgrade, alembic_config(empty_database), "head")
     assert is_pending(empty_database)
     alembic(command.upgrade, config, "head")
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
@@ -156,7 +160,7 @@ def test_upgrade_without_seed_leaves_the_note_for_the_next(
 async def test_upgrade_after_an_import_of_the_users_takes_the_note_back(
     empty_database: str, config: Config, tmp_path: Path
 ) -> None:
-    alembic(command.upgrade, alembic_config(empty_database, seed=False), "head")
+    alembic(command.upgrade, alembic_config(empty_database), "head")
     await import_into(empty_database, write_catalogue(tmp_path / "2020-02.csv", many(100)))
     alembic(command.upgrade, config, "head")
     assert [name for name, *_ in releases_of(empty_database)] == ["2020-02"]
@@ -229,7 +233,7 @@ def test_check_finds_a_drift_where_there_is_one(seeded_database: str, change: st
 
 
 def test_check_and_current_seed_nothing(empty_database: str, config: Config) -> None:
-    alembic(command.upgrade, alembic_config(empty_database, seed=False), "head")
+    alembic(command.upgrade, alembic_config(empty_database), "head")
     alembic(command.check, config)
     alembic(command.current, config)
     assert is_pending(empty_database)
@@ -243,7 +247,7 @@ def test_seed_that_fails_leaves_the_schema_and_is_tried_again(
 ) -> None:
     absent = tmp_path / "absent.zip"
     with pytest.raises(CommandError, match=f"There is no file {absent}"):
-        alembic(command.upgrade, alembic_config(empty_database, source=str(absent)), "head")
+        alembic(command.upgrade, alembic_config(empty_database, seed=absent), "head")
     assert tables_of(empty_database) == TABLES
     assert version_of(empty_database) == [("0008",)]
     assert is_pending(empty_database)
@@ -257,7 +261,7 @@ def test_seed_that_is_no_catalogue_leaves_no_release(empty_database: str, tmp_pa
     path = tmp_path / "2020-01.csv"
     path.write_bytes(b"%PDF-1.7")
     with pytest.raises(CommandError, match="not a catalogue"):
-        alembic(command.upgrade, alembic_config(empty_database, source=str(path)), "head")
+        alembic(command.upgrade, alembic_config(empty_database, seed=path), "head")
     assert tables_of(empty_database) == TABLES
     assert is_pending(empty_database)
 
@@ -354,8 +358,8 @@ def test_upgrade_offline_prints_sql_that_makes_the_same_schema(
 # By the command of ours, which needs no clone
 
 
-def migrate(url: str, catalogue: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return run("migrate", *options, env=environment(url, LOCALIDADES_SEED=str(catalogue)))
+def migrate(url: str, catalogue: Path | None = None, *options: str) -> subprocess.CompletedProcess[str]:
+    return run("migrate", *options, env=environment(url, LOCALIDADES_SEED=str(catalogue or "")))
 
 
 def head_of() -> str:
@@ -387,11 +391,20 @@ def test_migrate_of_an_older_schema_says_from_which_revision_to_which(
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
 
 
-def test_migrate_without_seed_leaves_it_to_the_next(empty_database: str, small_catalogue: Path) -> None:
-    assert migrate(empty_database, small_catalogue, "--no-seed").returncode == 0
+def test_migrate_without_a_named_seed_loads_nothing(empty_database: str, small_catalogue: Path) -> None:
+    ended = migrate(empty_database)
+    assert (ended.returncode, ended.stderr) == (0, "")
     assert version_of(empty_database) == [(head_of(),)]
     assert releases_of(empty_database) == []
     assert migrate(empty_database, small_catalogue).returncode == 0
+    assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
+
+
+def test_migrate_with_an_option_loads_that_seed_instead(
+    empty_database: str, small_catalogue: Path, tmp_path: Path
+) -> None:
+    ended = migrate(empty_database, tmp_path / "absent.zip", "--seed", str(small_catalogue))
+    assert ended.returncode == 0, ended.stderr
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
 
 
@@ -419,11 +432,11 @@ def test_migrate_of_a_database_of_a_newer_version_is_refused_with_a_sentence(
     assert releases_of(seeded_database) == [("2020-01", 132, 132, True)]
 
 
-def test_migrate_that_cannot_write_what_it_did_has_done_it(empty_database: str, small_catalogue: Path) -> None:
+def test_migrate_that_cannot_write_what_it_did_has_done_it(empty_database: str) -> None:
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
-            [*COMMAND, "migrate", "--no-seed"],
-            env=environment(empty_database, LOCALIDADES_SEED=str(small_catalogue)),
+            [*COMMAND, "migrate"],
+            env=environment(empty_database),
             cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False,
         )  # fmt: skip
     assert (ended.returncode, ended.stderr) == (
@@ -440,9 +453,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(build, cwd=ROOT, capture_output=True, timeout=PATIENCE, check=True)
     [wheel] = folder.glob("*.whl")
     venv = folder / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], timeout=60, check=True)
-    python = venv / "bin" / "python"
-    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], timeout=PATIENCE, check=True)
+    install = [str(venv / "bin" / "pip"), "install", "--no-deps", "--no-index", str(wheel)]
     subprocess.run(install, capture_output=True, timeout=PATIENCE, check=True)
     [packages] = venv.glob("lib/python*/site-packages")
     # What it needs is there already. A .pth file in a folder that one names is not read: the clone stays out.

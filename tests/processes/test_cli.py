@@ -86,7 +86,7 @@ def test_help_of_a_command_tells_its_options(command: str) -> None:
     assert result.returncode == 0
     options = {
         "serve": ["--host", "--port", "--workers"],
-        "migrate": ["--no-seed"],
+        "migrate": ["--seed"],
         "import": ["--release", "--dry-run", "--allow-shrink", "--json"],
         "releases": ["--json"],
         "roles": ["--reader", "--importer"],

@@ -15,7 +15,7 @@ from tests.support.catalogue import Place, write_catalogue
 from tests.support.downloads import read_csv, stalled
 from tests.support.embedded import find_processes, lend_folder, only_linux
 from tests.support.waiting import eventually
-from tests.support.wire import LOCALIDADES, Live, ask, serving
+from tests.support.wire import LOCALIDADES, Live, ask, environment, run, serving
 
 pytestmark = pytest.mark.tail
 
@@ -64,6 +64,14 @@ def kill(data_dir: Path, *roles: str) -> dict[str, int]:
 def runs_anew(data_dir: Path, before: dict[str, int]) -> bool:
     now = find_processes(data_dir)
     return now.keys() == before.keys() and now.items().isdisjoint(before.items())
+
+
+def test_embedded_server_gets_the_demo_though_no_seed_is_named() -> None:
+    with lend_folder() as folder:
+        migrated = run("migrate", env=environment(DATABASE_URL="", LOCALIDADES_DATA_DIR=str(folder / "data")))
+        assert migrated.returncode == 0, migrated.stderr
+        with serve(folder / "data") as live:
+            assert ask(live.base, LOCALIDADES).all("catalogue-release") == ["demo"]
 
 
 @only_linux

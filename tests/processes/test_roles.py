@@ -208,7 +208,7 @@ def test_importer_migrates_imports_and_retires_and_the_reader_reads_it(
         owner = made if superuser else with_owner(made)
         make(owner)
         importer, reader = made.url(made.importer), made.url(made.reader)
-        in_thread(lambda: command.upgrade(alembic_config(importer, seed=False), "head"))
+        in_thread(lambda: command.upgrade(alembic_config(importer), "head"))
         for year in ("2020", "2021"):
             path = write_catalogue(tmp_path / f"catun_localidad_{year}-01.csv", many(132 + int(year)))
             ended = run("import", str(path), "--allow-shrink", env=environment(importer))
@@ -222,8 +222,8 @@ def test_importer_migrates_imports_and_retires_and_the_reader_reads_it(
             assert ask(live.base, "/api/census/localidades/?release=2020-01&page=2").status == 404
             assert ask(live.base, "/api/census/localidades/?clave=0001").status == 200
         in_thread(lambda: command.check(alembic_config(importer)))
-        in_thread(lambda: command.downgrade(alembic_config(importer, seed=False), "0002"))
-        in_thread(lambda: command.upgrade(alembic_config(importer, seed=False), "head"))
+        in_thread(lambda: command.downgrade(alembic_config(importer), "0002"))
+        in_thread(lambda: command.upgrade(alembic_config(importer), "head"))
         with serving(reader) as live:
             assert ask(live.base, "/api/census/localidades/?clave=0001").status == 200
 

@@ -105,7 +105,7 @@ async def servers(folder: Path, certificates: Certificates, small_catalogue: Pat
         running(server("expired")) as expired,
         running(server("plain")) as plain,
     ):
-        in_thread(lambda: command.upgrade(alembic_config(good.url(), seed=False), "head"))
+        in_thread(lambda: command.upgrade(alembic_config(good.url()), "head"))
         await import_into(good.url(), small_catalogue)
         yield TlsServers(certificates, good.port, expired.port, plain.port)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -21,10 +22,10 @@ from tests.support.waiting import PATIENCE, eventually, in_thread
 from tests.support.wire import ROOT
 
 
-def alembic_config(url: str, *, source: str = "demo", seed: bool = True) -> Config:
-    """Return the project's own configuration, for a database of the tests."""
-    settings = Settings(database_url=SecretStr(url), seed=source)
-    return Config(ROOT / "alembic.ini", attributes={"settings": settings, "seed": seed, "configure_logging": False})
+def alembic_config(url: str, *, seed: Path | None = None) -> Config:
+    """Return the project's own configuration, for a database of the tests; `seed` is what an empty one gets."""
+    settings = Settings(database_url=SecretStr(url), seed=seed and str(seed))
+    return Config(ROOT / "alembic.ini", attributes={"settings": settings, "configure_logging": False})
 
 
 def name_of(url: str) -> str:

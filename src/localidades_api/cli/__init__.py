@@ -64,7 +64,7 @@ def _root(
 
 @app.command(
     help="Serve the catalogue over HTTP.\n\n"
-    "Without DATABASE_URL it starts a private Postgres, creates its tables and loads a catalogue. The next start"
+    "Without DATABASE_URL it starts a private Postgres, creates its tables and loads the demo. The next start"
     " uses the same database.",
     epilog=end_of_help("serve"),
 )
@@ -94,20 +94,25 @@ def serve(
 
 
 @app.command(
-    help="Migrate the database to this version, and load a catalogue if it has none.\n\n"
-    "LOCALIDADES_SEED names the catalogue; the default is the demo. In a clone of the repository, `alembic upgrade"
-    " head` does the same.",
+    help="Migrate the database to this version, and load a catalogue if one is named and it has none.\n\n"
+    "LOCALIDADES_SEED names the catalogue too. If none is named, only the private Postgres gets the demo. In a clone"
+    " of the repository, `alembic upgrade head` does the same.",
     epilog=end_of_help("migrate"),
 )
 def migrate(
     *,
-    no_seed: Annotated[bool, typer.Option("--no-seed", help="Do not load a catalogue.")] = False,
+    seed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SOURCE", help="Catalogue to load if the database has none: a path, an http(s) address, or `demo`."
+        ),
+    ] = None,
 ) -> None:
-    """Migrate the database to this version, and load a catalogue if it has none."""
+    """Migrate the database to this version, and load a catalogue if one is named and it has none."""
     with errors_as_sentences():
         from localidades_api.cli.database import run_migrations  # noqa: PLC0415  # see above
 
-        run_migrations(print_text, seed=not no_seed)
+        run_migrations(print_text, seed=seed)
 
 
 @app.command("import", epilog=end_of_help("import"))

@@ -19,12 +19,12 @@ def ready_database(settings: Settings, *, seed: bool = True, watch: bool = False
     """
     with provide_database(settings, watch=watch) as url:
         if settings.database_url is None:
-            _migrate(settings, url, seed=seed)
+            _migrate(settings, url, settings.initial_catalogue if seed else None)
         yield url
 
 
-def run_migrations(report: Callable[[str], None], *, seed: bool) -> None:
-    """Migrate the database, report that, and seed an empty one."""
+def run_migrations(report: Callable[[str], None], *, seed: str | None) -> None:
+    """Migrate the database, report that, and load `seed`, or the catalogue of the settings, into an empty one."""
 
     def describe(before: tuple[str, ...], after: tuple[str, ...]) -> None:
         revision = ", ".join(after)
@@ -37,14 +37,14 @@ def run_migrations(report: Callable[[str], None], *, seed: bool) -> None:
 
     settings = read_settings()
     with provide_database(settings) as url:
-        _migrate(settings, url, seed=seed, report=describe)
+        _migrate(settings, url, seed or settings.initial_catalogue, report=describe)
 
 
 def _migrate(
     settings: Settings,
     url: str,
+    seed: str | None,
     *,
-    seed: bool,
     report: Callable[[tuple[str, ...], tuple[str, ...]], None] | None = None,
 ) -> None:
     from alembic import command  # noqa: PLC0415  # a configured database does not need it
@@ -53,8 +53,8 @@ def _migrate(
 
     package = Path(__file__).parents[1]
     inside, beside = package / "migrations", package.parents[1] / "migrations"
-    located = settings.model_copy(update={"database_url": SecretStr(url)})
-    config = Config(attributes={"settings": located, "seed": seed, "report": report})
+    located = settings.model_copy(update={"database_url": SecretStr(url), "seed": seed})
+    config = Config(attributes={"settings": located, "report": report})
     config.set_main_option("script_location", str(inside if inside.is_dir() else beside).replace("%", "%%"))
     try:
         command.upgrade(config, "head")

@@ -24,7 +24,7 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         **{code: meaning for code, meaning in _EVERYWHERE.items() if code != TERMINATED},
     },
     "migrate": {
-        0: "migrated and seeded, or nothing to do",
+        0: "migrated, and the named catalogue loaded; or nothing to do",
         FAILED: "refused or unfinished; the error says why, and the next run continues",
         **_EVERYWHERE,
         INTERRUPTED: "interrupted (Ctrl-C); the next run continues",
@@ -96,8 +96,8 @@ _EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "migrate": (
         "localidades-api migrate",
-        "DATABASE_URL=postgresql://user@host/name localidades-api migrate --no-seed",
-        "LOCALIDADES_SEED=catun_localidad_2026-11.zip localidades-api migrate",
+        "DATABASE_URL=postgresql://user@host/name localidades-api migrate",
+        "localidades-api migrate --seed catun_localidad_2026-11.zip",
     ),
     "import": (
         "localidades-api import catun_localidad_2026-11.zip",

@@ -220,7 +220,7 @@ def print_where_to_look(url: str, settings: Settings, address: tuple[str, int]) 
     """Print the served release and the first addresses to visit."""
     try:
         _, current = asyncio.run(_read_releases(url, settings))
-        shown = current.name if current else "none: import a catalogue, or run `localidades-api migrate`"
+        shown = current.name if current else "none yet: load one with `localidades-api import`"
         if current and current.is_demo:
             shown = "demo: its municipios and localities are invented; load INEGI's file with `localidades-api import`"
     except UnavailableError as error:

@@ -1,4 +1,4 @@
-"""Loads the catalogue that the migrations ask for in an empty database."""
+"""Loads the named catalogue into a database that has had none."""
 
 from sqlalchemy import text
 

@@ -93,12 +93,20 @@ def _load(server: Server | None, service: str, seconds: int) -> _Run:
 def _front(service: str, folder: Path, log: str) -> Iterator[Server]:
     """Run the shipped nginx before the service."""
     folder.mkdir(mode=0o755)
-    port, shipped = free_port(), ROOT / "deploy" / "nginx"
-    text = (shipped / "nginx.conf").read_text().replace("/var/cache/nginx/localidades", str(folder / "cache"))
-    (folder / "nginx.conf").write_text(text.replace("worker_processes auto", "worker_processes 1"))
-    origin = (shipped / "origin.conf").read_text().replace("127.0.0.1:8000", urlsplit(service).netloc)
-    (folder / "origin.conf").write_text(origin + log + TEMPORARY_PATHS)
-    (folder / "listen.conf").write_text(f"listen 127.0.0.1:{port} backlog={_CLIENTS * 2};\n")
+    port = free_port()
+    own = {
+        "/var/cache/nginx/localidades": str(folder / "cache"),
+        "worker_processes auto": "worker_processes 1",
+        "127.0.0.1:8000": urlsplit(service).netloc,
+        "upstream localidades": f"{log}{TEMPORARY_PATHS}upstream localidades",
+        "listen 80;": f"listen 127.0.0.1:{port} backlog={_CLIENTS * 2};",
+        "listen [::]:80;": "",
+    }
+    for shipped in (ROOT / "deploy" / "nginx").glob("*.conf"):
+        text = shipped.read_text()
+        for one, other in own.items():
+            text = text.replace(one, other)
+        (folder / shipped.name).write_text(text)
     started = ["-g", f"daemon off; pid {folder / 'pid'};"]
     with running_nginx(folder, folder / "nginx.conf", port, *started) as server:
         yield server

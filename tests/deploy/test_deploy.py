@@ -25,16 +25,17 @@ from localidades_api.cli import roles
 from localidades_api.settings import PREFIX, Settings
 from localidades_api.storage.dsn import Dsn
 from tests.support.machine import needed
+from tests.support.nginx import LISTEN
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT, ask
 
 DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
-NGINX = DEPLOY / "nginx" / "nginx.conf"
-GENERATED = "../nginx"  # the folder whose kustomization makes a ConfigMap of that file
+NGINX = DEPLOY / "nginx"
+GENERATED = "../nginx"  # its kustomization makes a ConfigMap
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"
 DASHBOARD = DEPLOY / "grafana" / "localidades-api.json"
-_METRIC = re.compile(r"\blocalidades_(?!reader\b|importer\b)[a-z_]+[a-z]")  # two are roles of the database
+_METRIC = re.compile(r"(?<!\$)\blocalidades_(?!reader\b|importer\b)[a-z_]+[a-z]")  # nor nginx's variables, nor roles
 
 
 def files() -> list[Path]:
@@ -190,26 +191,35 @@ def test_compose_gives_a_container_no_address_that_another_is_promised(file: str
 @SHAPES
 def test_front_and_balancer_of_compose_agree(file: str) -> None:
     services = services_of(file)
-    configs = document(DEPLOY / file)["configs"]
+    site = document(DEPLOY / file)["configs"]["site"]["content"]
     front, balancer = services["front"], services["balancer"]
     assert balancer["environment"]["FRONT"] == front["networks"]["clients"]["ipv4_address"]
-    (port,) = re.findall(r"^listen (\d+);$", configs["listen"]["content"], re.MULTILINE)
-    assert front["ports"] == [f"127.0.0.1:8000:{port}"]
-    assert directives(configs["origin"]["content"]) == origin("balancer:8000")
-    assert {one["target"] for one in front["configs"]} == {f"/etc/nginx/{name}" for name in included()}
-    assert {one["source"] for one in front["configs"]} == set(configs)
+    assert directives(site) == site_of_a_container("balancer:8000")
+    assert front["ports"] == ["127.0.0.1:8000:8080"]
+    assert front["configs"] == [{"source": "site", "target": f"/etc/nginx/{SITE}"}]
+    mounted = {volume.removesuffix(":ro") for volume in front["volumes"]}
+    assert mounted == {f"./nginx/{name}:/etc/nginx/{name}" for name in included()}
 
 
-def origin(address: str) -> list[str]:
-    """Return what the shipped origin.conf says, with another address."""
-    shipped = (DEPLOY / "nginx" / "origin.conf").read_text("utf-8")
-    assert shipped.count("127.0.0.1:8000") == 1
-    return directives(shipped.replace("127.0.0.1:8000", address))
+SITE = "localidades.conf"
+
+
+def site_of_a_container(address: str) -> list[str]:
+    """Return what the shipped site says, with the container's port, no name, and the address of the service."""
+    shipped = (NGINX / SITE).read_text("utf-8")
+    own = {LISTEN: "listen 8080;", "server_name localidades.example.mx;": "", "127.0.0.1:8000": address}
+    for one, other in own.items():
+        assert shipped.count(one) == 1
+        shipped = shipped.replace(one, other)
+    return directives(shipped)
 
 
 def included() -> set[str]:
-    """Return the files that nginx.conf includes."""
-    return set(re.findall(r"include (\S+);", NGINX.read_text("utf-8")))
+    """Return the files of a container's nginx but for its site."""
+    names = {path.name for path in NGINX.glob("*.conf")} - {SITE}
+    texts = [(NGINX / name).read_text("utf-8") for name in ("nginx.conf", SITE)]
+    assert set(re.findall(r"^ *include (\S+);", "\n".join(texts), re.MULTILINE)) == names - {"nginx.conf"} | {SITE}
+    return names
 
 
 def directives(text: str) -> list[str]:
@@ -320,20 +330,21 @@ def test_selectors_find_the_pods() -> None:
     assert to["podSelector"]["matchLabels"] == labels
 
 
-def test_nginx_of_kubernetes_has_the_file_that_is_shipped() -> None:
+def test_nginx_of_kubernetes_has_the_files_that_are_shipped() -> None:
     (generated,) = document(DEPLOY / "nginx" / "kustomization.yaml")["configMapGenerator"]
     assert GENERATED in document(KUBERNETES / "kustomization.yaml")["resources"]
-    assert generated["files"] == [NGINX.name]
-    own = dict(literal.split("=", 1) for literal in generated["literals"])
-    assert set(own) == included()
+    assert set(generated["files"]) == included()
+    (literal,) = generated["literals"]
+    name, _, site = literal.partition("=")
     service = manifests()["Service", "localidades-api"]
     (port,) = service["spec"]["ports"]
-    assert directives(own["origin.conf"]) == origin(f"{service['metadata']['name']}:{port['port']}")
+    assert name == SITE
+    assert directives(site) == site_of_a_container(f"{service['metadata']['name']}:{port['port']}")
     spec = manifests()["Deployment", "localidades-nginx"]["spec"]["template"]["spec"]
     (container,) = spec["containers"]
-    assert own["listen.conf"] == f"listen {container['ports'][0]['containerPort']};"
+    assert container["ports"][0]["containerPort"] == 8080
     assert spec["volumes"][0]["configMap"]["name"] == generated["name"]
-    assert f"{container['volumeMounts'][0]['mountPath']}/{NGINX.name}" in container["command"]
+    assert f"{container['volumeMounts'][0]['mountPath']}/nginx.conf" in container["command"]
 
 
 def test_pod_has_the_time_to_drain() -> None:

@@ -1,10 +1,11 @@
-"""The front that is shipped, its very file, in a real nginx before the service."""
+"""The front that is shipped, its very files, in a real nginx before the service."""
 
 import asyncio
 import gzip
 import http.client
 import json
 import os
+import re
 import shutil
 import ssl
 import subprocess
@@ -25,7 +26,7 @@ from localidades_api.http.negotiation import choose_media_type
 from tests.support.accept import ACCEPTS, BROWSERS, CHROME, LANGUAGES, PROGRAMS, REPRESENTATIVE
 from tests.support.http_server import Request, Respond, Response, http_server
 from tests.support.machine import needed
-from tests.support.nginx import NGINX, Front, running_nginx
+from tests.support.nginx import NGINX, Front, copy_distribution, running_distribution, running_nginx
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, Answer, ask, connect, parse, send, serving
 
@@ -486,6 +487,21 @@ def test_no_read_of_what_is_held_fails_while_the_service_is_away_for_a_day(
     assert ask(front.base, f"{LOCALIDADES}?page=3").status == 503
 
 
+# -- Where it is installed
+
+
+def test_site_works_beside_others_under_the_nginx_conf_of_the_distribution(live_server: str, tmp_path: Path) -> None:
+    copy = copy_distribution(tmp_path)
+    for path in NGINX.glob("localidades*.conf"):
+        shutil.copy(path, copy / "sites-enabled" if path.stem == "localidades" else copy)
+    with running_distribution(copy, live_server) as front:
+        for host, body in (("localidades.example.mx", ask(live_server, LOCALIDADES).body), ("other.example", b"")):
+            request = f"GET {LOCALIDADES} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+            answer = parse(send(front.base, request.encode()))
+            assert (answer.status, answer.body if body else b"") == (200 if body else 404, body)
+        assert len(front.entries) == 1
+
+
 # -- TLS
 
 
@@ -499,8 +515,9 @@ def certificate(tmp_path: Path) -> Path:
 
 
 def test_listening_with_tls_is_what_the_file_shows(live_server: str, tmp_path: Path, certificate: Path) -> None:
-    shown = [line.removeprefix("# ") for line in (NGINX / "listen.conf").read_text().splitlines() if ";" in line]
-    listen = "\n".join(line for line in shown if line not in {"listen 80;", "listen [::]:443 ssl http2;"})
+    shown = re.findall(r"^    # (\w.*;)$", (NGINX / "localidades.conf").read_text(), re.MULTILINE)
+    assert len(shown) == 7
+    listen = "\n".join(line for line in shown if line != "listen [::]:443 ssl http2;")
     listen = listen.replace("443", "127.0.0.1:PORT").replace("/etc/ssl/localidades", str(certificate))
     context = ssl.create_default_context(cafile=f"{certificate}.pem")
     context.check_hostname = False  # the test asks for 127.0.0.1

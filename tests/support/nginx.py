@@ -16,8 +16,15 @@ from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT
 
 NGINX = ROOT / "deploy" / "nginx"
-_CACHE = "/var/cache/nginx/localidades"
+LISTEN = "listen 80;\n    listen [::]:80;"  # of the site
 _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+
+
+def replace(path: Path, shipped: str, own: str) -> None:
+    """Replace in a file what it has once."""
+    text = path.read_text(encoding="utf-8")
+    assert text.count(shipped) == 1, shipped
+    path.write_text(text.replace(shipped, own), encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -51,31 +58,68 @@ class Front:
 
 @contextmanager
 def running_nginx(origin: str, folder: Path, listen: str = "listen 127.0.0.1:PORT;") -> Iterator[Front]:
-    """Run nginx with the shipped file before an origin; `listen` is what stands in listen.conf."""
-    nginx = needed(shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin"), "install nginx-light")
+    """Run nginx with the shipped files before an origin; `listen` says where the site listens."""
     cache = folder / "cache"
-    text = (NGINX / "nginx.conf").read_text(encoding="utf-8")
-    assert text.count(_CACHE) == 1
-    (folder / "nginx.conf").write_text(text.replace(_CACHE, str(cache)))
-    upstream = (NGINX / "origin.conf").read_text(encoding="utf-8")
-    assert upstream.count("127.0.0.1:8000") == 1
+    for path in NGINX.glob("*.conf"):
+        shutil.copy(path, folder)
+    replace(folder / "localidades-http.conf", "/var/cache/nginx/localidades", str(cache))
     folders = "".join(f"{kind}_temp_path {folder / kind};\n" for kind in _TEMPORARY)
-    (folder / "origin.conf").write_text(
-        f"{upstream.replace('127.0.0.1:8000', urlsplit(origin).netloc)}\naccess_log off;\n{folders}"
-    )
+    site = folder / "localidades.conf"
+    replace(site, "127.0.0.1:8000", urlsplit(origin).netloc)
+    replace(site, "upstream localidades", f"access_log off;\n{folders}upstream localidades")
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as public:  # nginx takes it over: no port is lost
         public.settimeout(0)  # nginx leaves it as it is, and would wait in accept() for what another worker took
         port: int = public.getsockname()[1]
-        (folder / "listen.conf").write_text(listen.replace("PORT", str(port)))
-        user = "user root; " if os.geteuid() == 0 else ""  # pytest's folders are closed to others
-        started = f"{user}daemon off; pid {folder / 'pid'};"
-        process = subprocess.Popen(
-            [nginx, "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx.conf"), "-g", started],
-            env=os.environ | {"NGINX": f"{public.fileno()};"},
-            pass_fds=[public.fileno()],
-        )
-        try:
+        replace(site, LISTEN, listen.replace("PORT", str(port)))
+        user = "user root;" if os.geteuid() == 0 else ""  # pytest's folders are closed to others
+        with _started(public, "-p", str(folder), "-c", str(folder / "nginx.conf"), own=f"pid {folder / 'pid'}; {user}"):
             yield Front(f"http://127.0.0.1:{port}", cache)
-        finally:
-            process.terminate()
-            process.wait(PATIENCE)
+
+
+def copy_distribution(folder: Path) -> Path:
+    """Copy what the distribution's nginx reads in /etc/nginx, changed to need no right of root; return the folder."""
+    copy = folder / "etc" / "nginx"
+    shutil.copytree(needed("/etc/nginx", "install nginx-light"), copy)
+    conf = copy / "nginx.conf"
+    user = "user root" if os.geteuid() == 0 else "# user www-data"  # as below
+    own = {"/etc/nginx": str(copy), "/var/log/nginx": str(folder), "/run/nginx.pid": str(folder / "nginx.pid")}
+    text = conf.read_text(encoding="utf-8").replace("user www-data", user)
+    for one, other in own.items():
+        text = text.replace(one, other)
+    conf.write_text(text, encoding="utf-8")
+    folders = "".join(f"{kind}_temp_path {folder / kind};\n" for kind in _TEMPORARY)
+    (copy / "conf.d" / "folders.conf").write_text(folders, encoding="utf-8")
+    return copy
+
+
+@contextmanager
+def running_distribution(copy: Path, origin: str) -> Iterator[Front]:
+    """Run the nginx of a copy in which the site is installed, and the distribution's default site beside it."""
+    cache = copy.parent / "cache"
+    replace(copy / "localidades-http.conf", "/var/cache/nginx/localidades", str(cache))
+    site, default = copy / "sites-enabled" / "localidades.conf", copy / "sites-enabled" / "default"
+    replace(site, "127.0.0.1:8000", urlsplit(origin).netloc)
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as public:
+        public.settimeout(0)
+        port: int = public.getsockname()[1]
+        replace(site, LISTEN, f"listen 127.0.0.1:{port};")
+        replace(default, "listen 80 default_server;", f"listen 127.0.0.1:{port} default_server;")
+        replace(default, "listen [::]:80 default_server;", "")
+        with _started(public, "-c", str(copy / "nginx.conf")):
+            yield Front(f"http://127.0.0.1:{port}", cache)
+
+
+@contextmanager
+def _started(public: socket.socket, *options: str, own: str = "") -> Iterator[None]:
+    """Run nginx on a socket that listens already; `own` are directives beside its configuration."""
+    nginx = needed(shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin"), "install nginx-light")
+    process = subprocess.Popen(
+        [nginx, "-e", "stderr", *options, "-g", f"daemon off; {own}"],
+        env=os.environ | {"NGINX": f"{public.fileno()};"},
+        pass_fds=[public.fileno()],
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)

@@ -18,14 +18,18 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from ruamel.yaml import YAML
 from starlette.routing import Route
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from localidades_api import __version__
 from localidades_api.app import create_app
+from localidades_api.cli import app as command_line
 from localidades_api.cli import roles
 from localidades_api.settings import PREFIX, Settings
 from localidades_api.storage.dsn import Dsn
 from tests.support.machine import needed
 from tests.support.nginx import LISTEN
+from tests.support.systemd import PROGRAM, UNITS, read_service
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT, ask
 
@@ -242,6 +246,50 @@ def test_times_of_patroni_are_those_that_it_keeps_to() -> None:
     dcs = document(DEPLOY / "postgres" / "patroni.yml")["bootstrap"]["dcs"]
     assert dcs["loop_wait"] + 2 * dcs["retry_timeout"] <= dcs["ttl"]
     assert (dcs["ttl"], dcs["failsafe_mode"], dcs["synchronous_mode"]) == (20, True, True)
+
+
+# -- systemd
+
+
+@pytest.fixture
+def units(tmp_path: Path) -> Path:
+    """Lend the units with a program that writes down the words that it is given."""
+    program = tmp_path / "localidades-api"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/words\n')
+    program.chmod(0o755)
+    for unit in UNITS.iterdir():
+        (tmp_path / unit.name).write_text(unit.read_text("utf-8").replace(PROGRAM, str(program)))
+    return tmp_path
+
+
+def test_units_are_what_systemd_understands_and_finds_safe(units: Path) -> None:
+    services, timers = (sorted(map(str, units.glob(f"*.{kind}"))) for kind in ("service", "timer"))
+    assert (len(services), len(timers)) == (2, 1)
+    assert tool("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *services, *timers) == ""
+    tool("systemd-analyze", "security", "--offline=true", "--threshold=20", *services)  # of 100
+
+
+@pytest.mark.parametrize("name", ["localidades-api", "localidades-import"])
+def test_command_of_a_unit_is_one_that_there_is(units: Path, name: str) -> None:
+    shipped = (UNITS / "localidades-api.env").read_text("utf-8")
+    service = read_service(f"{name}.service", {"/etc/localidades-api.env": shipped}.get)
+    command = [word.replace(PROGRAM, str(units / "localidades-api")) for word in service.command]
+    subprocess.run(command, env=os.environ | service.variables, timeout=PATIENCE, check=True)
+    first, *words = (units / "words").read_text().splitlines()
+    group = get_command(command_line)
+    assert isinstance(group, TyperGroup)
+    with group.commands[first].make_context(first, words) as context:
+        given = {"serve": "workers", "import": "release"}[first]
+        assert re.fullmatch(r"2|20\d\d-\d\d", str(context.params[given]))
+    parameters = inspect.signature(roles).parameters
+    assert service.user == parameters["reader" if first == "serve" else "importer"].default
+
+
+def test_service_of_systemd_has_the_time_to_drain() -> None:
+    unit = (UNITS / "localidades-api.service").read_text("utf-8")
+    (seconds,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
+    assert int(seconds) > Settings.model_fields["shutdown_timeout"].default + 5
+    assert "\nKillMode=mixed\n" in unit
 
 
 # -- Kubernetes

@@ -1,0 +1,41 @@
+"""What systemd takes from a unit of deploy/, for tests where no systemd runs."""
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.support.wire import ROOT
+
+UNITS = ROOT / "deploy" / "systemd"
+PROGRAM = "/opt/localidades-api/bin/localidades-api"  # as the units name it
+
+
+@dataclass(frozen=True)
+class Service:
+    """A unit that runs a command."""
+
+    user: str
+    command: list[str]
+    variables: dict[str, str]
+
+
+def read_service(unit: str, read: Callable[[str], str | None]) -> Service:
+    """Return what a unit runs; `read` returns an environment file's text, or None if there is none."""
+    text = (UNITS / unit).read_text(encoding="utf-8")
+
+    def values(name: str) -> list[str]:
+        return re.findall(rf"^{name}=(.*)$", text, re.MULTILINE)
+
+    variables: dict[str, str] = dict(re.findall(r"^(\w+)=(.*)$", "\n".join(values("Environment")), re.MULTILINE))
+    for path in values("EnvironmentFile"):
+        given = read(path.removeprefix("-"))
+        assert given is not None or path.startswith("-"), path
+        variables |= dict(re.findall(r"^(\w+)=(.*)$", given or "", re.MULTILINE))
+    (user,), (command,) = values("User"), values("ExecStart")
+
+    def expanded(word: str) -> str:
+        named = re.sub(r"\$\{(\w+)\}", lambda found: variables[found[1]], word)
+        return named.replace("$$", "$").replace("%%", "%")
+
+    return Service(user, [expanded(word) for word in shlex.split(command)], variables)

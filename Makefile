@@ -23,8 +23,10 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## List the commands
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 
-run: $(VENV)/run.stamp ## Start a database, load a catalogue, serve it on http://127.0.0.1:8000
-	@exec "$(BIN)/localidades-api" serve $(ARGS)
+PORT := 8000
+
+run: $(VENV)/run.stamp ## Start a database, load a catalogue, serve it on http://127.0.0.1:8000; PORT=8001 for another port
+	@exec "$(BIN)/localidades-api" serve --port $(PORT) $(ARGS)
 
 # More processes than cores: they wait for servers and browsers.
 PYTEST = "$(BIN)/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder

@@ -1,6 +1,8 @@
 """The settings, read from the environment once, when a process starts."""
 
+import hashlib
 import os
+import stat
 import sys
 from ipaddress import ip_network
 from pathlib import Path
@@ -21,6 +23,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from localidades_api.errors import ConfigurationError
 
 PREFIX = "LOCALIDADES_"
+_SYSTEM_DATA = Path("/var/lib/localidades-api")
 # Names that settings had before, each with what to do.
 _FORMER = {
     "LOCALIDADES_CATALOGUE": "now LOCALIDADES_SEED",
@@ -30,14 +33,31 @@ _FORMER = {
 }
 
 
+def find_clone() -> Path | None:
+    """Return the clone that the package runs from; None if it is installed, with its migrations inside."""
+    package = Path(__file__).resolve().parent
+    return None if (package / "migrations").is_dir() else package.parents[1]
+
+
 def default_data_dir() -> Path:
-    """Return the folder of the embedded Postgres: the user's own, or the system's when run by root.
+    """Return the folder of the embedded Postgres: the clone's own, else the user's, or the system's when run by root.
 
     Postgres refuses to run as root, so root's server runs as another user, who can't see into root's home.
     """
-    if sys.platform != "win32" and os.geteuid() == 0:
-        return Path("/var/lib/localidades-api")
-    return platformdirs.user_data_path("localidades-api")
+    is_root = sys.platform != "win32" and os.geteuid() == 0
+    clone = find_clone()
+    if clone is None:
+        return _SYSTEM_DATA if is_root else platformdirs.user_data_path("localidades-api")
+    folder = clone / ".data"
+    if is_root and not _is_open_to_all(folder):
+        name = hashlib.sha256(os.fsencode(clone)).hexdigest()[:12]
+        return _SYSTEM_DATA.with_name(f"{_SYSTEM_DATA.name}-{name}")
+    return folder
+
+
+def _is_open_to_all(folder: Path) -> bool:
+    """Return whether everybody can enter a folder, which may be missing, and those above it."""
+    return all(path.stat().st_mode & stat.S_IXOTH for path in (folder, *folder.parents) if path.exists())
 
 
 def _split(given: object) -> object:

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import asyncpg
+import httpx
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -560,10 +561,18 @@ async def test_import_tells_how_much_there_will_be(database: str, tmp_path: Path
 # -- serve
 
 
-def test_serve_on_a_taken_port_says_so(seeded: str) -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as holder:
-        port = str(holder.getsockname()[1])
-        assert_sentence(run("serve", "--port", port, env=environment(seeded)), port, "--port")
+def test_serve_on_a_taken_port_names_the_command_for_another(seeded: str) -> None:
+    with closing(socket.create_server(("127.0.0.1", free_port()))) as holder:
+        port = holder.getsockname()[1]
+        refused = run("serve", "--port", str(port), env=environment(seeded))
+        sentence = (
+            f"Port {port} is in use. Choose another: `localidades-api serve --port {port + 1}`"
+            f" (in a clone, `make run PORT={port + 1}`)."
+        )
+        assert_sentence(refused, sentence)
+        variables = {"LOCALIDADES_MANAGEMENT_PORT": str(port)}
+        refused = run("serve", "--port", "0", env=environment(seeded, **variables))
+        assert_sentence(refused, f"port {port} ", "another LOCALIDADES_MANAGEMENT_PORT")
 
 
 def test_serve_on_an_address_that_is_not_ours_says_so(seeded: str) -> None:
@@ -577,12 +586,13 @@ def test_serve_prints_where_to_look_and_ends_at_sigterm(seeded_database: str) ->
             f"localidades-api {__version__}",
             "release  2020-01",
             f"list     {live.base}/api/census/localidades/",
-            f"browse   {live.base}/api/census/localidades/?format=api",
+            f"site     {live.base}/",
             f"docs     {live.base}/docs",
         ):
             assert line in printed
-        for path in re.findall(rf"{live.base}(\S+)", printed):
-            assert ask(live.base, path).status == 200
+        assert "data " not in printed, "it is the operator's"
+        for address in re.findall(rf"{live.base}\S+", printed):
+            assert httpx.get(address, follow_redirects=True).status_code == 200
         live.process.send_signal(signal.SIGTERM)
         assert live.process.wait(30) == 0
         assert "Traceback" not in live.output.read_text()

@@ -1,6 +1,8 @@
 """`serve` with its embedded Postgres: it is started again when it dies, and stopped when nobody uses it any more."""
 
+import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -11,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.catalogue import Place, write_catalogue
+from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.downloads import read_csv, stalled
-from tests.support.embedded import find_processes, lend_folder, only_linux
+from tests.support.embedded import copy_clone, find_processes, lend_folder, only_linux
 from tests.support.waiting import eventually
-from tests.support.wire import LOCALIDADES, Live, ask, environment, run, serving
+from tests.support.wire import COMMAND, LOCALIDADES, Live, ask, environment, run, serving
 
 pytestmark = pytest.mark.tail
 
@@ -72,6 +74,24 @@ def test_embedded_server_gets_the_demo_though_no_seed_is_named() -> None:
         assert migrated.returncode == 0, migrated.stderr
         with serve(folder / "data") as live:
             assert ask(live.base, LOCALIDADES).all("catalogue-release") == ["demo"]
+
+
+def test_clones_print_where_their_data_lie_and_share_none() -> None:
+    with lend_folder() as folder:
+        for name, release in (("one", "2020-01"), ("other", "2021-01")):
+            clone = copy_clone(folder / name)
+            file = write_catalogue(folder / f"catun_localidad_{release}.csv", many(20))
+            settings = {"PYTHONPATH": str(clone / "src"), "LOCALIDADES_SEED": str(file)}
+            with serving("", command=COMMAND, DATABASE_URL="", **settings) as live:
+                printed = re.search(r"^  data +(.*)$", live.output.read_text(), re.MULTILINE)
+                assert printed is not None
+                assert Path(printed[1]) == clone.resolve() / ".data"
+                assert [path.parent for path in clone.rglob("PG_VERSION") if path.parent.name.startswith("cluster-")]
+                served = json.loads(ask(live.base, "/api/census/releases/").body)["results"]
+                assert [one["release"] for one in served] == [release]
+            listed = run("releases", "--json", env=environment("", **settings), command=COMMAND)
+            assert [one["release"] for one in json.loads(listed.stdout)["releases"]] == [release]
+        assert not find_processes(folder)
 
 
 @only_linux

@@ -1,6 +1,7 @@
 """The embedded Postgres, seen from outside."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.machine import reachable_folder
+from tests.support.wire import ROOT
 
 IS_ROOT = os.geteuid() == 0
 only_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
@@ -25,6 +27,13 @@ def lend_folder() -> Iterator[Path]:
         for pid in left.values():
             os.kill(pid, signal.SIGKILL)
         assert not left
+
+
+def copy_clone(folder: Path) -> Path:
+    """Copy the package and its migrations, as they stand in a clone."""
+    for name in ("src/localidades_api", "migrations"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
 
 
 def find_processes(folder: Path) -> dict[str, int]:

@@ -1,11 +1,16 @@
 """Settings: read from the environment, refused in a sentence that names the variable."""
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from localidades_api.errors import ConfigurationError
 from localidades_api.settings import read_settings
+from tests.support.embedded import IS_ROOT, copy_clone, lend_folder
+from tests.support.wire import environment
 
 
 @pytest.mark.parametrize(
@@ -58,3 +63,47 @@ def test_value_that_is_wrong_is_named_with_what_is_expected(monkeypatch: pytest.
     )
     with pytest.raises(ConfigurationError, match=f"^{re.escape(expected)}$"):
         read_settings()
+
+
+# -- The folder of the data
+
+
+def data_dir(package: Path) -> Path:
+    """Return the default folder of a copy of the package, which stands in `package`."""
+    script = "from localidades_api.settings import default_data_dir; print(default_data_dir())"
+    command = [sys.executable, "-c", script]
+    env = environment(PYTHONPATH=str(package))
+    ended = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    return Path(ended.stdout.strip())
+
+
+def test_clone_keeps_its_data_in_itself() -> None:
+    with lend_folder() as folder:
+        for name in ("one", "other"):
+            assert data_dir(copy_clone(folder / name) / "src") == folder.resolve() / name / ".data"
+
+
+def test_clone_that_nobody_can_enter_has_a_folder_of_its_own_all_the_same() -> None:
+    with lend_folder() as folder:
+        closed = folder / "closed"
+        clones = [copy_clone(closed / name) for name in ("one", "other")]
+        closed.chmod(0o700)
+        found = [data_dir(clone / "src") for clone in clones]
+        assert found[0] != found[1]
+        for clone, its_data in zip(clones, found, strict=True):
+            assert its_data == data_dir(clone / "src"), "it stays"
+            if IS_ROOT:
+                assert re.fullmatch("/var/lib/localidades-api-[0-9a-f]{12}", str(its_data))
+            else:
+                assert its_data == clone.resolve() / ".data"
+        assert closed.stat().st_mode & 0o777 == 0o700
+
+
+def test_installed_package_keeps_its_data_with_its_users() -> None:
+    with lend_folder() as folder:
+        clone = copy_clone(folder / "clone")
+        (clone / "migrations").rename(clone / "src" / "localidades_api" / "migrations")  # as in a wheel
+        found = data_dir(clone / "src")
+        assert found.name == "localidades-api"
+        assert found == Path("/var/lib/localidades-api") or not IS_ROOT
+        assert not found.is_relative_to(folder.resolve())

@@ -85,7 +85,10 @@ def serve(
         settings = read_settings()
         with ExitStack() as stack:
             listeners = stack.enter_context(listen(host, port, workers=workers))
-            shared = [stack.enter_context(listen(host, one))[0] for one in filter(None, [settings.management_port])]
+            shared = []
+            if settings.management_port:
+                management = listen(host, settings.management_port, setting="LOCALIDADES_MANAGEMENT_PORT")
+                shared = stack.enter_context(management)
             url = stack.enter_context(ready_database(settings, watch=True))
             # Worker processes read their settings from the environment, and so does this one without workers.
             os.environ["DATABASE_URL"] = url

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from localidades_api.errors import ConfigurationError, LocalidadesError
-from localidades_api.settings import Settings, read_settings
+from localidades_api.settings import Settings, find_clone, read_settings
 from localidades_api.storage.embedded import provide_database
 
 
@@ -51,11 +51,10 @@ def _migrate(
     from alembic.config import Config  # noqa: PLC0415  # as above
     from alembic.util import CommandError  # noqa: PLC0415  # as above
 
-    package = Path(__file__).parents[1]
-    inside, beside = package / "migrations", package.parents[1] / "migrations"
+    migrations = (find_clone() or Path(__file__).parents[1]) / "migrations"
     located = settings.model_copy(update={"database_url": SecretStr(url), "seed": seed})
     config = Config(attributes={"settings": located, "report": report})
-    config.set_main_option("script_location", str(inside if inside.is_dir() else beside).replace("%", "%%"))
+    config.set_main_option("script_location", str(migrations).replace("%", "%%"))
     try:
         command.upgrade(config, "head")
     except CommandError as error:

@@ -229,11 +229,12 @@ def print_where_to_look(url: str, settings: Settings, address: tuple[str, int]) 
     root = f"http://{host}:{address[1]}"
     port = settings.management_port
     probes = f"\n  probes   http://{host}:{port}/readyz" if port else ""
+    data = "" if settings.database_url else f"\n  data     {settings.data_dir.resolve()}"
     console.print(
         f"localidades-api {__version__}\n"
         f"  release  {shown}\n"
         f"  list     {root}/api/census/localidades/\n"
-        f"  browse   {root}/api/census/localidades/?format=api\n"
-        f"  docs     {root}/docs{probes}",
+        f"  site     {root}/\n"
+        f"  docs     {root}/docs{probes}{data}",
         markup=False,
     )

@@ -9,29 +9,41 @@ from contextlib import ExitStack, contextmanager
 from localidades_api.errors import ConfigurationError
 
 BACKLOG = 2048
-_REMEDIES = {
-    errno.EADDRINUSE: "another server uses it, so choose another --port",
-    errno.EACCES: "choose a --port above 1023",
-}
+_LAST_PORT = 65_535
 
 
 @contextmanager
-def listen(host: str, port: int, *, workers: int = 1) -> Iterator[list[socket.socket]]:
+def listen(host: str, port: int, *, workers: int = 1, setting: str = "--port") -> Iterator[list[socket.socket]]:
     """Open a socket for each worker before anything else starts, so that a second server on the port fails at once.
 
-    Raises ConfigurationError if it can't listen on the address.
+    Raises ConfigurationError, which names the setting of the port, if it can't listen on the address.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listeners = _open(family, (host, port), workers)
     except OSError as error:
-        remedy = _REMEDIES.get(error.errno or 0, "choose a --host that is an address of this machine")
-        reason = str(error.strerror).partition(" (")[0]
-        raise ConfigurationError(f"Can't listen on {host} port {port} ({reason}): {remedy}.") from error
+        raise ConfigurationError(_explain(error, host, port, setting)) from error
     except UnicodeError as error:
         raise ConfigurationError("Can't listen: --host is not a valid host name.") from error
     with ExitStack() as stack:
         yield [stack.enter_context(listener) for listener in listeners]
+
+
+def _explain(error: OSError, host: str, port: int, setting: str) -> str:
+    """Return what is wrong with an address, and what to do."""
+    if error.errno == errno.EADDRINUSE and setting == "--port":
+        other = port + 1 if port < _LAST_PORT else port - 1
+        return (
+            f"Port {port} is in use. Choose another: `localidades-api serve --port {other}`"
+            f" (in a clone, `make run PORT={other}`)."
+        )
+    remedies = {
+        errno.EADDRINUSE: f"another server uses it, so choose another {setting}",
+        errno.EACCES: f"choose a {setting} above 1023",
+    }
+    remedy = remedies.get(error.errno or 0, "choose a --host that is an address of this machine")
+    reason = str(error.strerror).partition(" (")[0]
+    return f"Can't listen on {host} port {port} ({reason}): {remedy}."
 
 
 def open_another(listener: socket.socket) -> socket.socket:

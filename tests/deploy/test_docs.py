@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from localidades_api.app import create_app
 from localidades_api.cli import app as command_line
 from localidades_api.router.problem_types import answerable
 from localidades_api.settings import PREFIX, Settings, default_data_dir
-from tests.support.guides import DOCS, SERVICE, blocks_of, shell
+from tests.support.guides import DOCS, SERVICE, assert_prints, blocks_of, shell, steps_of
 from tests.support.machine import needed
 from tests.support.wire import ROOT
 
@@ -42,11 +43,8 @@ def test_steps_of_a_guide_do_what_it_shows(page: str, demo_service: str, empty_d
         if block.language == "sh":
             shell(text, clone)
             continue
-        for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-            command, _, shown = step.partition("\n")
-            pattern = ".*".join(re.escape(part) for part in shown.strip().split("…"))
-            printed = shell(command, clone)
-            assert re.fullmatch(pattern, printed, re.DOTALL), f"$ {command}\n{printed}\n\nis not\n\n{shown}"
+        for command, shown in steps_of(replace(block, text=text)):
+            assert_prints(command, shown, clone)
 
 
 def test_guides_are_tried() -> None:

@@ -1,7 +1,9 @@
-"""The blocks of the guides that are tried, and a shell to try them in."""
+"""The blocks of the guides that are tried, what they print, and a shell to try them in."""
 
+import os
 import re
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,12 +33,28 @@ def blocks_of(page: str) -> list[Block]:
     return found
 
 
-def shell(script: str, folder: Path) -> str:
-    """Run a script in a folder, as its reader does; return what it prints."""
+def steps_of(block: Block) -> Iterator[tuple[str, str]]:
+    """Yield each command of a console block, with what it prints; `…` there is any text."""
+    for step in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        command, _, shown = step.partition("\n")
+        yield command, shown.strip()
+
+
+def assert_prints(command: str, shown: str, folder: Path) -> None:
+    """Run a command, and check that it prints what a page shows."""
+    printed = shell(command, folder)
+    pattern = ".*".join(re.escape(part) for part in shown.split("…"))
+    assert re.fullmatch(pattern, printed, re.DOTALL), f"$ {command}\n{printed}\n\nis not\n\n{shown}"
+
+
+def shell(script: str, folder: Path, **settings: str) -> str:
+    """Run a script in a folder whose environment is active, as its reader does; return what it prints."""
+    path = os.pathsep.join([str(folder / ".venv" / "bin"), os.environ["PATH"]])
+    variables = {"COLUMNS": "120", "NO_COLOR": "1", "PATH": path, **settings}
     ended = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],  # noqa: S607  # whichever the reader has
         cwd=folder,
-        env=environment(COLUMNS="120", NO_COLOR="1"),
+        env=environment(**variables),
         capture_output=True,
         text=True,
         timeout=120,

@@ -1,0 +1,149 @@
+"""README's own steps, in a copy of the clone: `make run` serves the demo, which answers what README shows."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urljoin
+
+import httpx
+import pytest
+
+from tests.support.catalogue import many, write_catalogue
+from tests.support.embedded import copy_clone, find_processes, lend_folder
+from tests.support.guides import SERVICE, Block, assert_prints, blocks_of, shell, steps_of
+from tests.support.http_server import Request, Response, http_server
+from tests.support.machine import free_port
+from tests.support.waiting import PATIENCE, eventually
+from tests.support.wire import ROOT, await_end_of_group, await_names, environment
+
+pytestmark = pytest.mark.tail
+
+INEGI = "https://www.inegi.org.mx/contenidos/app/ageeml/catun_localidad.zip"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+STEPS = blocks_of("../README.md")
+
+
+def step(words: str) -> Block:
+    """Return the block of README that has these words."""
+    (found,) = [block for block in STEPS if words in block.text]
+    return found
+
+
+def made_clone(folder: Path) -> Path:
+    """Copy the clone, with an environment in which `make` finds nothing to install."""
+    clone = copy_clone(folder)
+    for name in ("Makefile", "pyproject.toml", "requirements"):
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy2)(ROOT / name, clone / name)
+    (clone / ".venv").mkdir()
+    (clone / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    (clone / "build" / "uv" / "bin").mkdir(parents=True)
+    for stamp in ("build/uv/bin/uv", ".venv/run.stamp"):  # in the order in which `make` makes them
+        (clone / stamp).touch()
+    return clone
+
+
+@pytest.fixture(scope="module")
+def clone() -> Iterator[Path]:
+    """Lend a copy of the clone; nothing of it runs at the end."""
+    with lend_folder() as folder:
+        yield made_clone(folder / "clone")
+
+
+@pytest.fixture(scope="module")
+def printed(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start the service as README does, on a free port; lend what it prints, and stop it by Ctrl-C."""
+    script = step("make run").text.replace("make run", f"make run PORT={free_port()}")
+    log = tmp_path_factory.mktemp("run") / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            ["bash", "-euc", script],  # noqa: S607  # whichever the reader has
+            cwd=clone,
+            env=environment(PYTHONPATH=str(clone / "src")),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        eventually(lambda: "Serving release" in log.read_text() or process.poll() is not None, within=2 * PATIENCE)
+        assert process.poll() is None, log.read_text()
+        yield log.read_text()
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(PATIENCE)
+        await_end_of_group(process.pid)
+        assert not find_processes(clone)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def service(printed: str) -> str:
+    """Return the address that `make run` prints for the site."""
+    (address,) = re.findall(r"^  site +(http://127\.0\.0\.1:[0-9]+)/$", printed, re.MULTILINE)
+    return str(address)
+
+
+def test_make_run_answers_at_each_address_that_it_prints(printed: str, clone: Path) -> None:
+    for name in ("list", "site", "docs"):
+        (address,) = re.findall(rf"^  {name} +(\S+)$", printed, re.MULTILINE)
+        assert httpx.get(address, follow_redirects=True).status_code == 200
+    assert f"  data     {clone.resolve() / '.data'}\n" in printed
+    assert list(clone.glob(".data/cluster-*/PG_VERSION"))
+
+
+def test_demo_answers_what_is_shown(service: str, clone: Path) -> None:
+    shown = step("$ curl")
+    text = shown.text.replace(SERVICE, service.removeprefix("http://"))
+    for command, answer in steps_of(replace(shown, text=text)):
+        assert_prints(command, answer, clone)
+
+
+def test_links_of_readme_lead_somewhere_on_the_demo(service: str) -> None:
+    await_names(service)
+    paths = set(re.findall(rf"http://{SERVICE}([^)>'\s`]*)", README))
+    assert len(paths) >= 10
+    found = {path: httpx.get(service + path, follow_redirects=True).status_code for path in paths}
+    assert found == dict.fromkeys(paths, 200)
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_links_of_the_front_page_lead_somewhere_on_the_demo(service: str, language: str) -> None:
+    await_names(service)
+    accept = {"Accept": "text/html", "Accept-Language": language}
+    page = httpx.get(service, headers=accept, follow_redirects=True)
+    links = {urljoin(str(page.url), link.replace("&amp;", "&")) for link in re.findall(r'href="([^"#]+)"', page.text)}
+    ours = {link for link in links if link.startswith(service)}
+    assert len(ours) >= 10
+    found = {}
+    for link in ours:
+        with httpx.stream("GET", link, headers=accept, follow_redirects=True, timeout=PATIENCE) as answer:
+            found[link] = answer.status_code  # a download need not be read
+    assert found == dict.fromkeys(ours, 200)
+
+
+# The last: it replaces the demo.
+def test_import_from_an_address_replaces_the_demo(service: str, clone: Path, tmp_path: Path) -> None:
+    table = write_catalogue(tmp_path / "AGEEML_utf.csv", many(135))
+    with zipfile.ZipFile(tmp_path / "catun_localidad.zip", "w") as archive:
+        archive.write(table, table.name)
+    packed = (tmp_path / "catun_localidad.zip").read_bytes()
+
+    def respond(request: Request) -> Response:
+        return Response(packed) if request.target == "/catun_localidad.zip" else Response(status=404)
+
+    script = step("localidades-api import").text
+    assert INEGI in script
+    with http_server(respond) as inegi:
+        script = script.replace(INEGI, f"{inegi}/catun_localidad.zip")
+        shell(script, clone, PYTHONPATH=str(clone / "src"), PATH=os.environ["PATH"])
+    served = httpx.get(f"{service}/api/census/releases/").json()
+    assert [(one["release"], one["current"]) for one in served["results"]] == [("2026-11", True)]

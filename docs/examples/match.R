@@ -9,7 +9,7 @@ read_text <- function(options) {
   read.csv(text = lines, colClasses = "character", na.strings = character(), encoding = "UTF-8")
 }
 
-body <- "-H 'Content-Type: text/csv' --data-binary @docs/examples/visits.csv"
+body <- "-H 'Content-Type: text/csv' --data-binary @visits.csv"
 visits <- read_text(paste0(body, " '", localities, "/match/'"))
 certain <- visits$match_outcome %in% c("exact", "sure")
 places <- read_text(paste0("'", localities, "/download/?format=csv&estado_id=14'"))

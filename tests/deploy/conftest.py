@@ -27,9 +27,10 @@ def demo_service(server: str, migrated: str) -> Iterator[str]:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """Lend what a reader has: a clone with its virtual environment, and INEGI's files of two months."""
+    """Lend what a reader has: a clone with its virtual environment, a table, and INEGI's files of two months."""
     for name in ("docs", "alembic.ini", "migrations"):
         (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "visits.csv").symlink_to(ROOT / "docs" / "examples" / "visits.csv")
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     commands = {
         "python": f'exec "{sys.executable}" "$@"',

@@ -21,5 +21,7 @@ def mcp(
         try:
             from localidades_api.cli.assistant import serve_tools  # noqa: PLC0415  # needs an extra
         except ModuleNotFoundError as error:
-            raise ConfigurationError("This command needs `pip install 'localidades-api[mcp]'`.") from error
+            raise ConfigurationError(
+                "This command needs the extra `mcp`: run `pip install '.[mcp]'` in a clone."
+            ) from error
         serve_tools(service)

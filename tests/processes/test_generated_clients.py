@@ -1,5 +1,6 @@
 """Clients that others' generators make of the OpenAPI document compile, and read the running service."""
 
+import asyncio
 import json
 import os
 import re
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from playwright.async_api import Browser, expect
 
 from tests.support.catalogue import TRAPS
 from tests.support.guides import DOCS, SERVICE
@@ -131,17 +133,64 @@ def first_places(live_server: str) -> str:
     return "".join(f"{place['id']} {place['nombre']}\n" for place in json.loads(answer.body)["results"])
 
 
+# The generator has a TypeScript of its own; a reader's is the newest, or the one before.
+COMPILERS = ("node_modules/typescript/bin/tsc", "node_modules/typescript-7/bin/tsc")
+
+
+def typescript_folder(folder: Path, service: str) -> Path:
+    """Prepare a folder as the guide does, with the types of a service."""
+    (folder / "node_modules").symlink_to(TYPESCRIPT / "node_modules")
+    shutil.copy(TYPESCRIPT / "package.json", folder)
+    (folder / "tsconfig.json").write_text(in_guide("```json\n", service, "```"))
+    run_program(folder, "npx", "--no", "--package", *in_guide("npx --package ", service).split())
+    return folder
+
+
 @pytest.mark.usefixtures("needs_node")
 def test_typescript_of_the_guide_compiles_and_prints_the_first_places(
     live_server: str, first_places: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "node_modules").symlink_to(TYPESCRIPT / "node_modules")
-    for name in ("package.json", "tsconfig.json"):
-        shutil.copy(TYPESCRIPT / name, tmp_path)
-    (tmp_path / "client.ts").write_text(in_guide("```ts\n", live_server, "```"))
-    run_program(tmp_path, "npx", "--no", *in_guide("npx ", live_server).split())
-    run_program(tmp_path, tmp_path / "node_modules" / ".bin" / "tsc", "--project", ".")
-    assert run_program(tmp_path, "node", "built/client.js") == first_places
+    folder = typescript_folder(tmp_path, live_server)
+    (folder / "client.ts").write_text(in_guide("```ts\n", live_server, "```"))
+    for compiler in COMPILERS:
+        run_program(folder, "node", compiler)
+        assert run_program(folder, "node", "built/client.js") == first_places
+
+
+_PAGE = """
+import { createRoot } from "react-dom/client";
+import { PlaceField } from "./PlaceField.js";
+createRoot(document.querySelector("form")!).render(<PlaceField name="cvegeo" />);
+"""
+
+
+@pytest.mark.usefixtures("needs_node")
+async def test_react_field_of_the_guide_compiles_and_sends_the_key_of_the_chosen_place(
+    live_server: str, browser: Browser, tmp_path: Path
+) -> None:
+    folder = await asyncio.to_thread(typescript_folder, tmp_path, live_server)
+    field = (DOCS / "examples" / "PlaceField.tsx").read_text(encoding="utf-8")
+    (folder / "PlaceField.tsx").write_text(field.replace(SERVICE, live_server.removeprefix("http://")))
+    (folder / "page.tsx").write_text(_PAGE)
+    for compiler in COMPILERS:
+        await asyncio.to_thread(run_program, folder, "node", compiler)
+    bundled = await asyncio.to_thread(
+        run_program, folder, folder / "node_modules" / ".bin" / "esbuild", "page.tsx", "--bundle", "--jsx=automatic"
+    )
+    (folder / "page.html").write_text(f"<!doctype html><meta charset=utf-8><form></form><script>{bundled}</script>")
+    page = await browser.new_page()
+    await page.goto((folder / "page.html").as_uri())
+    key = page.locator("[name=cvegeo]")
+    await page.get_by_label("Localidad").fill("ardillas")
+    await expect(key).to_have_value("")
+    await page.get_by_role("button", name="Ardillas de Abajo").click()
+    await expect(key).to_have_value("010010004")
+    await expect(page.get_by_role("button")).to_have_count(0)
+    await page.get_by_label("Localidad").fill("asient")
+    await expect(key).to_have_value("")
+    await page.get_by_role("button", name="Asientos").click()
+    await expect(key).to_have_value("010020001")
+    await page.close()
 
 
 def test_python_of_the_guide_prints_the_first_places_and_leaves_out_two_types(

@@ -6,7 +6,7 @@ from json import dumps
 from typing import Any
 
 from tests.support.catalogue import Place, many
-from tests.support.records import in_order
+from tests.support.records import in_order, record_of, state_of
 
 PAGE_SIZE = 50
 
@@ -38,34 +38,18 @@ class Truth:
     def locality(self, release: str, key: int) -> bytes:
         """Return a locality with all that is known of it, to the byte."""
         place = self._details[release][key]
-        estado, municipio = place.cvegeo[:2], place.cvegeo[:5]
-        record = listed(place)
+        municipio = place.cvegeo[:5]
         return _json(
             {
-                **record,
-                "cvegeo": place.cvegeo,
-                "ambito": place.ambito,
-                "latitud": _number(place.latitud, float),
-                "longitud": _number(place.longitud, float),
-                "altitud": _number(place.altitud, int),
-                "carta": None if place.carta == "-" else place.carta,
-                "poblacion": _number(place.poblacion, int),
-                "poblacion_masculina": _number(place.masculina, int),
-                "poblacion_femenina": _number(place.femenina, int),
-                "viviendas": _number(place.viviendas, int),
+                **record_of(place),
                 "municipio": {
                     "id": int(municipio),
-                    "estado_id": int(estado),
+                    "estado_id": int(municipio[:2]),
                     "clave": municipio[2:],
                     "nombre": place.nom_mun or f"Municipio {municipio[2:]}",
                     "localidades": self._counts[release][municipio],
                 },
-                "estado": {
-                    "id": int(estado),
-                    "clave": estado,
-                    "nombre": place.nom_ent,
-                    "abreviatura": place.nom_abr,
-                },
+                "estado": state_of(place),
             }
         )
 
@@ -82,10 +66,6 @@ def listed(place: Place) -> dict[str, Any]:
     """Return a locality as the list shows it."""
     cvegeo = place.cvegeo
     return {"id": int(cvegeo), "municipio_id": int(cvegeo[:5]), "clave": cvegeo[5:], "nombre": place.nombre}
-
-
-def _number(text: str, kind: type[int] | type[float]) -> float | None:
-    return None if text in {"-", "*"} else kind(text)
 
 
 def _json(value: object) -> bytes:

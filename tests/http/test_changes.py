@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
+from localidades_api.domain.locality import ATTRIBUTES, POINT
 from localidades_api.storage.pool import already_waited
 from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
@@ -31,7 +32,7 @@ from tests.support.waiting import eventually_async
 
 RELEASES = "/api/census/releases/"
 KINDS = ("added", "removed", "renamed", "relocated", "updated")
-FIGURES = ("ambito", "altitud", "carta", "poblacion", "poblacion_masculina", "poblacion_femenina", "viviendas")
+FIGURES = tuple(name for name in ATTRIBUTES if name not in POINT)
 COLUMNS = [
     "id", "municipio_id", "clave", "nombre", "latitud", "longitud", *FIGURES, "cvegeo"]  # fmt: skip
 
@@ -523,8 +524,8 @@ EDITS = st.fixed_dictionaries(
         "ambito": st.sampled_from(["U", "R", "-"]),
         "carta": st.sampled_from(["-", "F13D19", "x"]),
         "poblacion": st.sampled_from(["-", "0", "12"]),
-        "masculina": st.sampled_from(["-", "0"]),
-        "femenina": st.sampled_from(["*", "3"]),
+        "poblacion_masculina": st.sampled_from(["-", "0"]),
+        "poblacion_femenina": st.sampled_from(["*", "3"]),
         "viviendas": st.sampled_from(["-", "1"]),
     },
 )  # fmt: skip

@@ -54,7 +54,7 @@ PLACES = [
     *many(132),
     *(
         Place(f"31001{number:04d}", name, nom_ent='=Yucatán, "el"', nom_abr="@Yuc.", nom_mun='+Abalá, "a"', carta="-1",
-              poblacion=str(number), masculina="0", femenina="-", viviendas="7", ambito="U")
+              poblacion=str(number), poblacion_masculina="0", poblacion_femenina="-", viviendas="7", ambito="U")
         for number, name in enumerate(NASTY, 1)
     ),
     Place("310020001", "Sin nada", ambito="-", latitud="-", longitud="-", altitud="-", carta="-", nom_abr="@Yuc.",

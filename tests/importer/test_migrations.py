@@ -27,14 +27,16 @@ TABLES = {
     "alembic_version", "comparisons", "current_release", "localities", "municipalities", "pending_seed",
     "publications", "releases", "states",
 }  # fmt: skip
-LATER = '''
+REVISIONS = [script.revision for script in ScriptDirectory(str(ROOT / "migrations")).walk_revisions()]
+HEAD = REVISIONS[0]
+LATER = f'''
 """A column of a later day."""
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "9999"
-down_revision = "0008"
+down_revision = "{HEAD}"
 branch_labels = None
 depends_on = None
 
@@ -134,7 +136,7 @@ def test_upgrade_step_by_step_loads_at_the_end(empty_database: str, config: Conf
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
 
 
-@pytest.mark.parametrize("target", ["heads", "0008", "+8"])
+@pytest.mark.parametrize("target", ["heads", HEAD, f"+{len(REVISIONS)}"])
 def test_upgrade_to_the_head_by_another_word_loads_too(empty_database: str, config: Config, target: str) -> None:
     alembic(command.upgrade, config, target)
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
@@ -249,7 +251,7 @@ def test_seed_that_fails_leaves_the_schema_and_is_tried_again(
     with pytest.raises(CommandError, match=f"There is no file {absent}"):
         alembic(command.upgrade, alembic_config(empty_database, seed=absent), "head")
     assert tables_of(empty_database) == TABLES
-    assert version_of(empty_database) == [("0008",)]
+    assert version_of(empty_database) == [(HEAD,)]
     assert is_pending(empty_database)
     alembic(command.check, config)
     alembic(command.upgrade, config, "head")
@@ -315,7 +317,7 @@ def test_two_upgrades_at_once_both_succeed_and_load_once(empty_database: str, tm
     assert (one.returncode, other.returncode) == (0, 0), outputs
     assert sum("published release" in err for _, err in outputs) == 1
     assert releases_of(empty_database) == [("2020-01", 6_000, 6_000, True)]
-    assert version_of(empty_database) == [("0008",)]
+    assert version_of(empty_database) == [(HEAD,)]
 
 
 def test_upgrade_killed_while_it_loads_is_made_good_by_the_next(empty_database: str, config: Config) -> None:
@@ -362,23 +364,17 @@ def migrate(url: str, catalogue: Path | None = None, *options: str) -> subproces
     return run("migrate", *options, env=environment(url, LOCALIDADES_SEED=str(catalogue or "")))
 
 
-def head_of() -> str:
-    head = ScriptDirectory.from_config(alembic_config("")).get_current_head()
-    assert head is not None
-    return head
-
-
 def test_migrate_makes_the_schema_loads_the_catalogue_and_says_so(
     empty_database: str, small_catalogue: Path, config: Config
 ) -> None:
     ended = migrate(empty_database, small_catalogue)
-    assert (ended.returncode, ended.stdout) == (0, f"Migrated an empty database to revision {head_of()}.\n")
+    assert (ended.returncode, ended.stdout) == (0, f"Migrated an empty database to revision {HEAD}.\n")
     assert "published release 2020-01 in " in ended.stderr
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
     alembic(command.check, config)
     again = migrate(empty_database, small_catalogue)
     assert (again.returncode, again.stderr) == (0, "")
-    assert again.stdout == f"The database is up to date, at revision {head_of()}.\n"
+    assert again.stdout == f"The database is up to date, at revision {HEAD}.\n"
 
 
 def test_migrate_of_an_older_schema_says_from_which_revision_to_which(
@@ -386,7 +382,7 @@ def test_migrate_of_an_older_schema_says_from_which_revision_to_which(
 ) -> None:
     alembic(command.upgrade, config, "0002")
     ended = migrate(empty_database, small_catalogue)
-    said = f"Migrated the database from revision 0002 to {head_of()}.\n"
+    said = f"Migrated the database from revision 0002 to {HEAD}.\n"
     assert (ended.returncode, ended.stdout) == (0, said), ended.stderr
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
 
@@ -394,7 +390,7 @@ def test_migrate_of_an_older_schema_says_from_which_revision_to_which(
 def test_migrate_without_a_named_seed_loads_nothing(empty_database: str, small_catalogue: Path) -> None:
     ended = migrate(empty_database)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert version_of(empty_database) == [(head_of(),)]
+    assert version_of(empty_database) == [(HEAD,)]
     assert releases_of(empty_database) == []
     assert migrate(empty_database, small_catalogue).returncode == 0
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
@@ -413,7 +409,7 @@ def test_migrate_with_a_bad_seed_fails_with_a_sentence_and_keeps_the_schema(
 ) -> None:
     ended = migrate(empty_database, tmp_path / "absent.zip")
     assert ended.returncode == 1
-    assert ended.stdout == f"Migrated an empty database to revision {head_of()}.\n"
+    assert ended.stdout == f"Migrated an empty database to revision {HEAD}.\n"
     assert ended.stderr.startswith(f"error: There is no file {tmp_path / 'absent.zip'}")
     assert is_pending(empty_database)
 
@@ -442,7 +438,7 @@ def test_migrate_that_cannot_write_what_it_did_has_done_it(empty_database: str) 
     assert (ended.returncode, ended.stderr) == (
         74, "error: The output can't be written (No space left on device): send it somewhere else.\n",
     )  # fmt: skip
-    assert version_of(empty_database) == [(head_of(),)]
+    assert version_of(empty_database) == [(HEAD,)]
 
 
 @pytest.fixture(scope="module")
@@ -484,7 +480,7 @@ def test_installed_package_migrates_a_database_without_the_clone(
     assert "run `localidades-api migrate` first" in advised.stderr
     migrated = call("migrate")
     assert migrated.returncode == 0, migrated.stderr
-    assert migrated.stdout == f"Migrated an empty database to revision {head_of()}.\n"
+    assert migrated.stdout == f"Migrated an empty database to revision {HEAD}.\n"
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
     alembic(command.check, config)
     fetch(empty_database, "UPDATE alembic_version SET version_num = '9999'")

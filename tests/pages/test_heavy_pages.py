@@ -42,7 +42,7 @@ def heavy(word: str) -> Iterator[Place]:
             yield Place(
                 f"20{municipio:03d}{clave:04d}", name, nom_ent="Oaxaca",
                 nom_mun=f"Santa María Ñuñú Yucuxaco {municipio}",
-                poblacion="1234567", masculina="600000", femenina="634567", viviendas="300000",
+                poblacion="1234567", poblacion_masculina="600000", poblacion_femenina="634567", viviendas="300000",
             )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from localidades_api.domain.locality import ATTRIBUTES
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.source import open_source
@@ -13,15 +14,15 @@ from localidades_api.importer.transform import Catalogue, transform
 from tests.support.progress import Silent
 
 HEADER = (
-    "CVEGEO", "Estatus", "CVE_ENT", "NOM_ENT", "NOM_ABR", "CVE_MUN", "NOM_MUN", "CVE_LOC", "NOM_LOC", "AMBITO",
-    "LATITUD", "LONGITUD", "LAT_DECIMAL", "LON_DECIMAL", "ALTITUD", "CVE_CARTA",
-    "POB_TOTAL", "POB_MASCULINA", "POB_FEMENINA", "TOTAL DE VIVIENDAS HABITADAS",
+    "CVEGEO", "Estatus", "CVE_ENT", "NOM_ENT", "NOM_ABR", "CVE_MUN", "NOM_MUN", "CVE_LOC", "NOM_LOC",
+    "LATITUD", "LONGITUD", *(attribute.header for attribute in ATTRIBUTES.values()),
 )  # fmt: skip
+NO_DATA = "-"
 
 
 @dataclass(frozen=True)
 class Place:
-    """A row of a catalogue."""
+    """A row of a catalogue; a column of `ATTRIBUTES` that is no field here has no data."""
 
     cvegeo: str
     nombre: str
@@ -35,23 +36,27 @@ class Place:
     altitud: str = "1885"
     carta: str = "F13D19"
     poblacion: str = "-"
-    masculina: str = "-"
-    femenina: str = "-"
+    poblacion_masculina: str = "-"
+    poblacion_femenina: str = "-"
     viviendas: str = "-"
 
     def values(self) -> tuple[str, ...]:
-        """Return the twenty values of the row."""
+        """Return the values of the row, one for each column of the header."""
         ent, mun, loc = self.cvegeo[:2], self.cvegeo[2:5], self.cvegeo[5:]
         return (
             self.cvegeo, self.estatus, ent, self.nom_ent, self.nom_abr, mun, self.nom_mun or f"Municipio {mun}", loc,
-            self.nombre, self.ambito, '21°52´50.999"N', '102°17´46.000"W', self.latitud, self.longitud, self.altitud,
-            self.carta, self.poblacion, self.masculina, self.femenina, self.viviendas,
+            self.nombre, '21°52´50.999"N', '102°17´46.000"W', *map(self.text_of, ATTRIBUTES),
         )  # fmt: skip
+
+    def text_of(self, column: str) -> str:
+        """Return what the row has in a column of `ATTRIBUTES`."""
+        return str(getattr(self, column, NO_DATA))
 
 
 # The traps of the real data: homonyms, marks of every kind, names that a page or a shell could stumble over.
 TRAPS = (
-    Place("010010001", "Aguascalientes", ambito="U", poblacion="863893", masculina="419168", femenina="444725"),
+    Place("010010001", "Aguascalientes", ambito="U", poblacion="863893", poblacion_masculina="419168",
+          poblacion_femenina="444725"),
     Place("010010002", "Ninguno", altitud="-"),
     Place("010010003", "Ninguno", altitud="*"),
     Place("010010004", "Ardillas de Abajo (Las Ardillas)", altitud="-12"),

@@ -10,14 +10,16 @@ from contextlib import closing, contextmanager
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from localidades_api.domain.locality import ATTRIBUTES
 from tests.support.catalogue import Place
 from tests.support.records import Record
 from tests.support.waiting import PATIENCE
 
 DOWNLOAD = "/api/census/localidades/download/"
-FLOATS = {"latitud", "longitud"}
+FLOATS = {name for name, attribute in ATTRIBUTES.items() if attribute.kind == "number"}
 KEYS = {"cvegeo", "clave", "municipio_clave", "estado_clave", "cve_ent", "cve_mun"}
-TEXTS = {*KEYS, "nombre", "ambito", "carta", "municipio", "estado", "estado_abreviatura"}
+TEXTS = {*KEYS, "nombre", "municipio", "estado", "estado_abreviatura"}
+TEXTS |= {name for name, attribute in ATTRIBUTES.items() if attribute.kind == "text"}
 
 
 def read_csv(content: bytes) -> list[Record]:

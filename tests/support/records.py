@@ -1,17 +1,21 @@
-"""What the service must say of a file's rows: an oracle that shares nothing with the importer or the repository."""
+"""What the service must say of a file's rows: an oracle that shares the names of the columns, and nothing else."""
 
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from localidades_api.domain.locality import ATTRIBUTES, POINT
 from tests.support.catalogue import Place
 
 Record = dict[str, Any]
 
 
-def figure(text: str) -> int | None:
-    """Read a figure; INEGI writes `-` or `*` where it has none."""
-    return None if text in {"-", "*"} else int(text)
+def value_in(place: Place, column: str) -> object:
+    """Read a column of a place; INEGI writes `-` or `*` where it has no data."""
+    text = place.text_of(column)
+    if text in {"-", "*"}:
+        return None
+    return {"integer": int, "number": float, "text": str}[ATTRIBUTES[column].kind](text)
 
 
 def position(place: Place) -> tuple[float, float] | tuple[None, None]:
@@ -47,15 +51,8 @@ def record_of(place: Place) -> Record:
         "clave": place.cvegeo[5:],
         "nombre": place.nombre,
         "cvegeo": place.cvegeo,
-        "ambito": None if place.ambito == "-" else place.ambito,
-        "latitud": position(place)[0],
-        "longitud": position(place)[1],
-        "altitud": figure(place.altitud),
-        "carta": None if place.carta == "-" else place.carta,
-        "poblacion": figure(place.poblacion),
-        "poblacion_masculina": figure(place.masculina),
-        "poblacion_femenina": figure(place.femenina),
-        "viviendas": figure(place.viviendas),
+        **{name: value_in(place, name) for name in ATTRIBUTES},
+        **dict(zip(POINT, position(place), strict=True)),
     }
 
 
@@ -63,9 +60,7 @@ def row_of(place: Place) -> Record:
     """Return a line of a download: the place's columns, and its parents'."""
     record, state = record_of(place), state_of(place)
     return {
-        **{name: record[name] for name in ("id", "cvegeo", "clave", "nombre", "ambito", "latitud", "longitud")},
-        **{name: record[name] for name in ("altitud", "carta", "poblacion", "poblacion_masculina")},
-        **{name: record[name] for name in ("poblacion_femenina", "viviendas", "municipio_id")},
+        **{name: record[name] for name in ("id", "cvegeo", "clave", "nombre", *ATTRIBUTES, "municipio_id")},
         "municipio_clave": place.cvegeo[2:5],
         "municipio": place.nom_mun or f"Municipio {place.cvegeo[2:5]}",
         "estado_id": state["id"],

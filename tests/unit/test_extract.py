@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localidades_api.domain.locality import ATTRIBUTES
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import open_table, split_line, split_lines
 from localidades_api.importer.transform import Catalogue, transform
@@ -34,8 +35,10 @@ def text_of(places: Iterable[Place], *, end: str = "\r\n", header: Sequence[str]
 
 
 def old_rows(places: Iterable[Place]) -> list[tuple[str, ...]]:
-    """Return the rows as the layout without Estatus has them."""
-    return [(values[0], *values[2:]) for values in (place.values() for place in places)]
+    """Return the rows as the old layout has them, which calls the key Mapa and lacks Estatus."""
+    names = [name.upper().replace("MAPA", "CVEGEO").replace("Á", "A") for name in OLD_HEADER]
+    rows = (dict(zip(HEADER, place.values(), strict=True)) for place in places)
+    return [tuple(row[name] for name in names) for row in rows]
 
 
 def write_zip(path: Path, members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> Path:
@@ -99,7 +102,7 @@ def test_header_without_what_is_not_required_leaves_it_empty(tmp_path: Path) -> 
         "".join(f"{line}\r\n" for line in lines_of([("01", "A", "001", "B", "0007", "C")], header)).encode()
     )
     [locality] = read_catalogue(path).localities
-    assert locality == (10010007, 1001, "0007", "C", *[None] * 9)
+    assert locality == (10010007, 1001, "0007", "C", *[None] * len(ATTRIBUTES))
 
 
 @pytest.mark.parametrize("delimiter", [",", "\t"], ids=["csv", "txt"])

@@ -1,3 +1,5 @@
+import csv
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.domain.locality import LocalityRow
+from localidades_api.domain.locality import ATTRIBUTES, LocalityRow
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import read_table
 from localidades_api.importer.transform import Catalogue, MunicipalityRow, Rejected, StateRow, transform
@@ -42,16 +44,15 @@ def test_row_becomes_a_record_with_every_column() -> None:
     place = Place(
         "010010001", "Aguascalientes", nom_mun="Aguascalientes", ambito="U",
         latitud="21.880833", longitud="-102.296111", altitud="1885", carta="F13D19",
-        poblacion="863893", masculina="419168", femenina="444725", viviendas="246259",
+        poblacion="863893", poblacion_masculina="419168", poblacion_femenina="444725", viviendas="246259",
     )  # fmt: skip
     catalogue = read_places(place)
-    assert catalogue.localities == [
-        LocalityRow(
-            id=10010001, municipio_id=1001, clave="0001", nombre="Aguascalientes", ambito="U", latitud=21.880833,
-            longitud=-102.296111, altitud=1885, carta="F13D19", poblacion=863893, poblacion_masculina=419168,
-            poblacion_femenina=444725, viviendas=246259,
-        )
-    ]  # fmt: skip
+    expected = dict.fromkeys(LocalityRow._fields) | {
+        "id": 10010001, "municipio_id": 1001, "clave": "0001", "nombre": "Aguascalientes", "ambito": "U",
+        "latitud": 21.880833, "longitud": -102.296111, "altitud": 1885, "carta": "F13D19", "poblacion": 863893,
+        "poblacion_masculina": 419168, "poblacion_femenina": 444725, "viviendas": 246259,
+    }  # fmt: skip
+    assert [locality._asdict() for locality in catalogue.localities] == [expected]
     assert catalogue.municipalities == {1001: MunicipalityRow(1001, 1, "001", "Aguascalientes")}
     assert catalogue.states == {1: StateRow(1, "01", "Aguascalientes", "Ags.")}
     assert (catalogue.rejected, catalogue.withdrawn) == ([], 0)
@@ -59,12 +60,9 @@ def test_row_becomes_a_record_with_every_column() -> None:
 
 @pytest.mark.parametrize("no_data", ["-", "*", ""])
 def test_value_that_is_not_known_is_none(no_data: str) -> None:
-    unknown = dict.fromkeys(
-        ("ambito", "latitud", "longitud", "altitud", "carta", "poblacion", "masculina", "femenina", "viviendas"),
-        no_data,
-    )
-    [locality] = read_places(replace(PLAIN[0], nom_abr=no_data, **unknown)).localities
-    assert locality == (10010001, 1001, "0001", "Lugar 1", *[None] * 9)
+    unknown = dict.fromkeys((attribute.header for attribute in ATTRIBUTES.values()), no_data)
+    [locality] = read_rows(with_values(PLAIN[0], **unknown)).localities
+    assert locality == (10010001, 1001, "0001", "Lugar 1", *[None] * len(ATTRIBUTES))
     assert read_places(replace(PLAIN[0], nom_abr=no_data)).states[1].abreviatura is None
 
 
@@ -366,8 +364,9 @@ def test_file_cut_in_the_middle_of_a_row_is_refused_with_its_line(tmp_path: Path
 
 def test_file_without_quotes_cut_in_its_last_number_is_refused() -> None:
     """Without a quote after it, 12 may have been 123."""
-    header = ",".join(HEADER)
-    row = '010010001,,01,Aguascalientes,Ags.,001,M,0001,L,R,"21 50.999""N","102 46.000""W",21.8,-102.2,5,C,9,4,5,12'
+    header, text = ",".join(HEADER), io.StringIO()
+    csv.writer(text, lineterminator="").writerow(replace(PLAIN[0], poblacion="9", viviendas="12").values())
+    row = text.getvalue()
     assert len(transform(read_table("AGEEML.csv", [header, f"{row}\n"]), unwatched).localities) == 1
     for length in range(1, len(row)):
         with pytest.raises(CatalogueError):
@@ -380,7 +379,10 @@ def test_file_without_quotes_cut_in_its_last_number_is_refused() -> None:
 _VALUE = st.text(max_size=12) | st.sampled_from(['"', '","', "\0", "-", "0001", "01", "9" * 20, "nan", "1_0", "Baja"])
 
 
-@given(st.lists(st.lists(_VALUE, min_size=20, max_size=20) | st.lists(_VALUE, max_size=22), max_size=2), st.data())
+_ROW = st.lists(_VALUE, min_size=len(HEADER), max_size=len(HEADER))
+
+
+@given(st.lists(_ROW | st.lists(_VALUE, max_size=len(HEADER) + 2), max_size=2), st.data())
 def test_any_row_is_read_rejected_or_refuses_the_file(rows: list[list[str]], data: st.DataObject) -> None:
     for row in rows:
         for column in data.draw(st.sets(st.integers(0, len(row) - 1))) if row else ():

@@ -15,6 +15,7 @@ from localidades_api.importer.extract import read_table
 from localidades_api.importer.transform import Catalogue, MunicipalityRow, Rejected, StateRow, transform
 from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, many, read_catalogue, unwatched, write_catalogue
 
+WIDTH = f"the header has {len(HEADER)}"
 PLAIN = tuple(Place(f"01001{number:04d}", f"Lugar {number}") for number in range(1, 21))
 
 
@@ -162,13 +163,13 @@ def test_row_with_a_bad_value_is_rejected_with_its_line_and_reason(values: dict[
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("", "it has 0 values, but the header has 20"),
-        ("Fuente: INEGI. Marco Geoestadístico", "it has 1 values, but the header has 20"),
-        ('"Fuente: INEGI","2018"', "it has 2 values, but the header has 20"),
-        ("\x1a", "it has 1 values, but the header has 20"),
-        ("304363 registros", "it has 1 values, but the header has 20"),
-        (",".join([""] * 20), "CVE_ENT is not two digits"),
-        ("x" * 200_000, "it has 1 values, but the header has 20"),
+        ("", f"it has 0 values, but {WIDTH}"),
+        ("Fuente: INEGI. Marco Geoestadístico", f"it has 1 values, but {WIDTH}"),
+        ('"Fuente: INEGI","2018"', f"it has 2 values, but {WIDTH}"),
+        ("\x1a", f"it has 1 values, but {WIDTH}"),
+        ("304363 registros", f"it has 1 values, but {WIDTH}"),
+        (",".join([""] * len(HEADER)), "CVE_ENT is not two digits"),
+        ("x" * 200_000, f"it has 1 values, but {WIDTH}"),
     ],
     ids=lambda value: value[:20],
 )
@@ -216,8 +217,8 @@ def test_rows_of_another_width_amid_a_batch_are_rejected_alone() -> None:
     rows = [place.values() for place in PLAIN]
     catalogue = read_rows(*rows[:5], (*rows[5], "more"), rows[6][:-1], *rows[7:])
     assert catalogue.rejected == [
-        Rejected(7, "it has 21 values, but the header has 20"),
-        Rejected(8, "it has 19 values, but the header has 20"),
+        Rejected(7, f"it has {len(HEADER) + 1} values, but {WIDTH}"),
+        Rejected(8, f"it has {len(HEADER) - 1} values, but {WIDTH}"),
     ]
     assert len(catalogue.localities) == 18
 

@@ -25,6 +25,7 @@ from fastapi import FastAPI
 from openpyxl.utils.escape import unescape
 from pyarrow import parquet as pq
 
+from localidades_api.domain.locality import LocalityRow
 from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.downloads import DOWNLOAD, FLOATS, KEYS, TEXTS, Stalled, read_csv, stalled, value_of

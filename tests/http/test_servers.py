@@ -46,12 +46,13 @@ def test_address_of_several_hosts_is_one_of_each(url: str, hosts: list[str]) -> 
     assert found == hosts
 
 
-def several(url: str, *, options: str = "") -> str:
-    """Return an address of two hosts that are one server, by two spellings of its folder."""
+def several(url: str, *, options: str = "", second: tuple[str, str] | None = None) -> str:
+    """Return an address of two hosts: a server, and the `second`, or the same by another spelling of its folder."""
     parts = urlsplit(url)
     query = parse_qs(parts.query)
     folder, port = query["host"][0], query["port"][0]
-    return f"postgresql://{parts.netloc}{parts.path}?host={folder},{folder}/.&port={port},{port}{options}"
+    other, its_port = second or (f"{folder}/.", port)
+    return f"postgresql://{parts.netloc}{parts.path}?host={folder},{other}&port={port},{its_port}{options}"
 
 
 async def test_connections_are_spread_over_the_servers(seeded: str) -> None:
@@ -81,6 +82,23 @@ async def test_primary_serves_where_a_standby_is_preferred_and_there_is_none(see
     connection = await servers.connect(timeout=5)
     assert await connection.fetchval("SELECT 1") == 1
     await connection.close()
+
+
+async def test_standby_that_did_not_answer_is_left_alone_while_the_primary_does(seeded: str) -> None:
+    asked: list[None] = []
+
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(None)
+        writer.close()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as broken:
+        second = "127.0.0.1", str(broken.sockets[0].getsockname()[1])
+        options = "&target_session_attrs=prefer-standby"
+        servers = Servers(Dsn.parse(several(seeded, options=options, second=second)))
+        await (await servers.connect(timeout=5)).close()
+        before = len(asked)
+        await (await servers.connect(timeout=5)).close()
+    assert len(asked) == before > 0
 
 
 async def test_standby_that_is_demanded_and_is_not_there_is_unavailable(seeded: str) -> None:

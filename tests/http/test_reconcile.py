@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -423,6 +424,13 @@ async def test_bounds_are_the_manifests_and_beyond_them_is_413(client: httpx.Asy
         answer = await post(client, **fields)
         assert (answer.status_code, answer.json()["type"]) == (413, "/problems#content-too-large")
     assert answer.json()["detail"] == "Send at most 1,000,000 bytes at a time."
+
+
+@pytest.mark.parametrize(("size", "status"), [(1_000_000, 200), (1_000_001, 413)])
+async def test_body_may_be_as_long_as_its_bound(client: httpx.AsyncClient, size: int, status: int) -> None:
+    body = urlencode({"queries": json.dumps({"q0": {"query": "Asientos"}})})
+    answer = await client.post(RECONCILE, content=body.ljust(size, "+"), headers=FORM)
+    assert answer.status_code == status
 
 
 async def test_body_of_unknown_length_is_read_no_further_than_its_bound(client: httpx.AsyncClient) -> None:

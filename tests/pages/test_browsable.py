@@ -389,6 +389,16 @@ async def test_index_page_names_release_totals_and_credit(client: httpx.AsyncCli
     assert "demo" not in page.one("main").text.lower().replace('"demo": false', "")
 
 
+async def test_page_of_a_locality_has_its_eight_nearest_and_not_itself(client: httpx.AsyncClient) -> None:
+    here = (await client.get(f"{LOCALIDADES}10010003/")).json()
+    query = f"lat={here['latitud']}&lon={here['longitud']}&limit=9"
+    nearest = (await client.get(f"{LOCALIDADES}nearest/?{query}")).json()["results"]
+    labels = [place["label"] for place in nearest if place["id"] != here["id"]]
+    page = Page.of(await client.get(f"{LOCALIDADES}10010003/?format=api"))
+    shown = [link.text for link in page.inside("a", of=page.of_class("ol", "nearby"))]
+    assert (shown, len(shown)) == (labels, 8)
+
+
 async def test_page_of_another_release_than_the_demo_is_not_marked(client: httpx.AsyncClient) -> None:
     page = Page.of(await client.get(f"{LOCALIDADES}?format=api"))
     assert not page.all("p", role="note")

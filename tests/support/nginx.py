@@ -111,10 +111,13 @@ def running_distribution(copy: Path, origin: str) -> Iterator[Front]:
 
 @contextmanager
 def _started(public: socket.socket, *options: str, own: str = "") -> Iterator[None]:
-    """Run nginx on a socket that listens already; `own` are directives beside its configuration."""
+    """Run nginx on a socket that listens already, if it accepts its configuration; `own` are directives beside it."""
     nginx = needed(shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin"), "install nginx-light")
+    command = [nginx, "-e", "stderr", *options, "-g", f"daemon off; {own}"]
+    tested = subprocess.run([*command, "-t"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert tested.returncode == 0, tested.stderr
     process = subprocess.Popen(
-        [nginx, "-e", "stderr", *options, "-g", f"daemon off; {own}"],
+        command,
         env=os.environ | {"NGINX": f"{public.fileno()};"},
         pass_fds=[public.fileno()],
     )

@@ -1,0 +1,151 @@
+"""The guide to production, followed from its first block to its last, on a Postgres of Debian."""
+
+import os
+import pwd
+import re
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from localidades_api.storage.embedded.binaries import run_as
+from localidades_api.storage.embedded.data_directory import choose_account
+from tests.support.catalogue import many, write_catalogue
+from tests.support.guides import DOCS, SERVICE, blocks_of, follow
+from tests.support.http_server import Request, Response, http_server
+from tests.support.machine import needed, reachable_folder
+from tests.support.nginx import copy_distribution, running_distribution
+from tests.support.systemd import read_service
+from tests.support.wire import ROOT, environment, serving
+
+GUIDE = "guides/production.md"
+INEGI = "https://www.inegi.org.mx/contenidos/app/ageeml/catun_localidad.zip"
+BINARIES = Path("/usr/lib/postgresql/15/bin")
+ROLES = ("postgres", "localidades_reader", "localidades_importer")
+FOLDERS = ("etc/systemd/system", "opt", "usr/local/bin", "var/cache", "var/lib")  # those of a new machine
+# The test has no other users. Its own may be each of the three roles, and is the one that it is told to be.
+SUDO = '#!/bin/sh\n[ "$1" = -u ] || exit 64\nuser=$2; shift 2\nexec env PGUSER="$user" "$@"\n'
+
+
+@contextmanager
+def postgres() -> Iterator[Path]:
+    """Run a server that knows its users by their names on the machine, as Debian's does; yield its socket's folder."""
+    needed(BINARIES / "postgres", "install postgresql-15")
+    with reachable_folder() as folder:
+        account, data = choose_account(folder), folder / "data"
+        if account is not None:
+            os.chown(folder, *account)
+        cluster = ["--pgdata", str(data)]
+        known = ["--username=postgres", "--auth-local=peer", "--auth-host=scram-sha-256", "--locale=C"]
+        run_as(account, [str(BINARIES / "initdb"), *cluster, *known])
+        hba = data / "pg_hba.conf"
+        hba.write_text(re.sub(r"peer$", "peer map=machine", hba.read_text(), flags=re.MULTILINE))
+        me = pwd.getpwuid(os.geteuid()).pw_name
+        (data / "pg_ident.conf").write_text("".join(f"machine {me} {role}\n" for role in ROLES))
+        options = f"-k {folder} -c listen_addresses= -c fsync=off"
+        control = [str(BINARIES / "pg_ctl"), *cluster, "--log", str(folder / "log"), "--wait"]
+        run_as(account, [*control, "--options", options, "start"])
+        try:
+            yield folder
+        finally:
+            run_as(account, [*control, "--mode=immediate", "stop"])
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A new machine below a folder, and what takes the place of the guide's addresses there, once it runs."""
+
+    root: Path
+    variables: dict[str, str]
+    addresses: dict[str, str]
+
+    def own(self, text: str) -> str:
+        """Return what the guide or a unit says, with this machine's paths and addresses."""
+        for one, other in self.addresses.items():
+            text = text.replace(one, other)
+        return re.sub(r"(?<![\w.])/(etc|opt|usr/local|var)/", rf"{self.root}/\1/", text)
+
+    def read(self, path: str) -> str | None:
+        """Return what is in a file of the machine, if it is there."""
+        file = Path(self.own(path))
+        return file.read_text(encoding="utf-8") if file.exists() else None
+
+    def start(self, command: str, stack: ExitStack) -> None:
+        """Do what a command of systemd does."""
+        unit = command.rsplit(maxsplit=1)[-1]
+        if unit == "nginx":
+            front = running_distribution(self.root / "etc" / "nginx", f"http://{self.addresses[SERVICE]}")
+            self.addresses["http://127.0.0.1/"] = stack.enter_context(front).base + "/"
+        elif unit == "localidades-import.timer":
+            service = read_service("localidades-import.service", self.read)
+            variables = environment() | self.variables | service.variables | {"PGUSER": service.user}
+            words = [self.own(word) for word in service.command]
+            subprocess.run(words, env=variables | {"CATALOGUE": self.addresses[INEGI]}, check=True)
+        elif unit != "daemon-reload":
+            service = read_service(f"{unit}.service", self.read)
+            words = [self.own(word) for word in service.command]
+            settings = self.variables | service.variables | {"PGUSER": service.user}
+            live = stack.enter_context(serving(settings["DATABASE_URL"], command=[*words, "--port", "0"], **settings))
+            self.addresses[SERVICE] = live.base.removeprefix("http://")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """Lend a machine that has done what the test can't: it has Debian's packages, and INEGI within reach."""
+    root = tmp_path / "machine"
+    for name in FOLDERS:
+        (root / name).mkdir(parents=True)
+    sudo = root / "usr" / "local" / "bin" / "sudo"
+    sudo.write_text(SUDO)
+    sudo.chmod(0o755)
+    copy_distribution(root)
+    asked: list[Request] = []
+
+    def inegi(request: Request) -> Response:
+        asked.append(request)
+        table = write_catalogue(tmp_path / "AGEEML_utf.csv", many(132 if len(asked) == 1 else 135))
+        catalogue = tmp_path / "catun_localidad.zip"
+        with zipfile.ZipFile(catalogue, "w") as zipped:
+            zipped.write(table, table.name)
+        return Response(catalogue.read_bytes())
+
+    with postgres() as folder, http_server(inegi) as address:
+        path = f"{sudo.parent}:{BINARIES}:{os.environ['PATH']}"
+        variables = {"PATH": path, "PGHOST": str(folder), "PYTHONPATH": ""}
+        # A month that is over: the timer's import is named after the present one.
+        yield Machine(root, variables, {INEGI: f"{address}/catun_localidad.zip", "2026-11": "2018-09"})
+
+
+@pytest.mark.tail
+@pytest.mark.timeout(600)
+def test_guide_to_production_leads_to_a_service_that_verifies(machine: Machine) -> None:
+    with ExitStack() as stack:
+        for block in blocks_of(GUIDE):
+            if block.is_tried:
+                follow(block.language, machine.own(block.text), ROOT, **machine.variables)
+            for command in re.findall(r"systemctl .*", block.text) if not block.is_tried else ():
+                machine.start(command, stack)
+        administrator = environment() | machine.variables | {"PGUSER": "postgres"}
+
+        def ask(statement: str) -> list[str]:
+            command = ["psql", "--no-align", "--tuples-only", "--dbname=localidades", "--command", statement]
+            asked = subprocess.run(command, env=administrator, capture_output=True, text=True, check=True)
+            return asked.stdout.split()
+
+        assert ask("SELECT localities FROM releases ORDER BY id") == ["132", "135"]
+        assert ask("SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'public'") == ["localidades_importer"]
+        service = "FROM pg_stat_activity WHERE application_name = 'localidades-api'"
+        assert ask(f"SELECT DISTINCT usename {service}") == ["localidades_reader"]
+
+
+def test_every_block_of_the_guide_to_production_is_tried_or_says_why_not() -> None:
+    text = (DOCS / GUIDE).read_text(encoding="utf-8")
+    assert len(blocks_of(GUIDE)) == len(re.findall(r"^```\w+$", text, re.MULTILINE))
+    for block in blocks_of(GUIDE):
+        of_root = re.findall(r"^(?:apt-get|useradd|systemctl|nginx -t && systemctl) .*$", block.text, re.MULTILINE)
+        assert block.is_tried == (not of_root), block.text
+        assert block.is_tried or of_root == block.text.splitlines()

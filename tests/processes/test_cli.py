@@ -8,9 +8,11 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import zipfile
-from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
@@ -18,10 +20,8 @@ import asyncpg
 import httpx
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from localidades_api import __version__
-from localidades_api.cli import app
 from localidades_api.cli.errors import errors_as_sentences
 from localidades_api.cli.help import EXIT_CODES
 from localidades_api.errors import ConfigurationError
@@ -30,44 +30,22 @@ from localidades_api.settings import PREFIX
 from localidades_api.storage.dsn import Dsn
 from localidades_api.storage.pool import Database
 from tests.support.catalogue import TRAPS, many, write_catalogue
-from tests.support.machine import free_port
-from tests.support.service_address import database_timeout
+from tests.support.here import assert_sentence, here
 from tests.support.terminal import run_in_terminal
-from tests.support.waiting import eventually
-from tests.support.wire import COMMAND, ROOT, ask, await_end_of_group, environment, run, serving
+from tests.support.waiting import PATIENCE
+from tests.support.wire import (
+    COMMAND,
+    NULL,
+    ROOT,
+    ask,
+    await_end_of_group,
+    environment,
+    run,
+    serving,
+    start_command,
+)
 
 NOWHERE = "postgresql://someone:s3cr3t@127.0.0.1:1/x"
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def here(*arguments: str, url: str | None = None, **settings: str) -> Ended:
-    """Run a command within this process: where an interpreter of its own would only take time."""
-    patience = None if url is None else str(database_timeout(url))
-    variables: dict[str, str | None] = {"COLUMNS": "200", "NO_COLOR": "1", "DATABASE_URL": url}
-    variables |= {"LOCALIDADES_DATABASE_TIMEOUT": patience, **settings}
-    result = CliRunner().invoke(app, arguments, env=variables)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return Ended(result.exit_code, result.stdout, result.stderr)
-
-
-def assert_sentence(result: "Ended | subprocess.CompletedProcess[str]", *words: str) -> None:
-    """Check that a command ended with 1 and said why in one line, without a traceback or a password."""
-    assert result.returncode == 1, result
-    lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1, result.stderr
-    for word in words:
-        assert word in lines[0]
-    assert "Traceback" not in result.stderr + result.stdout
-    assert "s3cr3t" not in result.stderr + result.stdout
-    assert result.stdout == ""
 
 
 # -- What it says of itself
@@ -79,22 +57,6 @@ def test_help_lists_the_commands() -> None:
     for command in EXIT_CODES:
         if " " not in command:
             assert re.search(rf"^\W*{command}\s+\w", result.stdout, re.MULTILINE)
-
-
-@pytest.mark.parametrize("command", EXIT_CODES)
-def test_help_of_a_command_tells_its_options(command: str) -> None:
-    result = here(*command.split(), "--help")
-    assert result.returncode == 0
-    options = {
-        "serve": ["--host", "--port", "--workers"],
-        "migrate": ["--seed"],
-        "import": ["--release", "--dry-run", "--allow-shrink", "--json"],
-        "releases": ["--json"],
-        "roles": ["--reader", "--importer"],
-        "verify": ["--url", "--release", "--json"],
-    }
-    for option in options.get(command, []):
-        assert option in result.stdout
 
 
 def test_version_is_that_of_the_package() -> None:
@@ -140,10 +102,9 @@ def options_of(command: str) -> set[str]:
 
 
 @pytest.mark.parametrize("command", EXIT_CODES)
-def test_help_in_a_pipe_is_plain_text_of_80_columns_with_examples_and_exit_codes(command: str) -> None:
-    result = run(*command.split(), "--help", env=environment(COLUMNS="80", GITHUB_ACTIONS="true"))
+def test_help_is_plain_text_of_80_columns_with_examples_and_exit_codes(command: str) -> None:
+    result = here(*command.split(), "--help", COLUMNS="80")
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout.isascii()
     assert re.fullmatch(r"[ -~\n]+", result.stdout)
     assert max(map(len, result.stdout.splitlines())) <= 80
     _, _, end = result.stdout.partition("\n  Examples:\n")
@@ -155,6 +116,12 @@ def test_help_in_a_pipe_is_plain_text_of_80_columns_with_examples_and_exit_codes
         assert {word for word in words if word.startswith("--")} <= options_of(command)
     told = dict(re.findall(r"^ +([0-9]+)  (.+)$", codes, re.MULTILINE))
     assert told == {str(code): meaning for code, meaning in EXIT_CODES[command].items()}
+
+
+def test_help_in_a_pipe_has_neither_frames_nor_colours_wherever_it_runs() -> None:
+    result = run("import", "--help", env=environment(COLUMNS="80", GITHUB_ACTIONS="true"))
+    assert result.stdout.startswith("Usage: localidades-api import ")
+    assert re.fullmatch(r"[ -~\n]+", result.stdout)
 
 
 def test_exit_codes_are_those_of_the_documentation() -> None:
@@ -186,9 +153,8 @@ def test_colour_is_for_terminals_that_want_it(seeded: str, arguments: tuple[str,
 
 def test_error_about_what_a_terminal_would_obey_shows_it_as_code(seeded: str) -> None:
     hostile = "/nowhere/\x1b[2J[/red]:smile:\n.zip"
-    for result in (run("import", hostile, env=environment(seeded)).stderr, here("import", hostile, url=seeded).stderr):
-        assert result.startswith("error: There is no file /nowhere/\\x1b[2J[/red]:smile: .zip: ")
-        assert len(result.splitlines()) == 1
+    (said,) = here("import", hostile, url=seeded).stderr.splitlines()
+    assert said.startswith("error: There is no file /nowhere/\\x1b[2J[/red]:smile: .zip: ")
     assert "[2J[/red]:smile: .zip" in "".join(run_in_terminal("import", hostile, env=environment(seeded)).lines)
 
 
@@ -213,47 +179,38 @@ def in_bash(script: str, env: dict[str, str]) -> str:
         env=env,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=True,
     )
     assert result.stderr == ""
     return result.stdout
 
 
-def test_completion_works_in_bash(installed: dict[str, str]) -> None:
-    complete = """eval "$(localidades-api --show-completion)"
+def test_completion_that_is_installed_for_bash_works(installed: dict[str, str]) -> None:
+    complete = """localidades-api --install-completion
+        . ~/.bash_completions/localidades-api.sh
         COMP_WORDS=(localidades-api im); COMP_CWORD=1; _localidades_api_completion localidades-api
         echo "${COMPREPLY[@]}"
         COMP_WORDS=(localidades-api import --); COMP_CWORD=2; _localidades_api_completion localidades-api
         echo "${COMPREPLY[@]}" """
-    commands, options = in_bash(complete, installed).splitlines()
+    *said, commands, options = in_bash(complete, installed).splitlines()
+    assert "bash completion installed in " in said[0]
+    assert "localidades-api.sh" in Path(installed["HOME"], ".bashrc").read_text()
     assert commands == "import"
     own = {"--release", "--dry-run", "--allow-shrink", "--keep-demo", "--reason", "--json"}
     assert set(options.split()) == own | {"--help"}
 
 
-def test_completion_is_installed_for_bash(installed: dict[str, str]) -> None:
-    assert "bash completion installed in " in in_bash("localidades-api --install-completion", installed)
-    home = Path(installed["HOME"])
-    assert "_localidades_api_completion" in (home / ".bash_completions" / "localidades-api.sh").read_text()
-    assert "localidades-api.sh" in (home / ".bashrc").read_text()
-
-
+@pytest.mark.tail
 @pytest.mark.parametrize(
     ("shell", "said", "asking"),
     [
         ("bash", "complete -o default -F", {"COMP_WORDS": "localidades-api ver", "COMP_CWORD": "1"}),
-        pytest.param(
-            "zsh",
-            "#compdef localidades-api",
-            {"_TYPER_COMPLETE_ARGS": "localidades-api ver"},
-            marks=pytest.mark.tail,
-        ),
-        pytest.param(
+        ("zsh", "#compdef localidades-api", {"_TYPER_COMPLETE_ARGS": "localidades-api ver"}),
+        (
             "fish",
             "complete --command localidades-api",
             {"_TYPER_COMPLETE_ARGS": "localidades-api ver", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
-            marks=pytest.mark.tail,
         ),
     ],
 )
@@ -271,6 +228,15 @@ def test_completion_of_each_shell_is_shown_and_answers(
 # -- Where what it says goes
 
 
+def end_of(arguments: Sequence[str], url: str | None, *, stdout: int, stderr: int | None = None) -> tuple[int, str]:
+    """Run a command whose streams are these; return its exit code and what it said to stderr, unless that is given."""
+    with tempfile.TemporaryFile() as said, NULL.open() as stdin:
+        streams = (stdin.fileno(), stdout, said.fileno() if stderr is None else stderr)
+        ended = start_command(*arguments, streams=streams, env=environment(url)).wait(PATIENCE)
+        said.seek(0)
+        return ended, said.read().decode()
+
+
 with_any_output = pytest.mark.parametrize(
     "arguments",
     [
@@ -280,61 +246,103 @@ with_any_output = pytest.mark.parametrize(
         *(pytest.param(arguments, marks=pytest.mark.tail) for arguments in ("openapi", "serve --help", "releases")),
     ],
 )
+UNWRITTEN = r"error: The output can't be written \(.+\): send it somewhere else\.\n"
 
 
 @with_any_output
 def test_output_that_cannot_be_written_is_a_sentence(seeded: str, arguments: str) -> None:
-    for redirection in ("> /dev/full", ">&-"):
-        result = in_shell(f"{shlex.join(COMMAND)} {arguments} {redirection}", seeded)
-        if redirection == ">&-" and "--help" in arguments:  # there was never anywhere to say it
-            assert (result.returncode, result.stderr) == (0, "")
-            continue
-        assert result.returncode == 74
-        assert re.fullmatch(r"error: The output can't be written \(.+\): send it somewhere else\.\n", result.stderr)
+    with Path("/dev/full").open("wb") as full:
+        code, said = end_of(arguments.split(), seeded, stdout=full.fileno())
+    assert code == 74
+    assert re.fullmatch(UNWRITTEN, said)
+
+
+def test_output_that_is_closed_is_a_sentence(seeded: str) -> None:
+    script = f"{shlex.join(COMMAND)} releases --json >&-"
+    result = subprocess.run(
+        ["/bin/sh", "-c", script], env=environment(seeded), cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert result.returncode == 74
+    assert re.fullmatch(UNWRITTEN, result.stderr)
 
 
 @with_any_output
 def test_reader_that_has_gone_is_no_error_worth_a_word(seeded: str, arguments: str) -> None:
-    # The reader closes the pipe before the command begins.
-    gone = f"{{ sleep 0.2; {shlex.join(COMMAND)} {arguments}; echo $? >&3; }} | true"
-    result = in_shell(f"exec 3>&1; {gone}", seeded)
-    assert (result.stdout, result.stderr) == ("141\n", "")
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        assert end_of(arguments.split(), seeded, stdout=writing) == (141, "")
+    finally:
+        os.close(writing)
 
 
 def test_reader_that_leaves_early_sees_the_beginning() -> None:
-    result = in_shell(f"{shlex.join(COMMAND)} openapi | head -1", None)
-    assert (result.stdout, result.stderr) == ("{\n", "")
+    reading, writing = os.pipe()
+    with NULL.open() as stdin, tempfile.TemporaryFile() as said:
+        process = start_command("openapi", streams=(stdin.fileno(), writing, said.fileno()), env=environment())
+        os.close(writing)
+        assert os.read(reading, 2) == b"{\n"
+        os.close(reading)
+        assert process.wait(PATIENCE) == 141
+        said.seek(0)
+        assert said.read() == b""
 
 
-def test_import_goes_on_where_its_progress_cannot_be_written(database: str, small_catalogue: Path) -> None:
-    arguments = shlex.join([*COMMAND, "import", str(small_catalogue), "--json"])
-    result = in_shell(f"{arguments} 2> /dev/full", database)
-    assert result.returncode == 0
-    assert json.loads(result.stdout)["published"]
+def test_import_that_cannot_say_how_it_goes_publishes_all_the_same(database: str, tmp_path: Path) -> None:
+    first, second = (write_catalogue(tmp_path / f"catun_localidad_{2018 + n}-01.csv", many(130 + n)) for n in (2, 3))
+    with Path("/dev/full").open("wb") as full, tempfile.TemporaryFile() as report:
+        quiet = ("import", str(first), "--json")
+        assert end_of(quiet, database, stdout=report.fileno(), stderr=full.fileno())[0] == 0
+        report.seek(0)
+        assert json.load(report)["published"]
+        assert end_of(("import", str(second), "--json"), database, stdout=full.fileno())[0] == 74
+    assert "2021-01" in here("releases", url=database).stdout
 
 
-def test_import_that_cannot_write_its_report_has_published_all_the_same(database: str, small_catalogue: Path) -> None:
-    arguments = shlex.join([*COMMAND, "import", str(small_catalogue), "--json"])
-    assert in_shell(f"{arguments} > /dev/full", database).returncode == 74
-    assert "2020-01" in here("releases", url=database).stdout
+# -- In an interpreter of its own
 
 
-def test_locale_without_a_letter_breaks_nothing(seeded: str) -> None:
-    env = environment(seeded, PYTHONIOENCODING="ascii")
-    json.loads(run("openapi", env=env, command=COMMAND).stdout)
+def test_command_that_is_started_anew_loads_what_it_needs(
+    seeded_database: str, live_server: str, small_catalogue: Path, tmp_path: Path
+) -> None:
+    """Other tests run within a process that has loaded nearly everything."""
+    rows, file = tmp_path / "rows.csv", write_catalogue(tmp_path / "catun_localidad_2020-02.csv", many(133))
+    rows.write_text("nombre\nAguascalientes\n")
+    env = environment(seeded_database, PYTHONIOENCODING="ascii")  # a locale without a letter breaks nothing either
+    for arguments in (
+        ("migrate",),
+        ("import", str(file), "--dry-run"),
+        ("releases",),
+        ("verify", str(small_catalogue), "--url", live_server),
+        ("match", str(rows)),
+        ("mirror", str(tmp_path / "mirror")),
+        ("mcp",),
+        ("openapi",),
+    ):
+        ended = run(*arguments, env=env, command=COMMAND)
+        assert ended.returncode == 0, ended.stderr
+        assert arguments != ("openapi",) or json.loads(ended.stdout)
+    assert_sentence(run("roles", env=environment(NOWHERE), command=COMMAND), "The database does not answer")
     assert_sentence(run("import", "/nowhere/año.zip", env=env, command=COMMAND), r"/nowhere/a\xf1o.zip")
 
 
-def in_shell(script: str, url: str | None) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        ["/bin/sh", "-c", script],
-        env=environment(url),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def test_service_that_is_started_anew_tells_where_to_look_and_ends_at_sigterm(seeded_database: str) -> None:
+    with serving(seeded_database, command=COMMAND) as live:
+        printed = live.output.read_text()
+        for line in (
+            f"localidades-api {__version__}",
+            "release  2020-01",
+            f"list     {live.base}/api/census/localidades/",
+            f"site     {live.base}/",
+            f"docs     {live.base}/docs",
+        ):
+            assert line in printed
+        assert "data " not in printed, "it is the operator's"
+        for address in re.findall(rf"{live.base}\S+", printed):
+            assert httpx.get(address, follow_redirects=True).status_code == 200
+        live.process.send_signal(signal.SIGTERM)
+        assert live.process.wait(PATIENCE) == 0
+        assert "Traceback" not in live.output.read_text()
 
 
 def test_fault_of_our_own_is_a_sentence_without_what_it_holds(capsys: pytest.CaptureFixture[str]) -> None:
@@ -350,21 +358,10 @@ def test_fault_of_our_own_is_a_sentence_without_what_it_holds(capsys: pytest.Cap
 # -- Settings
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "mysql://u:s3cr3t@h/d",
-        "sqlite:///s3cr3t",
-        "u:s3cr3t@h/d",
-        "http://u:s3cr3t@h/",
-        "postgresqlx://u:s3cr3t@h/d",
-        "postgresql://u:s3cr3t@[::1/d",
-        "postgresql://u:s3cr3t@h,/d",
-    ],
-)
 @pytest.mark.parametrize("arguments", [("releases",), ("import", "demo")])
-def test_address_of_no_postgres_is_refused_without_its_password(url: str, arguments: tuple[str, ...]) -> None:
-    assert_sentence(here(*arguments, url=url), "DATABASE_URL", "postgresql://user:password@host:5432/database")
+def test_address_of_no_postgres_is_refused_without_its_password(arguments: tuple[str, ...]) -> None:
+    address = "postgresql://user:password@host:5432/database"
+    assert_sentence(here(*arguments, url="mysql://u:s3cr3t@h/d"), "DATABASE_URL", address)
 
 
 def test_serve_with_an_address_of_no_postgres_is_refused_without_its_password() -> None:
@@ -434,7 +431,7 @@ def test_import_into_a_database_out_of_reach_is_a_sentence(small_catalogue: Path
 
 def test_import_as_dry_run_reports_and_changes_nothing(seeded_database: str, tmp_path: Path) -> None:
     source = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", TRAPS)
-    result = run("import", str(source), "--dry-run", "--allow-shrink", env=environment(seeded_database))
+    result = here("import", str(source), "--dry-run", "--allow-shrink", url=seeded_database)
     assert result.returncode == 0, result.stderr
     assert result.stdout == ""
     assert "would publish release 2021-01 in " in result.stderr
@@ -471,7 +468,7 @@ def test_import_as_json_is_one_document(seeded_database: str, tmp_path: Path) ->
         "rejected": [{"line": 132, "reason": "AMBITO is neither U nor R"}],
     }
     for options in (["--dry-run"], []):
-        result = run("import", str(source), "--json", *options, env=environment(seeded_database))
+        result = here("import", str(source), "--json", *options, url=seeded_database)
         assert result.returncode == 0, result.stderr
         report = json.loads(result.stdout)
         assert report.pop("seconds") > 0
@@ -579,29 +576,10 @@ def test_serve_on_an_address_that_is_not_ours_says_so(seeded: str) -> None:
     assert_sentence(run("serve", "--host", "192.0.2.1", env=environment(seeded)), "192.0.2.1", "--host")
 
 
-def test_serve_prints_where_to_look_and_ends_at_sigterm(seeded_database: str) -> None:
-    with serving(seeded_database) as live:
-        printed = live.output.read_text()
-        for line in (
-            f"localidades-api {__version__}",
-            "release  2020-01",
-            f"list     {live.base}/api/census/localidades/",
-            f"site     {live.base}/",
-            f"docs     {live.base}/docs",
-        ):
-            assert line in printed
-        assert "data " not in printed, "it is the operator's"
-        for address in re.findall(rf"{live.base}\S+", printed):
-            assert httpx.get(address, follow_redirects=True).status_code == 200
-        live.process.send_signal(signal.SIGTERM)
-        assert live.process.wait(30) == 0
-        assert "Traceback" not in live.output.read_text()
-
-
 def test_serve_ends_at_ctrl_c(seeded_database: str) -> None:
     with serving(seeded_database) as live:
         live.process.send_signal(signal.SIGINT)
-        assert live.process.wait(30) in {0, 130}
+        assert live.process.wait(PATIENCE) in {0, 130}
         assert "Traceback" not in live.output.read_text()
 
 
@@ -614,49 +592,19 @@ def test_serve_on_a_database_without_tables_answers_503_and_stays(empty_database
 
 
 def assert_serves_503(url: str) -> None:
-    port = free_port()
-    process = subprocess.Popen(
-        [*COMMAND, "serve", "--port", str(port)],
-        env=environment(url),
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-
-        def status() -> int | None:
-            assert process.poll() is None
-            with suppress(OSError, ValueError, IndexError):
-                return ask(f"http://127.0.0.1:{port}", "/api/census/localidades/").status
-            return None
-
-        assert eventually(status, within=30) == 503
-        process.terminate()
-        assert process.wait(30) == 0
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def assert_free(port: int) -> None:
-    with closing(socket.create_server(("127.0.0.1", port))):
-        pass
+    with serving(url, probe="/livez") as live:
+        assert [ask(live.base, "/api/census/localidades/").status for _ in range(3)] == [503] * 3
+        assert live.process.poll() is None
 
 
 def test_serve_with_two_workers_answers_and_leaves_nothing_when_its_supervisor_is_killed(seeded_database: str) -> None:
     with serving(seeded_database, "--workers", "2") as live:
-        started = len(re.findall(r"Started server process", live.output.read_text()))
-        answers = [ask(live.base, "/api/census/localidades/?page=2") for _ in range(20)]
-        assert {answer.status for answer in answers} == {200}
-        assert started >= 1
+        assert [ask(live.base, "/api/census/localidades/?page=2").status for _ in range(20)] == [200] * 20
         os.kill(live.process.pid, signal.SIGKILL)
-        assert live.process.wait(30) == -signal.SIGKILL
+        assert live.process.wait(PATIENCE) == -signal.SIGKILL
         await_end_of_group(live.process.pid)
-        port = urlsplit(live.base).port
-        assert port is not None
-        assert_free(port)
+        with closing(socket.create_server(("127.0.0.1", urlsplit(live.base).port or 0))):
+            pass  # the port is free
 
 
 # -- DATABASE_URL
@@ -712,7 +660,12 @@ def test_address_with_a_timeout_is_read(query: str, seconds: float | None) -> No
     assert "timeout" not in dsn.address
 
 
-@pytest.mark.parametrize("url", ["", "x", "mysql://u:s3cr3t@h/d", "://s3cr3t", "postgresql://h/d?timeout=s3cr3t"])
+@pytest.mark.parametrize(
+    "url",
+    ["", "x", "mysql://u:s3cr3t@h/d", "sqlite:///s3cr3t", "u:s3cr3t@h/d", "http://u:s3cr3t@h/", "://s3cr3t",
+     "postgresqlx://u:s3cr3t@h/d", "postgresql://u:s3cr3t@[::1/d", "postgresql://u:s3cr3t@h,/d",
+     "postgresql://h/d?timeout=s3cr3t"],
+)  # fmt: skip
 def test_address_that_cannot_be_read_is_refused_without_its_content(url: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         Dsn.parse(url)
@@ -741,26 +694,17 @@ def spelled(seeded: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     "spelling",
     [
-        "postgresql://{user}@/{name}?host={folder}&port={port}",
-        "postgres://{user}@/{name}?host={folder}&port={port}",
-        "postgresql+asyncpg://{user}@/{name}?host={folder}&port={port}",
-        "postgresql+psycopg2://{user}@/{name}?host={folder}&port={port}",
-        "postgresql://{user}:p%40ss@/{name}?host={folder}&port={port}",
-        "postgresql://{user}@{folder}:{port}/{name}",
-        "postgresql:///{name}?user={user}&host={folder}&port={port}",
-        "postgresql://{user}@/{name}?host={folder}&port={port}&sslmode=prefer",
-        "postgresql://{user}@/{name}?host={folder}&port={port}&ssl=disable",
+        "postgresql+asyncpg://{user}:p%40ss@/{name}?host={folder}&port={port}",
+        "postgresql:///{name}?user={user}&host={folder}&port={port}&sslmode=prefer",
         "postgresql://{user}@/{name}?host={folder}&port={port}&channel_binding=prefer&gssencmode=disable",
-        "postgresql://{user}@/{name}?host={folder}&port={port}&connect_timeout=5",
-        "postgresql://{user}@/{name}?host={folder}&port={port}&application_name=mine",
+        "postgresql://{user}@/{name}?host={folder}&port={port}&application_name=mine&ssl=disable&connect_timeout=5",
         "postgresql://{user}@/{name}?host={folder}&port={port}&options=-c%20search_path%3Dpublic",
         "postgresql://{user}@/{name}?host=/nowhere&host={folder}&port={port}",
-        "postgresql://{user}@/{name}?host=/nowhere,{folder}&port={port},{port}",
         "postgresql://{user}@%2Fnowhere:5432,{folder}:{port}/{name}",
         "postgresql://{user}@127.0.0.1:1,{folder}:{port}/{name}?target_session_attrs=any",
     ],
 )
-async def test_address_in_any_spelling_connects(spelled: dict[str, str], spelling: str) -> None:
+async def test_address_in_a_spelling_of_its_own_connects(spelled: dict[str, str], spelling: str) -> None:
     url = spelling.format_map(spelled)
     connection = await asyncpg.connect(Dsn.parse(url).address, timeout=10)
     try:
@@ -771,18 +715,3 @@ async def test_address_in_any_spelling_connects(spelled: dict[str, str], spellin
             assert await connection.fetchval("SHOW search_path") == "public"
     finally:
         await connection.close()
-
-
-async def test_pool_for_reading_cannot_write(seeded: str) -> None:
-    database = Database.for_reading(seeded, pool_size=1, timeout=5)
-    try:
-        async with database.engine.connect() as connection:
-            for setting, value in (("default_transaction_read_only", "on"), ("statement_timeout", "4500ms")):
-                assert (await connection.exec_driver_sql(f"SHOW {setting}")).scalar_one() == value
-    finally:
-        await database.dispose()
-
-
-def test_command_takes_sqlalchemys_spelling(seeded: str) -> None:
-    url = seeded.replace("postgresql://", "postgresql+asyncpg://")
-    assert "2020-01" in here("releases", url=url).stdout

@@ -1,0 +1,41 @@
+"""Commands run within this process: where an interpreter of its own would only take time."""
+
+import subprocess
+from dataclasses import dataclass
+
+from typer.testing import CliRunner
+
+from localidades_api.cli import app
+from tests.support.service_address import database_timeout
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def here(*arguments: str, url: str | None = None, stdin: bytes | None = None, **settings: str) -> Ended:
+    """Run a command of ours to its end, on a database or on none."""
+    patience = None if url is None else str(database_timeout(url))
+    variables: dict[str, str | None] = {"COLUMNS": "200", "NO_COLOR": "1", "DATABASE_URL": url}
+    variables |= {"LOCALIDADES_DATABASE_TIMEOUT": patience, **settings}
+    result = CliRunner().invoke(app, arguments, input=stdin, env=variables)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert "Traceback" not in result.stderr
+    return Ended(result.exit_code, result.stdout, result.stderr)
+
+
+def assert_sentence(result: "Ended | subprocess.CompletedProcess[str]", *words: str) -> None:
+    """Check that a command ended with 1 and said why in one line, without a traceback or a password."""
+    assert result.returncode == 1, result
+    lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1, result.stderr
+    for word in words:
+        assert word in lines[0]
+    assert "Traceback" not in result.stderr + result.stdout
+    assert "s3cr3t" not in result.stderr + result.stdout
+    assert result.stdout == ""

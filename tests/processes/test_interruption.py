@@ -1,15 +1,18 @@
 """Commands that are interrupted, ended, killed or short of memory, each at a moment that matters."""
 
 import asyncio
+import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from threading import Event, Thread
+from typing import IO
 
 import asyncpg
 import pytest
@@ -20,45 +23,49 @@ from localidades_api.errors import DatabaseUnavailableError
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import assert_nothing_left, connected, photograph
 from tests.support.postgres import execute
-from tests.support.waiting import PATIENCE, eventually
-from tests.support.wire import COMMAND, ROOT, environment, run
+from tests.support.waiting import PATIENCE, eventually, eventually_async
+from tests.support.wire import NULL, ROOT, Process, environment, run, start_command
 
 pytestmark = pytest.mark.tail
 
 ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 
 
+class Started:
+    """A command that was started, and the files that it writes to."""
+
+    def __init__(self, process: Process, out: IO[bytes], err: IO[bytes]) -> None:
+        self._process, self._files = process, (out, err)
+        self.pid, self.send_signal = process.pid, process.send_signal
+
+    async def ended(self) -> tuple[int, str, str]:
+        """Wait for the end; return the exit code and what was written."""
+        code = await asyncio.to_thread(self._process.wait, PATIENCE)
+        out, err = (os.pread(one.fileno(), 2**20, 0).decode() for one in self._files)
+        assert "Traceback" not in out + err
+        return code, out, err
+
+
 @contextmanager
-def started(*arguments: str, env: dict[str, str]) -> Iterator["subprocess.Popen[str]"]:
+def started(*arguments: str, env: dict[str, str]) -> Iterator[Started]:
     """Start a command, and leave no process of it."""
-    process = subprocess.Popen(
-        [*COMMAND, *arguments], env=env, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+    with NULL.open() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = start_command(*arguments, streams=(stdin.fileno(), out.fileno(), err.fileno()), env=env)
+        try:
+            yield Started(process, out, err)
+        finally:
+            process.kill()
+            process.wait()
 
 
-async def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
-    """Wait for the end of a command; return its exit code and what it has written."""
-    out, err = await asyncio.to_thread(process.communicate, timeout=PATIENCE)
-    assert "Traceback" not in out + err
-    return process.returncode, out, err
+async def await_process(observer: asyncpg.Connection, condition: str) -> int:
+    """Wait until a process of this database is as the condition says, and return it."""
+    query = f"SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND {condition}"  # noqa: S608  # ours
+    return int(await eventually_async(lambda: observer.fetchval(query)))
 
 
-async def await_statement(observer: asyncpg.Connection, condition: str) -> int:
-    """Wait until a statement of a command is as the condition says, and return the process that runs it."""
-    async with asyncio.timeout(PATIENCE):
-        while not (  # noqa: ASYNC110  # it is polled
-            process := await observer.fetchval(
-                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"  # noqa: S608  # ours
-                f" AND application_name = 'localidades-api' AND state = 'active' AND {condition}"
-            )
-        ):
-            await asyncio.sleep(0.02)
-    return int(process)
+WAITS_FOR_ANOTHER = "cardinality(pg_blocking_pids(pid)) > 0"
+VACUUMS = "backend_type = 'client backend' AND pid IN (SELECT pid FROM pg_stat_progress_vacuum)"
 
 
 async def current_release(observer: asyncpg.Connection) -> str:
@@ -83,10 +90,9 @@ async def test_import_interrupted_before_it_publishes_changes_nothing(
         with started("import", str(catalogue), env=environment(seeded_database)) as process:
             async with holder.transaction():
                 await holder.execute("SELECT * FROM current_release FOR UPDATE")
-                waits = "wait_event_type = 'Lock' AND query LIKE '%INSERT INTO current_release%'"
-                await await_statement(observer, waits)
+                await await_process(observer, WAITS_FOR_ANOTHER)
                 process.send_signal(number)
-                returncode, _, err = await ended(process)
+                returncode, _, err = await process.ended()
     assert returncode == code
     assert "published" not in err
     await assert_nothing_left(seeded_database, before)
@@ -117,9 +123,9 @@ async def test_import_interrupted_while_it_commits_has_published(
     async with connected(seeded_database) as observer:
         with started("import", str(catalogue), env=environment(seeded_database)) as process:
             async with held_at_commit(seeded_database):
-                await await_statement(observer, "wait_event = 'advisory' AND query LIKE 'COMMIT%'")
+                await await_process(observer, WAITS_FOR_ANOTHER)
                 process.send_signal(number)
-            returncode, _, err = await ended(process)
+            returncode, _, err = await process.ended()
         assert returncode == 0, err
         assert "published release 2020-02 in " in err
         assert await current_release(observer) == "2020-02"
@@ -131,9 +137,9 @@ async def test_import_whose_connection_is_lost_while_it_commits_says_how_to_see_
     async with connected(seeded_database) as observer:
         with started("import", str(catalogue), env=environment(seeded_database)) as process:
             async with held_at_commit(seeded_database):
-                backend = await await_statement(observer, "wait_event = 'advisory' AND query LIKE 'COMMIT%'")
+                backend = await await_process(observer, WAITS_FOR_ANOTHER)
                 await observer.execute("SELECT pg_terminate_backend($1)", backend)
-                returncode, _, err = await ended(process)
+                returncode, _, err = await process.ended()
     assert returncode == 1
     assert "lost while release 2020-02 was being published: check with `localidades-api releases`" in err
 
@@ -161,12 +167,12 @@ async def test_import_that_ends_after_it_has_published_says_so_and_ends_with_0(
     arguments = ("import", str(path)) if command == "import" else ("migrate",)
     async with connected(url) as observer:
         with started(*arguments, env=environment(url, LOCALIDADES_SEED=str(path))) as process:
-            backend = await await_statement(observer, "query LIKE 'VACUUM localities_r%'")
+            backend = await await_process(observer, VACUUMS)
             if end is None:
                 await observer.execute("SELECT pg_terminate_backend($1)", backend)
             else:
                 process.send_signal(end)
-            returncode, _, err = await ended(process)
+            returncode, _, err = await process.ended()
         assert returncode == 0, err
         assert "Release 2020-03 is published, but its VACUUM did not finish (" in err
         assert "published release 2020-03 in " in err
@@ -201,7 +207,7 @@ def stalling() -> Iterator[tuple[str, Event]]:
             thread.join()
 
 
-def await_fetch(folder: Path, process: "subprocess.Popen[str]") -> None:
+def await_fetch(folder: Path, process: Started) -> None:
     """Wait until a process has a file open in a folder, with a name or without, and waits for more bytes.
 
     A signal that comes a few microseconds before the wait begins is only seen when it ends.
@@ -227,7 +233,7 @@ async def test_command_that_ends_while_it_fetches_leaves_no_file(
             assert await asyncio.to_thread(asked.wait, 60)
             await_fetch(folder, process)
             process.send_signal(number)
-            returncode, out, err = await ended(process)
+            returncode, out, err = await process.ended()
     assert (returncode, out) == (code, "")
     assert "error" not in err
     assert list(folder.iterdir()) == []
@@ -236,11 +242,11 @@ async def test_command_that_ends_while_it_fetches_leaves_no_file(
 async def test_verify_that_is_told_to_end_while_it_waits_for_the_service_ends(small_catalogue: Path) -> None:
     with (
         stalling() as (address, asked),
-        started("verify", str(small_catalogue), "--url", address, env=environment()) as (process),
+        started("verify", str(small_catalogue), "--url", address, env=environment()) as process,
     ):
         assert await asyncio.to_thread(asked.wait, 60)
-        process.terminate()
-        assert (await ended(process))[0] == 143
+        process.send_signal(signal.SIGTERM)
+        assert (await process.ended())[0] == 143
 
 
 # Memory

@@ -2,22 +2,26 @@
 
 import csv
 import json
+import os
 import re
 import shlex
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import httpx
 import pytest
 
+from tests.support.here import here
 from tests.support.http_server import Request, Response, http_server
 from tests.support.postgres import out_of_reach
 from tests.support.terminal import run_in_terminal
 from tests.support.waiting import PATIENCE, eventually
-from tests.support.wire import COMMAND, ROOT, environment, run
+from tests.support.wire import COMMAND, NULL, ROOT, Process, environment, run, start_command
 
 ROWS = (
     ("folio", "Localidad", "Municipio", "Entidad"),
@@ -78,14 +82,16 @@ def test_csv_gets_the_answers_beside_its_own_columns(seeded: str, places: Path) 
 
 
 def test_stdin_is_answered_on_stdout(seeded: str, places: Path) -> None:
-    ended = subprocess.run(
-        [*COMMAND, "match", "-"], env=environment(seeded), input=places.read_bytes(), capture_output=True, check=True
-    )
+    with places.open() as stdin, tempfile.TemporaryFile() as stdout, NULL.open("w") as stderr:
+        streams = (stdin.fileno(), stdout.fileno(), stderr.fileno())
+        assert start_command("match", "-", streams=streams, env=environment(seeded)).wait(PATIENCE) == 0
+        stdout.seek(0)
+        answered = stdout.read()
     match(seeded, places)
-    assert ended.stdout == places.with_name("places.matched.csv").read_bytes()
+    assert answered == places.with_name("places.matched.csv").read_bytes()
 
 
-@pytest.mark.parametrize(("suffix", "output"), [(".ndjson", ".ndjson"), (".jsonl", ".jsonl"), (".json", ".ndjson")])
+@pytest.mark.parametrize(("suffix", "output"), [(".jsonl", ".jsonl"), (".json", ".ndjson")])
 def test_objects_are_answered_as_lines(seeded: str, tmp_path: Path, suffix: str, output: str) -> None:
     rows = [{"nombre": "Aguascalientes", "folio": 7}, {"cvegeo": 10010001}, 5]
     lines = "".join(f"{json.dumps(row)}\n" for row in rows)
@@ -146,7 +152,7 @@ def test_file_that_cannot_be_read_gets_a_sentence_and_no_output(
     seeded: str, tmp_path: Path, name: str, content: bytes, sentence: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    ended = match(seeded, tmp_path / name)
+    ended = here("match", str(tmp_path / name), url=seeded)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.splitlines()[-1].startswith(f"error: {sentence}")
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -171,14 +177,12 @@ def test_file_that_cannot_be_read_gets_a_sentence_and_no_output(
     ],
 )
 def test_arguments_that_cannot_be_meant_change_nothing(
-    seeded: str, places: Path, arguments: tuple[str, ...], sentence: str
+    seeded: str, places: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], sentence: str
 ) -> None:
     other = places.with_name("other.csv")
     other.write_bytes(before := b"folio,nota\n1,x")
-    ended = subprocess.run(
-        [*COMMAND, "match", *arguments], env=environment(seeded), cwd=places.parent, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
+    monkeypatch.chdir(places.parent)
+    ended = here("match", *arguments, url=seeded)
     assert ended.returncode == 2
     assert sentence in ended.stderr.splitlines()[-1]
     assert other.read_bytes() == before
@@ -214,36 +218,32 @@ def test_disk_that_is_full_is_said(seeded: str, places: Path) -> None:
 
 
 def test_reader_of_stdout_that_has_gone_ends_the_command(seeded: str, long_file: Path) -> None:
-    process = subprocess.Popen(
-        [*COMMAND, "match", str(long_file), "--output", "-"],
-        env=environment(seeded),
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    with process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline().startswith(b"folio,nombre,municipio,match_outcome")
-        process.stdout.close()
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as answers, tempfile.TemporaryFile() as stderr, NULL.open() as stdin:
+        streams = (stdin.fileno(), writing, stderr.fileno())
+        process = start_command("match", str(long_file), "--output", "-", streams=streams, env=environment(seeded))
+        os.close(writing)
+        assert answers.readline().startswith("folio,nombre,municipio,match_outcome")
+        answers.close()
         assert process.wait(PATIENCE) == 141
-        assert b"error" not in process.stderr.read()
+        stderr.seek(0)
+        assert b"error" not in stderr.read()
 
 
 # -- Going on
 
 
 @contextmanager
-def matching(url: str, *arguments: object) -> Iterator["subprocess.Popen[str]"]:
-    """Start the command, and leave no process of it."""
-    process = subprocess.Popen(
-        [*COMMAND, "match", *map(str, arguments)], env=environment(url), cwd=ROOT, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+def matching(url: str, *arguments: object) -> Iterator[tuple[Process, IO[bytes]]]:
+    """Start the command; lend its process and what it says to stderr, and leave no process of it."""
+    with NULL.open("r+") as null, tempfile.TemporaryFile() as said:
+        streams = (null.fileno(), null.fileno(), said.fileno())
+        process = start_command("match", *map(str, arguments), streams=streams, env=environment(url))
+        try:
+            yield process, said
+        finally:
+            process.kill()
+            process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -260,11 +260,12 @@ def test_run_that_is_interrupted_leaves_whole_rows_and_goes_on(
     seeded: str, long_file: Path, tmp_path: Path, whole: bytes, number: signal.Signals, code: int
 ) -> None:
     output = tmp_path / "out put.csv"
-    with matching(seeded, long_file, "--output", output, "--nombre", "nombre") as process:
+    with matching(seeded, long_file, "--output", output, "--nombre", "nombre") as (process, stderr):
         eventually(lambda: output.exists() and output.stat().st_size > 100_000)
         process.send_signal(number)
-        _, said = process.communicate(timeout=PATIENCE)
-    assert process.returncode == code
+        assert process.wait(PATIENCE) == code
+        stderr.seek(0)
+        said = stderr.read().decode()
     part = output.read_bytes()
     assert whole.startswith(part)
     assert 0 < len(part) < len(whole)
@@ -348,7 +349,7 @@ def test_service_matches_as_this_machine_does(live_server: str, seeded: str, pla
 def test_address_that_is_no_service_is_refused(
     live_server: str, places: Path, url: str, code: int, sentence: str
 ) -> None:
-    ended = run("match", str(places), "--url", url.format(live=live_server))
+    ended = here("match", str(places), "--url", url.format(live=live_server))
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (code, f"error: {sentence}")
     assert not places.with_name("places.matched.csv").exists()
 
@@ -397,6 +398,6 @@ def test_service_that_is_busy_or_breaks_off_is_asked_again(live_server: str, pla
 )
 def test_service_that_answers_otherwise_gets_a_sentence(places: Path, response: Response, sentence: str) -> None:
     with http_server(lambda _: response) as address:
-        ended = run("match", str(places), "--url", address)
+        ended = here("match", str(places), "--url", address)
     assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, f"error: {sentence}")
     assert not places.with_name("places.matched.csv").exists()

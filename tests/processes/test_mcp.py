@@ -1,8 +1,8 @@
 """What an assistant gets of `localidades-api mcp`: the SDK's own client on real stdin and stdout, a real service."""
 
-import subprocess
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,10 @@ from mcp_types import TextContent
 
 from tests.support.application import import_file
 from tests.support.catalogue import TRAPS, many, write_catalogue
-from tests.support.machine import free_port
+from tests.support.here import here
 from tests.support.messages import REGULAR_EXPRESSION
 from tests.support.postgres import new_database
-from tests.support.waiting import PATIENCE
-from tests.support.wire import COMMAND, environment, run, serving
+from tests.support.wire import COMMAND, environment, serving
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("record", {"cvegeo": "999999999"}, "Neither this release nor an earlier one has this key."),
@@ -58,24 +57,21 @@ async def refused(client: Client, tool: str, **arguments: object) -> str:
     return said.text
 
 
-async def test_tools_are_read_only_described_and_bounded(live_server: str) -> None:
+async def test_tools_are_described_and_lead_from_a_name_to_its_key_record_and_surroundings(live_server: str) -> None:
     async with assistant(live_server) as client:
         tools = (await client.list_tools()).tools
         assert "credit INEGI" in (client.instructions or "")
-    assert sorted(tool.name for tool in tools) == TOOLS
-    for tool in tools:
-        assert tool.annotations
-        assert tool.annotations.read_only_hint
-        assert not tool.annotations.destructive_hint
-        assert len(tool.description or "") > 60
-        assert tool.output_schema
-        for name, schema in tool.input_schema["properties"].items():
-            bounded = {"maximum", "maxLength", "maxItems", "pattern", "enum", "anyOf"}
-            assert bounded & schema.keys(), (tool.name, name)
+        assert sorted(tool.name for tool in tools) == TOOLS
+        for tool in tools:
+            assert tool.annotations
+            assert tool.annotations.read_only_hint
+            assert not tool.annotations.destructive_hint
+            assert len(tool.description or "") > 60
+            assert tool.output_schema
+            for name, schema in tool.input_schema["properties"].items():
+                bounded = {"maximum", "maxLength", "maxItems", "pattern", "enum", "anyOf"}
+                assert bounded & schema.keys(), (tool.name, name)
 
-
-async def test_tools_lead_from_a_name_to_its_key_record_and_surroundings(live_server: str) -> None:
-    async with assistant(live_server) as client:
         rows = [{"nombre": TRAPS[0].nombre, "estado": "Aguascalientes"}, {"nombre": "Xyzzyqwert"}]
         matches = await call(client, "match", rows=rows)
         first, second = matches["answers"]
@@ -97,13 +93,21 @@ async def test_tools_lead_from_a_name_to_its_key_record_and_surroundings(live_se
         [nearest] = (await call(client, "nearest", **point, limit=1))["places"]
         assert (nearest["cvegeo"], nearest["metres"] < 1) == ("010010001", True)
 
+        for tool, arguments, said in REFUSED:
+            answer = await refused(client, tool, **arguments)
+            assert said in answer, tool
+            assert not REGULAR_EXPRESSION.search(answer), answer
 
-async def test_changes_and_withdrawn_keys_are_told_by_the_releases(server: str, migrated: str, tmp_path: Path) -> None:
+
+async def test_changes_and_withdrawn_keys_are_told_by_the_releases_until_the_service_is_away(
+    server: str, migrated: str, tmp_path: Path
+) -> None:
     with new_database(server, migrated) as database:
         releases = {"2019-01": many(20), "2020-01": many(22), "2021-01": many(25)[1:]}
         for release, places in releases.items():
             import_file(database, write_catalogue(tmp_path / f"{release}.csv", places))
-        with serving(database) as live:
+        with ExitStack() as services:
+            live = services.enter_context(serving(database))
             async with assistant(live.base) as client:
                 last = await call(client, "changes")
                 assert (last["since"], last["release"], last["total"]) == ("2020-01", "2021-01", 4)
@@ -114,26 +118,13 @@ async def test_changes_and_withdrawn_keys_are_told_by_the_releases(server: str, 
                 assert "There is no such release" in await refused(client, "changes", since="1999-01")
                 gone = await refused(client, "record", cvegeo=removed["cvegeo"])
                 assert "2020-01 is the last release that had it" in gone
+                await asyncio.to_thread(services.close)
+                said = await refused(client, "find", text="a")
+                assert "can't be reached" in said
+                assert "localidades-api serve" in said
 
 
-async def test_tools_refuse_with_sentences(live_server: str) -> None:
-    async with assistant(live_server) as client:
-        for tool, arguments, said in REFUSED:
-            answer = await refused(client, tool, **arguments)
-            assert said in answer, tool
-            assert not REGULAR_EXPRESSION.search(answer), answer
-
-
-async def test_service_out_of_reach_is_said_to_be_so() -> None:
-    async with assistant(f"http://127.0.0.1:{free_port()}") as client:
-        said = await refused(client, "find", text="a")
-    assert "can't be reached" in said
-    assert "localidades-api serve" in said
-
-
-def test_command_ends_with_its_input_and_refuses_a_wrong_address() -> None:
-    ended = subprocess.run([*COMMAND, "mcp"], input=b"", capture_output=True, timeout=PATIENCE, check=False)
-    assert (ended.returncode, ended.stdout) == (0, b"")
-    wrong = run("mcp", "--url", "nowhere")
+def test_wrong_address_is_refused() -> None:
+    wrong = here("mcp", "--url", "nowhere")
     assert wrong.returncode == 1
     assert "--url must be the root address" in wrong.stderr

@@ -559,7 +559,7 @@ async def test_import_tells_how_much_there_will_be(database: str, tmp_path: Path
 
 
 def test_serve_on_a_taken_port_names_the_command_for_another(seeded: str) -> None:
-    with closing(socket.create_server(("127.0.0.1", free_port()))) as holder:
+    with closing(socket.create_server(("127.0.0.1", 0))) as holder:
         port = holder.getsockname()[1]
         refused = run("serve", "--port", str(port), env=environment(seeded))
         sentence = (

@@ -6,14 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localidades_api.search.areas import AreaBook
 from localidades_api.search.build import build_index
 from localidades_api.search.certainty import is_certain
-from localidades_api.search.evidence import distance_fault
+from localidades_api.search.differences import compare, read_name
+from localidades_api.search.evidence import distance_fault, has_homonym
 from localidades_api.search.index import NameIndex
+from localidades_api.search.layout import KEY
 from localidades_api.search.match_areas import match_municipality, match_state
 from localidades_api.search.one_line import match_line
 from localidades_api.search.places import IndexedPlace, Withdrawn
-from localidades_api.search.rows import MatchRow
+from localidades_api.search.rows import Discrepancy, FaultCode, MatchRow
 from tests.support.names import PLACES
 
 CENTLA = {"municipio": "CENTLA", "estado": "TAB"}
@@ -77,6 +80,36 @@ def test_fault_of_another_municipio_names_that_of_the_place(index: NameIndex) ->
     ]
 
 
+@pytest.mark.parametrize(("municipio", "penalty"), [("Centro", 22.0), ("Atlantis", 12.0)], ids=["another", "unknown"])
+def test_another_municipio_costs_more_than_one_that_nobody_knows(
+    index: NameIndex, municipio: str, penalty: float
+) -> None:
+    result = index.match(MatchRow("Seybaplaya", municipio, "Tabasco"))
+    assert result.best is not None
+    assert result.best.faults == (Discrepancy("municipio", municipio, "Centla", penalty),)
+
+
+@pytest.mark.parametrize(
+    ("given_name", "penalties"),
+    [
+        ("Frontera Ejido Zapotal", {"ejido": 2.5, "zapotal": 13.7}),  # a kind leaves the next word the first
+        ("Frontera Zapotal Grandioso", {"zapotal": 12.42, "grandioso": 9.25}),
+    ],
+)
+def test_first_word_too_many_costs_most(index: NameIndex, given_name: str, penalties: dict[str, float]) -> None:
+    found = compare(read_name(given_name), index.place(index.layout.find(KEY, "270030001")[0]))
+    assert {fault.given: fault.penalty for fault in found.faults} == penalties
+
+
+@pytest.mark.parametrize(
+    ("code", "is_homonym"),
+    [("wording", True), ("former_name", False), ("bracket", False), ("seat", False), ("everyday", False)],
+)
+def test_homonyms_share_the_name_itself_and_no_other(index: NameIndex, code: FaultCode, is_homonym: object) -> None:
+    place = index.place(index.layout.find(KEY, "140670020")[0])
+    assert has_homonym(place, [Discrepancy(code, "", "", 1.0)]) == is_homonym
+
+
 @pytest.mark.parametrize("nombre", ["Xochitepec", "El Zapote", "Qwrtz"])
 def test_row_that_no_place_is_like_has_no_key(index: NameIndex, nombre: str) -> None:
     result = index.match(MatchRow(nombre, CENTLA["municipio"], CENTLA["estado"]))
@@ -101,6 +134,9 @@ def test_homonyms_are_candidates_and_never_certain(index: NameIndex) -> None:
     result = index.match(MatchRow("El Colorado", "Puerto Vallarta", "Jalisco"))
     assert [candidate.id for candidate in result.candidates][:2] == [140670020, 140670021]
     assert (result.outcome, result.margin) == ("ambiguous", 0)
+    misspelt = index.match(MatchRow("El Colorrado", "Puerto Vallarta", "Jalisco"))
+    assert [candidate.id for candidate in misspelt.candidates][:2] == [140670020, 140670021]
+    assert (misspelt.outcome, misspelt.margin) == ("ambiguous", 0)
 
 
 def test_point_tells_homonyms_apart(index: NameIndex) -> None:
@@ -263,6 +299,7 @@ def test_text_may_hold_the_areas_behind_commas_or_be_a_key(index: NameIndex, tex
         ("14", 14, "exact"),
         ("CDMX", 9, "exact"),
         ("Jalizco", 14, "ambiguous"),
+        ("CDM", None, "none"),  # of three letters any may be wrong
         ("Atlantis", None, "none"),
     ],
 )
@@ -290,6 +327,31 @@ def test_municipio_is_matched_with_its_faults(
     result = match_municipality(index.areas, text, estado)
     assert (result.best and result.best.id, result.outcome) == (key, outcome)
     assert [fault.code for fault in (result.best.faults if result.best else ())] == codes
+
+
+@pytest.mark.parametrize(
+    ("text", "estado_id", "found"),
+    [
+        ("San Juan Mixtepec", 20, [20001]),  # the next is like it, and too far behind
+        ("San Pedro y San Pablo Teposcolula", 20, [20003, 20004]),
+        ("20001", 20, [20001]),
+        ("1", 20, [20001]),
+        ("20001", None, [20001]),
+        ("20001", 27, []),
+    ],
+)
+def test_municipios_that_a_text_may_name_are_those_most_like_it(
+    text: str, estado_id: int | None, found: list[int]
+) -> None:
+    municipios = {
+        20001: "San Juan Mixtepec",
+        20002: "San Juan Mistepec",
+        20003: "San Pedro y San Pablo Teposcolula",
+        20004: "San Pedro y San Pablo Teposcolulo",
+        27001: "Balancán",
+    }
+    book = AreaBook({20: "Oaxaca", 27: "Tabasco"}, municipios, {})
+    assert [area.id for area in book.find_municipios(text, estado_id)] == found
 
 
 @given(CELLS, CELLS)

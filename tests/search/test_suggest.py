@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from localidades_api.domain.keys import PlaceKind
 from localidades_api.search.build import build_index
 from localidades_api.search.index import NameIndex
+from localidades_api.search.layout import KEY
 from localidades_api.search.places import IndexedPlace
+from localidades_api.search.query import read
+from localidades_api.search.ranking import fit
 from tests.support.names import PLACES
 
 QUERIES = Path(__file__).parent / "queries.tsv"
@@ -140,6 +143,22 @@ def test_place_that_is_called_like_another_estado_comes_first(tmp_path: Path) ->
     index = NameIndex(tmp_path / "names")
     assert first(index, "Jalisco") == 270040055
     index.close()
+
+
+def test_as_many_are_suggested_as_are_asked_for(tmp_path: Path) -> None:
+    places = [IndexedPlace(270030000 + n, f"Lugar {n}", 27003, "Centla", 27, "Tabasco") for n in range(1, 31)]
+    build_index(tmp_path / "names", places)
+    index = NameIndex(tmp_path / "names")
+    assert [len(index.suggest(text, limit=20)) for text in ("lugar", "l", "lugar centla", "27003")] == [20] * 4
+    index.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "worse"), [("frontera centla", "centla frontera"), ("frontera centla", "frontera centlla")]
+)
+def test_text_fits_better_with_its_municipio_behind_and_spelt_right(index: NameIndex, text: str, worse: str) -> None:
+    place = index.place(index.layout.find(KEY, "270030001")[0])
+    assert fit(read(text), place).points == 100 > fit(read(worse), place).points
 
 
 def test_other_name_that_matched_is_told(index: NameIndex) -> None:

@@ -89,7 +89,9 @@ class Machine:
             service = read_service(f"{unit}.service", self.read)
             words = [self.own(word) for word in service.command]
             settings = self.variables | service.variables | {"PGUSER": service.user}
-            live = stack.enter_context(serving(settings["DATABASE_URL"], command=[*words, "--port", "0"], **settings))
+            program, serve, *options = words
+            assert serve == "serve"
+            live = stack.enter_context(serving(settings["DATABASE_URL"], *options, command=[program], **settings))
             self.addresses[SERVICE] = live.base.removeprefix("http://")
 
 

@@ -1,5 +1,6 @@
 """More connections than a process has file descriptors for: the idlest make room, and probes are always answered."""
 
+import asyncio
 import re
 import resource
 import socket
@@ -7,17 +8,15 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import text
 
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.server import connection_limit
 from localidades_api.server.connection_limit import ConnectionLimit
 from localidades_api.storage.pool import Database
 from tests.support.waiting import eventually
-from tests.support.wire import LOCALIDADES, Live, ask, connect, environment, parse, read_answer, run, serving
+from tests.support.wire import COMMAND, LOCALIDADES, Live, ask, connect, environment, parse, read_answer, run, serving
 
 pytestmark = pytest.mark.tail
 
@@ -138,7 +137,7 @@ def test_without_room_probes_are_answered_and_others_refused(seeded_database: st
 
 
 def test_soft_limit_of_open_files_is_raised(seeded_database: str) -> None:
-    with serving(seeded_database, files="-S 200", LOCALIDADES_MAX_CONNECTIONS="300") as live:
+    with serving(seeded_database, files="-S 200", command=COMMAND, LOCALIDADES_MAX_CONNECTIONS="300") as live:
         limits = Path(f"/proc/{live.process.pid}/limits").read_text()
         assert re.findall(r"Max open files +(\d+)", limits) == [str(300 + 96 + 16 + 20)]
         assert metric(live.base, "localidades_connections_limit") == 300
@@ -189,18 +188,13 @@ class Kept:
         self.is_closed = True
 
 
-async def test_connection_that_was_opened_a_moment_ago_is_kept_before_one_that_is_idle_for_long(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_connection_that_was_opened_a_moment_ago_is_kept_before_one_that_is_idle_for_long() -> None:
     """Its request is on its way; the other's client will hardly miss it."""
-    seconds = iter(range(100))
-    monkeypatch.setattr(connection_limit, "time", SimpleNamespace(monotonic=lambda: next(seconds) / 4))
     limit, idle, opened, another = ConnectionLimit(2), Kept(), Kept(), Kept()
     assert limit.open(idle)
     limit.mark_busy(idle)
     limit.mark_idle(idle)
-    for _ in range(8):
-        next(seconds)  # two seconds pass
+    await asyncio.sleep(1.1)  # it is idle for long after a second
     assert limit.open(opened)
     assert limit.open(another)
     assert [one.is_closed for one in (idle, opened, another)] == [True, False, False]

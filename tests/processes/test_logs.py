@@ -14,7 +14,7 @@ from localidades_api.observability.faults import Faults
 from localidades_api.observability.logging import ConsoleFormatter, JsonFormatter, Line, RequestLog
 from tests.support.database import BREAK_LOCALITIES
 from tests.support.postgres import execute, out_of_reach
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, Answer, Live, ask, send, serving
 
 SECRET = "s3cret"  # noqa: S105  # what must not be found
@@ -34,7 +34,7 @@ def requests(live: Live) -> list[dict[str, Any]]:
 
 def end(live: Live) -> str:
     live.process.terminate()
-    assert live.process.wait(30) == 0
+    assert live.process.wait(PATIENCE) == 0
     return live.output.read_text()
 
 
@@ -57,33 +57,16 @@ def test_request_is_one_line_when_asked_for(seeded_database: str) -> None:
         for line in lines:
             assert set(line) == OF_A_REQUEST
             assert datetime.fromisoformat(line["time"]).tzinfo is not None
-            assert 0 < line["milliseconds"] < 30_000
+            assert line["milliseconds"] > 0
         assert {record["level"] for record in records(live)} == {"info"}
         assert {record["logger"] for record in records(live) if "logger" in record} >= {"uvicorn.error"}
         assert page.all("x-request-id") == []
 
 
-def test_lines_that_wait_are_written_at_the_end(seeded_database: str) -> None:
-    with serving(seeded_database, LOCALIDADES_ACCESS_LOG="true") as live:
-        for _ in range(50):
-            ask(live.base, LOCALIDADES)
-        text = end(live)
-    line = r"^\S+Z info    GET list_localities 200 [0-9.]+ ms \d+ B 2020-01 \[[0-9a-f-]+\]$"
-    assert len(re.findall(line, text, re.MULTILINE)) == 50
-
-
-def test_request_is_no_line_unless_asked_for(seeded_database: str) -> None:
-    with serving(seeded_database) as live:
-        ask(live.base, LOCALIDADES)
-        ask(live.base, "/nothing")
-        text = end(live)
-    assert "list_localities" not in text
-    assert not re.search(r"\b404\b", text)
-    assert re.search(r"^\S+Z info    Serving release 2020-01\.", text, re.MULTILINE), "of the service there are"
-
-
 @pytest.mark.parametrize("form", ["json", "console"])
-def test_log_has_nothing_of_what_a_client_sends(seeded_database: str, form: str) -> None:
+def test_log_has_a_line_for_each_request_in_the_end_and_nothing_of_what_a_client_sends(
+    seeded_database: str, form: str
+) -> None:
     with serving(
         seeded_database, LOCALIDADES_ACCESS_LOG="1", LOCALIDADES_LOG_FORMAT=form, LOCALIDADES_LOG_LEVEL="debug"
     ) as live:
@@ -103,9 +86,17 @@ def test_log_has_nothing_of_what_a_client_sends(seeded_database: str, form: str)
             ask(live.base, target, ("Accept", f"text/{SECRET}"), ("Host", SECRET))
         send(live.base, f"{SECRET} /{SECRET} HTTP/1.1\r\n\r\n".encode())
         send(live.base, f"GET /{SECRET} HTTP/{SECRET}\r\n\r\n".encode())
+        for _ in range(50):
+            ask(live.base, f"{LOCALIDADES}?page=2", *headers)
         text = end(live)
-    assert len(re.findall("list_localities", text)) >= 5
     assert SECRET not in text
+    line = {
+        "json": r'^\{.*"operation":"list_localities","status":200,.*\}$',
+        "console": r"^\S+Z info    GET list_localities 200 [0-9.]+ ms \d+ B 2020-01 \[[0-9a-f-]+\]$",
+    }[form]
+    assert len(re.findall(line, text, re.MULTILINE)) == 51
+    if form == "console":
+        assert re.search(r"^\S+Z info    Serving release 2020-01\.", text, re.MULTILINE), "of the service there are too"
 
 
 def explained(live: Live, answer: Answer) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -119,10 +110,12 @@ def explained(live: Live, answer: Answer) -> tuple[dict[str, Any], dict[str, Any
     return line, told[0]
 
 
-def test_fault_of_the_database_is_a_line_with_its_cause_and_the_id_that_the_user_has(
+def test_fault_of_the_database_is_a_line_with_its_cause_and_the_id_that_the_user_has_and_others_are_none(
     server: str, seeded_database: str
 ) -> None:
     with serving(seeded_database, LOCALIDADES_LOG_FORMAT="json") as live, out_of_reach(server, seeded_database):
+        for target in (LOCALIDADES, "/nothing"):
+            ask(live.base, target)
         answer = ask(live.base, f"{LOCALIDADES}?cvegeo=010010001", ("User-Agent", SECRET))
         assert answer.status == 503
         line, fault = explained(live, answer)
@@ -130,6 +123,7 @@ def test_fault_of_the_database_is_a_line_with_its_cause_and_the_id_that_the_user
         assert "traceback" not in fault, "of what was foreseen, it would be most of the work while the fault lasts"
         assert (line["level"], line["operation"], line["status"]) == ("error", "list_localities", 503)
         assert set(line) == OF_A_REQUEST | {"cause"}
+        assert requests(live) == [line]
         eventually(lambda: '"The database is unavailable' in live.output.read_text())  # at the next poll
         assert SECRET not in end(live)
 

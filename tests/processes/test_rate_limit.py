@@ -109,10 +109,11 @@ def test_no_header_tells_of_a_limit_that_there_is_not(live_server: str) -> None:
 async def test_client_that_asked_before_many_others_is_forgotten(app: FastAPI) -> None:
     """Or memory would have no bound."""
     layer = RateLimit(Suggestions(app), "1/hour")
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
 
     def is_refused(number: int) -> bool:
         address = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
-        return layer.try_respond({"type": "http", "path": "/", "headers": [], "client": (address, 1)}) is not None
+        return layer.try_respond({**scope, "client": (address, 1)}) is not None
 
     assert [is_refused(0), is_refused(0)] == [False, True]
     assert not any(is_refused(number) for number in range(1, 70_000))

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.downloads import read_csv, stalled
 from tests.support.postgres import locked, new_database
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, Asking, Live, ask, connect, serving, workers_of
 
 pytestmark = pytest.mark.tail
@@ -24,10 +24,9 @@ HELD = f"{LOCALIDADES}?page=2"
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
 
 
-def stop(live: Live) -> float:
-    """Tell the server to stop; return when that was."""
+def stop(live: Live) -> None:
+    """Tell the server to stop."""
     live.process.send_signal(signal.SIGTERM)
-    return time.monotonic()
 
 
 @WORKERS
@@ -51,7 +50,7 @@ def test_requests_and_files_under_way_come_to_their_end_and_then_the_server_does
         assert answer.status == 200
         assert answer.one("connection") == "close"
         assert len(read_csv(download.read_on())) == len(large_rows)
-        assert live.process.wait(20) == 0
+        assert live.process.wait(PATIENCE) == 0
         assert "Traceback" not in live.output.read_text()
 
 
@@ -64,21 +63,22 @@ def test_file_that_nobody_reads_does_not_hold_the_server_beyond_its_time(
     with new_database(server, large) as url, serving(
         url, "--workers", workers, LOCALIDADES_PAGE_CACHE_BYTES="0", LOCALIDADES_SHUTDOWN_TIMEOUT="2"
     ) as live, stalled(live.base, "format=csv"), stalled(live.base, "format=csv", "gzip"):  # fmt: skip
-        began = stop(live)
-        assert live.process.wait(20) == 0
-        assert 2 <= time.monotonic() - began < 10
+        began = time.monotonic()
+        stop(live)
+        assert live.process.wait(PATIENCE) == 0
+        assert time.monotonic() - began >= 2
 
 
 @WORKERS
 def test_connections_that_are_idle_do_not_hold_the_server(seeded_database: str, workers: str) -> None:
-    with serving(seeded_database, "--workers", workers) as live, ExitStack() as stack:
+    much_time = {"LOCALIDADES_SHUTDOWN_TIMEOUT": "600"}
+    with serving(seeded_database, "--workers", workers, **much_time) as live, ExitStack() as stack:
         idle = [stack.enter_context(connect(live.base)) for _ in range(20)]
         for connection in idle[:10]:  # the others never speak
             connection.sendall(f"GET {HELD} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
             assert connection.recv(65536).startswith(b"HTTP/1.1 200")
-        began = stop(live)
-        assert live.process.wait(20) == 0
-        assert time.monotonic() - began < 8
+        stop(live)
+        assert live.process.wait(PATIENCE) == 0
 
 
 def test_request_that_comes_just_after_the_end_began_is_answered_and_told_so(seeded_database: str) -> None:
@@ -97,7 +97,7 @@ def test_request_that_comes_just_after_the_end_began_is_answered_and_told_so(see
             assert response.status == 200
             assert response.headers.get_all("connection") == ["close"]
             assert response.read()
-        assert live.process.wait(20) == 0
+        assert live.process.wait(PATIENCE) == 0
 
 
 class Client:
@@ -143,9 +143,7 @@ class Client:
 def await_answers(clients: list[Client]) -> None:
     """Wait until each client has got ten more answers."""
     before = [client.seen["200"] for client in clients]
-    eventually(
-        lambda: all(client.seen["200"] >= count + 10 for client, count in zip(clients, before, strict=True)), within=30
-    )
+    eventually(lambda: all(client.seen["200"] >= count + 10 for client, count in zip(clients, before, strict=True)))
 
 
 def test_restart_of_the_workers_one_after_the_other_loses_no_request(seeded_database: str) -> None:
@@ -157,7 +155,7 @@ def test_restart_of_the_workers_one_after_the_other_loses_no_request(seeded_data
         try:
             await_answers(clients)
             live.process.send_signal(signal.SIGHUP)
-            eventually(lambda: live.output.read_text().count("Finished server process") >= 2, within=40)
+            eventually(lambda: live.output.read_text().count("Finished server process") >= 2)
             await_answers(clients)
         finally:
             ended.set()
@@ -173,7 +171,7 @@ def test_restart_of_the_workers_one_after_the_other_loses_no_request(seeded_data
 def test_connection_refused_is_all_that_a_client_meets_after_the_end(seeded_database: str) -> None:
     with serving(seeded_database, "--workers", "2") as live:
         stop(live)
-        assert live.process.wait(20) == 0
+        assert live.process.wait(PATIENCE) == 0
         address = urlsplit(live.base)
         with closing(socket.socket()) as connection, pytest.raises(ConnectionRefusedError):
             connection.connect((address.hostname, address.port))

@@ -4,7 +4,6 @@ import asyncio
 import gc
 import json
 import math
-import os
 import socket
 import threading
 import time
@@ -13,8 +12,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import product
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import AsyncGeneratorType, FrameType
 from urllib.parse import urlsplit
 
@@ -22,15 +19,14 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message, Scope
 
-from localidades_api.downloads import transfer
 from localidades_api.downloads.transfer import Download, Transfer
 from localidades_api.http.clients import TRANSPORT
 from tests.support.application import running_app
 from tests.support.downloads import DOWNLOAD
 from tests.support.machine import memory_of
 from tests.support.postgres import new_database, run_sql
-from tests.support.waiting import eventually
-from tests.support.wire import ROOT, Answer, Live, ask, parse, serving
+from tests.support.waiting import PATIENCE, eventually
+from tests.support.wire import Answer, Live, ask, parse, serving
 
 pytestmark = pytest.mark.tail
 
@@ -165,7 +161,7 @@ def test_memory_stays_small_however_many_downloads_are_left(server: str, large: 
 
         def leave_each() -> int:
             # Those who have hung up have yet to be noticed.
-            list(clients.map(lambda kind: eventually(lambda: leave(live, *kind), within=60), KINDS * 2))
+            list(clients.map(lambda kind: eventually(lambda: leave(live, *kind)), KINDS * 2))
             return memory_of(live, "RssAnon")
 
         # From round to round the allocator holds 20 MB more or less, whatever is left, so the least of some rounds is
@@ -199,6 +195,7 @@ class Trickle:
 
 
 MOST = 8  # LOCALIDADES_MAX_DOWNLOADS, as it is unless it is set
+LONG = 7.0  # seconds: it takes five to find out who is slow
 
 
 def begin(live: Live, source: str = "127.0.0.1") -> socket.socket:
@@ -228,9 +225,9 @@ def ask_for_download(live: Live) -> Answer | None:
     return None
 
 
-def await_download(live: Live, within: float = 30) -> Answer:
+def await_download(live: Live) -> Answer:
     """Ask for a download, again and again while all are taken."""
-    answer = eventually(lambda: ask_for_download(live), within=within)
+    answer = eventually(lambda: ask_for_download(live))
     assert answer
     return answer
 
@@ -240,21 +237,7 @@ def assert_all_stay_taken(live: Live, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         assert ask_for_download(live) is None
-        time.sleep(0.1)
-
-
-@contextmanager
-def quick(url: str, *, fair_time: str = "0", **settings: str) -> Iterator[Live]:
-    """Run a server that finds out within half a second who is slow, and for which two minutes are no time at all."""
-    constants = (
-        "from localidades_api.downloads import transfer\n\n"
-        f"transfer._WINDOW = 0.5\ntransfer._FAIR_SHARE_TIMEOUT = {fair_time}\n"
-    )
-    with TemporaryDirectory() as folder:
-        (Path(folder) / "sitecustomize.py").write_text(constants)
-        path = os.pathsep.join([folder, str(ROOT / "src")])
-        with serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", PYTHONPATH=path, **settings) as live:
-            yield live
+        time.sleep(0.5)
 
 
 def test_client_that_reads_gets_the_place_of_one_that_trickles(server: str, large: str) -> None:
@@ -265,7 +248,7 @@ def test_client_that_reads_gets_the_place_of_one_that_trickles(server: str, larg
     ):
         readers = [stack.enter_context(begin(live)) for _ in range(MOST)]
         with Trickle(readers):
-            answer = await_download(live, within=20)  # it takes five seconds to find out who is slow
+            answer = await_download(live)
             assert answer.status == 200
             assert answer.body.endswith(b"\r\n0\r\n\r\n")
         with ThreadPoolExecutor(MOST) as pool:
@@ -273,9 +256,9 @@ def test_client_that_reads_gets_the_place_of_one_that_trickles(server: str, larg
 
 
 def test_slow_reader_is_left_alone_while_there_is_room(server: str, large: str) -> None:
-    limits = {"LOCALIDADES_MAX_DOWNLOADS": "2", "LOCALIDADES_MIN_DOWNLOAD_RATE": "1000000000"}  # everybody is slow
-    with new_database(server, large) as url, quick(url, **limits) as live, begin(live) as slow:
-        end = time.monotonic() + 1.5  # longer than it takes to find out
+    settings = {"LOCALIDADES_MAX_DOWNLOADS": "2", "LOCALIDADES_MIN_DOWNLOAD_RATE": "1000000000"}  # everybody is slow
+    with new_database(server, large) as url, serving(url, **settings) as live, begin(live) as slow:
+        end = time.monotonic() + LONG
         while time.monotonic() < end:
             received = slow.recv(100)
             assert ask(live.base, f"{DOWNLOAD}?municipio_id=1001").status == 200
@@ -284,30 +267,29 @@ def test_slow_reader_is_left_alone_while_there_is_room(server: str, large: str) 
 
 
 def test_reader_is_left_alone_where_no_rate_is_too_slow(server: str, large: str) -> None:
-    limits = {"LOCALIDADES_MAX_DOWNLOADS": "1", "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}
-    with new_database(server, large) as url, quick(url, **limits) as live, begin(live) as slow:
-        assert_all_stay_taken(live, 1.5)
+    settings = {"LOCALIDADES_MAX_DOWNLOADS": "1", "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}
+    with new_database(server, large) as url, serving(url, **settings) as live, begin(live) as slow:
+        assert_all_stay_taken(live, LONG)
         assert not is_cut_off(slow)
 
 
-def test_client_with_the_most_downloads_gives_way_to_one_with_none(server: str, large: str) -> None:
-    limits = {"LOCALIDADES_MAX_DOWNLOADS": "3", "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}
-    with new_database(server, large) as url, quick(url, **limits) as live, ExitStack() as stack:
+@pytest.mark.timeout(600)
+def test_client_with_the_most_downloads_is_sure_of_them_for_two_minutes_and_gives_way_then(
+    server: str, large: str
+) -> None:
+    settings = {
+        "LOCALIDADES_MAX_DOWNLOADS": "3",
+        "LOCALIDADES_MIN_DOWNLOAD_RATE": "0",
+        "LOCALIDADES_SEND_TIMEOUT": "600",
+    }
+    with new_database(server, large) as url, serving(url, **settings) as live, ExitStack() as stack:
         greedy = [stack.enter_context(begin(live, "127.0.0.2")) for _ in range(2)]
         modest = stack.enter_context(begin(live, "127.0.0.3"))
+        assert_all_stay_taken(live, 110)
         assert await_download(live).status == 200
         with ThreadPoolExecutor(3) as pool:
             assert sum(pool.map(is_cut_off, greedy)) == 1
             assert not is_cut_off(modest)
-
-
-def test_client_with_the_most_downloads_is_sure_of_them_for_a_while(server: str, large: str) -> None:
-    limits = {"LOCALIDADES_MAX_DOWNLOADS": "3", "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}
-    with new_database(server, large) as url, quick(url, fair_time="600", **limits) as live, ExitStack() as stack:
-        greedy = [stack.enter_context(begin(live, "127.0.0.2")) for _ in range(3)]
-        assert_all_stay_taken(live, 2)  # it takes half a second to find out who has most
-        with ThreadPoolExecutor(3) as pool:
-            assert not any(pool.map(is_cut_off, greedy))
 
 
 class Buffered:
@@ -326,11 +308,8 @@ class Buffered:
         return self._connection
 
 
-async def test_client_that_the_service_kept_waiting_has_not_read_less_than_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_client_that_the_service_kept_waiting_has_not_read_less_than_nothing() -> None:
     """While the service fetches a chunk nothing tells how much of the last one the system still holds."""
-    monkeypatch.setattr(transfer, "_WINDOW", 0.01)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.send(bytes(100_000))
@@ -338,13 +317,13 @@ async def test_client_that_the_service_kept_waiting_has_not_read_less_than_nothi
         sending = Transfer({"type": "http", "client": ("127.0.0.1", 1), TRANSPORT: transport})
         try:
             sending.sent = 100_000
-            await asyncio.sleep(0.05)  # some windows, in each of which all was handed to the system
+            await asyncio.sleep(LONG)  # in which all was handed to the system
             assert sending.rate == math.inf
             sending.sent += 1000
             transport.size = 1000
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 while sending.rate == math.inf:  # noqa: ASYNC110  # it is measured
-                    await asyncio.sleep(0)
+                    await asyncio.sleep(0.1)
             assert sending.rate == 0
         finally:
             sending.end()

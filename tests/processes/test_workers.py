@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.machine import children_of
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, Live, ask, environment, parse, run, serving, workers_of
 
 pytestmark = pytest.mark.tail
@@ -38,9 +38,9 @@ def two_workers(seeded_database: str) -> Iterator[Live]:
         yield live
 
 
-def await_text(live: Live, text: str, count: int, patience: float = 30) -> None:
+def await_text(live: Live, text: str, count: int) -> None:
     log = live.output
-    eventually(lambda: log.read_text().count(text) >= count, within=patience, otherwise=log.read_text)
+    eventually(lambda: log.read_text().count(text) >= count, otherwise=log.read_text)
 
 
 def list_lines(live: Live) -> list[dict[str, object]]:
@@ -90,11 +90,8 @@ def alive(*processes: int) -> set[int]:
 
 
 def await_successor(live: Live, earlier: set[int]) -> None:
-    """Wait for the process that replaces a dead worker: two seconds, of which a busy machine may take most.
-
-    Until it is ready takes 1 to 3 seconds more, or many: that says nothing of the supervisor.
-    """
-    eventually(lambda: children_of(live.process.pid) - earlier, within=2, otherwise=live.output.read_text)
+    """Wait for the process that replaces a dead worker."""
+    eventually(lambda: children_of(live.process.pid) - earlier, otherwise=live.output.read_text)
 
 
 def test_connections_to_a_worker_that_was_killed_are_answered_by_its_successor(two_workers: Live) -> None:
@@ -114,7 +111,8 @@ def test_worker_that_dies_while_it_hangs_is_replaced_at_once(two_workers: Live) 
     time.sleep(1.5)  # by now a sign of life is missed
     os.kill(worker, signal.SIGKILL)
     await_successor(two_workers, earlier)
-    await_text(two_workers, "Application startup complete", 3, patience=15)
+    await_text(two_workers, "Application startup complete", 3)
+    assert "was killed by SIGKILL; starting another in 0 s" in two_workers.output.read_text()
 
 
 def test_worker_that_dies_again_and_again_is_replaced_after_a_growing_pause(two_workers: Live) -> None:
@@ -175,7 +173,7 @@ def test_worker_that_hangs_is_killed_and_replaced(impatient: Live) -> None:
     earlier = children_of(impatient.process.pid)
     worker = workers_of(impatient)[0]
     os.kill(worker, signal.SIGSTOP)
-    await_text(impatient, f"Worker [{worker}] does not respond: killing it", 1, patience=9)  # after five seconds
+    await_text(impatient, f"Worker [{worker}] does not respond: killing it", 1)
     await_successor(impatient, earlier)
     await_text(impatient, "Application startup complete", 3)
     assert [ask(impatient.base, LOCALIDADES).status for _ in range(20)] == [200] * 20
@@ -192,7 +190,7 @@ def test_supervisor_that_stood_still_itself_kills_no_worker(impatient: Live) -> 
 
 def test_workers_end_with_a_supervisor_that_is_killed(two_workers: Live) -> None:
     os.kill(two_workers.process.pid, signal.SIGKILL)
-    two_workers.process.wait(30)
+    two_workers.process.wait(PATIENCE)
     await_text(two_workers, "Finished server process", 2)
 
 
@@ -212,13 +210,13 @@ def test_workers_are_added_and_removed_without_a_lost_request(two_workers: Live)
             await_text(two_workers, "Application startup complete", 3)
             third = workers_of(two_workers)[-1]
             two_workers.process.send_signal(signal.SIGTTOU)
-            await_text(two_workers, f"Finished server process [{third}]", 1, patience=60)
+            await_text(two_workers, f"Finished server process [{third}]", 1)
             two_workers.process.send_signal(signal.SIGTTIN)
-            await_text(two_workers, "Application startup complete", 6, patience=60)
+            await_text(two_workers, "Application startup complete", 6)
         finally:
             ended.set()
         for one in asking:
-            one.result(30)
+            one.result(PATIENCE)
     assert set(asked) == {200}
     assert len(alive(*workers_of(two_workers))) == 3
 
@@ -226,7 +224,7 @@ def test_workers_are_added_and_removed_without_a_lost_request(two_workers: Live)
 @pytest.mark.timeout(180)
 def test_last_worker_is_not_removed(two_workers: Live) -> None:
     two_workers.process.send_signal(signal.SIGTTOU)
-    await_text(two_workers, "Finished server process", 2, patience=60)
+    await_text(two_workers, "Finished server process", 2)
     two_workers.process.send_signal(signal.SIGTTOU)
     await_text(two_workers, "Only one worker is running; it keeps running", 1)
     assert [ask(two_workers.base, LOCALIDADES).status for _ in range(20)] == [200] * 20
@@ -264,4 +262,5 @@ def test_second_signal_ends_without_waiting(two_workers: Live) -> None:
     two_workers.process.send_signal(signal.SIGINT)
     await_text(two_workers, "SIGINT with 2 workers running", 1)
     two_workers.process.send_signal(signal.SIGINT)
-    assert two_workers.process.wait(10) == 0
+    assert two_workers.process.wait(PATIENCE) == 0
+    assert not re.search("did not stop|does not respond", two_workers.output.read_text())

@@ -93,9 +93,9 @@ async def test_tools_are_described_and_lead_from_a_name_to_its_key_record_and_su
         [nearest] = (await call(client, "nearest", **point, limit=1))["places"]
         assert (nearest["cvegeo"], nearest["metres"] < 1) == ("010010001", True)
 
-        for tool, arguments, said in REFUSED:
-            answer = await refused(client, tool, **arguments)
-            assert said in answer, tool
+        for name, arguments, said in REFUSED:
+            answer = await refused(client, name, **arguments)
+            assert said in answer, name
             assert not REGULAR_EXPRESSION.search(answer), answer
 
 

@@ -2,24 +2,25 @@
 
 import re
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+import httpx
 import pytest
 from playwright.async_api import Browser, Locator, Page, Position, Response, expect
 
 from tests.support.application import import_file
-from tests.support.browser import IN_TWO_LOOKS, SCREENSHOTS, TELEPHONE, WEBGL, Look, axe_faults, hold, launched, visit
+from tests.support.browser import SCREENSHOTS, TELEPHONE, WEBGL, axe_faults, hold, launched, visit
 from tests.support.catalogue import Place, write_catalogue
+from tests.support.pages import Page as Parsed
 from tests.support.postgres import new_database
 from tests.support.wire import await_names, serving
 
 PAGE = "/map?format=api"
 MAX_SCRIPTS = 400_000  # bytes as sent
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
 STILL: dict[str, Any] = {"reduced_motion": "reduce"}
 TOUCH: dict[str, Any] = {"viewport": TELEPHONE, "has_touch": True, "is_mobile": True}
-DEVICES = pytest.mark.parametrize(
-    "device", [pytest.param({}, id="desktop"), pytest.param(TOUCH, id="telephone", marks=pytest.mark.tail)]
-)
+AT_THE_COAST = "map=9/15.8/-96.5"
 
 OAXACA = {"nom_ent": "Oaxaca", "nom_abr": "Oax."}
 COAST = OAXACA | {"nom_mun": "San Pedro Pochutla"}
@@ -57,11 +58,61 @@ async def browser() -> AsyncIterator[Browser]:
         yield browser
 
 
+@pytest.fixture(scope="module")
+async def without_webgl() -> AsyncIterator[Browser]:
+    """Lend Debian's Chromium without WebGL."""
+    async with launched("--disable-3d-apis") as browser:
+        yield browser
+
+
+class Loaded(NamedTuple):
+    """The map as it was loaded once, on a desktop and without animations; bytes of scripts, for a list and by then."""
+
+    page: Page
+    of_the_list: dict[str, int]
+    scripts: dict[str, int]
+
+
+@pytest.fixture(scope="module")
+async def loaded(browser: Browser, base: str) -> AsyncIterator[Loaded]:
+    """Lend the map for tests that go where they want to see it by its address."""
+    sent: dict[str, int] = {}
+
+    async def weigh(response: Response) -> None:
+        if (name := response.url.partition("?")[0]).endswith("js"):
+            length = (await response.all_headers()).get("content-length", 0)  # none if it comes from the cache
+            file = name.rpartition("/")[2]
+            sent[file] = max(sent.get(file, 0), int(length))
+
+    async with visit(browser, base, errors=True, color_scheme="light", permissions=CLIPBOARD, **STILL) as page:
+        page.on("response", weigh)
+        await page.goto("/api/census/localidades/?format=api")
+        await expect(page.locator("#theme")).to_be_visible()
+        of_the_list = sent.copy()
+        await page.goto(PAGE)
+        await drawn(page, "Oaxaca de Juárez")
+        yield Loaded(page, of_the_list, sent)
+
+
 @pytest.fixture
-async def page(browser: Browser, base: str) -> AsyncIterator[Page]:
-    """Lend a page without animations."""
-    async with visit(browser, base, **STILL) as page:
-        yield page
+async def page(loaded: Loaded) -> AsyncIterator[Page]:
+    """Lend the map on a coast, with nothing chosen."""
+    page = loaded.page
+    await go(page, AT_THE_COAST)
+    await expect(panel(page)).to_be_hidden()
+    await drawn(page, "Puerto Ángel")
+    yield page
+    await page.unroute_all()
+
+
+async def go(page: Page, fragment: str) -> None:
+    """Go to another part of the map, as by its address."""
+    await page.evaluate("(fragment) => { location.hash = fragment }", fragment)
+
+
+async def parsed(address: str) -> Parsed:
+    async with httpx.AsyncClient() as client:
+        return Parsed.of(await client.get(address))
 
 
 def panel(page: Page) -> Locator:
@@ -85,79 +136,66 @@ def view_of(page: Page) -> tuple[float, float, float]:
     return zoom, latitude, longitude
 
 
-@DEVICES
-async def test_zipolite_is_found_in_under_five_interactions(
-    browser: Browser, base: str, device: dict[str, Any]
-) -> None:
-    async with visit(browser, base, **device) as page:
-        await page.goto(PAGE)
-        search = page.get_by_role("combobox", name="Find a place")
-        await expect(search).to_be_visible()
-        await (search.tap() if device else search.click())  # 1
-        await search.press_sequentially("zipol")  # 2
-        option = page.get_by_role("option", name="Playa Zipolite, San Pedro Pochutla, Oaxaca")
-        await (option.tap() if device else search.press("Enter"))  # 3
-        await expect(panel(page).get_by_role("heading")).to_have_text("Playa Zipolite")
-        await expect(panel(page)).to_contain_text(re.compile(r"1,059.*rural.*203240084", re.DOTALL))
-        await expect(page).to_have_url(re.compile(r"#map=11/15\.6\d+/-96\.5\d+&place=203240084$"))
-        await panel(page).get_by_role("link", name="All about this place").click()
-        await expect(page).to_have_url(re.compile(r"/localidades/203240084/\?format=api$"))
-        await page.get_by_role("link", name="Show on the map").click()
-        await expect(panel(page).get_by_role("heading")).to_have_text("Playa Zipolite")
-        assert view_of(page) == pytest.approx((12, 15.6625, -96.511667), abs=1e-4)
+# -- As it was loaded once
 
 
-@IN_TWO_LOOKS
-async def test_address_that_is_shared_shows_the_same(browser: Browser, base: str, look: Look) -> None:
-    async with (
-        visit(browser, base, **STILL, **look.options) as page,
-        visit(browser, base, **STILL, **look.options) as other,
-    ):
-        await page.goto(f"{PAGE}#map=9/15.8/-96.5")
-        await page.get_by_label(look.say("Colours")).select_option(look.say("Urban or rural"))
-        await (await drawn(page, "Puerto Ángel")).click()  # whose panel hides the legend on a telephone
-        await page.get_by_role("button", name=look.say("Zoom in")).click()
-        await expect(page).to_have_url(re.compile(r"#map=10/"))
-        await other.goto(page.url)
-        await expect(panel(other).get_by_role("heading")).to_have_text("Puerto Ángel")
-        await expect(other.get_by_label(look.say("Colours"))).to_have_value("ambito")
-        if not look.options:  # on a telephone the panel hides the list
-            await drawn(other, "Puerto Ángel")
-        assert view_of(other) == view_of(page)
-        assert other.url == page.url
-        # MapLibre writes its view up to 0.3 s after a move, also over one that it has not read; so it reads it at once.
-        await other.evaluate(
-            "() => { location.hash = 'map=7/17/-96.7&color=estado'; dispatchEvent(new HashChangeEvent('hashchange')) }"
-        )
-        await expect(panel(other)).to_be_hidden()
-        await expect(other.get_by_label(look.say("Colours"))).to_have_value("estado")
-        assert view_of(other) == (7, 17, -96.7)
-        await drawn(other, "Oaxaca de Juárez")
+async def test_scripts_are_light_and_loaded_for_the_map_alone(loaded: Loaded) -> None:
+    assert {"page.js", "theme.js"} == set(loaded.of_the_list)
+    assert {"maplibre-gl.mjs", "maplibre-gl-worker.mjs", "map.js", "map_style.js"} < set(loaded.scripts)
+    assert sum(loaded.scripts.values()) <= MAX_SCRIPTS
 
 
-@DEVICES
-async def test_point_leads_to_its_place(browser: Browser, base: str, device: dict[str, Any]) -> None:
-    async with visit(browser, base, permissions=["clipboard-read", "clipboard-write"], **STILL, **device) as page:
-        await page.goto(f"{PAGE}#map=12/15.666667/-96.491944")
-        await drawn(page, "Puerto Ángel")
-        canvas = page.locator("canvas")
-        box = await canvas.bounding_box()
-        assert box is not None
-        middle = Position(x=box["width"] / 2 + 2, y=box["height"] / 2 - 2)
-        await (canvas.tap(position=middle) if device else canvas.click(position=middle))
-        await expect(panel(page).get_by_role("heading")).to_be_focused()
-        await expect(panel(page).get_by_role("heading")).to_have_text("Puerto Ángel")
-        await expect(panel(page)).to_contain_text("San Pedro Pochutla, Oaxaca")
-        await page.get_by_role("button", name="Copy").click()
-        assert await page.evaluate("() => navigator.clipboard.readText()") == "203240025"
-        await page.get_by_role("button", name="Close").click()
-        await expect(panel(page)).to_be_hidden()
-        await expect(canvas).to_be_focused()
-        assert "place=" not in page.url
+async def test_zipolite_is_found_in_under_five_interactions(page: Page, base: str) -> None:
+    search = page.get_by_role("combobox", name="Find a place")
+    await search.click()  # 1
+    await search.press_sequentially("zipol")  # 2
+    await expect(page.get_by_role("option", name="Playa Zipolite, San Pedro Pochutla, Oaxaca")).to_be_visible()
+    await search.press("Enter")  # 3
+    await assert_zipolite_is_shown(page)
+    record = await panel(page).get_by_role("link", name="All about this place").get_attribute("href") or ""
+    assert re.search(r"/localidades/203240084/\?format=api$", record)
+    of_the_record = await parsed(f"{base}{record}")
+    (back,) = [one for one in of_the_record.all("a") if one.text == "Show on the map"]
+    assert back.attributes["href"].endswith("#map=12/15.6625/-96.511667&place=203240084")
+
+
+async def assert_zipolite_is_shown(page: Page) -> None:
+    await expect(panel(page).get_by_role("heading")).to_have_text("Playa Zipolite")
+    await expect(panel(page)).to_contain_text(re.compile(r"1,059.*rural.*203240084", re.DOTALL))
+    await expect(page).to_have_url(re.compile(r"#map=11/15\.6\d+/-96\.5\d+&place=203240084$"))
+
+
+async def test_search_that_finds_nothing_says_so(page: Page) -> None:
+    await page.get_by_role("combobox", name="Find a place").fill("zzzzzzzz")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".typing [role=status]")).to_have_text("No results.")
+    await expect(panel(page)).to_be_hidden()
+
+
+async def test_point_leads_to_its_place(page: Page) -> None:
+    await go(page, "map=12/15.666667/-96.491944")
+    await expect(page.locator("#visible").get_by_role("button")).not_to_have_count(10)
+    await assert_point_leads_to_its_place(page, touches=False)
+
+
+async def assert_point_leads_to_its_place(page: Page, *, touches: bool) -> None:
+    canvas = page.locator("canvas")
+    box = await canvas.bounding_box()
+    assert box is not None
+    middle = Position(x=box["width"] / 2 + 2, y=box["height"] / 2 - 2)
+    await (canvas.tap(position=middle) if touches else canvas.click(position=middle))
+    await expect(panel(page).get_by_role("heading")).to_be_focused()
+    await expect(panel(page).get_by_role("heading")).to_have_text("Puerto Ángel")
+    await expect(panel(page)).to_contain_text("San Pedro Pochutla, Oaxaca")
+    await page.get_by_role("button", name="Copy").click()
+    assert await page.evaluate("() => navigator.clipboard.readText()") == "203240025"
+    await page.get_by_role("button", name="Close").click()
+    await expect(panel(page)).to_be_hidden()
+    await expect(canvas).to_be_focused()
+    assert "place=" not in page.url
 
 
 async def test_keyboard_reaches_the_map_and_its_places(page: Page) -> None:
-    await page.goto(f"{PAGE}#map=9/15.8/-96.5")
     entry = await drawn(page, "San Pedro Pochutla")
     canvas = page.get_by_role("region", name="Map of the localities of Mexico")
     await canvas.focus()
@@ -172,69 +210,33 @@ async def test_keyboard_reaches_the_map_and_its_places(page: Page) -> None:
     await expect(canvas).to_be_focused()
 
 
-async def test_entry_of_a_place_that_stays_in_view_keeps_the_focus(page: Page) -> None:
-    await page.goto(f"{PAGE}#map=9/15.8/-96.5")
+async def test_list_has_ten_of_the_places_in_view_and_keeps_the_focus_on_one_that_stays(page: Page) -> None:
     entry = await drawn(page, "Puerto Ángel")
     entries = page.locator("#visible").get_by_role("button")
+    await expect(entries).to_have_count(10)
     before = await entries.all_inner_texts()
     await entry.focus()
-    await page.evaluate("() => { location.hash = 'map=13/15.666667/-96.491944' }")
+    await go(page, "map=13/15.666667/-96.491944")
     await expect(entries).to_have_text(["Puerto Ángel", "Playa Zipolite"])
     await expect(entry).to_be_focused()
-    await page.evaluate("() => { location.hash = 'map=9/15.8/-96.5' }")
+    await go(page, AT_THE_COAST)
     await expect(entries).to_have_text(before)
     await expect(entry).to_be_focused()
 
 
-async def test_list_is_seen_on_the_map_which_fits_its_places(page: Page) -> None:
-    await page.goto("/api/census/localidades/?format=api&estado_id=20")
-    await page.get_by_role("link", name="Show on the map").click()
-    await expect(page.locator(".chosen strong")).to_have_text("Oaxaca")
-    await drawn(page, "Oaxaca de Juárez")
-    await expect(page.locator("#visible").get_by_role("button")).to_have_count(10)
-    await page.get_by_role("button", name="Zoom in").click()
-    await expect(page).to_have_url(re.compile(r"#map=8\.9/"))  # the fit, which may be there before, is 7.9
-    _, latitude, longitude = view_of(page)
-    assert (latitude, longitude) == pytest.approx((16.4, -96.6), abs=0.1)
-    await page.goto("/map?format=api&municipio_id=20324&ambito=U#map=7/16.4/-96.6")
-    await expect(page.locator(".chosen strong")).to_have_text("San Pedro Pochutla, Oaxaca · urban")
-    await drawn(page, "Puerto Ángel")
-    await expect(page.locator("#visible").get_by_role("button")).to_have_text(["San Pedro Pochutla", "Puerto Ángel"])
-    await page.get_by_role("link", name="List", exact=True).click()
-    await expect(page.locator("p.amount")).to_have_text("2 records")
-
-
-async def test_list_that_no_map_shows_does_not_lead_to_one(page: Page) -> None:
-    for query, count in (("search=rancho", 0), ("ambito=R&municipio_id=20324", 1), ("ambito=R&clave=9999", 0)):
-        await page.goto(f"/api/census/localidades/?format=api&{query}")
-        await expect(page.locator("p.amount")).to_be_visible()
-        await expect(page.get_by_role("link", name="Show on the map")).to_have_count(count)
-
-
-async def test_search_on_the_map_that_finds_nothing_says_so(page: Page) -> None:
-    await page.goto(PAGE)
-    await page.get_by_role("combobox", name="Find a place").fill("zzzzzzzz")
-    await page.keyboard.press("Enter")
-    await expect(page.locator(".typing [role=status]")).to_have_text("No results.")
+async def test_place_without_a_point_says_so_and_one_that_is_not_there_too(page: Page) -> None:
+    await go(page, "place=010010003")
+    await expect(panel(page).get_by_role("heading")).to_have_text("Sin Coordenadas")
+    await expect(page.locator("#told")).to_have_text("This place has no coordinates.")
+    await expect(page.locator("#told")).to_be_in_viewport()
+    await go(page, "place=329999999")
+    await expect(page.locator("#told")).to_have_text("The place could not be loaded.")
+    await go(page, "place=<b>&color=<b>&map=<b>")
     await expect(panel(page)).to_be_hidden()
-
-
-async def test_place_without_a_point_says_so_and_one_that_is_not_there_too(browser: Browser, base: str) -> None:
-    async with visit(browser, base, errors=True, **STILL) as page:
-        await page.goto(f"{PAGE}#place=010010003")
-        await expect(panel(page).get_by_role("heading")).to_have_text("Sin Coordenadas")
-        await expect(page.locator("#told")).to_have_text("This place has no coordinates.")
-        await expect(page.locator("#told")).to_be_in_viewport()
-        await page.evaluate("() => { location.hash = 'place=329999999' }")
-        await expect(page.locator("#told")).to_have_text("The place could not be loaded.")
-        await page.evaluate("() => { location.hash = 'place=<b>&color=<b>&map=<b>' }")
-        await expect(panel(page)).to_be_hidden()
-        await expect(page.get_by_label("Colours")).to_have_value("poblacion")
+    await expect(page.get_by_label("Colours")).to_have_value("poblacion")
 
 
 async def test_answer_that_comes_late_opens_nothing_and_leaves_the_focus(page: Page) -> None:
-    await page.goto(f"{PAGE}#map=9/15.8/-96.5")
-    await drawn(page, "San Pedro Pochutla")
     entries = page.locator("#visible")
     found = await hold(page, "**/suggest/?q=aguas*&limit=1&*")
     place = await hold(page, "**/localidades/203240001/?*")
@@ -256,8 +258,6 @@ async def test_answer_that_comes_late_opens_nothing_and_leaves_the_focus(page: P
 
 
 async def test_place_on_its_way_is_given_up_with_escape(page: Page) -> None:
-    await page.goto(f"{PAGE}#map=9/15.8/-96.5")
-    await drawn(page, "Puerto Ángel")
     place = await hold(page, "**/localidades/203240025/?*")
     await page.locator("#visible").get_by_role("button", name="Puerto Ángel").click()
     await place.asked()
@@ -267,6 +267,90 @@ async def test_place_on_its_way_is_given_up_with_escape(page: Page) -> None:
     await expect(panel(page)).to_be_hidden()
 
 
+async def test_colours_follow_the_theme(page: Page) -> None:
+    swatch = "() => getComputedStyle(document.querySelector('.legend li')).getPropertyValue('--swatch')"
+    light = await page.evaluate(swatch), await page.locator("#ground").screenshot()
+    button = page.get_by_role("button", name="Dark")
+    await button.click()
+    try:
+        await drawn(page, "Puerto Ángel")
+        assert await page.evaluate(swatch) != light[0]
+        assert await page.locator("#ground").screenshot() != light[1]
+    finally:
+        await button.click()
+    await page.get_by_label("Colours").select_option("Estado")
+    await expect(page.get_by_role("list", name="Estados").get_by_role("listitem")).to_have_count(2)
+
+
+# -- As somebody else sees it
+
+
+async def test_address_that_is_shared_shows_the_same_on_a_telephone_in_the_dark_in_spanish(
+    browser: Browser, base: str, page: Page
+) -> None:
+    await page.get_by_label("Colours").select_option("Urban or rural")
+    await (await drawn(page, "Puerto Ángel")).click()
+    await page.get_by_role("button", name="Zoom in").click()
+    await expect(page).to_have_url(re.compile(r"#map=10/.*place="))
+    async with visit(browser, base, color_scheme="dark", locale="es-MX", **STILL, **TOUCH) as other:
+        await other.goto(page.url)
+        await expect(panel(other).get_by_role("heading")).to_have_text("Puerto Ángel")
+        await expect(panel(other).locator(".open")).to_have_text("Ficha completa")
+        await expect(other.get_by_label("Colores")).to_have_value("ambito")
+        assert other.url == page.url
+        await other.screenshot(path=SCREENSHOTS / "map-telephone.png")
+        assert await axe_faults(other) == {}
+        assert await other.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+        # MapLibre writes its view up to 0.3 s after a move, also over one that it has not read; so it reads it at once.
+        await other.evaluate(
+            "() => { location.hash = 'map=7/17/-96.7&color=estado'; dispatchEvent(new HashChangeEvent('hashchange')) }"
+        )
+        await expect(panel(other)).to_be_hidden()
+        await expect(other.get_by_label("Colores")).to_have_value("estado")
+        assert view_of(other) == (7, 17, -96.7)
+        await drawn(other, "Oaxaca de Juárez")
+
+
+async def test_list_is_seen_on_the_map_which_fits_its_places_and_has_no_fault_that_axe_finds(
+    browser: Browser, base: str
+) -> None:
+    async with visit(browser, base, **STILL) as page:
+        # Colours may change before the map has its style, as where a shared place is read before that; `visit` wants a
+        # console that says nothing.
+        await page.add_init_script("""
+            new MutationObserver((_, observer) => {
+                if (!document.getElementById("drawing")?.hidden) return;
+                observer.disconnect();
+                document.dispatchEvent(new Event("themechange"));
+            }).observe(document, { subtree: true, attributeFilter: ["hidden"] });
+        """)
+        await page.goto("/api/census/localidades/?format=api&municipio_id=20324&ambito=U")
+        await page.get_by_role("link", name="Show on the map").click()
+        await expect(page.locator(".chosen strong")).to_have_text("San Pedro Pochutla, Oaxaca · urban")
+        await drawn(page, "Puerto Ángel")
+        await expect(page.locator("#visible").get_by_role("button")).to_have_text(
+            ["San Pedro Pochutla", "Puerto Ángel"]
+        )
+        await page.get_by_role("button", name="Zoom out").click()
+        await expect(page).to_have_url(re.compile(r"#map="))
+        zoom, latitude, longitude = view_of(page)
+        assert zoom > 9
+        assert (latitude, longitude) == pytest.approx((15.707, -96.479), abs=0.05)
+        await page.locator("#visible").get_by_role("button", name="Puerto Ángel").click()
+        await expect(panel(page).locator(".open")).to_have_text("All about this place")
+        await page.screenshot(path=SCREENSHOTS / "map-desktop.png")
+        assert await axe_faults(page) == {}
+        assert await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+        await page.get_by_role("link", name="List", exact=True).click()
+        await expect(page.locator("p.amount")).to_have_text("2 records")
+
+
+async def test_list_that_no_map_shows_does_not_lead_to_one(base: str) -> None:
+    for query, count in (("search=rancho", 0), ("ambito=R&municipio_id=20324", 1), ("ambito=R&clave=9999", 0)):
+        found = await parsed(f"{base}/api/census/localidades/?format=api&{query}")
+        assert sum(one.text == "Show on the map" for one in found.all("a")) == count
+
+
 async def test_part_of_the_map_that_is_missing_is_told(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True, **STILL) as page:
         await page.route("**/tiles/**", lambda route: route.abort())
@@ -274,90 +358,37 @@ async def test_part_of_the_map_that_is_missing_is_told(browser: Browser, base: s
         await expect(page.get_by_text("Part of the map could not be loaded.")).to_be_in_viewport()
 
 
-async def test_colours_may_change_before_the_map_has_its_style(page: Page) -> None:
-    """As where a shared place is read before that; `visit` wants a console that says nothing."""
-    await page.add_init_script("""
-        new MutationObserver((_, observer) => {
-            if (!document.getElementById("drawing")?.hidden) return;
-            observer.disconnect();
-            document.dispatchEvent(new Event("themechange"));
-        }).observe(document, { subtree: true, attributeFilter: ["hidden"] });
-    """)
-    await page.goto(f"{PAGE}#map=9/15.8/-96.5")
-    await drawn(page, "Puerto Ángel")
-
-
-async def test_colours_follow_the_theme(browser: Browser, base: str) -> None:
-    async with visit(browser, base, color_scheme="light", **STILL) as page:
+@pytest.mark.tail
+async def test_telephone_finds_a_place_by_touch(browser: Browser, base: str) -> None:
+    async with visit(browser, base, permissions=CLIPBOARD, **STILL, **TOUCH) as page:
         await page.goto(PAGE)
-        swatch = "() => getComputedStyle(document.querySelector('.legend li')).getPropertyValue('--swatch')"
-        await drawn(page, "Oaxaca de Juárez")
-        light = await page.evaluate(swatch), await page.locator("#ground").screenshot()
-        await page.get_by_role("button", name="Dark").click()
-        await drawn(page, "Oaxaca de Juárez")
-        dark = await page.evaluate(swatch), await page.locator("#ground").screenshot()
-        assert light[0] != dark[0]
-        assert light[1] != dark[1]
-        await page.get_by_label("Colours").select_option("Estado")
-        await expect(page.get_by_role("list", name="Estados").get_by_role("listitem")).to_have_count(2)
+        search = page.get_by_role("combobox", name="Find a place")
+        await search.tap()
+        await search.press_sequentially("zipol")
+        await page.get_by_role("option", name="Playa Zipolite, San Pedro Pochutla, Oaxaca").tap()
+        await assert_zipolite_is_shown(page)
+        await go(page, "map=12/15.666667/-96.491944")
+        await expect(panel(page)).to_be_hidden()
+        await drawn(page, "Puerto Ángel")
+        await assert_point_leads_to_its_place(page, touches=True)
 
 
-@DEVICES
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.tail)])
-@pytest.mark.parametrize("language", ["en", "es"])
-async def test_page_is_accessible(
-    browser: Browser, base: str, device: dict[str, Any], scheme: str, language: str
+# -- Without a map
+
+
+@pytest.mark.parametrize("options", [{}, {"java_script_enabled": False}], ids=["no WebGL", "no scripts"])
+async def test_without_webgl_or_scripts_the_country_is_a_drawing(
+    without_webgl: Browser, base: str, options: dict[str, Any]
 ) -> None:
-    async with visit(browser, base, bypass_csp=True, color_scheme=scheme, **STILL, **device) as page:
-        await page.goto(f"{PAGE}&lang={language}&estado_id=20#map=8/16/-96.5&place=203240084")
-        await expect(page.locator("#place h2")).to_have_text("Playa Zipolite")
-        await expect(page.locator("#place .open")).to_have_text(
-            {"en": "All about this place", "es": "Ficha completa"}[language]
-        )
-        name = f"map-{'telephone' if device else 'desktop'}-{scheme}-{language}.png"
-        await page.screenshot(path=SCREENSHOTS / name)
-        assert await axe_faults(page) == {}
-        assert await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
-
-
-async def test_scripts_are_light_and_loaded_for_the_map_alone(page: Page) -> None:
-    sent: dict[str, int] = {}
-
-    async def weigh(response: Response) -> None:
-        if (name := response.url.partition("?")[0]).endswith(("js",)):
-            length = (await response.all_headers()).get("content-length", 0)  # none if it comes from the cache
-            file = name.rpartition("/")[2]
-            sent[file] = max(sent.get(file, 0), int(length))
-
-    page.on("response", weigh)
-    await page.goto("/api/census/localidades/?format=api")
-    await expect(page.locator("#theme")).to_be_visible()
-    assert {"page.js", "theme.js"} == set(sent)
-    await page.goto(PAGE)
-    await drawn(page, "Oaxaca de Juárez")
-    assert {"maplibre-gl.mjs", "maplibre-gl-worker.mjs", "map.js", "map_style.js"} < set(sent)
-    assert sum(sent.values()) <= MAX_SCRIPTS
-
-
-async def without_a_map(page: Page) -> None:
-    """Check what is shown in place of the map."""
-    await page.goto(f"{PAGE}&lang=es")
-    await expect(page.get_by_text("necesita JavaScript y WebGL")).to_be_visible()
-    await expect(page.locator("#map")).to_be_hidden()
-    drawing = page.get_by_role("img", name="Mapa de México con las localidades más pobladas de esta página")
-    await expect(drawing.locator("circle")).to_have_count(20)
-    await expect(drawing.locator("text").first).to_have_text("Aguascalientes")
-    await expect(page.get_by_role("link", name="Oaxaca de Juárez")).to_be_visible()
-    await page.get_by_role("link", name="Oaxaca", exact=True).click()
-    await expect(page).to_have_url(re.compile(r"estado_id=20$"))
-
-
-async def test_without_scripts_the_country_is_a_drawing(browser: Browser, base: str) -> None:
-    async with visit(browser, base, java_script_enabled=False) as page:
-        await without_a_map(page)
-
-
-async def test_without_webgl_the_country_is_a_drawing(base: str) -> None:
-    async with launched("--disable-3d-apis") as browser, visit(browser, base, bypass_csp=True) as page:
-        await without_a_map(page)
-        assert await axe_faults(page) == {}
+    async with visit(without_webgl, base, **options) as page:
+        await page.goto(f"{PAGE}&lang=es")
+        await expect(page.get_by_text("necesita JavaScript y WebGL")).to_be_visible()
+        await expect(page.locator("#map")).to_be_hidden()
+        drawing = page.get_by_role("img", name="Mapa de México con las localidades más pobladas de esta página")
+        await expect(drawing.locator("circle")).to_have_count(20)
+        await expect(drawing.locator("text").first).to_have_text("Aguascalientes")
+        await expect(page.get_by_role("link", name="Oaxaca de Juárez")).to_be_visible()
+        if not options:
+            assert await axe_faults(page) == {}
+        await page.get_by_role("link", name="Oaxaca", exact=True).click()
+        await expect(page).to_have_url(re.compile(r"estado_id=20$"))

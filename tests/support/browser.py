@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, Route, ViewportSize, async_playwright, expect
 
 from localidades_api.http.html.i18n import translator
@@ -28,15 +27,9 @@ class Look(NamedTuple):
     say: Callable[[str], str]
 
 
-_IN_THE_DARK = {"viewport": TELEPHONE, "color_scheme": "dark", "locale": "es-MX"}
-# A task is tried in two looks that have nothing in common, rather than in all that there are.
-IN_TWO_LOOKS = pytest.mark.parametrize(
-    "look",
-    [
-        pytest.param(Look({}, translator("en")), id="desktop-light-en"),
-        pytest.param(Look(_IN_THE_DARK, translator("es")), id="telephone-dark-es"),
-    ],
-)
+# Two looks that have nothing in common stand for all that there are.
+DESKTOP_LIGHT_EN = Look({}, translator("en"))
+TELEPHONE_DARK_ES = Look({"viewport": TELEPHONE, "color_scheme": "dark", "locale": "es-MX"}, translator("es"))
 _PATIENCE_MS = PATIENCE * 1000  # a busy machine may take long to draw a page, or a map without a graphics card
 _AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 

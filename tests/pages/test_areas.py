@@ -121,23 +121,13 @@ async def test_page_of_an_area_shows_how_it_changed(pages: httpx.AsyncClient, pa
     assert earlier.of_class("div", "tools").text.split()[:2] == ["Release", "2020-01"]
 
 
-@pytest.mark.parametrize(
-    ("target", "statements"),
-    [
-        ("estados/1/?format=api", 3),
-        ("municipios/1001/?format=api", 2),
-        ("estados/?format=api", 2),
-        ("municipios/?format=api", 3),
-        ("estados/1/?format=json", 1),
-        ("municipios/1001/?format=json", 1),
-        ("estados/?format=json", 1),
-        ("municipios/?format=json", 1),
-    ],
-)
-async def test_page_of_an_area_takes_few_statements(
-    app: FastAPI, client: httpx.AsyncClient, target: str, statements: int
+@pytest.mark.parametrize(("path", "most"), [("estados/", 2), ("municipios/", 3)])
+async def test_page_of_many_areas_takes_few_statements(
+    app: FastAPI, client: httpx.AsyncClient, path: str, most: int
 ) -> None:
-    await client.get(f"{INDEX}{target}")  # the first request of a connection may ask for more
+    """However many it shows: each has its cabecera, and each municipio its estado."""
+    target = f"{INDEX}{path}?format=api"
+    await client.get(target)  # the first request of a connection may ask for more
     with recorded_statements(app) as sent:
-        assert (await client.get(f"{INDEX}{target}")).status_code == 200
-    assert len(sent) == statements
+        assert (await client.get(target)).status_code == 200
+    assert 0 < len(sent) <= most

@@ -499,8 +499,8 @@ async def test_filters_are_folded_on_a_telephone_only(anyone: Page) -> None:
 
 # -- Every kind of page
 
-WITH_TABLES = {"list", "municipios", "estados", "localidad", "municipio", "estado", "suggest", "nearest", "changes", "releases",
-               "error-410", "error-410-municipio"}  # fmt: skip
+WITH_TABLES = {"list", "municipios", "estados", "localidad", "municipio", "estado", "suggest", "nearest", "changes",
+               "releases", "error-410", "error-410-municipio"}  # fmt: skip
 # Each of these has what the others are made of: tables with their forms, details, a time line, changes, problems.
 IN_SHORT = ("list", "localidad", "estado", "releases", "changes", "error-410", "error-422")
 KINDS = {

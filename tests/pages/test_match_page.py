@@ -13,7 +13,6 @@ from tests.support.application import import_file
 from tests.support.browser import SCREENSHOTS, TELEPHONE, axe_faults, visit
 from tests.support.catalogue import TRAPS, write_catalogue
 from tests.support.postgres import new_database
-from tests.support.waiting import PATIENCE
 from tests.support.wire import await_names, serving
 
 PAGE = "/match?format=api"
@@ -176,21 +175,11 @@ async def test_file_that_has_changed_is_to_be_chosen_again(browser: Browser, bas
         await expect(page.locator("#progress")).to_have_text("Rows done: 2")
 
 
-async def test_file_is_dropped(page: Page) -> None:
-    dropped = await page.evaluate_handle(
-        """() => {
-            const transfer = new DataTransfer();
-            transfer.items.add(new File(["Localidad\\nAsientos\\n"], "dropped.csv", {type: "text/csv"}));
-            return transfer;
-        }"""
-    )
-    await page.dispatch_event("#rows", "drop", {"dataTransfer": dropped})
-    await page.get_by_role("button", name="Match", exact=True).click()
-    await expect(totals(page).first).to_have_text("1exact")
-
-
-async def test_list_without_a_header_gets_one(page: Page) -> None:
-    await match(page, "Asientos\nNinguno\nEl Bellaco\n")
+async def test_list_without_a_header_gets_one_and_is_matched_with_the_release_that_was_chosen(page: Page) -> None:
+    await page.goto(f"{PAGE}&release=2020-01")
+    async with page.expect_request(RESOURCE) as asking:
+        await match(page, "Asientos\nNinguno\nEl Bellaco\n")
+    assert "release=2020-01" in (await asking.value).url
     await expect(page.get_by_label("The first line is a place, not a header")).to_be_checked()
     await expect(page.locator("#progress")).to_have_text("Rows done: 3")
     rows = table_in((await downloaded(page))[1])
@@ -236,12 +225,22 @@ async def test_body_that_can_not_be_read_is_told_in_the_sentence_of_the_service(
         await expect(page.get_by_role("alert")).to_be_empty()
 
 
-async def test_button_stays_where_it_is_when_rows_are_pasted(page: Page) -> None:
+async def test_button_stays_where_it_is_when_rows_are_pasted_or_dropped(page: Page) -> None:
     button = page.get_by_role("button", name="Match", exact=True)
     before = await button.bounding_box()
     await page.get_by_label("Paste rows").fill(PASTED)
     await expect(page.get_by_label("Name", exact=True).locator("option")).to_have_count(4)
     assert await button.bounding_box() == before
+    dropped = await page.evaluate_handle(
+        """() => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File(["Localidad\\nAsientos\\n"], "dropped.csv", {type: "text/csv"}));
+            return transfer;
+        }"""
+    )
+    await page.dispatch_event("#rows", "drop", {"dataTransfer": dropped})
+    await button.click()
+    await expect(totals(page).first).to_have_text("1exact")
 
 
 async def test_service_that_can_not_be_reached_loses_nothing_and_can_be_asked_again(
@@ -275,11 +274,11 @@ async def test_matching_can_be_stopped(browser: Browser, base: str) -> None:
         await expect(page.get_by_role("button", name="Match", exact=True)).to_be_enabled()
 
 
-async def test_ten_thousand_rows_are_drawn_a_hundred_at_a_time(page: Page) -> None:
-    lines = ["nombre,municipio", *(f"Ninguno {number},Municipio 001" for number in range(10_000))]
+async def test_many_rows_are_drawn_a_hundred_at_a_time(page: Page) -> None:
+    lines = ["nombre,municipio", *(f"Ninguno {number},Municipio 001" for number in range(2_000))]
     await page.get_by_label("Or choose a CSV file").set_input_files(file_of("many.csv", "\n".join(lines).encode()))
     await page.get_by_role("button", name="Match", exact=True).click()
-    await expect(page.locator("#progress")).to_have_text("Rows done: 10,000", timeout=PATIENCE * 1000)
+    await expect(page.locator("#progress")).to_have_text("Rows done: 2,000")
     drawn = page.locator("#decide fieldset, #unfound tbody tr, #found tbody tr")
     before = await drawn.count()
     assert 0 < before <= 300
@@ -287,18 +286,8 @@ async def test_ten_thousand_rows_are_drawn_a_hundred_at_a_time(page: Page) -> No
     assert before < await drawn.count() <= before + 100
 
 
-async def test_release_that_was_chosen_is_the_one_that_is_matched(page: Page) -> None:
-    await page.goto("/match?format=api&release=2020-01")
-    async with page.expect_request(RESOURCE) as asking:
-        await match(page, PASTED)
-    assert "release=2020-01" in (await asking.value).url
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_page_in_spanish_says_all_in_spanish_and_has_no_fault_that_axe_finds(
-    browser: Browser, base: str, theme: str
-) -> None:
-    async with visit(browser, base, bypass_csp=True, color_scheme=theme) as page:
+async def test_page_in_spanish_says_all_in_spanish_and_has_no_fault_that_axe_finds(browser: Browser, base: str) -> None:
+    async with visit(browser, base, color_scheme="light") as page:
         await page.goto("/api/census/?format=api&lang=es")
         await page.get_by_role("link", name="Asígnele las claves oficiales").click()
         await page.get_by_label("Pegue las filas").fill(PASTED)
@@ -312,11 +301,13 @@ async def test_page_in_spanish_says_all_in_spanish_and_has_no_fault_that_axe_fin
         await expect(page.get_by_role("row", name="Asientoz")).to_contain_text(
             "ortografía: se escribió asientoz, el catálogo dice asientos"
         )
-        await page.screenshot(path=SCREENSHOTS / f"match-in-use-{theme}.png", full_page=True)
         assert await axe_faults(page) == {}
+        await page.emulate_media(color_scheme="dark")
+        await page.screenshot(path=SCREENSHOTS / "match-in-use-dark.png", full_page=True)
+        assert await axe_faults(page, runOnly=["color-contrast"]) == {}
         await page.set_viewport_size(TELEPHONE)
         assert await page.evaluate("() => document.documentElement.scrollWidth") <= TELEPHONE["width"]
-        await page.screenshot(path=SCREENSHOTS / f"match-in-use-telephone-{theme}.png", full_page=True)
+        await page.screenshot(path=SCREENSHOTS / "match-in-use-telephone.png", full_page=True)
 
 
 async def test_what_is_wrong_with_a_body_or_a_row_is_told_in_spanish(browser: Browser, base: str) -> None:

@@ -16,61 +16,44 @@ from localidades_api.http.html.i18n import lenient_translator
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.pages import BROWSER, ERRORS, INDEX, PAGES, Page, Shown
-from tests.support.wire import LOCALIDADES, ask
+from tests.support.wire import LOCALIDADES
 
 _ADDRESSES = {"href", "src", "action", "data", "poster", "formaction", "srcset"}
 
 
 @pytest.mark.parametrize("target", PAGES)
 async def test_page_shows_the_exchange_that_its_request_line_gives(client: httpx.AsyncClient, target: str) -> None:
-    shown = Shown.on(Page.of(await client.get(target)))
+    first = await client.get(target)
+    page = Page.of(first)
+    shown = Shown.on(page)
     answer = await client.get(shown.target)
     assert shown.body == to_json(answer.json(), indent=2).decode()
     assert shown.status == f"HTTP {answer.status_code} {answer.reason_phrase}"
     assert {"Allow", "Content-Type", "Vary", "ETag", "Catalogue-Release"} <= set(shown.headers)
     for name, value in shown.headers.items():
         assert answer.headers[name] == value
-
-
-@pytest.mark.parametrize("target", PAGES)
-async def test_page_offers_its_request_as_a_command(client: httpx.AsyncClient, target: str) -> None:
-    page = Page.of(await client.get(target))
     curl, address = shlex.split(page.one("code", id="curl").text)
     assert curl == "curl"
-    assert (await client.get(address.removeprefix("http://127.0.0.1:8000"))).status_code == 200
-
-
-@pytest.mark.parametrize("target", PAGES)
-async def test_page_asked_by_accept_is_that_of_format(client: httpx.AsyncClient, target: str) -> None:
+    assert address.removeprefix("http://127.0.0.1:8000") == shown.target
     plain = re.sub(r"format=api&?", "", target).rstrip("?&")
-    assert (await client.get(plain, headers=BROWSER)).text == (await client.get(target)).text
+    assert (await client.get(plain, headers=BROWSER)).text == first.text
+    assert len(first.content) < 100_000
 
 
 @pytest.mark.parametrize("target", PAGES)
-async def test_page_varies_by_language_and_weighs_little(client: httpx.AsyncClient, target: str) -> None:
-    answer = await client.get(target)
-    assert re.split(r",\s*", answer.headers["vary"]) == ["Accept", "Accept-Language"]
-    assert len(answer.content) < 100_000
-    spanish = await client.get(target, headers={"Accept-Language": "es-MX,es;q=0.9,en;q=0.8"})
-    assert Page.of(spanish).one("html").attributes["lang"] == "es"
-    assert spanish.headers["etag"] != answer.headers["etag"]
-    asked = await client.get(f"{target}&lang=en", headers={"Accept-Language": "es"})
-    assert Page.of(asked).one("html").attributes["lang"] == "en"
-    assert asked.headers["etag"] == answer.headers["etag"]
-
-
-@pytest.mark.parametrize("target", PAGES)
-@pytest.mark.parametrize("language", ["en", "es"])
-async def test_page_that_is_held_is_not_sent_again(client: httpx.AsyncClient, target: str, language: str) -> None:
-    headers = {"Accept-Language": language}
-    first = await client.get(target, headers=headers)
-    again = await client.get(target, headers={**headers, "If-None-Match": first.headers["etag"]})
+async def test_page_is_held_by_its_language(client: httpx.AsyncClient, target: str) -> None:
+    first = await client.get(target)
+    assert re.split(r",\s*", first.headers["vary"]) == ["Accept", "Accept-Language"]
+    spanish = {"Accept-Language": "es-MX,es;q=0.9,en;q=0.8"}
+    held = {"If-None-Match": first.headers["etag"]}
+    again = await client.get(f"{target}&lang=en", headers={**spanish, **held})
     assert (again.status_code, again.content) == (304, b"")
     for name in ("etag", "vary", "cache-control", "catalogue-release"):
         assert again.headers[name] == first.headers[name]
-    other = {"en": "es", "es": "en"}[language]
-    changed = await client.get(target, headers={"Accept-Language": other, "If-None-Match": first.headers["etag"]})
-    assert changed.status_code == 200
+    other = await client.get(target, headers={**spanish, **held})
+    assert other.status_code == 200
+    assert Page.of(other).one("html").attributes["lang"] == "es"
+    assert (await client.get(target, headers={**spanish, "If-None-Match": other.headers["etag"]})).status_code == 304
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -163,7 +146,7 @@ def page_of(href: str) -> str:
     return parse_qs(urlsplit(href).query)["page"][0]
 
 
-@pytest.mark.parametrize("kept", ["", "&release=2020-01", "&lang=es", "&page_size=50&ambito=R"])
+@pytest.mark.parametrize("kept", ["", "&release=2020-01&lang=es&page_size=50&ambito=R"])
 @pytest.mark.parametrize(
     ("number", "previous", "following"), [(1, [], ["2"] * 2), (2, ["1"] * 2, ["3"] * 2), (3, ["2"] * 2, [])]
 )
@@ -254,11 +237,13 @@ def followed() -> dict[str, int]:
 
 
 @pytest.mark.parametrize("target", [*PAGES, *(target for target, _ in ERRORS)])
-async def test_page_refers_to_nothing_outside_and_every_link_leads_somewhere(
+async def test_page_is_accessible_refers_to_nothing_outside_and_every_link_leads_somewhere(
     client: httpx.AsyncClient, followed: dict[str, int], target: str
 ) -> None:
     answer = await client.get(target)
+    assert answer.headers["allow"] == ("GET, POST, OPTIONS" if "/nearest/" in target else "GET")
     page = Page.of(answer)
+    assert_a_screen_reader_has_what_it_needs(page)
     seen = set()
     for element in page.elements:
         assert not any(name.startswith("on") or name == "style" for name in element.attributes)
@@ -296,24 +281,7 @@ async def test_style_and_scripts_refer_to_nothing_outside() -> None:
         assert not re.search(r"//[a-z0-9.-]+\.[a-z]|https?:|@import|innerHTML|eval\(|document\.write", text), file.name
 
 
-@pytest.mark.parametrize("target", [*PAGES, *(target for target, _ in ERRORS)])
-async def test_page_forbids_what_it_does_not_use(client: httpx.AsyncClient, target: str) -> None:
-    headers = (await client.get(target)).headers
-    policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
-    assert policy["default-src"] == "'none'"
-    assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
-    assert policy["base-uri"] == "'none'"
-    assert policy["frame-ancestors"] == "'none'"
-    assert "unsafe" not in headers["content-security-policy"]
-    assert headers["x-content-type-options"] == "nosniff"
-    assert headers["referrer-policy"] == "no-referrer"
-    assert re.split(r",\s*", headers["vary"])[0] == "Accept"
-    assert headers["allow"] == ("GET, POST, OPTIONS" if "/nearest/" in target else "GET")
-
-
-@pytest.mark.parametrize("target", [*PAGES, *(target for target, _ in ERRORS)])
-async def test_page_has_what_a_screen_reader_needs(client: httpx.AsyncClient, target: str) -> None:
-    page = Page.of(await client.get(target))
+def assert_a_screen_reader_has_what_it_needs(page: Page) -> None:
     assert page.one("html").attributes["lang"]
     assert page.one("title").text
     assert page.one("h1").text
@@ -353,7 +321,7 @@ async def test_error_page_shows_the_problem_and_nothing_of_the_input(
         ]
 
 
-@pytest.mark.parametrize("kept", ["", "&release=2020-01", "&ambito=R&page_size=50", "&lang=es"])
+@pytest.mark.parametrize("kept", ["", "&release=2020-01&ambito=R&page_size=50&lang=es"])
 async def test_error_page_of_a_page_past_the_last_leads_to_the_last(client: httpx.AsyncClient, kept: str) -> None:
     target = f"{LOCALIDADES}?format=api&page=9{kept}"
     page = Page.of(await client.get(target))
@@ -366,12 +334,6 @@ async def test_error_page_of_a_page_past_the_last_leads_to_the_last(client: http
     assert page_of(href) == "3"
     assert len(last.rows()) in {31, 32}
     assert parse_qs(urlsplit(href).query) == {**parse_qs(urlsplit(target).query), "page": ["3"]}
-
-
-def test_error_page_of_a_raw_path_shows_nothing_of_it(live_server: str) -> None:
-    answer = ask(live_server, "/api/census/<script>c4n4ry/?format=api")
-    assert answer.status in {400, 404}
-    assert "c4n4ry" not in answer.text
 
 
 async def test_index_page_names_release_totals_and_credit(client: httpx.AsyncClient) -> None:
@@ -405,14 +367,14 @@ async def test_page_of_another_release_than_the_demo_is_not_marked(client: httpx
     assert page.of_class("div", "tools").text.split()[:2] == ["Release", "2020-01"]
 
 
-@pytest.mark.parametrize("path", [LOCALIDADES, INDEX])
-async def test_page_of_the_demo_is_marked_as_invented(database: str, tmp_path: Path, path: str) -> None:
+async def test_page_of_the_demo_is_marked_as_invented(database: str, tmp_path: Path) -> None:
     await import_into(database, write_catalogue(tmp_path / "catun_localidad_2020-01.csv", many(20)))
     await rename_release(database)
     async with running_app(database) as app, client_of(app) as client:
-        page = Page.of(await client.get(f"{path}?format=api"))
-        assert "invented" in page.one("p", role="note").text
-        assert "INEGI" not in page.one("footer").text
+        for path in (LOCALIDADES, INDEX):
+            page = Page.of(await client.get(f"{path}?format=api"))
+            assert "invented" in page.one("p", role="note").text
+            assert "INEGI" not in page.one("footer").text
         index = (await client.get(INDEX)).json()
         assert index["demo"] is True
         assert "invented" in index["attribution"]

@@ -20,7 +20,6 @@ ERRORS = ["/nothing", "/static/nothing", f"{LIST}?page=x", f"{LIST}?page=99", f"
 PAGES = [*JSON[:13], "/problems", "/match", "/map", "/map?estado_id=1&ambito=R", *ERRORS]
 PAGES = [f"{target}{'&' if '?' in target else '?'}format=api" for target in PAGES]
 DOCUMENTATION = ["/docs", "/redoc", "/docs?lang=es", "/redoc?format=api&lang=es"]
-PAGES = [page for page in PAGES if "suggest" not in page and "nearest" not in page]
 
 
 @pytest.mark.parametrize("target", [*JSON, *FILES, *ERRORS, *PAGES, *DOCUMENTATION])

@@ -21,9 +21,9 @@ from localidades_api.releases.tracker import ReleaseTracker
 _log = logging.getLogger("uvicorn.error")
 
 _REPLICATION_LAG = 0.1  # seconds: standbys that lag less have a new release before requests ask for it
-_ACTIVATION_TIMEOUT = 1.2  # seconds that requests wait for a new release to be ready before they see it as it is
-_RETURN_TIMEOUT = 0.5  # and for one that was served before: whoever publishes it wants the present one gone
-_INDEXING_TIMEOUT = 60.0  # seconds for which the release before is searched until the names of a new one are indexed
+ACTIVATION_TIMEOUT = 1.2  # seconds that requests wait for a new release to be ready before they see it as it is
+RETURN_TIMEOUT = 0.5  # and for one that was served before: whoever publishes it wants the present one gone
+INDEXING_TIMEOUT = 60.0  # seconds for which the release before is searched until the names of a new one are indexed
 
 
 class ReleasePoller:
@@ -94,7 +94,7 @@ class ReleasePoller:
             is_next = before is not None and before.id < release.id
             awaited = [task for task in (warming, indexing if is_next else None) if task]
             if awaited:
-                timeout = _RETURN_TIMEOUT if release.id <= self._highest_served_id else _ACTIVATION_TIMEOUT
+                timeout = RETURN_TIMEOUT if release.id <= self._highest_served_id else ACTIVATION_TIMEOUT
                 await asyncio.wait(awaited, timeout=timeout)
             self._releases.serve(release)
             if is_next and indexing and not indexing.done():
@@ -124,13 +124,13 @@ class ReleasePoller:
 
     async def _prepare_names(self, release: Release) -> None:
         try:
-            async with asyncio.timeout(_INDEXING_TIMEOUT):
+            async with asyncio.timeout(INDEXING_TIMEOUT):
                 await self._names.prepare(release)
         except UnavailableError:
             pass  # the cause has been logged
         except TimeoutError:  # it goes on all the same
             message = "The names of release %s are not indexed after %g s; until they are, searches get 503."
-            _log.warning(message, release.name, _INDEXING_TIMEOUT)
+            _log.warning(message, release.name, INDEXING_TIMEOUT)
         except Exception as error:  # noqa: BLE001  # as above
             FAULTS.report(error, "Can't index the names of release %s: %s", release.name, error, traceback=True)
         if release == self._releases.served:

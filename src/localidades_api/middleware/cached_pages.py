@@ -23,7 +23,7 @@ from localidades_api.observability.metrics import COUNTERS
 from localidades_api.router import Services
 
 _MAX_MEMOIZED = 256  # bytes: longer input is not memoized, so that clients can't fill the memory
-_MAX_HTML_CACHE = 8 * 1024**2  # bytes of cached HTML, some 250 pages; the least recently used are evicted
+MAX_HTML_CACHE = 8 * 1024**2  # bytes of cached HTML, some 250 pages; the least recently used are evicted
 _OK = 200
 
 
@@ -37,7 +37,7 @@ class CachedPages:
     def __init__(self, inner: Middleware, app: FastAPI) -> None:
         self._inner = inner
         self._app = app
-        self._html: LRUCache[tuple[object, ...], RawResponse] = LRUCache(_MAX_HTML_CACHE, getsizeof=_size)
+        self._html: LRUCache[tuple[object, ...], RawResponse] = LRUCache(MAX_HTML_CACHE, getsizeof=_size)
 
     def try_respond(self, scope: Scope) -> RawResponse | None:
         """Return a cached page, or a 304, or ask the inner middleware."""

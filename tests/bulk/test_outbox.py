@@ -41,7 +41,7 @@ def _on_disk() -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the files of a process are seen in /proc")
 async def test_reader_that_stays_a_little_behind_takes_no_more_of_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox, "_MAX_FILE", FILE)
+    monkeypatch.setattr(outbox, "MAX_FILE", FILE)
     before = _on_disk()
     filling = asyncio.create_task(_never())
     largest = 0
@@ -65,7 +65,7 @@ async def _put_and_take(steps: list[bytes | None]) -> None:
     filling = asyncio.create_task(asyncio.sleep(0))
     taken = b""
     with pytest.MonkeyPatch.context() as monkeypatch, Outbox() as box:
-        monkeypatch.setattr(outbox, "_MAX_FILE", 100_000)
+        monkeypatch.setattr(outbox, "MAX_FILE", 100_000)
         for step in steps:
             if step is None:
                 taken += await box.take(filling)

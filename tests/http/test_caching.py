@@ -1,5 +1,6 @@
 """ETag, If-None-Match and what an answer costs in SQL."""
 
+import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,11 +11,24 @@ from fastapi import FastAPI
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localidades_api.cache.tiles import PREWARMED_ZOOM
+from localidades_api.domain.mercator import MEXICO_BOX, Tile
 from localidades_api.domain.schemas import Release
 from localidades_api.http import caching
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
-from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
+from localidades_api.middleware import build_middleware_stack
+from localidades_api.settings import Settings
+from tests.support.application import (
+    await_release,
+    client_in_front_of,
+    client_of,
+    import_into,
+    recorded_statements,
+    running_app,
+)
+from tests.support.asgi import scope_of
 from tests.support.catalogue import many, write_catalogue
+from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
 INDEX = "/api/census/"
@@ -263,6 +277,102 @@ async def test_statements_of_a_request_are_counted(app: FastAPI, client: httpx.A
     with recorded_statements(app) as statements:
         await client.request(cost.method, cost.target, headers={"Accept": cost.accept})
     assert len(statements) == cost.statements, statements
+
+
+# What a list takes besides its rows is found once, for all pages, spellings and orders of a choice.
+IN_TURN = [
+    Cost(LOCALIDADES, 1),
+    Cost(f"{LOCALIDADES}?page_size=200", 1),
+    Cost(f"{LOCALIDADES}?estado_id=1&page_size=5", 2),
+    Cost(f"{LOCALIDADES}?estado_id=01&page_size=5&page=2", 1),
+    Cost(f"{LOCALIDADES}?estado_id=1&fields=cvegeo,ambito", 1),
+    Cost(f"{LOCALIDADES}?cvegeo=010010002,010010001", 2),
+    Cost(f"{LOCALIDADES}?cvegeo=10010001,10010002,10010001", 1),
+    Cost(f"{LOCALIDADES}?bbox=-118,14,-86,33", 2),
+    Cost(f"{LOCALIDADES}?bbox=-118.0,14.00,-86,33&page_size=5&page=2", 1),
+    Cost(f"{LOCALIDADES}?search=lugar&ambito=R", 0),
+    Cost(f"{LOCALIDADES}?sort=nombre", 2),
+    Cost(f"{LOCALIDADES}?sort=nombre&page=3", 1),
+    Cost(f"{LOCALIDADES}?sort=-nombre", 2),
+    Cost(f"{LOCALIDADES}?sort=nombre&estado_id=1", 2),
+    Cost(f"{LOCALIDADES}?sort=nombre&search=lugar", 1),
+    Cost(f"{LOCALIDADES}?sort=nombre&search=lugar&page=2&page_size=5", 0),
+    Cost(f"{LOCALIDADES}?fields=cvegeo,ambito", 1),
+    Cost(f"{LOCALIDADES}10010001/", 1),
+    Cost(f"{LOCALIDADES}10010001/?fields=carta", 1),
+    Cost(f"{LOCALIDADES}010010001/", 0),  # a redirect
+    Cost(f"{LOCALIDADES}x/", 0),
+    Cost(f"{LOCALIDADES}nearest/?lat=21&lon=-102", 1),
+    Cost(f"{LOCALIDADES}suggest/?q=lugar", 0),
+    Cost(f"{LOCALIDADES}tiles/5/7/14.mvt", 1),
+    Cost(f"{LOCALIDADES}tiles/5/7/14.mvt?release=2020-01", 0),
+    Cost(f"{LOCALIDADES}backdrop.svg", 1),
+    Cost(f"{LOCALIDADES}backdrop.svg?release=2020-01", 0),
+    Cost(f"{INDEX}estados/", 1),
+    Cost(f"{INDEX}estados/1/", 1),
+    Cost(f"{INDEX}municipios/?page_size=1000", 1),
+    Cost(f"{INDEX}municipios/1001/", 1),
+]
+
+
+async def test_statements_of_requests_in_turn_are_counted(seeded_database: str) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        await client.get(INDEX)  # the release is known from here on
+        for cost in IN_TURN:
+            with recorded_statements(app) as statements:
+                answer = await client.get(cost.target)
+            assert len(statements) == cost.statements, (cost, statements)
+            if tag := answer.headers.get("etag"):
+                with recorded_statements(app) as statements:
+                    again = await client.get(cost.target, headers={"If-None-Match": tag})
+                assert (again.status_code, statements) == (304, []), cost
+
+
+@pytest.mark.parametrize(
+    ("target", "once", "each"),
+    [("?estado_id=1", 1, 1), ("?sort=poblacion", 1, 1), ("tiles/5/7/14.mvt", 1, 0), ("backdrop.svg", 1, 0)],
+)
+async def test_many_who_want_the_same_have_it_found_once(
+    seeded_database: str, target: str, once: int, each: int
+) -> None:
+    async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
+        await client.get(INDEX)  # the release is known from here on
+        with recorded_statements(app) as statements:
+            answers = await asyncio.gather(*(client.get(LOCALIDADES + target) for _ in range(8)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.content for answer in answers}) == 1
+    assert len(statements) == once + each * len(answers), statements
+
+
+PREPARED = [
+    Cost(LOCALIDADES, 0),
+    Cost(f"{LOCALIDADES}?page=3", 0),
+    *(Cost(f"{LOCALIDADES}?{chosen}", 1) for chosen in ("estado_id=1", "ambito=U", "ambito=R")),  # the page of it
+    *(Cost(f"{LOCALIDADES}tiles/{tile}.mvt", 0) for tile in ("0/0/0", "3/1/3", "5/7/14", "6/14/28")),
+    Cost(f"{LOCALIDADES}backdrop.svg", 0),
+]
+
+
+async def test_what_many_will_ask_for_is_prepared_with_a_release(seeded_database: str) -> None:
+    async with running_app(seeded_database, page_cache_bytes=10**6) as app, client_in_front_of(app) as client:
+
+        async def statements_of(cost: Cost) -> int:
+            with recorded_statements(app) as statements:
+                assert (await client.get(cost.target)).status_code == 200
+            return len(statements)
+
+        front = build_middleware_stack(app, Settings())
+        tile = Tile.at(PREWARMED_ZOOM, MEXICO_BOX.east, MEXICO_BOX.south)
+        path = f"http://test{LOCALIDADES}tiles/{tile.zoom}/{tile.column}/{tile.row}.mvt"
+        last = scope_of(httpx.Request("GET", path, headers={"accept-encoding": "gzip"}))
+
+        async def is_prepared() -> bool:
+            return front.try_respond(last) is not None
+
+        await eventually_async(is_prepared)
+        assert [(cost, await statements_of(cost)) for cost in PREPARED] == [
+            (cost, cost.statements) for cost in PREPARED
+        ]
 
 
 async def test_etag_of_another_publication_is_another_and_the_old_one_is_stale(

@@ -11,9 +11,8 @@ from urllib.parse import urljoin
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
-from tests.support.application import await_release, client_of, import_into, recorded_statements, running_app
+from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import TRAPS, Place, many, write_catalogue
 from tests.support.postgres import new_database
 from tests.support.records import municipality_of, record_of, state_of
@@ -500,26 +499,3 @@ async def test_error_is_a_page_where_a_browser_asks(client: httpx.AsyncClient, t
     answer = await client.get(CENSUS + target, headers=BROWSER)
     assert answer.status_code in {404, 422}
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-
-
-# -- Statements
-
-
-@pytest.mark.parametrize("target", [*RESOURCES, "municipios/?page_size=1000"])
-async def test_resource_is_one_statement(app: FastAPI, client: httpx.AsyncClient, target: str) -> None:
-    await get(client, "estados/1/")  # the release is known from here on
-    with recorded_statements(app) as statements:
-        assert (await client.get(CENSUS + target)).status_code == 200
-    assert len(statements) == 1
-
-
-@pytest.mark.parametrize(
-    "target", ["estados/01/", "localidades/x/", "localidades/010010001/", "estados", "estados/?x=1"]
-)
-async def test_redirect_and_wrong_request_are_no_statement(
-    app: FastAPI, client: httpx.AsyncClient, target: str
-) -> None:
-    await get(client, "estados/1/")
-    with recorded_statements(app) as statements:
-        assert (await client.get(CENSUS + target)).status_code in {308, 404, 422}
-    assert statements == []

@@ -6,12 +6,10 @@ from typing import Any
 import httpx
 import jsonschema_rs
 import pytest
-from fastapi import FastAPI
 
 from localidades_api.app import create_app
 from localidades_api.domain.schemas import LocalityRecord
 from localidades_api.settings import Settings
-from tests.support.application import client_of, recorded_statements
 from tests.support.wire import LOCALIDADES
 
 COLUMNS = list(LocalityRecord.model_fields)
@@ -56,19 +54,6 @@ async def test_links_keep_the_columns_each_once_and_in_order(client: httpx.Async
     assert "&fields=id%2Cnombre>" in answer.headers["link"]
     following = await client.get(answer.links["next"]["url"])
     assert [list(record) for record in following.json()["results"]] == [["id", "nombre"]] * 50
-
-
-async def test_columns_take_one_statement_and_none_where_the_client_has_them(app: FastAPI) -> None:
-    async with client_of(app) as client:
-        with recorded_statements(app) as statements:
-            answer = await client.get(f"{LOCALIDADES}?fields=cvegeo,ambito&page=2&page_size=20")
-        assert len(statements) == 1
-        assert "latitud" not in statements[0]
-        target = f"{LOCALIDADES}?fields=cvegeo,ambito&page_size=20"
-        with recorded_statements(app) as statements:
-            assert (await client.get(target, headers={"If-None-Match": answer.headers["etag"]})).status_code == 304
-            assert (await client.get(f"{LOCALIDADES}10010001/?fields=carta")).json() == {"carta": "F13D19"}
-        assert len(statements) == 1
 
 
 async def test_answer_has_members_as_the_document_describes_them(client: httpx.AsyncClient) -> None:

@@ -3,7 +3,6 @@
 What a search finds besides, by other names, keys and labels or with letters wrong, `tests/search/test_find.py` has.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -23,7 +22,7 @@ from localidades_api.search.normalize import open_word
 from localidades_api.search.vocabulary import STOP_WORDS
 from localidades_api.storage.models import localities
 from localidades_api.storage.repository.conditions import conditions
-from tests.support.application import client_of, import_file, recorded_statements, running_app
+from tests.support.application import import_file, recorded_statements, running_app
 from tests.support.catalogue import TRAPS, Place, write_catalogue
 from tests.support.postgres import execute, new_database
 from tests.support.wire import LOCALIDADES
@@ -138,15 +137,6 @@ def varied_database(server: str, migrated: str, tmp_path_factory: pytest.TempPat
 async def app(server: str, varied_database: str) -> AsyncIterator[FastAPI]:
     with new_database(server, varied_database) as url:
         async with running_app(url) as app:
-            yield app
-
-
-@pytest.fixture
-async def fresh_app(server: str, varied_database: str) -> AsyncIterator[FastAPI]:
-    """Lend an application that has not been asked for any filter yet, but knows its release."""
-    with new_database(server, varied_database) as url:
-        async with running_app(url) as app, client_of(app) as client:
-            await client.get(f"{ESTADOS}1/")
             yield app
 
 
@@ -400,39 +390,6 @@ async def test_browsable_page_of_a_filter_shows_its_places_and_keeps_it(client: 
     assert "Los Arbolitos" not in following.text
 
 
-async def test_filter_is_found_once_for_all_its_pages_and_spellings(fresh_app: FastAPI) -> None:
-    async with client_of(fresh_app) as client:
-
-        async def count(target: str, **headers: str) -> int:
-            with recorded_statements(fresh_app) as statements:
-                assert (await client.get(target, headers=headers)).status_code in {200, 304}
-            return len(statements)
-
-        etag = (await client.get(LOCALIDADES)).headers["etag"]
-        assert await count(address({"estado_id": "14"})) == 2
-        assert await count(address({"estado_id": "14"}, page=2)) == 1
-        assert await count(address({"estado_id": "014"[1:]}, page=1, page_size=200)) == 1
-        assert await count(address({"estado_id": "14"}), **{"If-None-Match": etag}) == 0
-        assert await count(address({"estado_id": "9"}), **{"If-None-Match": etag}) == 0
-        assert await count(address({"cvegeo": "010010002,010010001"})) == 2
-        assert await count(address({"cvegeo": "10010001,10010002,10010001"})) == 1
-        assert await count(address({}, page_size=200)) == 1
-        assert await count(address({"bbox": "-110,17,-100,24"})) == 2
-        assert await count(address({"bbox": "-110.0,17.00,-100,24"}, page=2)) == 1
-        assert await count(address({"bbox": "-110,17,-100,24", "search": "jose"})) == 0
-        assert await count(address({"search": "san jose"})) == 0
-        assert await count(address({"search": "san jose", "estado_id": "14", "ambito": "R"})) == 0
-
-
-async def test_many_who_want_one_filter_find_it_once(fresh_app: FastAPI) -> None:
-    async with client_of(fresh_app) as client:
-        with recorded_statements(fresh_app) as statements:
-            answers = await asyncio.gather(*(client.get(address({"estado_id": "20"})) for _ in range(20)))
-    assert len({answer.content for answer in answers}) == 1
-    assert answers[0].json()["results"] == choose({"estado_id": "20"})[:50]
-    assert len(statements) == 1 + len(answers)
-
-
 KEYS = st.sampled_from([*(place.cvegeo for place in PLACES), "010019999", "999999999"])
 FILTERS: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
     {},
@@ -531,7 +488,6 @@ async def test_boxes_evict_no_other_choice(app: FastAPI) -> None:
     with recorded_statements(app) as statements:
         await cache.positions_for(release, rural)
     assert statements == []
-    assert cache._boxes.currsize <= 5_000
 
 
 def test_box_is_found_by_the_index_of_points(varied_database: str) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
-from localidades_api.bulk import exchange
 from localidades_api.http import body
 from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import out_of_reach
+from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
 MATCH, NEAREST = f"{LOCALIDADES}match/", f"{LOCALIDADES}nearest/"
@@ -236,13 +236,25 @@ async def test_points_are_503_without_the_database_and_names_are_matched_all_the
             assert (await matched(client, ROW))[0]["outcome"] == "exact"
 
 
-async def test_request_beyond_those_that_are_answered_at_a_time_is_refused(
-    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(exchange, "_MAX_REQUESTS", 0)
-    answer = await post(client, json.dumps({"rows": [ROW]}))
-    assert (answer.json()["type"], answer.headers["retry-after"]) == ("/problems#overloaded", "1")
-    monkeypatch.undo()
+async def test_request_beyond_those_that_are_answered_at_a_time_is_refused(client: httpx.AsyncClient) -> None:
+    content = json.dumps({"rows": [ROW]})
+    goes_on = asyncio.Event()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield content[:5].encode()
+        await goes_on.wait()
+        yield content[5:].encode()
+
+    under_way = [client.post(MATCH, content=pieces(), headers={"content-type": JSON}) for _ in range(8)]
+    tasks = [asyncio.create_task(request) for request in under_way]
+
+    async def is_refused() -> bool:
+        answer = await post(client, content)
+        return bool(answer.headers.get("retry-after") == "1" and answer.json()["type"] == "/problems#overloaded")
+
+    await eventually_async(is_refused)
+    goes_on.set()
+    assert {answer.status_code for answer in await asyncio.gather(*tasks)} == {200}
     assert await matched(client, ROW)
 
 
@@ -262,7 +274,7 @@ async def test_pieces_of_any_size_give_the_same_answer(client: httpx.AsyncClient
 async def test_body_that_comes_too_slowly_is_timed_out(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(body, "_MAX_SILENCE", 0.1)
+    monkeypatch.setattr(body, "MAX_SILENCE", 0.1)
 
     async def pieces() -> AsyncIterator[bytes]:
         yield b'{"rows":['
@@ -275,7 +287,7 @@ async def test_body_that_comes_too_slowly_is_timed_out(
 async def test_body_that_keeps_its_rate_may_take_longer(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(body, "_MAX_SILENCE", 0.4)
+    monkeypatch.setattr(body, "MAX_SILENCE", 0.4)
 
     async def pieces(rows: int = 5) -> AsyncIterator[bytes]:
         for _ in range(rows):

@@ -254,7 +254,7 @@ async def test_names_that_take_long_to_index_are_no_fault(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(release_poller, "_INDEXING_TIMEOUT", 0.1)
+    monkeypatch.setattr(release_poller, "INDEXING_TIMEOUT", 0.1)
     await publish_again(seeded_database, "2021-01")
     async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
         with unfinished(folder, unindexed):
@@ -394,7 +394,7 @@ async def test_index_in_use_stays_open_while_another_takes_its_place(
 async def test_index_of_a_whole_catalogue_is_built_by_a_process_of_its_own(
     seeded_database: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(names, "_MAX_IN_THREAD", 0)
+    monkeypatch.setattr(names, "MAX_IN_THREAD", 0)
     monkeypatch.setenv("TMPDIR", str(folder.parent))
     async with running_app(seeded_database) as app, client_of(app) as client:
         assert (await suggested(client, "asientos"))[0]["nombre"] == "Asientos"

@@ -489,7 +489,7 @@ async def test_server_that_shows_an_earlier_publication_is_passed_over_whatever_
         await await_release(client, "2020-01")
         await run_sql(two_releases, earlier, 2)  # what it showed before that
         await assert_stays(client, "2020-01")
-        monkeypatch.setattr(tracker, "_BEHIND_TIMEOUT", 0.3)
+        monkeypatch.setattr(tracker, "BEHIND_TIMEOUT", 0.3)
         await await_release(client, "2021-01")  # no server has gone further, so that publication is lost
         monkeypatch.undo()
         await run_sql(two_releases, earlier, 1)
@@ -636,7 +636,7 @@ async def test_release_that_no_server_has_any_more_is_given_up_after_a_while(
         await await_polls(app)
         assert_unavailable(await client.get(f"{LOCALIDADES}?page_size=7"), "The database does not answer.")
         assert (await client.get(LOCALIDADES)).status_code == 503
-        monkeypatch.setattr(tracker, "_BEHIND_TIMEOUT", 0.3)
+        monkeypatch.setattr(tracker, "BEHIND_TIMEOUT", 0.3)
         await await_release(client, "2020-01")
         assert (await client.get(LOCALIDADES)).json()["results"] == records_of(many(132))[:50]
         assert (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 404

@@ -1,10 +1,8 @@
 """Which server of DATABASE_URL is connected to, and how long its answer is waited for."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Sequence
-from types import SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -14,11 +12,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
-from localidades_api.storage import hosts, pool
+from localidades_api.storage import pool
 from localidades_api.storage.dsn import Dsn
 from localidades_api.storage.hosts import Servers
 from localidades_api.storage.pool import Database, already_waited
 from tests.support.postgres import execute
+from tests.support.waiting import eventually_async
 
 
 @pytest.mark.parametrize(
@@ -120,11 +119,9 @@ async def test_statement_beyond_the_deadline_is_unavailable_in_time_and_leaves_t
 ) -> None:
     database = Database.for_reading(seeded, pool_size=2, timeout=1)
     try:
-        began = time.monotonic()
-        slow = (database.fetch(text("SELECT pg_sleep(20)")) for _ in range(callers))
+        slow = (database.fetch(text("SELECT pg_sleep(200)")) for _ in range(callers))  # longer than a test has time
         for outcome in await asyncio.gather(*slow, return_exceptions=True):
             assert isinstance(outcome, DatabaseUnavailableError)
-        assert time.monotonic() - began < 3
         assert [row[0] for row in await database.fetch(text("SELECT 1"))] == [1]
     finally:
         await database.dispose()
@@ -134,10 +131,8 @@ async def test_time_that_a_request_has_waited_before_is_a_part_of_the_deadline(s
     database = Database.for_reading(seeded, pool_size=1, timeout=20)
     before = already_waited.set(19.5)
     try:
-        began = time.monotonic()
         with pytest.raises(DatabaseUnavailableError):
-            await database.fetch(text("SELECT pg_sleep(15)"))
-        assert time.monotonic() - began < 10
+            await database.fetch(text("SELECT pg_sleep(15)"))  # within the deadline but for what went before
     finally:
         already_waited.reset(before)
         await database.dispose()
@@ -228,7 +223,7 @@ async def test_connection_to_one_of_several_servers_is_made_anew_when_it_is_old(
     seeded: str, monkeypatch: pytest.MonkeyPatch, servers: int, processes: int
 ) -> None:
     """A server that has come back gets its part of the reads again; where there is only one, nothing is gained."""
-    monkeypatch.setattr(pool, "_MAX_CONNECTION_AGE", 0)
+    monkeypatch.setattr(pool, "MAX_CONNECTION_AGE", 0)
     database = Database.for_reading(seeded if servers == 1 else several(seeded), pool_size=1, timeout=5)
     try:
         used = [(await database.fetch(text("SELECT pg_backend_pid()")))[0][0] for _ in range(3)]
@@ -237,19 +232,18 @@ async def test_connection_to_one_of_several_servers_is_made_anew_when_it_is_old(
         await database.dispose()
 
 
-async def test_server_that_was_avoided_is_asked_again_within_five_seconds(
-    seeded: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_server_that_was_avoided_is_asked_again_after_a_while(seeded: str) -> None:
     servers = Servers(Dsn.parse(several(seeded)))
-    first, second = Dsn.parse(several(seeded)).addresses
-    servers.avoid(first)
-    now = time.monotonic()
-    monkeypatch.setattr(hosts, "time", SimpleNamespace(monotonic=lambda: now + 5))
-    servers.avoid(second)
-    for _ in range(10):
+    avoided, _ = Dsn.parse(several(seeded)).addresses
+    assert servers.avoid(avoided)
+
+    async def is_asked() -> bool:
         connection = await servers.connect(timeout=5)
-        assert connection.server == first
         await connection.close()
+        return connection.server == avoided
+
+    assert not await is_asked()
+    await eventually_async(is_asked)
 
 
 async def test_connection_is_waited_for_half_of_the_deadline(seeded: str) -> None:

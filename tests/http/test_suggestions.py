@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localidades_api.http.raw_response import RawResponse
-from localidades_api.middleware import suggestions
-from localidades_api.middleware.suggestions import Suggestions
+from localidades_api.middleware import Middleware, build_middleware_stack, suggestions
+from localidades_api.settings import Settings
 from tests.support.application import await_release, await_searched, client_of, import_into, running_app
 from tests.support.asgi import scope_of
 from tests.support.catalogue import Place, many, write_catalogue
@@ -39,8 +39,8 @@ async def app(server: str, seeded: str) -> AsyncIterator[FastAPI]:
             yield app
 
 
-def before_routing(app: FastAPI) -> Suggestions:
-    return Suggestions(app)
+def before_routing(app: FastAPI) -> Middleware:
+    return build_middleware_stack(app, Settings())
 
 
 def as_sent(response: RawResponse) -> tuple[int, bytes, bytes]:
@@ -110,13 +110,17 @@ async def test_publication_is_seen_at_once_and_by_nothing_cached(seeded_database
 
 
 async def test_cache_keeps_to_its_room(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suggestions, "_MAX_CACHE", 20_000)
+    monkeypatch.setattr(suggestions, "MAX_CACHE", 20_000)
     middleware = before_routing(app)
     async with client_of(app) as client:
         for number in range(60):
             assert middleware.try_respond(scope_of(client.build_request("GET", f"{SUGGEST}?q=lugar+{number}")))
             await asyncio.sleep(0)
-            assert middleware._cache.currsize <= 20_000
+        # No more than sixteen are found at once: what is answered beyond them is cached.
+        requests = [client.build_request("GET", f"{SUGGEST}?q=lugar+{number}") for number in reversed(range(-16, 60))]
+        answered = [middleware.try_respond(scope_of(request)) for request in requests]
+        cached = [response.body for response in answered if response][:-16]
+        assert 0 < sum(map(len, cached)) <= 20_000
 
 
 async def test_crowd_is_left_to_the_limit_of_concurrent_requests(app: FastAPI) -> None:

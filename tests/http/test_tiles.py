@@ -1,6 +1,5 @@
 """Maps: tiles read by another library, and the backdrop, held against the file that was imported."""
 
-import asyncio
 import gzip
 import math
 import random
@@ -19,16 +18,15 @@ from pydantic_core import to_json
 
 from localidades_api.cache.tiles import MAX_TILE_BYTES, TileCache, encode_tile
 from localidades_api.domain.mercator import MAX_ZOOM, MEXICO, Tile, project
-from localidades_api.middleware.suggestions import Suggestions
-from localidades_api.middleware.tiles import CachedTiles
+from localidades_api.middleware import Middleware, build_middleware_stack
+from localidades_api.settings import Settings
 from localidades_api.storage.repository import TilesRepository
 from localidades_api.storage.repository.tiles import CELLS, EXTENT, TileContent, TilePlace
-from tests.support.application import await_release, client_of, import_file, recorded_statements, running_app
+from tests.support.application import await_release, client_of, import_file, running_app
 from tests.support.asgi import scope_of
 from tests.support.catalogue import TRAPS, Place, write_catalogue
 from tests.support.mvt import Layer, read_tile
 from tests.support.postgres import new_database
-from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
 TILES = f"{LOCALIDADES}tiles/"
@@ -272,46 +270,15 @@ async def test_backdrop_is_drawn_where_there_are_places(client: httpx.AsyncClien
     assert len(cells ^ expected) <= 2  # places on the edge of two cells
 
 
-async def test_tile_takes_one_statement_and_then_none(app: FastAPI) -> None:
-    app.state.services.tiles._kept.clear()
-    async with client_of(app) as client:
-        for path in (path_of(WITHIN), f"{LOCALIDADES}backdrop.svg"):
-            with recorded_statements(app) as statements:
-                answers = await asyncio.gather(*(client.get(path) for _ in range(8)))
-                answers.append(await client.get(f"{path}?release=2020-01"))
-            assert len({answer.content for answer in answers}) == 1
-            assert len(statements) == 1
-
-
 async def test_cache_keeps_to_its_room(app: FastAPI) -> None:
     services = app.state.services
     release = await services.releases.current()
     cache = TileCache(TilesRepository(app.state.database), limit=40_000)
-    for column in range(32):
-        await cache.tile(release, Tile(5, column, 14))
-        assert cache._kept.currsize <= 40_000
-    assert len(await cache.tile(release, WITHIN)) > 1000
-
-
-async def test_tiles_that_hold_most_places_are_drawn_before_anyone_asks(spread_database: str, server: str) -> None:
-    with new_database(server, spread_database) as url:
-        async with running_app(url, wants_names=False, page_cache_bytes=2**24) as app, client_of(app) as client:
-            await await_release(client, "2020-01")
-            services = app.state.services
-            release = await services.releases.current()
-
-            async def are_drawn() -> bool:
-                return (
-                    services.tiles.held(release, Tile.at(6, -87, 15.1)) is not None
-                    and services.pages.of(release).is_warm
-                )
-
-            await eventually_async(are_drawn)
-            with recorded_statements(app) as statements:
-                for zoom in range(7):
-                    await client.get(path_of(Tile.at(zoom, -99.13, 19.43)))
-                await client.get(f"{LOCALIDADES}backdrop.svg")
-            assert statements == []
+    tiles = [Tile(7, column, row) for column in range(24, 36) for row in range(54, 60)]
+    sizes = [len(await cache.tile(release, tile)) for tile in tiles]
+    held = [body for tile in tiles if (body := cache.held(release, tile)) is not None]
+    assert sum(map(len, held)) <= 40_000 < sum(sizes)
+    assert cache.held(release, tiles[-1]) is not None
 
 
 async def test_map_of_no_release_is_unavailable(database: str) -> None:
@@ -321,8 +288,8 @@ async def test_map_of_no_release_is_unavailable(database: str) -> None:
             assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
 
 
-def before_routing(app: FastAPI) -> CachedTiles:
-    return CachedTiles(Suggestions(app), app)
+def before_routing(app: FastAPI) -> Middleware:
+    return build_middleware_stack(app, Settings())
 
 
 NAMES = ["0/0/0", "5/7/14", "05/7/14", "3/0/0", "13/0/0", "0/1/0", "5/x/0", "5/٠/0", "5/7/14.mvt", "5/-7/14"]

@@ -6,7 +6,7 @@ from tempfile import SpooledTemporaryFile
 from typing import Self
 
 _MAX_UNREAD = 1024**3  # bytes of answers that a client may leave unread while it still sends
-_MAX_FILE = 256 * 1024**2  # bytes of a file, which is removed once it has been read
+MAX_FILE = 256 * 1024**2  # bytes of a file, which is removed once it has been read
 _IN_MEMORY = 1024**2  # bytes of answers that are not in a file
 _PIECE = 64 * 1024  # bytes that are taken at once
 _SEND_TIMEOUT = 60.0  # seconds for a client that has left as much unread as it may
@@ -29,7 +29,7 @@ class Outbox:
 
     def put(self, answers: bytes) -> None:
         """Add answers."""
-        if self._parts[-1].size >= _MAX_FILE:
+        if self._parts[-1].size >= MAX_FILE:
             self._parts.append(_Part())
         self._parts[-1].write(answers)
         self._unread += len(answers)

@@ -28,7 +28,7 @@ from localidades_api.storage.pool import already_waited
 _log = logging.getLogger(__name__)
 
 _MAX_OPEN = 3  # indexes per process: of the served release, and of others that requests name
-_MAX_IN_THREAD = 20_000  # places; the index of more is built by a process of its own
+MAX_IN_THREAD = 20_000  # places; the index of more is built by a process of its own
 _RETRY_INTERVAL = 30.0  # seconds after a build that failed: another would take as much of the processor
 
 
@@ -120,7 +120,7 @@ class NameIndexes:
         self._close_surplus(every)
 
     async def _build(self, release: Release, every: Collection[Release], folder: Path) -> None:
-        if release.localities <= _MAX_IN_THREAD:
+        if release.localities <= MAX_IN_THREAD:
             await build(self._url, release, every, folder)
         else:
             await _run_builder(self._url, release, folder)

@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from localidades_api.errors import ContentTooLargeError, RequestTimeoutError
 
-_MAX_SILENCE = 20.0  # seconds without a byte, and seconds beyond what the rate allows
+MAX_SILENCE = 20.0  # seconds without a byte, and seconds beyond what the rate allows
 _MIN_RATE = 1000  # bytes a second
 
 
@@ -22,7 +22,7 @@ async def read_chunks(request: Request) -> AsyncIterator[bytes]:
     while True:
         began = loop.time()
         try:
-            async with asyncio.timeout(_MAX_SILENCE + min(received / _MIN_RATE - waited, 0.0)):
+            async with asyncio.timeout(MAX_SILENCE + min(received / _MIN_RATE - waited, 0.0)):
                 chunk = await anext(chunks, b"")
         except TimeoutError as error:
             raise RequestTimeoutError from error

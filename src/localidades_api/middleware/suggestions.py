@@ -22,7 +22,7 @@ from localidades_api.router.params import SuggestQuery
 
 _PATH = f"{LOCALIDADES}suggest/"
 _MAX_QUERY = 1000  # bytes; a hundred characters of three bytes each, percent-encoded
-_MAX_CACHE = 4 * 1024**2  # bytes of responses, some two thousand: everybody types the same beginnings
+MAX_CACHE = 4 * 1024**2  # bytes of responses, some two thousand: everybody types the same beginnings
 _MAX_AT_ONCE = 16  # searches before the event loop gets to other work; the concurrency limit admits the rest
 _OVERHEAD = 600  # bytes per response besides its body and its key
 
@@ -35,7 +35,7 @@ class Suggestions:
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
-        self._cache: LRUCache[tuple[object, ...], RawResponse] = LRUCache(_MAX_CACHE, getsizeof=_size)
+        self._cache: LRUCache[tuple[object, ...], RawResponse] = LRUCache(MAX_CACHE, getsizeof=_size)
         self._searches = 0  # since the event loop has last turned
 
     def try_respond(self, scope: Scope) -> RawResponse | None:

@@ -9,8 +9,8 @@ from time import perf_counter
 from localidades_api.observability.faults import FAULTS
 from localidades_api.observability.metrics import COUNTERS, Series
 
-_SLEEP_INTERVAL = 0.05  # seconds; the lateness of each sleep is measured
-_SLEEPS_PER_SAMPLE = 20  # between two samples
+SLEEP_INTERVAL = 0.05  # seconds; the lateness of each sleep is measured
+SLEEPS_PER_SAMPLE = 20  # between two samples
 _MAX_LATENESS_SAMPLES = 60  # samples, longer than a scrape interval, for which a lateness is reported
 
 Gauges = Callable[[], Mapping[Series, float]]  # returns the gauges of one part of the service
@@ -30,13 +30,13 @@ class Sampler:
         late = deque([0.0], maxlen=_MAX_LATENESS_SAMPLES)
         try:
             for step in count():
-                if step % _SLEEPS_PER_SAMPLE == 0:
+                if step % SLEEPS_PER_SAMPLE == 0:
                     self._sample(max(late))
                     late.append(0.0)
                     FAULTS.sweep()
                 began = perf_counter()
-                await asyncio.sleep(_SLEEP_INTERVAL)
-                late[-1] = max(late[-1], perf_counter() - began - _SLEEP_INTERVAL)
+                await asyncio.sleep(SLEEP_INTERVAL)
+                late[-1] = max(late[-1], perf_counter() - began - SLEEP_INTERVAL)
         finally:
             FAULTS.sweep(everything=True)
 

@@ -14,7 +14,7 @@ _log = logging.getLogger("uvicorn.error")
 
 # Seconds for which a server without the newest release counts as one that is behind. After that the release is taken
 # for lost: a standby was promoted that had not received it, or a backup was restored.
-_BEHIND_TIMEOUT = 30.0
+BEHIND_TIMEOUT = 30.0
 
 
 class ReleaseTracker:
@@ -111,7 +111,7 @@ class ReleaseTracker:
         Times are not compared, because a clock may be set back. If an id belongs to another release than before, the
         database is another one, whose numbers start at 1 again.
         """
-        if self._behind_since and time.monotonic() - self._behind_since > _BEHIND_TIMEOUT:
+        if self._behind_since and time.monotonic() - self._behind_since > BEHIND_TIMEOUT:
             return False
         known = {release.id: release for release in self._by_name.values()}
         return reading.publication < self._publication and all(

@@ -40,7 +40,7 @@ _log = logging.getLogger("uvicorn.error")
 _MAX_ATTEMPTS = 3  # of a SELECT, on as many connections
 # Seconds after which a connection to one of several servers is replaced, so that a server that has come back is used;
 # one to a pooler, so that it knows the version of the schema, and whether statements are kept.
-_MAX_CONNECTION_AGE = 600
+MAX_CONNECTION_AGE = 600
 
 # Seconds that a request has spent in the queue, which count towards the deadline.
 already_waited: ContextVar[float] = ContextVar("already_waited", default=0.0)
@@ -102,7 +102,7 @@ class Database:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=timeout / 2,  # leaves time to use the connection, or to replace it
-            pool_recycle=_MAX_CONNECTION_AGE if dsn.is_pooled or len(dsn.addresses) > 1 else -1,
+            pool_recycle=MAX_CONNECTION_AGE if dsn.is_pooled or len(dsn.addresses) > 1 else -1,
             hide_parameters=True,  # keep what clients send out of the log
         )
         if dsn.is_pooled:

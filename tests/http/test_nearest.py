@@ -318,19 +318,10 @@ async def test_plain_decimal_number_is_taken(globe: httpx.AsyncClient, number: s
 @pytest.mark.parametrize(
     ("parameter", "value"),
     [
-        *(("lat", value) for value in ("", " ", "nan", "NaN", "-nan", "inf", "-inf", "Infinity", "1e400", "-1e400")),
-        *(("lat", value) for value in ("91", "-91", "90.0000001", "-90.0000001", "x", "1,5", "21°", "0x10", "1 2")),
-        *(
-            ("lat", value)
-            for value in ("1_0", "+1", " 1", "1 ", "1e1", "1E1", "1e-320", "٢١", "２１", "20.", ".5", "-")
-        ),
-        *(("lat", value) for value in ("-", "--1", "1.2.3", "2\n", "0" * 400, "1." + "0" * 400, "0." + "3" * 26)),
-        *(
-            ("lon", value)
-            for value in ("", "nan", "inf", "1e400", "181", "-181", "180.0000001", "x", "null", "9" * 400)
-        ),
-        *(("limit", value) for value in ("", "0", "101", "-1", "+1", "1.0", "x", "9" * 30)),
-        *((name, "1") for name in ("page", "page_size", "radius", "latitud", "q", "estado_id")),
+        *(("lat", value) for value in ("", "nan", "inf", "91", "-90.0000001", "1,5", "1_0", "+1", " 1", "1e1", "٢١")),
+        *(("lat", value) for value in ("20.", ".5", "-", "2\n", "0" * 400, "0." + "3" * 26)),
+        *(("lon", value) for value in ("-inf", "1e400", "181", "-180.0000001", "null")),
+        *(("limit", value) for value in ("0", "101", "+1")),
     ],
 )
 async def test_parameter_that_can_not_be_used_is_refused_by_name(

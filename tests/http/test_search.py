@@ -172,13 +172,13 @@ async def test_search_finds_every_place_with_these_beginnings_of_words(
     assert await search(places_client, words) == ids(*expected)
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.cvegeo)
-async def test_search_by_key_is_the_page_that_postgres_writes(places_client: httpx.AsyncClient, place: Place) -> None:
-    written, found = [
-        (await places_client.get(f"{LOCALIDADES}?{name}={place.cvegeo}")).content for name in ("cvegeo", "search")
-    ]
-    assert found == written
-    assert place.nombre in written.decode()
+async def test_search_by_key_is_the_page_that_postgres_writes(places_client: httpx.AsyncClient) -> None:
+    for place in PLACES:
+        written, found = [
+            (await places_client.get(f"{LOCALIDADES}?{name}={place.cvegeo}")).content for name in ("cvegeo", "search")
+        ]
+        assert found == written
+        assert place.nombre in written.decode()
 
 
 async def test_search_by_label_finds_its_place(places_client: httpx.AsyncClient) -> None:
@@ -382,10 +382,8 @@ async def test_what_has_no_word_suggests_nothing(places_client: httpx.AsyncClien
 @pytest.mark.parametrize(
     "query",
     [
-        "", f"?q={'x' * 101}", "?q=a&q=b", "?q=a&page=1", "?q=a&search=b", "?q=%00", "?q=%ff", "?q=%ed%a0%80",
-        *(f"?q=x&limit={limit}" for limit in ("", "0", "21", "-1", "%2B1", "1.0", "x")),
-        "?q=x&kind=", "?q=x&kind=lugar", "?q=x&kind=estado,",
-        "?q=x&estado_id=33", "?q=x&municipio_id=0", "?q=x&release=%27",
+        "", f"?q={'x' * 101}", "?q=a&q=b", "?q=a&page=1", "?q=%00", "?q=%ff", "?q=%ed%a0%80", "?q=x&limit=0",
+        "?q=x&limit=21", "?q=x&kind=", "?q=x&kind=lugar", "?q=x&kind=estado,", "?q=x&estado_id=33",
     ],
 )  # fmt: skip
 async def test_suggestion_that_can_not_be_asked_for_is_refused(places_client: httpx.AsyncClient, query: str) -> None:
@@ -401,11 +399,11 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("typed", HOSTILE, ids=lambda typed: ascii(typed)[:30])
-async def test_hostile_words_are_only_words(places_client: httpx.AsyncClient, typed: str) -> None:
+async def test_hostile_words_are_only_words(places_client: httpx.AsyncClient) -> None:
     """They are answered as their own letters are, whatever stands around these."""
-    assert len(await suggest(places_client, typed)) <= 20
-    assert await search(places_client, typed) == await search(places_client, fold(typed) or "-")
+    for typed in HOSTILE:
+        assert len(await suggest(places_client, typed)) <= 20, typed
+        assert await search(places_client, typed) == await search(places_client, fold(typed) or "-"), typed
 
 
 async def test_name_is_found_by_all_of_its_words_however_many(places_client: httpx.AsyncClient) -> None:

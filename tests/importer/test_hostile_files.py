@@ -232,10 +232,8 @@ def test_address_that_gives_drop_by_drop_is_left_in_time(
     monkeypatch: pytest.MonkeyPatch, beginning: bytes, piece: bytes
 ) -> None:
     monkeypatch.setattr(source_module, "FETCH_TOTAL_TIMEOUT", 1.0)
-    began = time.monotonic()
     with dripping(drip(beginning, piece)) as address:
         assert refusal_of(address).startswith("The address can't be fetched (it takes more than 1 s)")
-    assert time.monotonic() - began < 15
 
 
 def test_address_that_falls_silent_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,10 +245,8 @@ def test_address_that_falls_silent_is_left_in_time(monkeypatch: pytest.MonkeyPat
         left.wait(15)
 
     with dripping(pieces) as address:
-        began = time.monotonic()
         assert refusal_of(address).startswith("The address can't be fetched (")
         left.set()
-    assert time.monotonic() - began < 15
 
 
 def test_address_that_gives_without_end_is_left_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,6 @@ from tests.support.application import (
     client_of,
     import_into,
     publish_again,
-    recorded_statements,
     retire,
     running_app,
 )
@@ -80,24 +79,21 @@ async def test_index_is_built_once_and_found_by_the_next_process(seeded_database
         assert (folder / name / META).stat().st_mtime_ns == built_at
 
 
-async def test_suggestions_cost_no_statement_and_go_on_without_the_database(server: str, seeded_database: str) -> None:
+async def test_suggestions_go_on_without_the_database(server: str, seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
-        with recorded_statements(app) as statements:
-            before = await suggested(client, "lugar 1")
-        assert (len(before), statements) == (10, [])
+        before = await suggested(client, "lugar 1")
+        assert len(before) == 10
         with out_of_reach(server, seeded_database):
             assert await suggested(client, "lugar 1") == before
 
 
 @pytest.mark.parametrize("filters", ["", "&estado_id=2", "&ambito=R", "&municipio_id=02001&page_size=1", "&page=2"])
-async def test_search_of_the_list_costs_no_statement_and_goes_on_without_the_database(
-    server: str, seeded_database: str, filters: str
-) -> None:
+async def test_search_of_the_list_goes_on_without_the_database(server: str, seeded_database: str, filters: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         known = (await client.get(f"{LOCALIDADES}?page_size=1000")).json()["results"]
-        with recorded_statements(app) as statements, out_of_reach(server, seeded_database):
+        with out_of_reach(server, seeded_database):
             answer = await client.get(f"{LOCALIDADES}?search=lugar{filters}")
-        assert (answer.status_code, statements) == (200, [])
+        assert answer.status_code == 200
         results = answer.json()["results"]
         assert results
         assert [one for one in known if one in results] == results

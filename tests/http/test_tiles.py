@@ -105,15 +105,17 @@ async def app(server: str, spread_database: str) -> AsyncIterator[FastAPI]:
 
 
 async def test_every_place_is_in_its_tile_of_the_highest_zoom_and_nowhere_else(client: httpx.AsyncClient) -> None:
-    expected = {key: unit_of(place, MAX_ZOOM) for key, place in LOCATED.items()}
+    units = {key: unit_of(place, MAX_ZOOM) for key, place in LOCATED.items()}
+    tiles = sorted({tile for tile, _, _ in units.values()})[::4]  # one in four, of the country and of the city
+    expected = {key: unit for key, unit in units.items() if unit[0] in tiles}
     found: dict[int, list[tuple[Tile, tuple[int, int]]]] = defaultdict(list)
-    for tile in {tile for tile, _, _ in expected.values()}:
+    for tile in tiles:
         layers = await layers_of(client, tile)
         assert list(layers) == ["places"]
         for feature in layers["places"].features:
             (point,) = feature.points
             found[feature.id].append((tile, point))
-    assert found.keys() == LOCATED.keys()
+    assert found.keys() == expected.keys()
     for key, (tile, x, y) in expected.items():
         [(its, point)] = found[key]
         assert its == tile

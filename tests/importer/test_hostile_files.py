@@ -1,14 +1,15 @@
 """Files and addresses that are made to harm the importer: each is refused in little time and memory."""
 
+import multiprocessing
+import resource
 import socket
 import struct
-import subprocess
-import sys
 import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Event, Thread
 
@@ -22,43 +23,40 @@ from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import transform
 from tests.support.catalogue import TRAPS, refusal_of, write_catalogue
 from tests.support.http_server import Response, at_paths, http_server
-from tests.support.wire import ROOT
 
 pytestmark = pytest.mark.tail
 
 HEADER = b'"CVE_ENT","NOM_ENT","CVE_MUN","NOM_MUN","CVE_LOC","NOM_LOC"\r\n'
 MEGABYTE = 1024**2
 
-# Reads a file as the importer does, with as much memory as it may take besides what loading it takes.
-READER = """
-import resource, sys
-from localidades_api.errors import CatalogueError
-from localidades_api.importer.extract import open_table
-from localidades_api.importer.transform import transform
-from pathlib import Path
+# A process that has loaded what reads a file already, and forks for each.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload([__name__])
 
-limit = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + int(sys.argv[2])
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-try:
-    with open_table(Path(sys.argv[1])) as table:
-        transform(table, lambda amount: None)
-except CatalogueError as error:
-    print(error)
-"""
+
+def read(path: Path, memory: int, told: Connection) -> None:
+    """Read a file as the importer does, with so much memory besides what there is already."""
+    limit = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + memory
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    try:
+        with open_table(path) as table:
+            transform(table, lambda _: None)
+    except CatalogueError as error:
+        told.send(str(error))
 
 
 def refusal(path: Path, memory: int = 200 * MEGABYTE) -> str:
     """Read a file in a process of its own with little memory, and return the sentence that refuses it."""
-    ended = subprocess.run(
-        [sys.executable, "-c", READER, str(path), str(memory)],
-        env={"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr[-2000:]
-    return ended.stdout.strip()
+    hears, tells = PROCESSES.Pipe(duplex=False)
+    reading = PROCESSES.Process(target=read, args=(path, memory, tells))
+    reading.start()
+    tells.close()
+    try:
+        sentence: str = hears.recv()  # raises EOFError if it ends without one
+    finally:
+        reading.join()
+    assert reading.exitcode == 0
+    return sentence
 
 
 # -- Zips
@@ -170,7 +168,7 @@ def test_text_of_one_endless_line_is_refused(tmp_path: Path) -> None:
         path = tmp_path / name
         with path.open("wb") as file:
             file.write(beginning)
-            file.truncate(400 * MEGABYTE)
+            file.truncate(250 * MEGABYTE)
         assert refusal(path) == (
             f"Line {2 if beginning else 1} has more than a million characters: this is not a catalogue."
         )
@@ -262,10 +260,10 @@ def test_address_that_gives_without_end_is_left_at_the_limit(monkeypatch: pytest
 
 
 def test_address_that_unpacks_without_end_is_left_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gigabyte of zeros is a megabyte of gzip: no more of it is unpacked at once than a read brings."""
+    """Zeros pack a thousandfold: no more of it is unpacked at once than a read brings."""
     monkeypatch.setattr(source_module, "MAX_FILE_BYTES", 50 * MEGABYTE)
     packer = zlib.compressobj(9, wbits=31)
-    packed = b"".join(packer.compress(bytes(MEGABYTE)) for _ in range(1024)) + packer.flush()
+    packed = b"".join(packer.compress(bytes(MEGABYTE)) for _ in range(400)) + packer.flush()
     with http_server(at_paths({"/": Response(packed, headers={"Content-Encoding": "gzip"})})) as address:
         assert refusal_of(address) == "The file at this address is larger than 50 MB: this is not a catalogue."
 

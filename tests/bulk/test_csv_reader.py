@@ -169,6 +169,7 @@ def test_column_that_is_named_but_missing_gets_a_sentence_without_what_was_sent(
         rows_in(b"a,b\n1,2\n", named={"nombre": "Lugar"})
 
 
+@pytest.mark.timeout(60)  # it would take minutes
 def test_row_that_comes_byte_by_byte_is_not_read_from_its_beginning_each_time() -> None:
     body = b'nombre\n"' + b"x\n" * 60_000 + b'"\n'
     source = reader(CSV, ROLES)

@@ -180,7 +180,7 @@ def test_large_body_that_is_refused_is_no_broken_connection(live_server: str) ->
 
 def test_client_that_goes_gives_its_place_back(live_server: str) -> None:
     """More clients than may be answered at a time, one after the other, each gone in the middle of its body."""
-    for _ in range(20):
+    for _ in range(10):
         with connect(live_server) as client:
             client.sendall(head("Transfer-Encoding: chunked") + chunk(ROW))
             read_until(client, b'"outcome"')

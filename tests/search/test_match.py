@@ -190,10 +190,12 @@ def test_unknown_key_is_a_fault_of_what_the_name_finds(index: NameIndex) -> None
     assert (result.best.id, [fault.code for fault in result.best.faults]) == (270040001, ["unknown_key"])
 
 
-@pytest.mark.parametrize("cell", ["(" * 100_000, "a" + " " * 100_000 + "b", "é, " * 50_000, "Frontera " * 20_000])
-def test_of_a_cell_longer_than_any_name_only_the_beginning_counts(index: NameIndex, cell: str) -> None:
-    start = cell[:1000]
-    assert index.match(MatchRow(cell, cell, cell)) == index.match(MatchRow(start, start, start))
+def test_of_a_cell_longer_than_any_name_only_the_beginning_counts(index: NameIndex) -> None:
+    result = index.match(MatchRow("Frontera" + " " * 100_000 + "Qwrtz", "Centla", "Tabasco"))
+    assert result == index.match(MatchRow("Frontera", "Centla", "Tabasco"))
+    for cell in ("(" * 100_000, "é, " * 50_000, "Frontera " * 20_000):
+        start = cell[:1000]
+        assert index.match(MatchRow(cell, cell, cell)) == index.match(MatchRow(start, start, start))
 
 
 def test_row_without_name_or_key_has_none(index: NameIndex) -> None:

@@ -1,4 +1,4 @@
-"""Each example of docs/reference/matching.md costs what the page says, and there is one of every fault of a name."""
+"""docs/reference/matching.md has the thresholds of the code, and each of its examples costs what it says."""
 
 import re
 from typing import get_args
@@ -7,7 +7,8 @@ import pytest
 
 from localidades_api.search.differences import compare, read_name
 from localidades_api.search.index import NameIndex
-from localidades_api.search.rows import FaultCode
+from localidades_api.search.match import EXACT_MARGIN, NONE_BELOW, SURE_MARGIN, SURE_SCORE
+from localidades_api.search.rows import FaultCode, Outcome
 from tests.support.names import PLACES
 from tests.support.wire import ROOT
 
@@ -17,6 +18,16 @@ EXAMPLES = re.findall(EXAMPLE, PAGE, re.MULTILINE)
 OF_OTHER_COLUMNS = {
     "municipio", "estado", "distance", "ambito", "former_key", "unknown_key", "withdrawn_key", "key", "name",
 }  # fmt: skip
+
+
+def test_every_outcome_is_explained_with_its_thresholds() -> None:
+    section = PAGE.partition("## Outcomes")[2].partition("\n## ")[0]
+    cells = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", section, re.MULTILINE))
+    assert set(cells) == {*get_args(Outcome), "problem"}
+    assert f"a margin of at least {EXACT_MARGIN:g}." in cells["exact"]
+    assert f"a score of at least {SURE_SCORE:g} and a margin of at least {SURE_MARGIN:g}." in cells["sure"]
+    assert f"at least {NONE_BELOW:g}." in cells["ambiguous"]
+    assert f"below {NONE_BELOW:g}," in cells["none"]
 
 
 def test_every_fault_of_a_name_has_an_example() -> None:

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from localidades_api.domain.folding import APOSTROPHES
 from tests.support.application import client_of, import_file, running_app
 from tests.support.catalogue import Place, write_catalogue
-from tests.support.database import SOMEBODY_WAITS, connected
+from tests.support.database import connected
 from tests.support.pages import BROWSER, Page
 from tests.support.postgres import locked, new_database
 from tests.support.waiting import eventually_async
@@ -40,6 +40,12 @@ PLACES = [
     )
     for at, name in enumerate(NAMES * 4)
 ]
+
+
+WHO_WAIT = (  # the processes of the server that wait for a lock in this database
+    "SELECT array_agg(DISTINCT pid) FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+    " WHERE datname = current_database() AND NOT granted"
+)
 
 
 def spanish(place: Place) -> tuple[list[list[int]], str]:
@@ -137,14 +143,16 @@ async def test_order_of_clave_is_the_list_as_it_always_was(client: httpx.AsyncCl
 async def test_order_that_takes_longer_than_a_request_goes_on_and_is_kept(server: str, named_database: str) -> None:
     with new_database(server, named_database) as url:
         async with running_app(url, pool_size=1, database_timeout=1.5) as app, client_of(app) as client:
+            waited = []
             with locked(url):
                 for _ in range(2):
                     for answer in await asyncio.gather(*(client.get(f"{LOCALIDADES}?sort=nombre"),) * 2):
                         assert (answer.status_code, answer.json()["type"]) == (503, "/problems#database-unavailable")
                         assert int(answer.headers["retry-after"]) > 0
+                    async with connected(url) as other:
+                        waited += await other.fetchval(WHO_WAIT)
+                assert waited == [waited[0]] * 2, "it goes on"
                 assert (await client.get("/api/census/estados/")).status_code == 200
-                async with connected(url) as other:
-                    assert await other.fetchval(SOMEBODY_WAITS), "it goes on"
 
             async def is_sorted() -> bool:
                 return (await client.get(f"{LOCALIDADES}?sort=nombre")).status_code == 200

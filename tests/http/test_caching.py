@@ -330,7 +330,13 @@ async def test_statements_of_requests_in_turn_are_counted(seeded_database: str) 
 
 @pytest.mark.parametrize(
     ("target", "once", "each"),
-    [("?estado_id=1", 1, 1), ("?sort=poblacion", 1, 1), ("tiles/5/6/14.mvt", 1, 0), ("backdrop.svg", 1, 0)],
+    [
+        ("?page=2", 1, 0),
+        ("?estado_id=1", 1, 1),
+        ("?sort=poblacion", 1, 1),
+        ("tiles/5/6/14.mvt", 1, 0),
+        ("backdrop.svg", 1, 0),
+    ],
 )
 async def test_many_who_want_the_same_have_it_found_once(
     seeded_database: str, target: str, once: int, each: int

@@ -20,7 +20,6 @@ from tests.support.application import (
     client_in_front_of,
     client_of,
     import_into,
-    recorded_statements,
     running_app,
 )
 from tests.support.asgi import as_asgi, scope_of
@@ -260,16 +259,6 @@ async def test_long_headers_are_left_to_routing_and_not_remembered(warm: FastAPI
             headers = {"accept": "text/html", "accept-language": languages}
             await client.get(f"{LOCALIDADES}?page=2", headers=headers)
             assert (at_once(front, "?page=2", **headers) is None) == (long in languages)
-
-
-async def test_page_that_is_not_held_makes_one_statement_however_many_ask(seeded_database: str) -> None:
-    async with running_app(seeded_database) as app, client_in_front_of(app, max_in_flight=100) as client:
-        await client.get(f"{LOCALIDADES}?page=9")  # the release is known from here on
-        with recorded_statements(app) as statements:
-            answers = await asyncio.gather(*(client.get(f"{LOCALIDADES}?page=2") for _ in range(100)))
-        assert len(statements) == 1
-        assert len({answer.content for answer in answers}) == 1
-        assert answers[0].status_code == 200
 
 
 async def test_page_whose_first_asker_hangs_up_reaches_the_others(seeded_database: str) -> None:

@@ -28,24 +28,24 @@ PORT := 8000
 run: $(VENV)/run.stamp ## Start a database, load a catalogue, serve it on http://127.0.0.1:8000; PORT=8001 for another port
 	@exec "$(BIN)/localidades-api" serve --port $(PORT) $(ARGS)
 
-# More processes than cores: they wait for servers and browsers.
-PYTEST = "$(BIN)/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+# More processes than cores: they wait for servers and browsers. Plugins that a run needs none of stay away.
+PYTEST = "$(BIN)/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder -p no:anyio -p no:platformdirs
 
 test: $(VENV)/dev.stamp $(BROWSER) ## Run the tests against a real Postgres of their own
-	$(PYTEST) -m "not tail" $(ARGS)
+	$(PYTEST) -p no:pytest_cov -m "not tail" $(ARGS)
 
 coverage: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run all tests and fail if coverage is below the minimum
 	$(PYTEST) --cov --cov-report= --timeout 600 $(ARGS)
 	"$(BIN)/coverage" report
 
 quick: $(VENV)/dev.stamp ## Run the tests that need no Postgres, in half a minute
-	LOCALIDADES_POSTGRES_BIN=none $(PYTEST) --hypothesis-profile=quick -m "not tail" tests/unit tests/search tests/bulk tests/importer/test_source.py $(ARGS)
+	LOCALIDADES_POSTGRES_BIN=none $(PYTEST) -p no:pytest_cov --hypothesis-profile=quick -m "not tail" tests/unit tests/search tests/bulk tests/importer/test_source.py $(ARGS)
 
 tail: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run what `make test` leaves out: processes that die or hang, large files, inputs by the thousand, others' programs
-	$(PYTEST) -m "tail or hypothesis" --hypothesis-profile=tail $(ARGS)
+	$(PYTEST) -p no:pytest_cov -m "tail or hypothesis" --hypothesis-profile=tail $(ARGS)
 
 faults: $(VENV)/dev.stamp $(PATRONI)/patroni.stamp ## Stop, kill, pause and disconnect real servers under load; ARGS="--fault-seconds 60"
-	$(PYTEST) --timeout 600 tests/faults $(ARGS)
+	$(PYTEST) -p no:pytest_cov --timeout 600 tests/faults $(ARGS)
 
 test-tools: $(TEST_TOOLS) $(PATRONI)/patroni.stamp ## Install what tests run beside the service: generators, readers of files, axe, Patroni
 

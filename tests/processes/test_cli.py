@@ -313,13 +313,14 @@ def test_command_that_is_started_anew_loads_what_it_needs(
         ("migrate",),
         ("verify", str(small_catalogue), "--url", live_server),
         ("match", str(rows)),
-        ("mirror", str(tmp_path / "mirror")),
         ("openapi",),
     ):
         ended = run(*arguments, env=env, command=COMMAND)
         assert ended.returncode == 0, ended.stderr
         assert arguments != ("openapi",) or json.loads(ended.stdout)
-    assert_sentence(run("roles", env=environment(NOWHERE), command=COMMAND), "The database does not answer")
+    nowhere = environment(NOWHERE)
+    assert_sentence(run("roles", env=nowhere, command=COMMAND), "The database does not answer")
+    assert_sentence(run("mirror", str(tmp_path / "mirror"), env=nowhere, command=COMMAND), "answers 503")
     assert_sentence(run("import", "/nowhere/año.zip", env=env, command=COMMAND), r"/nowhere/a\xf1o.zip")
 
 

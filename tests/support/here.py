@@ -18,12 +18,12 @@ class Ended:
     stderr: str
 
 
-def here(*arguments: str, url: str | None = None, stdin: bytes | None = None, **settings: str) -> Ended:
+def here(*arguments: str, url: str | None = None, **settings: str) -> Ended:
     """Run a command of ours to its end, on a database or on none."""
     patience = None if url is None else str(database_timeout(url))
     variables: dict[str, str | None] = {"COLUMNS": "200", "NO_COLOR": "1", "DATABASE_URL": url}
     variables |= {"LOCALIDADES_DATABASE_TIMEOUT": patience, **settings}
-    result = CliRunner().invoke(app, arguments, input=stdin, env=variables)
+    result = CliRunner().invoke(app, arguments, env=variables)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert "Traceback" not in result.stderr
     return Ended(result.exit_code, result.stdout, result.stderr)

@@ -379,7 +379,7 @@ def test_variable_that_is_unknown_is_named_with_the_known_ones() -> None:
     [("POOL_SIZE", "0"), ("POOL_SIZE", "s3cr3t"), ("DATABASE_TIMEOUT", "-1"), ("RELEASE_POLL", "nan")],
 )
 def test_variable_that_is_wrong_is_named_without_its_value(name: str, value: str) -> None:
-    result = here("releases", url=NOWHERE, stdin=None, **{PREFIX + name: value})
+    result = here("releases", url=NOWHERE, **{PREFIX + name: value})
     assert_sentence(result, PREFIX + name)
     assert f"{PREFIX}{name}: Input should be" in result.stderr
 

@@ -60,7 +60,7 @@ SECOND = [
     place("140020104", "Sin punto", ("-", "-")),
     place("140020105", "Nombre otro"),
     place("140020106", "San José"),
-    place("140020108", "Se mudó", ELSEWHERE),
+    place("140020108", "Se mudó", (POINT[0], ELSEWHERE[1])),  # a degree is enough
     place("140020109", "De la segunda"),
     place("140020110", "De las dos primeras"),
 ]

@@ -370,6 +370,14 @@ async def test_file_published_before_is_refused_under_another_name(seeded_databa
     await assert_nothing_left(seeded_database, before)
 
 
+async def test_name_of_another_release_is_told_before_that_the_file_is_published(
+    seeded_database: str, small_catalogue: Path, next_catalogue: Path
+) -> None:
+    await import_into(seeded_database, next_catalogue)
+    with pytest.raises(CatalogueError, match="Release 2020-02 is already published from another file"):
+        await import_into(seeded_database, small_catalogue, release="2020-02")
+
+
 async def test_demo_under_another_name_is_refused(seeded_database: str) -> None:
     before = await photograph(seeded_database)
     with pytest.raises(CatalogueError, match="Only the bundled catalogue can be named demo"):

@@ -314,6 +314,7 @@ def test_estado_is_matched_by_any_of_its_names(index: NameIndex, text: str, key:
         ("Guadalajara", None, 14039, "exact", []),
         ("Guadalajara, Jal.", None, 14039, "exact", []),
         ("14039", None, 14039, "exact", []),
+        ("Guadalajara, Jal.", "Oaxaca", None, "none", []),  # the estado that was given apart counts
         ("GUADALAJRA", "Jalisco", 14039, "ambiguous", ["spelling"]),
         ("Tlaquepaque", "Jalisco", 14098, "ambiguous", ["spelling"]),
         ("Guadalajara", "Atlantis", 14039, "ambiguous", ["estado"]),

@@ -10,7 +10,7 @@ from localidades_api.domain.keys import PlaceKind
 from localidades_api.search.build import build_index
 from localidades_api.search.index import NameIndex
 from localidades_api.search.layout import KEY
-from localidades_api.search.places import IndexedPlace
+from localidades_api.search.places import Former, IndexedPlace
 from localidades_api.search.query import read
 from localidades_api.search.ranking import fit
 from tests.support.names import PLACES
@@ -171,3 +171,15 @@ def test_everyday_queries_name_a_key_each() -> None:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     assert len(rows) >= 200
     assert all(row["cvegeo"].isdigit() and len(row["cvegeo"]) in {2, 5, 9} for row in rows)
+
+
+def test_place_that_has_a_key_comes_before_a_larger_one_that_had_it(tmp_path: Path) -> None:
+    where = {"municipio_id": 27008, "municipio": "Cárdenas", "estado_id": 27, "estado": "Tabasco"}
+    places = [
+        IndexedPlace(270080002, "Uno", **where),
+        IndexedPlace(270080003, "Otro", **where, poblacion=9000, former=(Former("Otro", "Cárdenas", 270080002),)),
+    ]
+    build_index(tmp_path / "names", places)
+    index = NameIndex(tmp_path / "names")
+    assert [(one.id, one.match) for one in index.suggest("270080002")] == [(270080002, "key"), (270080003, "former")]
+    index.close()

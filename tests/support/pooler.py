@@ -14,7 +14,7 @@ from localidades_api.storage.embedded.data_directory import choose_account
 from localidades_api.storage.sessions import session_settings
 from tests.support import service_address
 from tests.support.machine import free_port, needed, reachable_folder
-from tests.support.postgres import execute
+from tests.support.postgres import execute, own_name
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import ROOT
 
@@ -99,7 +99,7 @@ def _await_answer(pooler: Pooler, process: "subprocess.Popen[bytes]") -> None:
 @contextmanager
 def pooling_the_service(server: str, mode: str) -> Iterator[None]:
     """Lead every service of the tests to its database through PgBouncer, as a role that reads."""
-    role = "pooled_service"
+    role = own_name("pooled_service")
     settings = (f"ALTER ROLE {role} SET {name} = {value}" for name, value in session_settings(1.9).items())
     execute(server, f"CREATE ROLE {role} LOGIN SUPERUSER", *settings)  # tests break tables that others own
     options = parse_qs(urlsplit(server).query)

@@ -1,108 +1,148 @@
-"""How often a match is right at each score, on INEGI's own files (docs/reference/matching.md).
+"""How often a match is right at each score, by difference and by source (docs/reference/matching.md).
 
-    python -m benchmarks.calibration 2018.zip --earlier 2012.zip --dirty dirty_names.tsv
+    python -m benchmarks.calibration 2018.zip --earlier 2012.zip names.tsv more_names.tsv
 
-prints a table for each set of rows. The earlier release's rows are matched twice: by an index that knows its names, and
-by one that has the newer release only. Without the dirty names, which are no part of this project, their table is left
-out.
+matches rows whose keys are known, and prints what their scores said beside how many were right. `--evidence FILE` writes
+what speaks for and against each candidate instead, for `benchmarks.fit_certainty`. The tables of names are no part of
+this project: source, estado, municipio, nombre, cvegeo, and latitud and longitud where there are any.
 """
 
 import argparse
-import itertools
+import csv
+import json
+import re
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from benchmarks.names import dirty_rows, former_of, places_of, read_catalogue, rows_of, withdrawn_of
-from localidades_api.importer.transform import Catalogue
+from benchmarks.names import places_of, read_catalogue, withdrawn_of
+from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.search.build import build_index
 from localidades_api.search.index import NameIndex
-from localidades_api.search.match import NONE_BELOW, SURE_SCORE
-from localidades_api.search.rows import MatchResult, MatchRow
+from localidades_api.search.rows import MatchRow
 
-_BOUNDS = (100.0, 95.0, 90.0, SURE_SCORE, 75.0, 65.0, NONE_BELOW)  # the lowest score of each line
+BANDS = (0, 10, 30, 50, 70, 80, 85, 95, 97, 99, 100.01)  # points of a score
+_OFFICIAL = "sedesol_catalogo"  # another office's list, typed by nobody
+_SEAT = 1  # clave
 
 
-class Scores:
-    """Counts the rows of one range of scores: how many are right, how many certain, and how many both."""
+class Known(NamedTuple):
+    """A row whose key is known; `kind` says how it was made from a row of a source."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.count = self.withdrawn = self.right = self.certain = self.certain_right = 0
+    kind: str
+    source: str
+    row: MatchRow
+    key: int
 
-    def add(self, result: MatchResult, key: int | None) -> None:
-        """Count a result; `key` is the right one, None for a place that is no more."""
-        is_right = result.best is not None and result.best.id == key
-        self.count += 1
-        self.withdrawn += key is None
+
+def known_rows(path: Path) -> Iterator[Known]:
+    """Yield the rows of a table as they were typed."""
+    with path.open(encoding="utf-8", newline="") as file:
+        for cells in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            if cells["source"] != _OFFICIAL:
+                point = [float(cells[name]) if cells.get(name) else None for name in ("latitud", "longitud")]
+                row = MatchRow(cells["nombre"], cells["municipio"], cells["estado"], *point)
+                yield Known("typed", cells["source"], row, int(cells["cvegeo"]))
+
+
+def poorer(rows: Iterable[Known]) -> Iterator[Known]:
+    """Yield every other row without its municipio, and every eighth without an area."""
+    for number, known in enumerate(rows):
+        if number % 2:
+            yield known._replace(kind="without municipio", row=MatchRow(known.row.nombre, None, known.row.estado))
+        elif number % 8 == 0:
+            yield known._replace(kind="without area", row=MatchRow(known.row.nombre))
+
+
+def seats(index: NameIndex, keys: Iterable[int]) -> Iterator[Known]:
+    """Yield the seats of all municipios under the municipio's name and the usual short one."""
+    for key in keys:
+        municipio_id, clave = divmod(key, KEYS_OF_A_MUNICIPIO)
+        if clave == _SEAT:
+            municipio, estado = index.areas.municipios[municipio_id], index.areas.estados[municipio_id // 1000]
+            yield Known("seat", "catalogue", MatchRow(municipio, None, estado), key)
+            short = re.split(r" del? ", municipio)[0]
+            if short != municipio:
+                yield Known("short", "catalogue", MatchRow(short, municipio, estado), key)
+                yield Known("short", "catalogue", MatchRow(short, short, estado), key)
+
+
+class Tally:
+    """Counts rows by what their scores said, and how many were right."""
+
+    def __init__(self) -> None:
+        self.rows = self.right = self.certain = self.certain_right = 0
+        self.said = 0.0
+
+    def add(self, score: float, *, is_right: bool, is_certain: bool) -> None:
+        """Count a row."""
+        self.rows += 1
+        self.said += score
         self.right += is_right
-        self.certain += result.id is not None
-        self.certain_right += result.id is not None and is_right
+        self.certain += is_certain
+        self.certain_right += is_certain and is_right
 
     def __str__(self) -> str:
-        right, certain_right = share(self.right, self.count), share(self.certain_right, self.certain)
-        return f"| {self.name} | {self.count:,} | {self.withdrawn:,} | {right} | {self.certain:,} | {certain_right} |"
+        certain = f"{self.certain_right / self.certain:.2%}" if self.certain else ""
+        said, right = f"{self.said / self.rows / 100:.1%}", f"{self.right / self.rows:.1%}"
+        return f"{self.rows:,} | {said} | {right} | {self.certain / self.rows:.1%} | {certain}"
 
 
-def share(part: int, whole: int) -> str:
-    """Return a share in percent, rounded down, so that 100 % is all; empty if there is nothing."""
-    return f"{part * 1000 // whole / 10:.1f} %" if whole else ""
+def judge(index: NameIndex, rows: Iterable[Known], judged: set[int]) -> dict[str, dict[str, Tally]]:
+    """Match rows, and count them by score, difference and source; only answers with a key of `judged` count."""
+    tables: dict[str, dict[str, Tally]] = {name: defaultdict(Tally) for name in ("score", "difference", "source")}
+    for known in rows:
+        result = index.match(known.row)
+        if result.best is None or result.best.id not in judged:
+            continue
+        score = result.best.score
+        low = max(bound for bound in BANDS if bound <= score)
+        codes = sorted({fault.code for fault in result.best.faults}) or ["none"]
+        facts = {"is_right": result.best.id == known.key, "is_certain": result.id is not None}
+        high = min(bound for bound in BANDS if bound > score)
+        tables["score"][f"{low:g} to below {min(high, 100):g}"].add(score, **facts)
+        tables["source"][known.source].add(score, **facts)
+        for code in codes:
+            tables["difference"][code].add(score, **facts)
+    return tables
 
 
-def calibrate(index: NameIndex, cases: Iterable[tuple[MatchRow, int | None]]) -> list[Scores]:
-    """Match rows with their right keys; return the counts of each range of scores, the highest first."""
-    ranges = [Scores(name) for name in range_names()]
-    for row, key in cases:
-        result = index.match(row)
-        score = result.best.score if result.best else -1.0
-        at = next((number for number, bound in enumerate(_BOUNDS) if score >= bound), len(_BOUNDS))
-        ranges[at].add(result, key)
-    return ranges
-
-
-def range_names() -> Iterator[str]:
-    """Yield what the lines of a table are called."""
-    yield "100"
-    for above, bound in itertools.pairwise(_BOUNDS):
-        yield f"{bound:g} to below {above:g}"
-    yield "no place (`none`)"
-
-
-def earlier_cases(catalogue: Catalogue, earlier: Catalogue) -> Iterator[tuple[MatchRow, int | None]]:
-    """Yield the rows of an earlier release with today's keys, None for places that are no more."""
-    today = {row.id for row in catalogue.localities}
-    successors = {former.id: id_ for id_, found in former_of(catalogue, earlier).items() for former in found}
-    for row, key in rows_of(earlier):
-        yield row, key if key in today else successors.get(key)
-
-
-def report(title: str, ranges: Iterable[Scores]) -> None:
-    """Print a table."""
-    print(f"\n{title}\n")
-    print("| score | rows | of withdrawn places | likeliest is right | `exact` or `sure` | of these right |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |", *ranges, sep="\n", flush=True)
+def write_evidence(index: NameIndex, rows: Iterable[Known], path: Path) -> None:
+    """Write the candidates of each row, and the evidence for each of them, as lines of JSON."""
+    with path.open("w", encoding="utf-8") as file:
+        for known in rows:
+            keys, evidence = index.candidates(known.row)
+            line = {"kind": known.kind, "source": known.source, "key": known.key, "keys": keys, "evidence": evidence}
+            file.write(json.dumps(line) + "\n")
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the tables, or write the evidence."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("catalogue", type=Path, help="INEGI's file of the release to search")
-    parser.add_argument("--earlier", type=Path, required=True, help="its file of an earlier release")
-    parser.add_argument("--dirty", type=Path, help="a table of names as people typed them, with their keys")
+    parser.add_argument("names", type=Path, nargs="+", help="tables of names with their keys")
+    parser.add_argument("--earlier", type=Path, required=True, help="INEGI's file of an earlier release")
+    parser.add_argument("--evidence", type=Path, metavar="FILE", help="write the evidence for the fit")
     options = parser.parse_args()
     catalogue, earlier = read_catalogue(options.catalogue), read_catalogue(options.earlier)
+    typed = [known for path in options.names for known in known_rows(path)]
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        build_index(folder / "both", places_of(catalogue, earlier), withdrawn_of(catalogue, earlier))
-        build_index(folder / "alone", places_of(catalogue, None), ())
-        both, alone = NameIndex(folder / "both"), NameIndex(folder / "alone")
-        if options.dirty:
-            typed = [(row, key) for kind, row, key in dirty_rows(options.dirty) if kind != "official"]
-            report("Names as people typed them", calibrate(both, typed))
-        report("The earlier release's rows", calibrate(both, earlier_cases(catalogue, earlier)))
-        report("The same, by the newer release alone", calibrate(alone, earlier_cases(catalogue, earlier)))
-        both.close()
-        alone.close()
+        build_index(Path(name) / "names", places_of(catalogue, earlier), withdrawn_of(catalogue, earlier))
+        index = NameIndex(Path(name) / "names")
+        today = {row.id for row in catalogue.localities}
+        if options.evidence:
+            write_evidence(index, [*typed, *poorer(typed), *seats(index, sorted(today))], options.evidence)
+        else:
+            # A place that came since the earlier release may have a key that was made up.
+            tables = judge(index, typed, today & {row.id for row in earlier.localities})
+            for title, table in tables.items():
+                print(f"\n| {title} | rows | said | right | certain | of these right |")
+                print("| --- | ---: | ---: | ---: | ---: | ---: |")
+                for label, tally in sorted(table.items(), key=lambda item: -item[1].said / item[1].rows):
+                    print(f"| {label} | {tally} |")
+        index.close()
 
 
 if __name__ == "__main__":

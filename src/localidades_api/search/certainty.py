@@ -1,31 +1,57 @@
-"""Decides whether a match is certain enough to be used without review."""
+"""How likely it is that a candidate is the place that a row means, and from when on that is certain.
 
-from typing import TYPE_CHECKING
+The candidates of a row compete with each other and with "none of them": each has log-odds, the sum of its evidence
+weighed by the coefficients of `certainty.tsv`, and its probability is its share of all odds, with 1 for none (a
+conditional logit with an outside option). The probability of the first is then put on the scale on which it was right
+that often for rows that the fit had not seen. `python -m benchmarks.certainty` fits and judges both.
+"""
 
-from localidades_api.search.layout import KEY, SEAT, URBAN
-from localidades_api.search.rows import MatchResult, MatchRow
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from localidades_api.search.index import NameIndex
+from localidades_api.search.rows import Outcome
+
+SURE = 0.97  # the probability from which a row is certain, unless the caller asks for another
+MIN_SURE, MAX_SURE = 0.8, 0.999
+UNLIKELY = 0.1  # the first candidate's probability below which no place is like the row
+FAR = 5.0  # kilometres from the point given, beyond which nothing is certain
+LITERAL = 0.998  # a name as the catalogue writes it, the only one in the municipio given; measured, as all of it
+BY_KEY = 0.999  # a key that the release has, with its name or none
+_COEFFICIENTS = Path(__file__).with_name("certainty.tsv")
 
 
-def is_certain(index: "NameIndex", row: MatchRow, result: MatchResult) -> bool:
-    """Tell whether a result is beyond reasonable doubt, given how much the row says of where the place is.
+@cache
+def coefficients() -> Mapping[str, float]:
+    """Return what each kind of evidence adds to the log-odds of a place, and the scale's two figures."""
+    lines = (line.split("\t") for line in _COEFFICIENTS.read_text(encoding="utf-8").splitlines()[1:])
+    return {name: float(value) for name, value, *_ in lines}
 
-    Without its municipio, a point or a key, the only place of a name is another than the one meant for four to seven
-    in a hundred names from registers: that one is written otherwise in the catalogue, or was left out. So only a town
-    is certain then, under its exact name and with its estado.
-    """
-    if result.id is None:
-        return False
-    estado_id = index.areas.find_state(row.estado) if row.estado else None
-    if (
-        row.cvegeo
-        or row.latitud is not None
-        or (row.municipio and index.areas.find_municipios(row.municipio, estado_id))
-    ):
-        return True
-    if result.outcome != "exact" or estado_id is None:
-        return False
-    place = index.place(index.layout.find(KEY, str(result.id), 1)[0])
-    return place.id == result.id and bool(place.flags & (URBAN | SEAT))
+
+def probabilities(evidence: Sequence[Mapping[str, float]]) -> list[float]:
+    """Return how likely each candidate of a row is the right one; the rest to 1 is for none of them."""
+    weights = coefficients()
+    odds = [math.exp(min(50.0, sum(weights.get(name, 0.0) * value for name, value in one.items()))) for one in evidence]
+    whole = 1 + sum(odds)
+    found = [one / whole for one in odds]
+    if found:
+        first = max(range(len(found)), key=found.__getitem__)
+        found[first] = max(_scaled(found[first]), *found)
+    return found
+
+
+def _scaled(probability: float) -> float:
+    bounded = min(max(probability, 1e-6), 1 - 1e-6)
+    weights = coefficients()
+    logit = weights["scale_shift"] + weights["scale_slope"] * math.log(bounded / (1 - bounded))
+    return 1 / (1 + math.exp(-logit))
+
+
+def outcome(probability: float, *, is_doubtful: bool, is_literal: bool, sure: float = SURE) -> Outcome:
+    """Return the outcome of a row whose first candidate has a probability."""
+    if probability < UNLIKELY:
+        return "none"
+    if is_doubtful or probability < sure:
+        return "ambiguous"
+    return "exact" if is_literal else "sure"

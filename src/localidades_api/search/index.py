@@ -8,6 +8,7 @@ from pathlib import Path
 from localidades_api.domain.filters import LocalityFilters
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind, label
 from localidades_api.search.areas import AreaBook
+from localidades_api.search.certainty import SURE
 from localidades_api.search.find import Finder
 from localidades_api.search.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, IndexFiles
 from localidades_api.search.match import Matcher
@@ -60,9 +61,13 @@ class NameIndex:
         """Yield the key and the name of the place at each position of the list."""
         return map(self.layout.at, positions)
 
-    def match(self, row: MatchRow) -> MatchResult:
-        """Return the place that a row means, what differs, and how certain it is."""
-        return self._matcher.match(row)
+    def match(self, row: MatchRow, sure: float = SURE) -> MatchResult:
+        """Return the place that a row means, what differs, and how certain it is: `sure` is the bound of certainty."""
+        return self._matcher.match(row, sure)
+
+    def candidates(self, row: MatchRow) -> tuple[list[int], list[dict[str, float]]]:
+        """Return the keys of a named row's candidates, and the evidence for each."""
+        return self._matcher.candidates(row)
 
     def label(self, place: Known) -> str:
         """Return the label of a place, as the service writes it."""

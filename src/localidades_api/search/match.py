@@ -1,5 +1,6 @@
 """Matches a row to the key of its place, and names the differences."""
 
+import math
 from bisect import insort
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -7,32 +8,45 @@ from typing import TYPE_CHECKING
 
 from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
+from localidades_api.search import certainty
 from localidades_api.search.areas import Area
 from localidades_api.search.blocks import Block
 from localidades_api.search.differences import GivenName, NameDifference, compare, read_name
-from localidades_api.search.evidence import ambito_fault, area_fault, distance_fault, has_homonym, read_key
-from localidades_api.search.layout import EVERYWHERE, KEY, WITHDRAWN
-from localidades_api.search.normalize import core
+from localidades_api.search.evidence import (
+    OTHER_MUNICIPIO,
+    UNKNOWN_MUNICIPIO,
+    Question,
+    ambito_fault,
+    area_fault,
+    distance,
+    distance_fault,
+    gather,
+    has_homonym,
+    read_key,
+)
+from localidades_api.search.layout import EVERYWHERE, KEY, SEAT, WITHDRAWN
+from localidades_api.search.normalize import canonical, core
 from localidades_api.search.places import MAX_TEXT
 from localidades_api.search.query import read
 from localidades_api.search.ranking import Known
-from localidades_api.search.rows import Candidate, Discrepancy, MatchResult, MatchRow, Outcome
+from localidades_api.search.rows import Candidate, Discrepancy, MatchResult, MatchRow
 
 if TYPE_CHECKING:
     from localidades_api.search.index import NameIndex
 
 MAX_CANDIDATES = 5
-SURE_SCORE, SURE_MARGIN = 83.0, 6.0
-EXACT_MARGIN = 1.0
-NONE_BELOW = 55.0
+_MOST_DIFFERENT = 72.5  # penalties, beyond which a name is no candidate
 _BLOCKS = 256  # municipios whose parsed names are kept
 _PROPOSED = 8  # names of a municipio that are compared word by word, for each way to compare
 _WITHIN_REACH = 80.0  # score below which the place is sought outside the municipio that was given
 _HOMONYMS = 24  # places of one name that are compared
-_OTHER_MUNICIPIO = 22.0
-_UNKNOWN_MUNICIPIO = 12.0
+_CACHED_WORDS = 50_000
+_WORD_OF_CATALOGUE = 2  # places: a spelling that so many have is a word
 _UNKNOWN_ESTADO = 18.0
 _FORMER_KEY, _UNKNOWN_KEY, _OTHER_KEY, _OTHER_NAME = 2.0, 6.0, 30.0, 50.0
+_SAME_PLACE = 45.0  # penalties up to which a key and a name may be one place's
+_KEY_COUNTS = 17.0  # penalties up to which a key is certain in spite of them
+_NO_OTHER = 60.0  # penalties of the next candidate where there is none
 
 
 class Matcher:
@@ -41,9 +55,13 @@ class Matcher:
     def __init__(self, index: "NameIndex") -> None:
         self._index = index
         self._block = lru_cache(_BLOCKS)(self._read_block)
+        self._count = lru_cache(_CACHED_WORDS)(index.words.count)
 
-    def match(self, row: MatchRow) -> MatchResult:
-        """Return what a row means; only the beginning of a text that is longer than any name counts."""
+    def match(self, row: MatchRow, sure: float = certainty.SURE) -> MatchResult:
+        """Return what a row means, certain from a probability of `sure` on.
+
+        Only the beginning of a text that is longer than any name counts.
+        """
         if max(len(row.nombre or ""), len(row.municipio or ""), len(row.estado or "")) > MAX_TEXT:
             row = row._replace(nombre=_clip(row.nombre), municipio=_clip(row.municipio), estado=_clip(row.estado))
         key = read_key(row.cvegeo)
@@ -52,19 +70,38 @@ class Matcher:
         if key is None and not row.nombre and (clave := read_key(row.clave)) is not None:
             key = areas[0].id * KEYS_OF_A_MUNICIPIO + clave if len(areas) == 1 else None
         if key is not None:
-            return self._by_key(row, key, estado_id, areas)
+            return self._by_key(row, key, estado_id, areas, sure)
         if not row.nombre:
             return MatchResult("none", None, 0.0, ())
         is_bare = row.latitud is None and row.ambito is None and (estado_id or not row.estado)
         if is_bare and len(areas) == 1 and areas[0].likeness == 100:  # noqa: PLR2004  # the same name
-            literal = self._literally(fold(row.nombre), areas[0].id)
+            literal = self._literally(fold(row.nombre), areas[0].id, sure)
             if literal is not None:
                 return literal
-        found = self._by_name(row, read_name(row.nombre), estado_id, areas)
-        gone = self._gone(row.nombre, areas)
-        return self._decide(found, gone, homonyms_told_apart=row.latitud is not None and row.longitud is not None)
+        given = read_name(row.nombre)
+        found = self._by_name(row, given, estado_id, areas)
+        return self._decide(self._question(row, given, estado_id, areas), found, self._gone(row.nombre, areas), sure)
 
-    def _literally(self, folded: str, municipio_id: int) -> MatchResult | None:
+    def candidates(self, row: MatchRow) -> tuple[list[int], list[dict[str, float]]]:
+        """Return the keys of a named row's candidates and the evidence for each, as the fit of certainty reads them."""
+        estado_id = self._index.areas.find_state(row.estado) if row.estado else None
+        areas = self._index.areas.find_municipios(row.municipio, estado_id) if row.municipio else ()
+        given = read_name(row.nombre or "")
+        found = self._by_name(row, given, estado_id, areas)
+        return [place.id for place, _ in found], self._evidence(self._question(row, given, estado_id, areas), found)
+
+    def _question(self, row: MatchRow, given: GivenName, estado_id: int | None, areas: Sequence[Area]) -> Question:
+        words = given.readings[0][0]
+        every = frozenset(word for reading, _ in given.readings for word in reading)
+        return Question(row, words, every, areas, estado_id, self._rarity, self._is_word)
+
+    def _rarity(self, word: str) -> float:
+        return math.log10((self._index.layout.rows + 1) / (self._count(word) + 1))
+
+    def _is_word(self, word: str) -> bool:
+        return self._count(word) >= _WORD_OF_CATALOGUE
+
+    def _literally(self, folded: str, municipio_id: int, sure: float) -> MatchResult | None:
         """Return the result if each place known by this name has it as its own; None otherwise."""
         layout = self._index.layout
         rows = layout.find(municipio_id, folded, _HOMONYMS)
@@ -73,14 +110,18 @@ class Matcher:
             id_, nombre, flags = layout.name(row)
             if fold(nombre) != folded or id_ // KEYS_OF_A_MUNICIPIO != municipio_id:
                 return None
-            found.append(Candidate(id_, self._index.label_of(id_, nombre, flags), 100.0, ()))
+            if not flags & SEAT and set(canonical(nombre)) <= set(self._index.areas.words[municipio_id]):
+                return None  # the seat may be meant, by a part of its name
+            found.append((id_, self._index.label_of(id_, nombre, flags)))
         if not found:
             return None
+        score = _points(certainty.LITERAL / len(found))
+        candidates = tuple(Candidate(id_, label, score, ()) for id_, label in found)
         gone = self._gone_from(folded, municipio_id)
-        if len(found) == 1 and gone is None:
-            return MatchResult("exact", found[0], 100.0, tuple(found))
-        margin = 100.0 if len(found) == 1 else 0.0
-        return MatchResult("ambiguous", found[0], margin, tuple(found[:MAX_CANDIDATES]), gone)
+        doubtful = gone is not None or len(found) > 1
+        outcome = certainty.outcome(certainty.LITERAL, is_doubtful=doubtful, is_literal=True, sure=sure)
+        margin = score if len(found) == 1 else 0.0
+        return MatchResult(outcome, candidates[0], margin, candidates[:MAX_CANDIDATES], gone)
 
     def _gone(self, nombre: str, areas: Sequence[Area]) -> int | None:
         """Return the key of a withdrawn place that had this very name, where the municipio is known."""
@@ -105,7 +146,7 @@ class Matcher:
                 self._within(given, area.id), row, given, found, area_fault(row, area, self._index.areas.municipios)
             )
         if not found or 100 - min(one.cost for one in found.values()) < _WITHIN_REACH:
-            penalty = _OTHER_MUNICIPIO if areas else _UNKNOWN_MUNICIPIO
+            penalty = OTHER_MUNICIPIO if areas else UNKNOWN_MUNICIPIO
             fault = Discrepancy("municipio", row.municipio, "", penalty) if row.municipio else None
             self._compare_all(self._anywhere(given, estado_id), row, given, found, fault)
         if row.estado and estado_id is None:
@@ -135,7 +176,7 @@ class Matcher:
             if extra:
                 cost = difference.cost + sum(fault.penalty for fault in extra)
                 difference = NameDifference(cost, (*difference.faults, *extra))
-            if difference.cost < 100 - NONE_BELOW / 2:
+            if difference.cost < _MOST_DIFFERENT:
                 found[at] = difference
 
     def _within(self, given: GivenName, municipio_id: int) -> list[int]:
@@ -170,13 +211,15 @@ class Matcher:
 
     # -- By key
 
-    def _by_key(self, row: MatchRow, key: int, estado_id: int | None, areas: Sequence[Area]) -> MatchResult:
+    def _by_key(
+        self, row: MatchRow, key: int, estado_id: int | None, areas: Sequence[Area], sure: float
+    ) -> MatchResult:
         rows = self._index.layout.find(KEY, str(key), 4)
         places = sorted((self._index.place(at) for at in rows), key=lambda place: (place.id != key, place.row))
         given = read_name(row.nombre) if row.nombre else None
         found = [(place, self._difference_of_key(row, key, given, place)) for place in places]
-        if found and (given is None or found[0][1].cost <= 100 - NONE_BELOW):
-            return self._decide(found)
+        if found and (given is None or found[0][1].cost <= _SAME_PLACE):
+            return self._decide_by_key(found, sure)
         gone = key if not found and self._index.layout.find(WITHDRAWN, str(key), 1) else None
         if given is None:
             return MatchResult("none", None, 0.0, (), gone)
@@ -187,7 +230,23 @@ class Matcher:
             for place, one in self._by_name(row, given, estado_id, areas)
             if place.id != key
         ]
-        return self._decide(sorted([*found, *named], key=lambda item: item[1].cost), gone)
+        ranked = sorted([*found, *named], key=lambda item: item[1].cost)[: MAX_CANDIDATES + 1]
+        return self._decide(self._question(row, given, estado_id, areas), ranked, gone, sure)
+
+    def _decide_by_key(self, found: Sequence[tuple[Known, NameDifference]], sure: float) -> MatchResult:
+        """Return the result for a key that a release has or had, whose name is like the one given."""
+        candidates = [
+            self._candidate(place, one.faults, certainty.BY_KEY * (1 - one.cost / 100)) for place, one in found
+        ]
+        best = candidates[0]
+        second = candidates[1].score if len(candidates) > 1 else 0.0
+        outcome = certainty.outcome(
+            certainty.BY_KEY if found[0][1].cost <= _KEY_COUNTS else best.score / 100,
+            is_doubtful=best.score == second,
+            is_literal=not best.faults,
+            sure=sure,
+        )
+        return MatchResult(outcome, best, round(best.score - second, 2), tuple(candidates[:MAX_CANDIDATES]))
 
     @staticmethod
     def _difference_of_key(row: MatchRow, key: int, given: GivenName | None, place: Known) -> NameDifference:
@@ -203,39 +262,48 @@ class Matcher:
 
     # -- The outcome
 
-    def _decide(
-        self,
-        found: Sequence[tuple[Known, NameDifference]],
-        gone: int | None = None,
-        *,
-        homonyms_told_apart: bool = True,
-    ) -> MatchResult:
-        candidates = tuple(
-            self._candidate(place, difference.faults) for place, difference in found[: MAX_CANDIDATES + 1]
-        )
-        if not candidates or candidates[0].score < NONE_BELOW:
-            return MatchResult("none", None, 0.0, candidates[:MAX_CANDIDATES], gone)
-        best = candidates[0]
-        margin = round(best.score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
-        doubtful = gone is not None or (not homonyms_told_apart and has_homonym(found[0][0], best.faults))
-        outcome = "ambiguous" if doubtful else _outcome(best, margin)
-        return MatchResult(outcome, best, margin, candidates[:MAX_CANDIDATES], gone)
+    @staticmethod
+    def _evidence(question: Question, found: Sequence[tuple[Known, NameDifference]]) -> list[dict[str, float]]:
+        costs = [one.cost for _, one in found]
+        return [
+            gather(question, place, one.faults, min(costs[:at] + costs[at + 1 :], default=_NO_OTHER) - one.cost)
+            for at, (place, one) in enumerate(found)
+        ]
 
-    def _candidate(self, place: Known, faults: tuple[Discrepancy, ...]) -> Candidate:
-        score = round(max(0.0, 100 - sum(fault.penalty for fault in faults)), 2)
+    def _decide(
+        self, question: Question, found: Sequence[tuple[Known, NameDifference]], gone: int | None, sure: float
+    ) -> MatchResult:
+        likely = certainty.probabilities(self._evidence(question, found))
+        ranked = sorted(zip(likely, found, strict=True), key=lambda item: -item[0])
+        candidates = tuple(self._candidate(place, one.faults, share) for share, (place, one) in ranked)
+        if not candidates:
+            return MatchResult("none", None, 0.0, (), gone)
+        share, (place, difference) = ranked[0]
+        best = candidates[0]
+        km = distance(question.row, place)
+        doubtful = gone is not None or (
+            has_homonym(place, difference.faults) if km is None else km > certainty.FAR
+        )  # another place of the name, which was perhaps not compared
+        outcome = certainty.outcome(share, is_doubtful=doubtful, is_literal=not difference.faults, sure=sure)
+        margin = round(best.score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
+        shown = candidates[:MAX_CANDIDATES]
+        return MatchResult(
+            outcome, None if outcome == "none" else best, 0.0 if outcome == "none" else margin, shown, gone
+        )
+
+    def _candidate(self, place: Known, faults: tuple[Discrepancy, ...], share: float) -> Candidate:
         municipio = self._index.areas.municipios[place.id // KEYS_OF_A_MUNICIPIO]
         faults = tuple(
             fault._replace(found=municipio) if fault.code == "municipio" and not fault.found else fault
             for fault in faults
         )
-        return Candidate(place.id, self._index.label(place), score, faults)
+        return Candidate(place.id, self._index.label(place), _points(share), faults)
+
+
+def _points(share: float) -> float:
+    """Return a probability as points of a hundred."""
+    return round(100 * max(0.0, share), 2)
 
 
 def _clip(text: str | None) -> str | None:
     return text[:MAX_TEXT] if text else text
-
-
-def _outcome(best: Candidate, margin: float) -> Outcome:
-    if not best.faults:
-        return "exact" if margin >= EXACT_MARGIN else "ambiguous"
-    return "sure" if best.score >= SURE_SCORE and margin >= SURE_MARGIN else "ambiguous"

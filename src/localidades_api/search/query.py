@@ -115,6 +115,10 @@ class Words:
         loose = [(Occur.Should, self._loose(word, typed)) for word in words]
         return self.within(Query.boolean_query(loose, len(words) - 1), scopes)
 
+    def count(self, word: str) -> int:
+        """Return how many places have a canonical word in one of their names."""
+        return self._searcher.doc_freq("name", word)
+
     def word(self, field: str, word: str) -> Query:
         """Every place with a word in a field."""
         return Query.term_query(self._schema, field, word)

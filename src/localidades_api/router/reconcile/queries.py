@@ -16,7 +16,6 @@ from localidades_api.domain.schemas.reconcile import (
 from localidades_api.router.reconcile.evidence import Evidence, QueryError, read_query
 from localidades_api.router.reconcile.vocabulary import named_type
 from localidades_api.router.services import Services
-from localidades_api.search.certainty import is_certain
 from localidades_api.search.index import NameIndex
 from localidades_api.search.match_areas import match_municipality, match_state
 from localidades_api.search.one_line import match_line
@@ -68,8 +67,8 @@ def _read(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> Iterator[tup
     """Yield what each reading of a query finds, and the key that is certain if that reading is right."""
     if kind == "localidad":
         rows = ((row, names.match(row)) for row in evidence.rows())
-        for row, result in rows if evidence.values else [match_line(names, evidence.text)]:
-            yield result.candidates, result.id if is_certain(names, row, result) else None
+        for _, result in rows if evidence.values else [match_line(names, evidence.text)]:
+            yield result.candidates, result.id
         return
     text = evidence.first("cvegeo") or evidence.text
     if kind == "estado":

@@ -1,0 +1,215 @@
+"""Fits what each kind of evidence is worth (search/certainty.tsv) to rows whose keys are known, and judges the fit.
+
+    python -m benchmarks.calibration 2018.zip --earlier 2012.zip names.tsv … --evidence evidence.jsonl
+    benchmarks/.venv/bin/python -m benchmarks.fit_certainty evidence.jsonl --earlier 2012.zip --write
+
+Each candidate of a row competes with the others and with none of them: a conditional logit, fitted by maximum likelihood
+with a small penalty on the coefficients. Probabilities of the first candidates, each from a fit that had not seen its
+municipio, are put on a scale of two figures. Whatever is printed is cross-validated, by municipio and by source.
+"""
+
+import argparse
+import io
+import json
+import math
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+TABLE = Path(__file__).parents[1] / "src" / "localidades_api" / "search" / "certainty.tsv"
+WEIGHTS = {"typed": 1.0, "without municipio": 0.3, "without area": 0.3, "seat": 0.1, "short": 0.1}
+PENALTY = 0.5
+BOUNDS = (0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
+BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.85, 0.95, 0.97, 0.99, 1.0001)
+FOLDS = 4
+
+
+@dataclass
+class Row:
+    """A row's candidates, with the evidence for each as a line of figures; `right` is -1 where none is right."""
+
+    kind: str
+    source: str
+    key: int
+    keys: list[int]
+    figures: Any
+    right: int
+    is_literal: list[bool]
+
+    @property
+    def municipio(self) -> int:
+        """The municipio that the right key is in."""
+        return self.key // 10_000
+
+
+def read(path: Path, names: list[str]) -> list[Row]:
+    """Read the rows; `names` gets the names of the figures."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    names += sorted({name for line in lines for one in line["evidence"] for name in one})
+    column = {name: number for number, name in enumerate(names)}
+    rows = []
+    for line in lines:
+        figures = np.zeros((len(line["keys"]), len(names)))
+        for candidate, one in enumerate(line["evidence"]):
+            for name, value in one.items():
+                figures[candidate, column[name]] = value
+        right = line["keys"].index(line["key"]) if line["key"] in line["keys"] else -1
+        literal = ["same_name" in one for one in line["evidence"]]
+        rows.append(Row(line["kind"], line["source"], line["key"], line["keys"], figures, right, literal))
+    return rows
+
+
+def fit(rows: Sequence[Row], start: Any = None) -> Any:
+    """Return the coefficients that make the right candidates, or none, likeliest."""
+    rows = [row for row in rows if len(row.keys)]
+    figures = np.vstack([row.figures for row in rows])
+    sizes = [len(row.keys) for row in rows]
+    group = np.repeat(np.arange(len(rows)), sizes)
+    first = np.cumsum([0, *sizes[:-1]])
+    weights = np.array([WEIGHTS[row.kind] for row in rows])
+    right = np.array([first[at] + row.right for at, row in enumerate(rows) if row.right >= 0])
+    weight_of_right = np.array([WEIGHTS[row.kind] for row in rows if row.right >= 0])
+
+    def loss(coefficients: Any) -> tuple[float, Any]:
+        odds = np.exp(np.clip(figures @ coefficients, -50, 50))
+        whole = 1 + np.bincount(group, odds, len(rows))
+        shares = odds / whole[group] * weights[group]
+        value = (weights * np.log(whole)).sum() - weight_of_right @ (figures @ coefficients)[right]
+        slope = figures.T @ shares - weight_of_right @ figures[right]
+        return value + PENALTY * coefficients @ coefficients, slope + 2 * PENALTY * coefficients
+
+    begin = np.zeros(figures.shape[1]) if start is None else start
+    return minimize(loss, begin, jac=True, method="L-BFGS-B", options={"maxiter": 400}).x
+
+
+def shares(row: Row, coefficients: Any) -> Any:
+    """Return the probability of each candidate."""
+    odds = np.exp(np.clip(row.figures @ coefficients, -50, 50))
+    return odds / (1 + odds.sum())
+
+
+def cross_validate(rows: Sequence[Row], fold_of: Callable[[Row], object]) -> list[Any]:
+    """Return the probabilities of each row's candidates from a fit that has not seen its fold."""
+    found: list[Any] = [None] * len(rows)
+    coefficients = None
+    for fold in sorted({fold_of(row) for row in rows}, key=str):
+        coefficients = fit([row for row in rows if fold_of(row) != fold], coefficients)
+        for at, row in enumerate(rows):
+            if fold_of(row) == fold:
+                found[at] = shares(row, coefficients)
+    return found
+
+
+def logit(share: float) -> float:
+    """Return the log-odds of a probability."""
+    bounded = min(max(share, 1e-6), 1 - 1e-6)
+    return math.log(bounded / (1 - bounded))
+
+
+@dataclass
+class First:
+    """The first candidate of a row, and how likely it is."""
+
+    row: Row
+    at: int
+    share: float
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it is the right one."""
+        return self.at == self.row.right
+
+
+def firsts(rows: Sequence[Row], found: Sequence[Any], judged: set[int]) -> list[First]:
+    """Return the first candidates whose keys can be judged."""
+    best = [(row, int(np.argmax(of)), of) for row, of in zip(rows, found, strict=True) if len(of)]
+    return [First(row, at, float(of[at])) for row, at, of in best if row.keys[at] in judged]
+
+
+def scale(first: Sequence[First]) -> tuple[float, float]:
+    """Return shift and slope that make the log-odds of first candidates say how often they are right."""
+    logits = np.array([logit(one.share) for one in first])
+    right = np.array([float(one.is_right) for one in first])
+    weights = np.array([WEIGHTS[one.row.kind] for one in first])
+
+    def loss(figures: Any) -> float:
+        scaled = figures[0] + figures[1] * logits
+        return float((weights * (np.logaddexp(0, scaled) - right * scaled)).sum())
+
+    shift, slope = minimize(loss, [0.0, 1.0]).x
+    return float(shift), float(slope)
+
+
+def report(title: str, first: Sequence[First], rows: Sequence[Row], shift: float, slope: float) -> None:
+    """Print how right the scores are, and how right and how many what is certain is at each bound."""
+    scaled = [(1 / (1 + math.exp(-shift - slope * logit(one.share))), one) for one in first]
+    typed = [(share, one) for share, one in scaled if one.row.kind == "typed"]
+    print(f"\n## {title}\n\n| score | rows | said | right |\n| --- | ---: | ---: | ---: |")
+    for low, high in zip(BANDS, BANDS[1:], strict=False):
+        if band := [(share, one.is_right) for share, one in typed if low <= share < high]:
+            said, right = (sum(column) / len(band) for column in zip(*band, strict=True))
+            print(f"| {100 * low:g} to below {100 * min(high, 1):g} | {len(band):,} | {said:.1%} | {right:.1%} |")
+    print("\n| rows | bound | certain | right | wrong: name as published, otherwise |\n| --- | ---: | ---: | ---: | --- |")
+    for label, of in groups(rows).items():
+        for bound in BOUNDS:
+            certain = [one for share, one in scaled if share >= bound and id(one.row) in of]
+            wrong = [one.row.is_literal[one.at] for one in certain if not one.is_right]
+            right_share = 1 - len(wrong) / max(1, len(certain))
+            print(
+                f"| {label} ({len(of):,}) | {bound:g} | {len(certain) / len(of):.1%} | {right_share:.2%} |"
+                f" {sum(wrong)}, {len(wrong) - sum(wrong)} |"
+            )
+
+
+def groups(rows: Sequence[Row]) -> dict[str, set[int]]:
+    """Return the rows of each kind and source that the report has lines for."""
+    found: dict[str, set[int]] = {}
+    for row in rows:
+        label = f"{row.kind}, {row.source}" if row.kind == "typed" else row.kind
+        found.setdefault(label, set()).add(id(row))
+    return found
+
+
+def read_keys(path: Path) -> set[int]:
+    """Return the keys of a release, from INEGI's zip."""
+    with zipfile.ZipFile(path) as archive:
+        member = next(name for name in archive.namelist() if name.endswith("_utf.csv"))
+        lines = io.TextIOWrapper(archive.open(member), "utf-8-sig").read().splitlines()
+    return {int(line[1:10]) for line in lines[1:] if line[1:10].isdigit()}
+
+
+def write(names: Sequence[str], coefficients: Any, shift: float, slope: float, rows: Sequence[Row]) -> None:
+    """Write the table that the service reads; what is worth nothing is left out."""
+    spread = np.vstack([row.figures for row in rows if len(row.keys)]).std(0)
+    kept = [(name, value) for name, value, each in zip(names, coefficients, spread, strict=True) if abs(value) > 0.005 or each]
+    lines = ["evidence\tcoefficient", f"scale_shift\t{shift:.4f}", f"scale_slope\t{slope:.4f}"]
+    lines += [f"{name}\t{value:.4f}" for name, value in kept]
+    TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Print the figures, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("evidence", type=Path, help="what `benchmarks.calibration --evidence` has written")
+    parser.add_argument("--releases", type=Path, nargs="+", required=True, help="INEGI's files: keys in all of them are judged")
+    parser.add_argument("--write", action="store_true", help="write the table of coefficients")
+    options = parser.parse_args()
+    names: list[str] = []
+    rows = read(options.evidence, names)
+    judged = set.intersection(*map(read_keys, options.releases))
+    by_municipio = firsts(rows, cross_validate(rows, lambda row: row.municipio % FOLDS), judged)
+    shift, slope = scale(by_municipio)
+    report("Cross-validated by municipio", by_municipio, rows, shift, slope)
+    by_source = firsts(rows, cross_validate(rows, lambda row: row.source), judged)
+    report("Cross-validated by source", by_source, rows, *scale(by_source))
+    if options.write:
+        write(names, fit(rows), shift, slope, rows)
+
+
+if __name__ == "__main__":
+    main()

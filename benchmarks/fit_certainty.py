@@ -27,6 +27,7 @@ PENALTY = 0.5
 BOUNDS = (0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
 BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.85, 0.95, 0.97, 0.99, 1.0001)
 FOLDS = 4
+_LEAST = 0.005  # what a coefficient must be worth, times how its evidence varies
 
 
 @dataclass
@@ -154,7 +155,9 @@ def report(title: str, first: Sequence[First], rows: Sequence[Row], shift: float
         if band := [(share, one.is_right) for share, one in typed if low <= share < high]:
             said, right = (sum(column) / len(band) for column in zip(*band, strict=True))
             print(f"| {100 * low:g} to below {100 * min(high, 1):g} | {len(band):,} | {said:.1%} | {right:.1%} |")
-    print("\n| rows | bound | certain | right | wrong: name as published, otherwise |\n| --- | ---: | ---: | ---: | --- |")
+    print(
+        "\n| rows | bound | certain | right | wrong: name as published, otherwise |\n| --- | ---: | ---: | ---: | --- |"
+    )
     for label, of in groups(rows).items():
         for bound in BOUNDS:
             certain = [one for share, one in scaled if share >= bound and id(one.row) in of]
@@ -186,7 +189,11 @@ def read_keys(path: Path) -> set[int]:
 def write(names: Sequence[str], coefficients: Any, shift: float, slope: float, rows: Sequence[Row]) -> None:
     """Write the table that the service reads; what is worth nothing is left out."""
     spread = np.vstack([row.figures for row in rows if len(row.keys)]).std(0)
-    kept = [(name, value) for name, value, each in zip(names, coefficients, spread, strict=True) if abs(value) > 0.005 or each]
+    kept = [
+        (name, value)
+        for name, value, each in zip(names, coefficients, spread, strict=True)
+        if abs(value) * each > _LEAST
+    ]
     lines = ["evidence\tcoefficient", f"scale_shift\t{shift:.4f}", f"scale_slope\t{slope:.4f}"]
     lines += [f"{name}\t{value:.4f}" for name, value in kept]
     TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -196,7 +203,9 @@ def main() -> None:
     """Print the figures, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("evidence", type=Path, help="what `benchmarks.calibration --evidence` has written")
-    parser.add_argument("--releases", type=Path, nargs="+", required=True, help="INEGI's files: keys in all of them are judged")
+    parser.add_argument(
+        "--releases", type=Path, nargs="+", required=True, help="INEGI's files: keys in all of them are judged"
+    )
     parser.add_argument("--write", action="store_true", help="write the table of coefficients")
     options = parser.parse_args()
     names: list[str] = []

@@ -19,6 +19,7 @@ UNLIKELY = 0.1  # the first candidate's probability below which no place is like
 FAR = 5.0  # kilometres from the point given, beyond which nothing is certain
 LITERAL = 0.998  # a name as the catalogue writes it, the only one in the municipio given; measured, as all of it
 BY_KEY = 0.999  # a key that the release has, with its name or none
+_UNFITTED = {"ambito_other": -4.0}  # the rows that the fit knows don't say whether they are urban or rural
 _COEFFICIENTS = Path(__file__).with_name("certainty.tsv")
 
 
@@ -31,13 +32,14 @@ def coefficients() -> Mapping[str, float]:
 
 def probabilities(evidence: Sequence[Mapping[str, float]]) -> list[float]:
     """Return how likely each candidate of a row is the right one; the rest to 1 is for none of them."""
-    weights = coefficients()
+    weights = {**coefficients(), **_UNFITTED}
     odds = [math.exp(min(50.0, sum(weights.get(name, 0.0) * value for name, value in one.items()))) for one in evidence]
     whole = 1 + sum(odds)
     found = [one / whole for one in odds]
     if found:
         first = max(range(len(found)), key=found.__getitem__)
-        found[first] = max(_scaled(found[first]), *found)
+        if found.count(found[first]) == 1:  # homonyms that nothing tells apart stay level
+            found[first] = max(_scaled(found[first]), *found)
     return found
 
 

@@ -206,6 +206,8 @@ def _of_area(question: Question, place: Known, faults: Sequence[Discrepancy]) ->
         yield "estado_not_given", 1.0
     if not row.municipio and not row.estado:
         yield "no_area_given", 1.0
+    if any(fault.code == "ambito" for fault in faults):
+        yield "ambito_other", 1.0
     km = distance(row, place)
     if km is not None:
         yield "km", math.log10(1 + km)

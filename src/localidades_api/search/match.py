@@ -41,6 +41,7 @@ _PROPOSED = 8  # names of a municipio that are compared word by word, for each w
 _WITHIN_REACH = 80.0  # score below which the place is sought outside the municipio that was given
 _HOMONYMS = 24  # places of one name that are compared
 _CACHED_WORDS = 50_000
+_PLACES = 304_364  # of the country, which the coefficients were fitted on; in a part of it a word tells as much
 _WORD_OF_CATALOGUE = 2  # places: a spelling that so many have is a word
 _UNKNOWN_ESTADO = 18.0
 _FORMER_KEY, _UNKNOWN_KEY, _OTHER_KEY, _OTHER_NAME = 2.0, 6.0, 30.0, 50.0
@@ -79,6 +80,10 @@ class Matcher:
             if literal is not None:
                 return literal
         given = read_name(row.nombre)
+        if is_bare and given.spoken and len(areas) == 1 and areas[0].likeness == 100:  # noqa: PLR2004  # as above
+            literal = self._literally(given.spoken, areas[0].id, sure)
+            if literal is not None:
+                return literal
         found = self._by_name(row, given, estado_id, areas)
         return self._decide(self._question(row, given, estado_id, areas), found, self._gone(row.nombre, areas), sure)
 
@@ -96,7 +101,7 @@ class Matcher:
         return Question(row, words, every, areas, estado_id, self._rarity, self._is_word)
 
     def _rarity(self, word: str) -> float:
-        return math.log10((self._index.layout.rows + 1) / (self._count(word) + 1))
+        return math.log10(_PLACES / (self._count(word) + 1))
 
     def _is_word(self, word: str) -> bool:
         return self._count(word) >= _WORD_OF_CATALOGUE
@@ -281,9 +286,10 @@ class Matcher:
         share, (place, difference) = ranked[0]
         best = candidates[0]
         km = distance(question.row, place)
-        doubtful = gone is not None or (
-            has_homonym(place, difference.faults) if km is None else km > certainty.FAR
-        )  # another place of the name, which was perhaps not compared
+        # Another place may have the name, though it was not compared.
+        other_may_be_meant = has_homonym(place, difference.faults) if km is None else km > certainty.FAR
+        contradicted = any(fault.code in {"key", "estado"} for fault in difference.faults)
+        doubtful = gone is not None or other_may_be_meant or contradicted
         outcome = certainty.outcome(share, is_doubtful=doubtful, is_literal=not difference.faults, sure=sure)
         margin = round(best.score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
         shown = candidates[:MAX_CANDIDATES]

@@ -5,18 +5,22 @@ from typing import Any
 from localidades_api.bulk.cells import RowError
 from localidades_api.bulk.rows import Answer, Cells, Row
 from localidades_api.domain.keys import KEY_DIGITS, written
+from localidades_api.search.certainty import SURE
 from localidades_api.search.index import NameIndex
 from localidades_api.search.rows import Candidate, MatchResult, MatchRow
 
 _SHORT_KEY_DIGITS = 8  # without the zero at its beginning, which spreadsheets drop
 
 
-def match_row(row: Row, index: NameIndex) -> Answer:
-    """Return the answer to a row; a row that can't be read or matched has the outcome `problem`."""
+def match_row(row: Row, index: NameIndex, sure: float = SURE) -> Answer:
+    """Return the answer to a row, certain from a probability of `sure` on.
+
+    A row that can't be read or matched has the outcome `problem`.
+    """
     if row.problem is not None:
         return describe_problem(row.problem)
     try:
-        return describe_match(index.match(match_cells(row.cells)))
+        return describe_match(index.match(match_cells(row.cells), sure))
     except RowError as error:
         return describe_problem(str(error))
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from localidades_api.cli.errors import errors_as_sentences
+from localidades_api.search.certainty import MAX_SURE, MIN_SURE, SURE
 
 if TYPE_CHECKING:
     from localidades_api.cli.matching.job import MatchJob
@@ -30,6 +31,12 @@ def match(  # noqa: PLR0913  # an option for each column
     url: Annotated[
         str | None, typer.Option(help="Root address of a running service to use in place of the database.")
     ] = None,
+    sure: Annotated[
+        float,
+        typer.Option(
+            min=MIN_SURE, max=MAX_SURE, help="Probability from which a row is certain: more for fewer mistakes."
+        ),
+    ] = SURE,
     *,
     nombre: Annotated[str | None, _column("the name of the place")] = None,
     municipio: Annotated[str | None, _column("the name or key of its municipio")] = None,
@@ -52,7 +59,7 @@ def match(  # noqa: PLR0913  # an option for each column
         from localidades_api.cli.matching.job import MatchJob, check, default_output  # noqa: PLC0415
 
         named = {role: header for role, header in columns.items() if header is not None}
-        job = MatchJob(file, output or default_output(file), named, resume, force)
+        job = MatchJob(file, output or default_output(file), named, sure, resume, force)
         check(job)
         _run(job, release, url)
 

@@ -33,10 +33,11 @@ from localidades_api.errors import UnsupportedMediaTypeError
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.http.paths import PREFIX
 from localidades_api.router.localities import describe_near
-from localidades_api.router.params import OfRelease
+from localidades_api.router.params import OfRelease, plain_decimal
 from localidades_api.router.responses import CACHEABLE
 from localidades_api.router.services import Services, ServicesDep
 from localidades_api.router.strict import STRICT
+from localidades_api.search.certainty import MAX_SURE, MIN_SURE, SURE
 
 router = APIRouter(prefix=f"{PREFIX}/localidades", tags=["Matching"], responses=CACHEABLE)
 
@@ -83,7 +84,7 @@ class BulkQuery(BaseModel):
     @property
     def columns(self) -> dict[str, str]:
         """The header of each column that is named."""
-        given = self.model_dump(exclude={"format", "release", "limit"})
+        given = self.model_dump(exclude={"format", "release", "limit", "sure"})
         return {role: header for role, header in given.items() if header is not None}
 
 
@@ -95,6 +96,17 @@ class MatchQuery(BulkQuery):
     estado: _Column = None
     cvegeo: _Column = None
     clave: _Column = None
+    sure: Annotated[
+        float,
+        Field(
+            ge=MIN_SURE,
+            le=MAX_SURE,
+            description="The probability from which a row is `exact` or `sure`: more for fewer mistakes, less for more"
+            " keys.",
+            examples=[SURE],
+        ),
+        plain_decimal("A probability is a number from 0.8 to 0.999, such as 0.97."),
+    ] = SURE
 
 
 class NearestToEachQuery(BulkQuery):
@@ -152,7 +164,7 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     order, while you still send. A row that can't be read affects no other.
     """
     release = await services.release(query.release, by_name=True)
-    return _respond(request, query, services, release, _PLACES, _matching(services, release))
+    return _respond(request, query, services, release, _PLACES, _matching(services, release, query.sure))
 
 
 @router.post(
@@ -202,13 +214,13 @@ def _accepted(request: Request, sent: MediaType) -> MediaType:
 
 
 @asynccontextmanager
-async def _matching(services: Services, release: Release) -> AsyncIterator[AnswerSome]:
+async def _matching(services: Services, release: Release, sure: float) -> AsyncIterator[AnswerSome]:
     async with services.names.using(release) as index:
 
         async def answer_some(rows: Iterator[Row]) -> Answered:
             answered, end = [], perf_counter() + _YIELD_INTERVAL
             for row in rows:
-                answered.append((row, match_row(row, index)))
+                answered.append((row, match_row(row, index, sure)))
                 if perf_counter() > end:
                     break
             return answered

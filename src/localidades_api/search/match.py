@@ -72,20 +72,21 @@ class Matcher:
             key = areas[0].id * KEYS_OF_A_MUNICIPIO + clave if len(areas) == 1 else None
         if key is not None:
             return self._by_key(row, key, estado_id, areas, sure)
+        return self._by_name_alone(row, estado_id, areas, sure)
+
+    def _by_name_alone(self, row: MatchRow, estado_id: int | None, areas: Sequence[Area], sure: float) -> MatchResult:
         if not row.nombre:
             return MatchResult("none", None, 0.0, ())
         is_bare = row.latitud is None and row.ambito is None and (estado_id or not row.estado)
-        if is_bare and len(areas) == 1 and areas[0].likeness == 100:  # noqa: PLR2004  # the same name
-            literal = self._literally(fold(row.nombre), areas[0].id, sure)
-            if literal is not None:
-                return literal
+        is_literal = is_bare and len(areas) == 1 and areas[0].likeness == 100  # noqa: PLR2004  # the same name
+        if is_literal and (found := self._literally(fold(row.nombre), areas[0].id, sure)):
+            return found
         given = read_name(row.nombre)
-        if is_bare and given.spoken and len(areas) == 1 and areas[0].likeness == 100:  # noqa: PLR2004  # as above
-            literal = self._literally(given.spoken, areas[0].id, sure)
-            if literal is not None:
-                return literal
-        found = self._by_name(row, given, estado_id, areas)
-        return self._decide(self._question(row, given, estado_id, areas), found, self._gone(row.nombre, areas), sure)
+        if is_literal and given.spoken and (found := self._literally(given.spoken, areas[0].id, sure)):
+            return found
+        question = self._question(row, given, estado_id, areas)
+        named = self._by_name(row, given, estado_id, areas)
+        return self._decide(question, named, self._gone(row.nombre, areas), sure)
 
     def candidates(self, row: MatchRow) -> tuple[list[int], list[dict[str, float]]]:
         """Return the keys of a named row's candidates and the evidence for each, as the fit of certainty reads them."""

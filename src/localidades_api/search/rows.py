@@ -48,7 +48,7 @@ class MatchRow(NamedTuple):
 
 
 class Discrepancy(NamedTuple):
-    """What differs between a row and a place, and what it costs."""
+    """What differs between a row and a place, and how much, in points that order the candidates."""
 
     code: FaultCode
     given: str
@@ -57,7 +57,7 @@ class Discrepancy(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A place that a row may mean: its score is 100 minus the penalties of its faults, but at least 0."""
+    """A place that a row may mean; its score is 100 times the probability that it is the right one."""
 
     id: int
     label: str
@@ -73,8 +73,9 @@ class Candidate(NamedTuple):
 class MatchResult(NamedTuple):
     """What was found for a row.
 
-    `exact`: the name as the catalogue writes it, and no other place of that name. `sure`: the same place beyond
-    reasonable doubt. `ambiguous`: one of the candidates, which a person has to choose. `none`: no place is like it.
+    `exact`: the name as the catalogue writes it, and no other place that can be meant. `sure`: a place that is right
+    with at least the probability asked for. `ambiguous`: one of the candidates, which a person has to choose. `none`: no
+    place is like it.
     `margin` is the lead over the next candidate, or the score where there is no other. `withdrawn` is the key of a
     place of an earlier release that had this very name and has no successor: nothing is certain then.
     """

@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from localidades_api.bulk.reading import MediaType
+from localidades_api.search.certainty import SURE
 
 STDIO = "-"
 # Answers to a JSON document are NDJSON: half of a document can't be resumed.
@@ -28,6 +29,7 @@ class MatchJob:
     source: str
     output: str
     named: Mapping[str, str]
+    sure: float = SURE
     resume: bool = False
     force: bool = False
 
@@ -39,7 +41,8 @@ class MatchJob:
     def command(self, *more: str) -> str:
         """Return the command that resumes this one, for a shell."""
         columns = [word for role, header in self.named.items() for word in (f"--{role}", header)]
-        words = ("localidades-api", "match", self.source, "--output", self.output, *columns, *more, "--resume")
+        sure = () if self.sure == SURE else ("--sure", f"{self.sure:g}")
+        words = ("localidades-api", "match", self.source, "--output", self.output, *columns, *sure, *more, "--resume")
         return shlex.join(words)
 
 

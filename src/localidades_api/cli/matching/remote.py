@@ -18,6 +18,7 @@ from localidades_api.cli.service import Service
 from localidades_api.domain.schemas import Match
 from localidades_api.errors import ServiceError
 from localidades_api.http.paths import MATCH
+from localidades_api.search.certainty import SURE
 
 _TIMEOUT = 60.0  # seconds without a byte
 _RETRY_TIMEOUT = 300.0  # seconds with a service that has responded before: its index of names may still be built
@@ -38,8 +39,9 @@ class _BusyError(Exception):
 class RemoteMatcher:
     """Sends rows by their roles, and nothing else that is in them; stays with the release of the first answer."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, sure: float) -> None:
         self._service = service
+        self._options = {} if sure == SURE else {"sure": f"{sure:g}"}
         self._client = service.connect(_TIMEOUT)
         self._has_responded = False
 
@@ -78,7 +80,7 @@ class RemoteMatcher:
 
     def _post(self, body: bytes, rows: int) -> list[Answer]:
         headers = {"Content-Type": "application/x-ndjson", "Accept": "application/x-ndjson"}
-        address = self._service.at(MATCH)
+        address = self._service.at(MATCH, **self._options)
         with _busy_if_unreachable(), self._client.stream("POST", address, content=body, headers=headers) as response:
             self._has_responded = True
             self._check(response)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 from localidades_api.bulk.matching import match_row
+from localidades_api.bulk.rows import Answer, Row
 from localidades_api.cache.names import NameIndexes
 from localidades_api.cli.console import console, watch_import
 from localidades_api.cli.database import ready_database
@@ -36,9 +37,13 @@ def run_match(job: MatchJob, release: str | None) -> None:
             progress.begin(MatchStep.OPEN)
             async with _open_index(database, release) as (served, index):
                 progress.begin(MatchStep.MATCH)
+
                 # Nothing of it awaits: all that the rows need is in the index.
+                def answer(rows: Sequence[Row]) -> list[Answer]:
+                    return [match_row(row, index, job.sure) for row in rows]
+
                 with _reporting(job, lambda: ("--release", served.name)) as tally:
-                    match_file(job, lambda rows: [match_row(row, index) for row in rows], _BATCH_SIZE, tally, progress)
+                    match_file(job, answer, _BATCH_SIZE, tally, progress)
 
     with ready_database(read_settings()) as url:
         asyncio.run(run(url))
@@ -46,7 +51,7 @@ def run_match(job: MatchJob, release: str | None) -> None:
 
 def run_remote_match(job: MatchJob, url: str, release: str | None) -> None:
     """Do the same by asking a running service."""
-    with watch_import() as progress, RemoteMatcher(Service.parse(url, release)) as service:
+    with watch_import() as progress, RemoteMatcher(Service.parse(url, release), job.sure) as service:
         progress.begin(MatchStep.MATCH)
         with _reporting(job, service.describe) as tally:
             match_file(job, service.answer, _REMOTE_BATCH_SIZE, tally, progress)

@@ -53,7 +53,14 @@ class MatchFault(BaseModel):
     ]
     given: Annotated[str, Field(description="What the row says.", examples=["Guadalajra"])]
     found: Annotated[str, Field(description="What the catalogue says.", examples=["Guadalajara"])]
-    penalty: Annotated[float, Field(description="The points that it takes off the score.", ge=0, examples=[5.5])]
+    penalty: Annotated[
+        float,
+        Field(
+            description="How much it differs, in points, which order the places before their scores are known.",
+            ge=0,
+            examples=[5.5],
+        ),
+    ]
 
 
 class MatchCandidate(BaseModel):
@@ -70,7 +77,7 @@ class MatchCandidate(BaseModel):
     ]
     score: Annotated[
         float,
-        Field(description="100 minus the penalties of its faults, but at least 0.", ge=0, le=100, examples=[94.5]),
+        Field(description="100 times the probability that it is the right one.", ge=0, le=100, examples=[98.7]),
     ]
     faults: list[MatchFault]
 
@@ -85,9 +92,9 @@ class Match(BaseModel):
     outcome: Annotated[
         Literal["exact", "sure", "ambiguous", "none", "problem"],
         Field(
-            description="`exact`: the name as the catalogue writes it, and no other place has it. `sure`: that place"
-            " beyond reasonable doubt. `ambiguous`: one of `candidates`, which a person has to choose. `none`: no place"
-            " is like it. `problem`: this row can't be read, and `problem` says why."
+            description="`exact`: the name as the catalogue writes it, and no other place can be meant. `sure`: that"
+            " place with at least the probability asked for. `ambiguous`: one of `candidates`, which a person has to"
+            " choose. `none`: no place is like it. `problem`: this row can't be read, and `problem` says why."
         ),
     ]
     cvegeo: Annotated[
@@ -105,11 +112,16 @@ class Match(BaseModel):
     ]
     score: Annotated[
         float | None,
-        Field(description="100 minus the penalties of `faults`; null for no place.", ge=0, le=100, examples=[94.5]),
+        Field(
+            description="100 times the probability that it is the right one; null for no place.",
+            ge=0,
+            le=100,
+            examples=[98.7],
+        ),
     ]
     margin: Annotated[
         float | None,
-        Field(description="The lead over the next place, or `score` if there is none.", ge=0, le=100, examples=[12.0]),
+        Field(description="The lead over the next place, or `score` if there is none.", ge=0, le=100, examples=[96.2]),
     ]
     faults: Annotated[
         list[MatchFault], Field(description="What differs between the row and the place that is most like it.")

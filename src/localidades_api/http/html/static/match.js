@@ -34,6 +34,7 @@ async function* read(stream) {
 
 async function match(signal) {
   const request = await columns.request();
+  request.query.set("sure", byId("sure").value / 100);
   if (form.dataset.release) request.query.set("release", form.dataset.release);
   const response = await ask(request, "ndjson", signal);
   request.query.set("release", response.headers.get("Catalogue-Release")); // the file is of the same one
@@ -123,6 +124,7 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   run(match);
 });
+byId("sure").addEventListener("input", (event) => { byId("sure-shown").textContent = `${event.target.value} %`; });
 byId("stop").addEventListener("click", () => stopping.abort());
 byId("download").addEventListener("click", () => run(download));
 addEventListener("beforeunload", (event) => {

@@ -74,8 +74,8 @@ class MatchResult(NamedTuple):
     """What was found for a row.
 
     `exact`: the name as the catalogue writes it, and no other place that can be meant. `sure`: a place that is right
-    with at least the probability asked for. `ambiguous`: one of the candidates, which a person has to choose. `none`: no
-    place is like it.
+    with at least the probability asked for. `ambiguous`: one of the candidates, which a person has to choose. `none`:
+    no place is like it.
     `margin` is the lead over the next candidate, or the score where there is no other. `withdrawn` is the key of a
     place of an earlier release that had this very name and has no successor: nothing is certain then.
     """

@@ -27,7 +27,7 @@ PENALTY = 0.5
 BOUNDS = (0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
 BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.85, 0.95, 0.97, 0.99, 1.0001)
 FOLDS = 4
-_LEAST = 0.005  # what a coefficient must be worth, times how its evidence varies
+_LEAST = 0.005  # log-odds that the evidence of a kind must be worth
 
 
 @dataclass
@@ -188,12 +188,9 @@ def read_keys(path: Path) -> set[int]:
 
 def write(names: Sequence[str], coefficients: Any, shift: float, slope: float, rows: Sequence[Row]) -> None:
     """Write the table that the service reads; what is worth nothing is left out."""
-    spread = np.vstack([row.figures for row in rows if len(row.keys)]).std(0)
-    kept = [
-        (name, value)
-        for name, value, each in zip(names, coefficients, spread, strict=True)
-        if abs(value) * each > _LEAST
-    ]
+    figures = np.vstack([row.figures for row in rows if len(row.keys)])
+    worth = np.abs(coefficients) * np.sqrt((figures**2).mean(0))
+    kept = [(name, value) for name, value, each in zip(names, coefficients, worth, strict=True) if each > _LEAST]
     lines = ["evidence\tcoefficient", f"scale_shift\t{shift:.4f}", f"scale_slope\t{slope:.4f}"]
     lines += [f"{name}\t{value:.4f}" for name, value in kept]
     TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -19,6 +19,7 @@ UNLIKELY = 0.1  # the first candidate's probability below which no place is like
 FAR = 5.0  # kilometres from the point given, beyond which nothing is certain
 LITERAL = 0.998  # a name as the catalogue writes it, the only one in the municipio given; measured, as all of it
 BY_KEY = 0.999  # a key that the release has, with its name or none
+_KEY_COUNTS = 17.0  # penalties up to which a key is certain in spite of them
 _UNFITTED = {"ambito_other": -4.0}  # the rows that the fit knows don't say whether they are urban or rural
 _COEFFICIENTS = Path(__file__).with_name("certainty.tsv")
 
@@ -36,11 +37,20 @@ def probabilities(evidence: Sequence[Mapping[str, float]]) -> list[float]:
     odds = [math.exp(min(50.0, sum(weights.get(name, 0.0) * value for name, value in one.items()))) for one in evidence]
     whole = 1 + sum(odds)
     found = [one / whole for one in odds]
-    if found:
-        first = max(range(len(found)), key=found.__getitem__)
-        if found.count(found[first]) == 1:  # homonyms that nothing tells apart stay level
-            found[first] = max(_scaled(found[first]), *found)
-    return found
+    best = max(found, default=0.0)
+    if found.count(best) != 1:  # homonyms that nothing tells apart stay level
+        return found
+    first = max([_scaled(best), *sorted(found)[:-1]])
+    rest = min(1.0, (1 - first) / (1 - best)) if best < 1 else 1.0
+    return [first if one == best else one * rest for one in found]
+
+
+def probabilities_by_key(penalties: Sequence[float]) -> list[float]:
+    """Return how likely each place that has or had the key of a row is meant, from what differs, least first."""
+    likely = [BY_KEY if penalty <= _KEY_COUNTS else BY_KEY * (1 - penalty / 100) for penalty in penalties]
+    level = penalties.count(penalties[0])
+    rest = (1 - likely[0]) / max(1, len(likely) - level)
+    return [likely[0] / level] * level + [one * rest for one in likely[level:]]
 
 
 def _scaled(probability: float) -> float:

@@ -46,7 +46,6 @@ _WORD_OF_CATALOGUE = 2  # places: a spelling that so many have is a word
 _UNKNOWN_ESTADO = 18.0
 _FORMER_KEY, _UNKNOWN_KEY, _OTHER_KEY, _OTHER_NAME = 2.0, 6.0, 30.0, 50.0
 _SAME_PLACE = 45.0  # penalties up to which a key and a name may be one place's
-_KEY_COUNTS = 17.0  # penalties up to which a key is certain in spite of them
 _NO_OTHER = 60.0  # penalties of the next candidate where there is none
 
 
@@ -225,7 +224,7 @@ class Matcher:
         given = read_name(row.nombre) if row.nombre else None
         found = [(place, self._difference_of_key(row, key, given, place)) for place in places]
         if found and (given is None or found[0][1].cost <= _SAME_PLACE):
-            return self._decide_by_key(found, sure)
+            return self._decide_by_key(sorted(found, key=lambda item: item[1].cost), sure)
         gone = key if not found and self._index.layout.find(WITHDRAWN, str(key), 1) else None
         if given is None:
             return MatchResult("none", None, 0.0, (), gone)
@@ -241,17 +240,13 @@ class Matcher:
 
     def _decide_by_key(self, found: Sequence[tuple[Known, NameDifference]], sure: float) -> MatchResult:
         """Return the result for a key that a release has or had, whose name is like the one given."""
+        likely = certainty.probabilities_by_key([one.cost for _, one in found])
         candidates = [
-            self._candidate(place, one.faults, certainty.BY_KEY * (1 - one.cost / 100)) for place, one in found
+            self._candidate(place, one.faults, share) for share, (place, one) in zip(likely, found, strict=True)
         ]
         best = candidates[0]
         second = candidates[1].score if len(candidates) > 1 else 0.0
-        outcome = certainty.outcome(
-            certainty.BY_KEY if found[0][1].cost <= _KEY_COUNTS else best.score / 100,
-            is_doubtful=best.score == second,
-            is_literal=not best.faults,
-            sure=sure,
-        )
+        outcome = certainty.outcome(likely[0], is_doubtful=False, is_literal=not best.faults, sure=sure)
         return MatchResult(outcome, best, round(best.score - second, 2), tuple(candidates[:MAX_CANDIDATES]))
 
     @staticmethod

@@ -21,6 +21,7 @@ from tests.support.wire import LOCALIDADES
 MATCH, NEAREST = f"{LOCALIDADES}match/", f"{LOCALIDADES}nearest/"
 CSV, NDJSON, JSON = "text/csv", "application/x-ndjson", "application/json"
 ROW = {"nombre": "Aguascalientes", "municipio": "Municipio 001", "estado": "Ags."}
+DOUBTFUL = {"nombre": "Azientos", "estado": "Ags."}
 
 
 async def post(
@@ -44,8 +45,8 @@ async def test_row_comes_back_with_its_key_and_what_was_sent(client: httpx.Async
         "cvegeo": "010010001",
         "id": 10010001,
         "label": "Aguascalientes, Municipio 001, Aguascalientes",
-        "score": 100,
-        "margin": 100,
+        "score": 99.8,
+        "margin": 99.8,
         "faults": [],
         "candidates": [],
         "withdrawn": None,
@@ -58,7 +59,30 @@ async def test_fault_names_what_was_given_what_was_found_and_what_it_costs(clien
     assert (found["outcome"], found["cvegeo"]) == ("sure", "010010001")
     [fault] = found["faults"]
     assert (fault["code"], fault["given"], fault["found"]) == ("spelling", "aguascalintes", "aguascalientes")
-    assert found["score"] == 100 - fault["penalty"] < 100
+    assert fault["penalty"] > 0
+    assert 97 <= found["score"] < 100
+
+
+@pytest.mark.parametrize("sure", ["0.8", "0.97", "0.999"])
+async def test_bound_of_certainty_is_accepted(client: httpx.AsyncClient, sure: str) -> None:
+    answer = await post(client, json.dumps({"rows": [ROW]}), target=f"{MATCH}?sure={sure}")
+    [found] = answer.json()["results"]
+    assert (found["outcome"] == "exact") == (float(sure) <= found["score"] / 100)
+
+
+async def test_bound_moves_a_doubtful_row_and_changes_nothing_else_of_it(client: httpx.AsyncClient) -> None:
+    [found] = await matched(client, DOUBTFUL)
+    assert found["outcome"] == "ambiguous"
+    share = found["score"] / 100
+    assert 0.82 < share < 0.97
+    answers = {}
+    for sure in ("0.97", f"{share + 0.01:.3f}", f"{share - 0.01:.3f}"):
+        answer = await post(client, json.dumps({"rows": [DOUBTFUL]}), target=f"{MATCH}?sure={sure}")
+        [answers[sure]] = answer.json()["results"]
+    default, above, below = answers.values()
+    assert default == above == found
+    assert below["outcome"] == "sure"
+    assert all(below[name] == found[name] for name in found.keys() - {"outcome", "candidates"})
 
 
 async def test_match_page_names_the_resource_and_the_headers_that_it_recognizes(client: httpx.AsyncClient) -> None:
@@ -78,8 +102,10 @@ async def test_match_page_names_the_resource_and_the_headers_that_it_recognizes(
 
 async def test_homonyms_are_ambiguous_and_all_shown(client: httpx.AsyncClient) -> None:
     [found] = await matched(client, {**ROW, "nombre": "Ninguno"})
-    assert (found["outcome"], found["score"], found["margin"]) == ("ambiguous", 100, 0)
-    assert [one["cvegeo"] for one in found["candidates"]][:2] == ["010010002", "010010003"]
+    assert (found["outcome"], found["margin"]) == ("ambiguous", 0)
+    first, second = found["candidates"]
+    assert (first["cvegeo"], second["cvegeo"]) == ("010010002", "010010003")
+    assert 49 < first["score"] == second["score"] <= 50
     assert found["candidates"][0].keys() == {"cvegeo", "id", "label", "score", "faults"}
 
 
@@ -164,6 +190,15 @@ async def test_no_rows_are_no_answers(client: httpx.AsyncClient) -> None:
     assert (await post(client, '{"rows":[]}')).json() == {"results": []}
     assert (await post(client, "", NDJSON)).text == ""
     assert (await post(client, "nombre\n", CSV)).text.startswith("nombre,match_outcome,")
+
+
+@pytest.mark.parametrize("sure", ["1", "0.5", "0.79", "1e-1", "9e-1", "x", "nan", "", "-0.9"])
+async def test_bound_that_is_no_probability_in_range_is_refused_by_name(client: httpx.AsyncClient, sure: str) -> None:
+    answer = await post(client, json.dumps({"rows": [ROW]}), target=f"{MATCH}?sure={sure}")
+    assert answer.status_code == 422
+    problem = answer.json()
+    assert problem["type"] == "/problems#invalid-parameters"
+    assert [error["parameter"] for error in problem["errors"]] == ["sure"]
 
 
 @pytest.mark.parametrize("query", ["?x=1", "?format=xml", "?release=..", "?limit=2", "?nombre="])

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.domain.schemas import LocalityDetail
+from localidades_api.http.paths import MATCH
 from localidades_api.router.reconcile.vocabulary import FETCHED, PROPERTIES
 from tests.support.application import client_in_front_of, client_of, recorded_statements, running_app
 from tests.support.postgres import out_of_reach
@@ -159,7 +160,7 @@ async def test_name_leads_to_its_key_with_leading_zeros(client: httpx.AsyncClien
     assert candidate == {
         "id": "010020001",
         "name": "Asientos, Municipio 002, Aguascalientes",
-        "score": 100.0,
+        "score": 99.56,
         "match": True,
         "type": [{"id": "localidad", "name": "Localidad (locality)"}],
         "features": [],
@@ -190,14 +191,14 @@ async def test_homonyms_are_candidates_of_which_none_is_certain(client: httpx.As
         ("El Bellaco", {"lat": "25,5", "lon": -102.296111}, {"distance", "bracket"}),
     ],
 )
-async def test_features_are_what_differs_and_take_points(
+async def test_features_are_what_differs_and_make_a_place_less_likely(
     client: httpx.AsyncClient, query: str, properties: Mapping[str, object], features: set[str]
 ) -> None:
     candidate = await best(client, query, properties)
     assert {feature["id"] for feature in candidate["features"]} == features
-    assert candidate["score"] == pytest.approx(
-        100 - sum(feature["value"] for feature in candidate["features"]), abs=0.1
-    )
+    assert all(feature["value"] > 0 for feature in candidate["features"])
+    without = await best(client, candidate["name"])
+    assert candidate["score"] < without["score"]
 
 
 async def test_feature_names_the_words(client: httpx.AsyncClient) -> None:
@@ -363,12 +364,23 @@ async def test_batch_lets_other_requests_of_the_process_through(client: httpx.As
     assert done == ["probe", "batch"]
 
 
-async def test_name_without_its_municipio_is_certain_for_a_town_with_its_estado_only(client: httpx.AsyncClient) -> None:
-    bare, town, hamlet = await asked(
-        client, {"query": "Aguascalientes"}, {"query": "Aguascalientes, Ags."}, {"query": "El Bellaco [Rancho], Zac."}
-    )
-    for result, key, match in ((bare, "010010001", False), (town, "010010001", True), (hamlet, "320580044", False)):
-        assert (result["result"][0]["id"], result["result"][0]["match"]) == (key, match)
+async def test_match_is_what_matching_calls_certain(client: httpx.AsyncClient) -> None:
+    """A name may do without its municipio, but hardly without its estado."""
+    rows: list[dict[str, str]] = [
+        {"nombre": "Aguascalientes"},
+        {"nombre": "Aguascalientes", "estado": "Ags."},
+        {"nombre": "El Bellaco", "estado": "Zac."},
+        {"nombre": "El Bellaco [Rancho]", "estado": "Zac."},
+        {"nombre": "Azientos", "estado": "Ags."},
+        {"nombre": "Azientos", "municipio": "Municipio 002", "estado": "Ags."},
+    ]
+    answer = await client.post(MATCH, json={"rows": rows})
+    lines = await asked(client, *({"query": ", ".join(row.values())} for row in rows))
+    found = [(one["id"], one["score"], one["match"]) for one in (line["result"][0] for line in lines)]
+    assert found == [
+        (one["cvegeo"], one["score"], one["outcome"] in {"exact", "sure"}) for one in answer.json()["results"]
+    ]
+    assert {match for _, _, match in found} == {True, False}
 
 
 # -- Requests that are wrong

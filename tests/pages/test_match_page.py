@@ -140,7 +140,12 @@ async def test_none_of_the_candidates_can_be_chosen_by_keyboard_and_is_kept_when
 
 @pytest.mark.parametrize("encoding", ["utf-8", "windows-1252"])
 async def test_file_comes_back_as_it_was_written_with_the_columns_of_the_answer(page: Page, encoding: str) -> None:
-    lines = ["Población;Nº;2020", "Peñón Ñandú Doble;1;a", '"Ninguno";2;"b;c"', "Ninguno;3;"]
+    lines = [
+        "Población;Mpio.;Entidad;Nº;2020",
+        "Peñón Ñandú Doble;Municipio 001;Ags.;1;a",
+        '"Ninguno";Municipio 001;Ags.;2;"b;c"',
+        "Ninguno;Municipio 001;Ags.;3;",
+    ]
     await page.get_by_label("Or choose a CSV file").set_input_files(
         file_of("Mi lista.csv", "\r\n".join([*lines, ""]).encode(encoding))
     )
@@ -284,6 +289,18 @@ async def test_many_rows_are_drawn_a_hundred_at_a_time(page: Page) -> None:
     assert 0 < before <= 300
     await page.get_by_role("button", name="Show more").first.click()
     assert before < await drawn.count() <= before + 100
+
+
+async def test_release_and_certainty_that_were_chosen_are_those_that_are_matched_with(page: Page) -> None:
+    await page.goto("/match?format=api&release=2020-01")
+    slider = page.get_by_label("How certain a key must be")
+    await slider.press("ArrowRight")
+    await expect(page.locator("#sure-shown")).to_have_text("97.5 %")
+    for certain, asked in (("97.5", "sure=0.975"), ("80", "sure=0.8"), ("99.5", "sure=0.995")):
+        await slider.fill(certain)
+        async with page.expect_request(RESOURCE) as asking:
+            await match(page, PASTED)
+        assert {"release=2020-01", asked} <= set((await asking.value).url.partition("?")[2].split("&"))
 
 
 async def test_page_in_spanish_says_all_in_spanish_and_has_no_fault_that_axe_finds(browser: Browser, base: str) -> None:

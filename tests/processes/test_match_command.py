@@ -16,6 +16,7 @@ from typing import IO
 import httpx
 import pytest
 
+from localidades_api.cli.matching.job import MatchJob
 from tests.support.here import here
 from tests.support.http_server import Request, Response, http_server
 from tests.support.postgres import out_of_reach
@@ -27,7 +28,7 @@ ROWS = (
     ("folio", "Localidad", "Municipio", "Entidad"),
     ("007", "AGUASCALIENTES", "Municipio 001", "Ags."),
     ("008", "Ninguno", "Municipio 001", "Ags."),
-    ("009", "Rancho El Gero", "Municipio 001", "Ags."),
+    ("009", "Aguascalintes", "Municipio 001", "Ags."),
     ("010", "", "Municipio 001", "Ags."),
     ("011", "Nada como esto", "Municipio 001", "Ags."),
 )
@@ -74,7 +75,7 @@ def test_csv_gets_the_answers_beside_its_own_columns(seeded: str, places: Path) 
     assert [tuple(row.values())[:4] for row in found] == list(ROWS[1:])
     assert found[0]["match_cvegeo"] == "010010001"
     assert found[0]["match_label"] == "Aguascalientes, Municipio 001, Aguascalientes"
-    assert "010010002 Ninguno (0002), Municipio 001, Aguascalientes (100) | 0100" in found[1]["match_candidates"]
+    assert "010010002 Ninguno (0002), Municipio 001, Aguascalientes (49.9) | 0100" in found[1]["match_candidates"]
     assert found[3]["match_problem"] == "Its `nombre` is empty, and it has no key to go by."
     assert "matched 5 rows in " in ended.stderr
     assert "  1 exact, 1 sure, 1 ambiguous, 1 none, 1 problem\n" in ended.stderr
@@ -108,9 +109,43 @@ def test_objects_are_answered_as_lines(seeded: str, tmp_path: Path, suffix: str,
 
 def test_columns_may_be_named(seeded: str, tmp_path: Path) -> None:
     source = write_rows(tmp_path / "a.tsv", [("nombre", "Lugar de origen"), ("Ana", "Aguascalientes")], delimiter="\t")
-    ended = match(seeded, source, "--nombre", "Lugar de origen", "--output", tmp_path / "b.tsv", "--release", "2020-01")
+    more = ("--output", tmp_path / "b.tsv", "--release", "2020-01", "--sure", "0.9")  # it says no estado
+    ended = match(seeded, source, "--nombre", "Lugar de origen", *more)
     assert ended.returncode == 0
     assert (tmp_path / "b.tsv").read_text().splitlines()[1].startswith("Ana\tAguascalientes\texact\t010010001\t")
+
+
+DOUBTFUL = [("Localidad", "Municipio", "Entidad"), ("Rancho El Gero", "Municipio 001", "Ags.")]
+
+
+@pytest.mark.parametrize(("options", "outcome"), [((), "ambiguous"), (("--sure", "0.9"), "sure")])
+def test_bound_of_certainty_is_that_of_the_command_here_and_at_a_service(
+    seeded: str, live_server: str, tmp_path: Path, options: tuple[str, ...], outcome: str
+) -> None:
+    source = str(write_rows(tmp_path / "places.csv", DOUBTFUL))
+    for to, more in (("here", {"url": seeded}), ("there", {})):
+        output = tmp_path / f"{to}.csv"
+        place = () if more else ("--url", live_server)
+        ended = here("match", source, "--output", str(output), *options, *place, **more)
+        assert ended.returncode == 0, ended.stderr
+    [row] = read_rows_of(tmp_path / "here.csv")
+    assert (row["match_outcome"], row["match_cvegeo"]) == (outcome, "010010009" if outcome == "sure" else "")
+    assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
+
+
+@pytest.mark.parametrize("sure", ["1", "0.5", "x"])
+def test_bound_that_is_out_of_range_is_refused_by_name(places: Path, sure: str) -> None:
+    ended = here("match", str(places), "--sure", sure)
+    assert ended.returncode == 2
+    assert "'--sure'" in ended.stderr
+    assert not places.with_name("places.matched.csv").exists()
+
+
+def test_bound_is_in_the_command_that_resumes_only_if_it_is_another_than_the_default() -> None:
+    assert "--sure" not in MatchJob("a.csv", "b.csv", {}).command()
+    assert MatchJob("a.csv", "b.csv", {}, 0.9).command() == (
+        "localidades-api match a.csv --output b.csv --sure 0.9 --resume"
+    )
 
 
 @pytest.mark.tail

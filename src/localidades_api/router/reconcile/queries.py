@@ -22,7 +22,8 @@ from localidades_api.search.one_line import match_line
 from localidades_api.search.rows import Candidate, Discrepancy
 
 _YIELD_INTERVAL = 0.005  # seconds that a batch keeps other requests of this process waiting
-_MAX_SUGGESTED_SCORE = 50.0  # of what is like the text, and was not matched: less than any match has
+_MAX_SUGGESTED_SCORE = 50.0  # of what is like the text, and was not matched
+_Reading = tuple[Sequence[Candidate], int | None]
 
 
 async def answer_batch(services: Services, release: Release, batch: Mapping[str, object]) -> dict[str, Any]:
@@ -43,15 +44,18 @@ def _answer(names: NameIndex, asked: object) -> ReconciliationResult:
         evidence = read_query(asked)
     except QueryError as error:
         return ReconciliationResult(result=[], error=str(error))
-    found = [_candidates(names, kind, evidence) for kind in evidence.kinds]
-    candidates = sorted((one for of_kind in found for one in of_kind), key=lambda one: -one.score)
-    if len(evidence.kinds) > 1 and len({one.type[0].id for one in candidates if one.score == candidates[0].score}) > 1:
+    read = {kind: list(_read(names, kind, evidence)) for kind in evidence.kinds}
+    candidates = [one for kind, readings in read.items() for one in _candidates(names, kind, evidence, readings)]
+    candidates.sort(key=lambda one: -one.score)
+    literal = [kind for kind, readings in read.items() if any(not one.faults for found, _ in readings for one in found)]
+    if len(literal) > 1:
         candidates = [one.model_copy(update={"match": False}) for one in candidates]  # which type is meant is open
     return ReconciliationResult(result=candidates[: evidence.limit])
 
 
-def _candidates(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> list[ReconciliationCandidate]:
-    readings = list(_read(names, kind, evidence))
+def _candidates(
+    names: NameIndex, kind: PlaceKind, evidence: Evidence, readings: Sequence[_Reading]
+) -> list[ReconciliationCandidate]:
     best: dict[int, Candidate] = {}
     for one in (one for candidates, _ in readings for one in candidates):
         if one.id not in best or best[one.id].score < one.score:
@@ -63,11 +67,11 @@ def _candidates(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> list[R
     return [_describe(kind, one, evidence, is_match=one.id == match) for one in ranked]
 
 
-def _read(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> Iterator[tuple[Sequence[Candidate], int | None]]:
+def _read(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> Iterator[_Reading]:
     """Yield what each reading of a query finds, and the key that is certain if that reading is right."""
     if kind == "localidad":
-        rows = ((row, names.match(row)) for row in evidence.rows())
-        for _, result in rows if evidence.values else [match_line(names, evidence.text)]:
+        rows = (names.match(row) for row in evidence.rows())
+        for result in rows if evidence.values else [match_line(names, evidence.text)[1]]:
             yield result.candidates, result.id
         return
     text = evidence.first("cvegeo") or evidence.text

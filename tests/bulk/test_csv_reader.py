@@ -118,9 +118,7 @@ def test_keys_and_degrees_that_a_spreadsheet_has_changed_are_read() -> None:
     ("line", "problem"),
     [
         ("Ixtapa,91,-105", "`latitud` must be decimal degrees from -90 to 90"),
-        ("Ixtapa,nan,inf", "`longitud` must be decimal degrees"),
-        ("Ixtapa,veinte,-105", "`latitud` must be decimal degrees"),
-        ("Ixtapa,1_0,-105", "`latitud` must be decimal degrees"),
+        ("Ixtapa,20,1021799", "`longitud` must be decimal degrees from -180 to 180"),
         ("Ixtapa,20,-105,más,y más", "It has 5 cells and the header 3"),
         (f"{'x' * 200_000},20,-105", "A cell has more than 128 KB."),
     ],
@@ -131,6 +129,28 @@ def test_row_that_cannot_be_read_costs_itself_only(line: str, problem: str) -> N
     assert [row.problem is None for row in rows] == [True, False, True]
     assert problem in (rows[1].problem or "")
     assert rows[1].sent == line.split(",")
+
+
+@pytest.mark.parametrize(
+    ("line", "role"),
+    [("Ixtapa,veinte,-105", "latitud"), ("Ixtapa,1_0,-105", "latitud"), ("Ixtapa,nan,inf", "longitud")],
+)
+def test_coordinate_that_cannot_be_read_is_left_out_with_the_other(line: str, role: str) -> None:
+    (row,) = rows_in(f"nombre,lat,lon\n{line}\n".encode())
+    assert (row.problem, row.note) == (None, f"`{role}` can't be read as degrees, such as 20.6736.")
+    assert row.cells == {"nombre": "Ixtapa", "latitud": None, "longitud": None}
+
+
+def test_census_file_of_inegi_is_read() -> None:
+    header = "ENTIDAD,NOM_ENT,MUN,NOM_MUN,LOC,NOM_LOC,LONGITUD,LATITUD,ALTITUD,POBTOT\r\n"
+    lines = [
+        '14,Jalisco,067,Puerto Vallarta,0010,Ixtapa,"105°12\'21.768"" W","20°43\'07.362"" N",0015,29019\r\n',
+        "14,Jalisco,067,Puerto Vallarta,0010,Ixtapa,1051222,204307,15,29019\r\n",
+    ]
+    for row in cells_of((header + "".join(lines)).encode()):
+        assert row["nombre"] == "Ixtapa"
+        assert row["longitud"] == pytest.approx(-105.20606, abs=1e-3)
+        assert row["latitud"] == pytest.approx(20.71871, abs=1e-3)
 
 
 def test_row_of_fewer_cells_has_empty_ones_and_empty_ones_too_many_do_not_count() -> None:

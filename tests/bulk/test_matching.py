@@ -80,3 +80,11 @@ def test_row_with_a_problem_says_so_and_has_no_key(index: NameIndex, body: str, 
     found = answer(index, body)
     assert (found["outcome"], found["problem"]) == ("problem", problem)
     assert (found["cvegeo"], found["score"], found["faults"], found["candidates"]) == (None, None, [], [])
+
+
+def test_row_whose_coordinates_cannot_be_read_is_matched_by_its_name_and_says_so(index: NameIndex) -> None:
+    found = answer(index, "nombre,municipio,lat,lon\nIxtapa,Puerto Vallarta,pendiente,-105.2\n")
+    assert (found["outcome"], found["cvegeo"]) == ("exact", "140670010")
+    assert found["problem"] == (
+        "`latitud` can't be read as degrees, such as 20.6736. The row was matched without its coordinates."
+    )

@@ -1,15 +1,25 @@
 """Reads the cells of a row: names, keys, degrees."""
 
-import re
 from collections.abc import Callable
+
+from localidades_api.domain.degrees import (
+    BOUNDS,
+    Axis,
+    DegreesOutOfRangeError,
+    UnreadableDegreesError,
+    read_degrees,
+)
 
 _MAX_NUMBER = 1e15
 _NO_VALUE = frozenset({"", "-", "--", "na", "n/a", "nd", "n/d", "sd", "s/d", "null", "none", "nan", "#n/a", "#n/d"})
-_DECIMAL = re.compile(r"[+-]?(\d{1,6}([.,]\d{0,30})?|[.,]\d{1,30})(e[+-]\d{1,2})?", re.IGNORECASE)
 
 
 class RowError(ValueError):
     """A row can't be answered; its text is a sentence for whoever sent the row. The next row is not affected."""
+
+
+class UnreadablePointError(ValueError):
+    """A row's point can't be read, but the rest of the row can; its text is a sentence for whoever sent the row."""
 
 
 def read_text(text: str) -> str | None:
@@ -28,17 +38,20 @@ def read_key(text: str) -> str | None:
     return None if text.casefold() in _NO_VALUE else text.removesuffix(".0")
 
 
-def degrees(role: str, bound: int) -> Callable[[str], float | None]:
-    """Return the reader of a column of decimal degrees, from -`bound` to `bound`."""
+def degrees(axis: Axis) -> Callable[[str], float | None]:
+    """Return the reader of a column of degrees."""
 
     def read(text: str) -> float | None:
-        text = text.strip()
-        if text.casefold() in _NO_VALUE:
+        if text.strip().casefold() in _NO_VALUE:
             return None
-        number = float(text.replace(",", ".")) if _DECIMAL.fullmatch(text) else bound + 1.0
-        if not -bound <= number <= bound:
-            raise RowError(f"`{role}` must be decimal degrees from {-bound} to {bound}, such as 20.6736.")
-        return number
+        try:
+            return read_degrees(text, axis)
+        except UnreadableDegreesError:
+            raise UnreadablePointError(f"`{axis}` can't be read as degrees, such as 20.6736.") from None
+        except DegreesOutOfRangeError:
+            raise RowError(
+                f"`{axis}` must be decimal degrees from {-BOUNDS[axis]} to {BOUNDS[axis]}, such as 20.6736."
+            ) from None
 
     return read
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from localidades_api.bulk.cells import as_text
-from localidades_api.bulk.rows import Roles
+from localidades_api.bulk.cells import UnreadablePointError, as_text
+from localidades_api.bulk.rows import POINT, Roles, Row, Sent
 from localidades_api.domain.folding import fold
 from localidades_api.errors import UnreadableBodyError
 
@@ -17,13 +17,19 @@ class Assignment(NamedTuple):
     width: int  # the number of headers
     by_role: Mapping[str, tuple[int, Callable[[str], str | float | None]]]
 
-    def read(self, values: Sequence[Any]) -> dict[str, str | float | None]:
+    def read(self, number: int, sent: Sent, values: Sequence[Any]) -> Row:
         """Read the cells of a row that has a value for every header; raise RowError for one that can't be read."""
         cells: dict[str, str | float | None] = {}
+        note = None
         for role, (at, read) in self.by_role.items():
             value = values[at]
-            cells[role] = read(value if type(value) is str else as_text(role, value))
-        return cells
+            try:
+                cells[role] = read(value if type(value) is str else as_text(role, value))
+            except UnreadablePointError as error:
+                note = note or str(error)
+        if note is not None:  # half of a point is none
+            cells |= dict.fromkeys(POINT)
+        return Row(number, sent, cells, note=note)
 
 
 def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:

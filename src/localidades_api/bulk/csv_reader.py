@@ -131,7 +131,7 @@ class CsvReader:
             problem = _fit(record, assignment.width)
         if problem is None:
             try:
-                return Row(self._number, record, assignment.read(record))
+                return assignment.read(self._number, record, record)
             except RowError as error:
                 problem = str(error)
         return Row(self._number, record, {}, problem)

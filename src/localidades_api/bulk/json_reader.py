@@ -52,7 +52,7 @@ class _ObjectReader:
         if not isinstance(sent, dict):
             return Row(self._number, sent, {}, "It is no object.")
         try:
-            return Row(self._number, sent, self._assignment(tuple(sent)).read(tuple(sent.values())))
+            return self._assignment(tuple(sent)).read(self._number, sent, tuple(sent.values()))
         except RowError as error:
             return Row(self._number, sent, {}, str(error))
 

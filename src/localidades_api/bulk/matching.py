@@ -20,9 +20,16 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE) -> Answer:
     if row.problem is not None:
         return describe_problem(row.problem)
     try:
-        return describe_match(index.match(match_cells(row.cells), sure))
+        return with_note(describe_match(index.match(match_cells(row.cells), sure)), row)
     except RowError as error:
         return describe_problem(str(error))
+
+
+def with_note(answer: Answer, row: Row) -> Answer:
+    """Return the answer to a row, and what of the row was left out."""
+    if row.note is None or answer["outcome"] == "problem":
+        return answer
+    return {**answer, "problem": f"{row.note} The row was matched without its coordinates."}
 
 
 def match_cells(cells: Cells) -> MatchRow:

@@ -25,7 +25,7 @@ def _point_of(row: Row) -> Point | RowError:
     latitud, longitud = row.cells.get("latitud"), row.cells.get("longitud")
     if row.problem is None and isinstance(latitud, float) and isinstance(longitud, float):
         return latitud, longitud
-    return RowError(row.problem or "Give both `latitud` and `longitud`.")
+    return RowError(row.problem or row.note or "Give both `latitud` and `longitud`.")
 
 
 def _describe(found: Sequence[Mapping[str, Any]] | RowError) -> Answer:

@@ -13,12 +13,16 @@ Answer: TypeAlias = Mapping[str, Any]  # the members of an answer on the wire, w
 
 
 class Row(NamedTuple):
-    """A row: its number, from 1; what was sent; its cells by role; or a sentence that says why it can't be read."""
+    """A row: its number, from 1; what was sent; its cells by role; or a sentence that says why it can't be read.
+
+    `note` says what of a row that can be read is left out.
+    """
 
     number: int
     sent: Sent
     cells: Cells
     problem: str | None = None
+    note: str | None = None
 
 
 class Role(NamedTuple):
@@ -59,6 +63,7 @@ _ESTADO = """
     state cve_ent clave_entidad clave_estado clave_de_la_entidad clave_ent cveent estado_id id_estado id_entidad cve_edo
     nom_abr
 """
+POINT = ("latitud", "longitud")
 _LATITUD = "lat_decimal lat_dec latitud_decimal latitud latitude lat y"
 _LONGITUD = "lon_decimal lon_dec longitud_decimal longitud longitude lon lng long x"
 _CVEGEO = "cvegeo cve_geo clave_geoestadistica clave_inegi clavegeo mapa"
@@ -70,20 +75,20 @@ ROLES = Roles(
         "nombre": Role(_NOMBRE.split(), read_text),
         "municipio": Role(_MUNICIPIO.split(), read_area),
         "estado": Role(_ESTADO.split(), read_area),
-        "latitud": Role(_LATITUD.split(), degrees("latitud", 90)),
-        "longitud": Role(_LONGITUD.split(), degrees("longitud", 180)),
+        "latitud": Role(_LATITUD.split(), degrees("latitud")),
+        "longitud": Role(_LONGITUD.split(), degrees("longitud")),
         "cvegeo": Role(_CVEGEO.split(), read_key),
         "clave": Role(_CLAVE.split(), read_key),
     },
     (frozenset({"nombre"}), frozenset({"cvegeo"}), frozenset({"clave"})),
-    frozenset({"latitud", "longitud"}),
+    frozenset(POINT),
     "nombre,municipio,estado",
 )
 
 # What a row with a point has.
 POINTS = Roles(
-    {role: ROLES.by_name[role] for role in ("latitud", "longitud")},
-    (frozenset({"latitud", "longitud"}),),
+    {role: ROLES.by_name[role] for role in POINT},
+    (frozenset(POINT),),
     frozenset(),
     "latitud,longitud",
 )

@@ -1,15 +1,16 @@
 """Reads the values of a row: what INEGI writes in each kind of column, and what makes a row invalid."""
 
+import math
 import re
 from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TypeVar
 
+from localidades_api.domain.degrees import BOUNDS, PLAIN, Axis
 from localidades_api.domain.locality import Attribute
 
 NO_DATA = frozenset({"", "-", "*"})
 _INTEGER = re.compile(r"-?[0-9]{1,9}")
-_DEGREES = re.compile(r"-?[0-9]{1,3}(?:\.[0-9]+)?")  # stricter than float()
 _MAX_NAME = 200  # INEGI's longest has 86 characters
 
 Text = TypeVar("Text", bound=Hashable)
@@ -64,12 +65,12 @@ def read_name(text: str) -> str:
     return text.replace('""', '"')
 
 
-def read_degrees(text: str, column: str, most: int) -> float | None:
-    """Read degrees, from -`most` to `most`."""
+def read_degrees(text: str, column: str, axis: Axis) -> float | None:
+    """Read decimal degrees."""
     if text in NO_DATA:
         return None
-    degrees = float(text) if _DEGREES.fullmatch(text) else most + 1.0
-    if not -most <= degrees <= most:
+    degrees = float(text) if re.fullmatch(PLAIN, text) else math.inf
+    if abs(degrees) > BOUNDS[axis]:
         raise InvalidRowError(f"{column} is not a number of degrees")
     return degrees
 
@@ -114,9 +115,9 @@ def reader_of(attribute: Attribute) -> Callable[[str], object]:
     """Return the function that reads the values of a column; it raises InvalidRowError."""
     match attribute.content:
         case "latitude":
-            return partial(read_degrees, column=attribute.header, most=90)
+            return partial(read_degrees, column=attribute.header, axis="latitud")
         case "longitude":
-            return partial(read_degrees, column=attribute.header, most=180)
+            return partial(read_degrees, column=attribute.header, axis="longitud")
         case "integer":
             return Memo(partial(read_integer, column=attribute.header)).__getitem__
         case "count":

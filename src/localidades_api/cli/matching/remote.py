@@ -11,7 +11,7 @@ import httpx
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from localidades_api.bulk.matching import describe_problem
+from localidades_api.bulk.matching import describe_problem, with_note
 from localidades_api.bulk.rows import Answer, Row
 from localidades_api.cli.console import console
 from localidades_api.cli.service import Service
@@ -60,7 +60,9 @@ class RemoteMatcher:
         """Return the answers to rows; raise ServiceError if the service has none, or not for minutes."""
         readable = [row for row in rows if row.problem is None]
         answers = iter(self._ask(readable) if readable else [])
-        return [next(answers) if row.problem is None else describe_problem(row.problem) for row in rows]
+        return [
+            describe_problem(row.problem) if row.problem is not None else with_note(next(answers), row) for row in rows
+        ]
 
     def _ask(self, rows: Sequence[Row]) -> list[Answer]:
         body = b"".join(to_json(row.cells) + b"\n" for row in rows)

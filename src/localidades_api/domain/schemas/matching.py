@@ -137,7 +137,10 @@ class Match(BaseModel):
             pattern=_KEY,
         ),
     ]
-    problem: Annotated[str | None, Field(description="Why this row can't be answered.")]
+    problem: Annotated[
+        str | None,
+        Field(description="Why this row can't be answered; beside another outcome, what of the row was left out."),
+    ]
 
 
 class PointRow(BaseModel):

@@ -1,0 +1,64 @@
+"""Reads degrees: decimal, or in degrees, minutes and seconds as INEGI's files have them."""
+
+import re
+from typing import Literal
+
+Axis = Literal["latitud", "longitud"]
+
+BOUNDS: dict[Axis, int] = {"latitud": 90, "longitud": 180}
+PLAIN = r"-?[0-9]{1,3}(\.[0-9]{1,25})?"  # a decimal as programs write it; stricter than float()
+
+_SIGN = "([+-]?)"
+_NUMBER = r"[0-9]{1,20}(?:[.,][0-9]{0,30})?|[.,][0-9]{1,30}"
+_DECIMAL = re.compile(rf"{_SIGN}({_NUMBER})(e[+-][0-9]{{1,2}})?\s*[°º]?", re.IGNORECASE)
+_DIGITS = re.compile(rf"{_SIGN}([0-9]{{2,3}})([0-9]{{2}})([0-9]{{2}})(?:\.0)?")  # `1021745`, without the signs
+_BETWEEN = r"[^0-9.,/_+-]{1,8}"  # a sign, a letter, a space, or what a wrong encoding made of them
+_PART = r"([0-9]{1,2}(?:[.,][0-9]{0,9})?)"
+_END = "s?[^0-9a-z.,/_+-]{0,4}"
+_PARTS = re.compile(rf"{_SIGN}([0-9]{{1,3}}){_BETWEEN}{_PART}(?:{_BETWEEN}{_PART})?{_END}", re.IGNORECASE)
+_IN_MEXICO: dict[Axis, range] = {"latitud": range(14, 34), "longitud": range(86, 120)}
+_SIDES: dict[Axis, tuple[str, str]] = {"latitud": ("N", "S"), "longitud": ("E", "WO")}  # O is oeste
+
+
+class UnreadableDegreesError(ValueError):
+    """A text is no degrees at all."""
+
+
+class DegreesOutOfRangeError(ValueError):
+    """A number is beyond the degrees that there are."""
+
+
+def read_degrees(text: str, axis: Axis) -> float:
+    """Return decimal degrees, positive to the north and the east.
+
+    Raise UnreadableDegreesError or DegreesOutOfRangeError. A longitude in minutes and seconds that has neither a sign
+    nor a letter is west, because INEGI's older files leave out both.
+    """
+    text, side = _without_side(text.strip(), axis)
+    if found := _DIGITS.fullmatch(text):
+        sign, whole, *parts = found.groups()
+        if int(whole) not in _IN_MEXICO[axis]:  # only INEGI writes it; it is a number like any other
+            raise DegreesOutOfRangeError
+    elif found := _DECIMAL.fullmatch(text):
+        sign, whole, parts = found[1], found[2].replace(",", ".") + (found[3] or ""), []
+    elif found := _PARTS.fullmatch(text):
+        sign, whole, *parts = found.groups()
+    else:
+        raise UnreadableDegreesError
+    minutes, seconds = (float((part or "0").replace(",", ".")) for part in parts or ("0", "0"))
+    degrees = float(whole) + minutes / 60 + seconds / 3600
+    if max(minutes, seconds) >= 60 or degrees > BOUNDS[axis]:  # noqa: PLR2004  # minutes of a degree
+        raise DegreesOutOfRangeError
+    is_west = axis == "longitud" and bool(parts) and not sign
+    is_negative = side in _SIDES[axis][1] if side else sign == "-" or is_west
+    return -degrees if is_negative else degrees
+
+
+def _without_side(text: str, axis: Axis) -> tuple[str, str]:
+    """Take off the letter that says north or south, east or west, before or behind the degrees."""
+    letters = "".join(_SIDES[axis])
+    if text[-1:].upper() in letters and text:
+        return text[:-1].rstrip(), text[-1].upper()
+    if text[:1].upper() in letters and text:
+        return text[1:].lstrip(), text[0].upper()
+    return text, ""

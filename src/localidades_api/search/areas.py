@@ -1,9 +1,9 @@
 """Finds estados and municipios by the names that people use."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import OSA
@@ -11,10 +11,13 @@ from rapidfuzz.distance import OSA
 from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import KEYS_OF_A_STATE
 from localidades_api.search.normalize import canonical, canonical_words, core, repair
-from localidades_api.search.states import STATE_NAMES
+from localidades_api.search.states import STATE_CODES, STATE_NAMES
+
+_Names: TypeAlias = dict[tuple[int, bool], str]  # by key, and whether an earlier release had it
 
 _CACHED_TEXTS = 4096
 _MIN_LIKENESS = 80  # of the names of two municipios, from 0 to 100: below it they are two names
+_MIN_JOINED_LIKENESS = 92  # the same of names without their spaces, in which more is alike
 _CLOSE = 4  # candidates less like the text than the best by more than this are left out
 
 
@@ -36,6 +39,11 @@ def forms_of_state(estado_id: int, estado: str) -> list[tuple[str, ...]]:
     return [canonical_words(name) for name in state_names(estado_id, estado)]
 
 
+def state_of_code(folded: str) -> int | None:
+    """Return the key of the estado that has a code, such as `MX-JAL`, `JAL` or `JC`."""
+    return STATE_CODES.get(folded.removeprefix("mx "))
+
+
 class AreaBook:
     """The estados and municipios of a release, and the municipios that earlier releases had."""
 
@@ -48,7 +56,8 @@ class AreaBook:
         }
         self._states = {name: id_ for id_, estado in estados.items() for name in state_names(id_, estado)}
         self._by_words: dict[str, list[int]] = defaultdict(list)
-        self._of_state: dict[int, dict[tuple[int, bool], str]] = defaultdict(dict)
+        self._of_state: dict[int, _Names] = defaultdict(dict)
+        self._joined: dict[int, _Names] = defaultdict(dict)  # names without their spaces
         for is_former, names in ((False, municipios), (True, former)):
             for id_, name in names.items():
                 self._add(id_, name, is_former=is_former)
@@ -67,6 +76,7 @@ class AreaBook:
             for form in {words, core(words)}:
                 self._by_words[" ".join(form)].append(id_)
         self._of_state[id_ // KEYS_OF_A_STATE][id_, is_former] = " ".join(words)
+        self._joined[id_ // KEYS_OF_A_STATE][id_, is_former] = fold(name).replace(" ", "")
 
     def _find_state(self, text: str) -> int | None:
         """Return the key of the estado that a text names; None if it names none."""
@@ -75,12 +85,14 @@ class AreaBook:
             return int(folded) if int(folded) in self.estados else None
         if folded in self._states:
             return self._states[folded]
+        if (found := state_of_code(folded)) in self.estados:
+            return found
         joined = folded.replace(" ", "")
         for name, id_ in self._states.items():
             if name.replace(" ", "") == joined:
                 return id_
-        found = process.extractOne(folded, list(self._states), scorer=fuzz.ratio, score_cutoff=_MIN_LIKENESS)
-        return self._states[found[0]] if found and len(folded) > 3 else None  # noqa: PLR2004  # of three letters any may be wrong
+        like = process.extractOne(folded, list(self._states), scorer=fuzz.ratio, score_cutoff=_MIN_LIKENESS)
+        return self._states[like[0]] if like and len(folded) > 3 else None  # noqa: PLR2004  # of three letters any may be wrong
 
     def _find_municipios(self, text: str, estado_id: int | None) -> tuple[Area, ...]:
         """Return the municipios that a text may name, the likeliest first; within an estado if one is given."""
@@ -89,19 +101,16 @@ class AreaBook:
             return ()
         if folded.isdigit():
             return self._municipio_by_clave(int(folded), estado_id)
-        words = " ".join(canonical_words(folded))
-        estados = [estado_id] if estado_id is not None else list(self._of_state)
         found: dict[int, Area] = {}
+        estados = self._of_state if estado_id is None else [estado_id]
         for estado in estados:
-            names = self._of_state.get(estado, {})
-            for _, score, (id_, is_former) in process.extract(
-                words, names, scorer=_likeness, score_cutoff=_MIN_LIKENESS, limit=6
-            ):
-                likeness = score - is_former  # today's name of a municipio comes before another's old one
-                if id_ not in found or found[id_].likeness < likeness:
-                    found[id_] = Area(id_, likeness, is_former)
-        best = max((area.likeness for area in found.values()), default=0)
-        close = [area for area in found.values() if area.likeness >= best - _CLOSE]
+            words = " ".join(canonical_words(folded))
+            _add_alike(found, words, self._of_state.get(estado, {}), _likeness, _MIN_LIKENESS)
+        if _best(found) < _MIN_JOINED_LIKENESS:
+            joined = folded.replace(" ", "")
+            for estado in estados:
+                _add_alike(found, joined, self._joined.get(estado, {}), _joined_likeness, _MIN_JOINED_LIKENESS)
+        close = [area for area in found.values() if area.likeness >= _best(found) - _CLOSE]
         return tuple(sorted(close, key=lambda area: (-area.likeness, area.id))[:6])
 
     def _municipio_by_clave(self, clave: int, estado_id: int | None) -> tuple[Area, ...]:
@@ -157,6 +166,23 @@ def _likeness(typed: str, name: str, **_: object) -> float:
     if ratio >= _MIN_LIKENESS:
         return min(ratio, 99.0)
     return min(fuzz.token_set_ratio(typed, name) - 6, 94.0)
+
+
+def _joined_likeness(typed: str, name: str, **_: object) -> float:
+    """Compare two names without their spaces, which is not quite the name."""
+    return min(fuzz.ratio(typed, name), 99.0)
+
+
+def _add_alike(found: dict[int, Area], typed: str, names: _Names, scorer: Callable[..., float], least: float) -> None:
+    """Add the municipios with a name that is like what was typed."""
+    for _, score, (id_, is_former) in process.extract(typed, names, scorer=scorer, score_cutoff=least, limit=6):
+        likeness = score - is_former  # today's name of a municipio comes before another's old one
+        if id_ not in found or found[id_].likeness < likeness:
+            found[id_] = Area(id_, likeness, is_former)
+
+
+def _best(found: Mapping[int, Area]) -> float:
+    return max((area.likeness for area in found.values()), default=0.0)
 
 
 def _beginning(typed: str, name: str) -> float:

@@ -2,7 +2,7 @@
 
 from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import KEYS_OF_A_STATE
-from localidades_api.search.areas import Area, AreaBook, state_names
+from localidades_api.search.areas import Area, AreaBook, state_names, state_of_code
 from localidades_api.search.normalize import repair
 from localidades_api.search.places import MAX_TEXT
 from localidades_api.search.rows import Candidate, Discrepancy, MatchResult
@@ -15,14 +15,14 @@ _UNKNOWN_STATE = 18.0
 
 
 def match_state(book: AreaBook, text: str) -> MatchResult:
-    """Return the estado that a text names, by any of its names, its abbreviation or its key."""
+    """Return the estado that a text names, by any of its names, its abbreviation, its code or its key."""
     text = text[:MAX_TEXT]
     found = book.find_state(text)
     if found is None:
         return _decide([])
     nombre, folded = book.estados[found], fold(repair(text))
     names = {name.replace(" ", "") for name in state_names(found, nombre)}
-    is_same = folded.isdigit() or folded.replace(" ", "") in names
+    is_same = folded.isdigit() or folded.replace(" ", "") in names or state_of_code(folded) == found
     faults = () if is_same else (Discrepancy("spelling", text, nombre, _MISSPELT_STATE),)
     return _decide([_candidate(found, nombre, faults)])
 

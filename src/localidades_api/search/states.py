@@ -1,4 +1,4 @@
-"""The names of the 32 estados that people use."""
+"""The names of the 32 estados that people use, and their codes."""
 
 from collections.abc import Mapping
 
@@ -39,3 +39,17 @@ STATE_NAMES: Mapping[int, tuple[str, ...]] = {
     31: ("yucatan", "yuc"),
     32: ("zacatecas", "zac", "zacs"),
 }  # fmt: skip
+
+# The codes of ISO 3166-2, which the SAT uses as well, and those of the CURP. They are read where an estado stands; what
+# is typed into a search may begin a name instead (`mor`, `ver`, `as`).
+_ISO = """
+    AGU BCN BCS CAM COA COL CHP CHH CMX DUR GUA GRO HID JAL MEX MIC
+    MOR NAY NLE OAX PUE QUE ROO SLP SIN SON TAB TAM TLA VER YUC ZAC
+"""
+_CURP = "AS BC BS CC CL CM CS CH DF DG GT GR HG JC MC MN MS NT NL OC PL QT QR SP SL SR TC TS TL VZ YN ZS"
+_IN_USE_BEFORE = {"dif": 9}  # of Distrito Federal
+
+STATE_CODES: Mapping[str, int] = {
+    **{code: id_ for codes in (_ISO, _CURP) for id_, code in enumerate(codes.lower().split(), 1)},
+    **_IN_USE_BEFORE,
+}

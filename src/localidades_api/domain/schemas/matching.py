@@ -22,7 +22,8 @@ class MatchableRow(BaseModel):
         str | None, Field(description="The name of its municipio, or its key.", examples=["Guadalajara"])
     ] = None
     estado: Annotated[
-        str | None, Field(description="The name of its estado, an abbreviation, or its key.", examples=["Jal."])
+        str | None,
+        Field(description="The name of its estado, an abbreviation, its code, or its key.", examples=["Jal."]),
     ] = None
     latitud: Annotated[float | None, Field(description="Degrees north.", ge=-90, le=90, examples=[20.6767])] = None
     longitud: Annotated[

@@ -76,7 +76,10 @@ def test_bytes_that_are_no_utf8_are_windows_1252_line_by_line() -> None:
         ("Entidad federativa", "estado"), ("NOM_ENT", "estado"), ("cve_ent", "estado"), ("Edo.", "estado"),
         ("Latitud", "latitud"), ("LAT_DECIMAL", "latitud"), ("lat", "latitud"), ("y", "latitud"),
         ("LON_DECIMAL", "longitud"), ("lng", "longitud"), ("CVEGEO", "cvegeo"), ("MAPA", "cvegeo"),
-        ("Cve_Loc", "clave"), ("Clave", "clave"), ("folio", None),
+        ("Cve_Loc", "clave"), ("Clave", "clave"), ("folio", None), ("ciudad_o_localidad", "nombre"),
+        ("Localidad/Colonia", "nombre"), ("Localidad o colonia", "nombre"), ("NB_LOCALIDAD", "nombre"),
+        ("Nombre del municipio o delegación", "municipio"), ("NB_MUNICIPIO", "municipio"), ("D_mnpio", "municipio"),
+        ("Clave de la Entidad Federativa", "estado"), ("d_estado", "estado"), ("LOC", "clave"),
     ],
 )  # fmt: skip
 def test_header_of_a_spreadsheet_is_recognized(header: str, role: str | None) -> None:

@@ -49,25 +49,43 @@ class Roles(NamedTuple):
 
 _NOMBRE = """
     nom_loc nombre_localidad nombre_de_la_localidad nombre_de_localidad nombre_de_la_loc localidad nombre nomloc
-    nom_localidad desc_localidad descripcion_localidad poblado comunidad pueblo ciudad lugar locality place name
+    nom_localidad nb_localidad desc_localidad descripcion_localidad localidad_inegi
+    ciudad_o_localidad localidad_o_ciudad ciudad_localidad localidad_ciudad ciudad_pueblo_o_localidad
+    ciudad_o_poblacion poblacion_o_ciudad poblado_o_localidad localidad_o_poblado pueblo_o_localidad localidad_o_pueblo
+    comunidad_o_localidad localidad_o_comunidad comunidad_localidad localidad_comunidad localidad_o_colonia
+    localidad_colonia colonia_o_localidad colonia_localidad
+    nombre_de_la_comunidad nombre_comunidad nombre_del_poblado nombre_poblado nombre_de_la_ciudad nombre_ciudad
+    nombre_del_pueblo nombre_pueblo nombre_de_la_poblacion
+    poblado comunidad pueblo ciudad d_ciudad localidades lugar locality place city town name
 """
 _MUNICIPIO = """
-    nom_mun nombre_municipio nombre_del_municipio nombre_de_municipio municipio nommun nom_municipio mun mpio
-    desc_municipio descripcion_municipio alcaldia municipio_o_alcaldia municipio_alcaldia delegacion
-    delegacion_o_municipio municipio_o_delegacion demarcacion demarcacion_territorial municipality county
-    cve_mun clave_municipio clave_del_municipio clave_mun cvemun municipio_id id_municipio
+    nom_mun nombre_municipio nombre_del_municipio nombre_de_municipio municipio nommun nom_municipio nb_municipio mun
+    mpio nom_mpio nombre_mpio nombre_mun d_mnpio desc_municipio desc_mun descripcion_municipio municipio_inegi alcaldia
+    municipio_o_alcaldia municipio_alcaldia alcaldia_o_municipio alcaldia_municipio delegacion delegacion_o_municipio
+    delegacion_municipio municipio_o_delegacion municipio_delegacion nombre_del_municipio_o_delegacion
+    nombre_del_municipio_o_alcaldia nombre_del_municipio_o_demarcacion_territorial municipio_o_demarcacion_territorial
+    demarcacion demarcacion_territorial municipios municipality county
+    cve_mun clave_municipio clave_del_municipio clave_mun cve_municipio cvemun municipio_id id_municipio c_mnpio
 """
 _ESTADO = """
     nom_ent nombre_entidad nombre_estado nombre_de_la_entidad nombre_del_estado estado entidad entidad_federativa
-    nombre_entidad_federativa noment nom_edo edo ent nom_entidad nom_estado desc_entidad desc_estado descripcion_entidad
-    state cve_ent clave_entidad clave_estado clave_de_la_entidad clave_ent cveent estado_id id_estado id_entidad cve_edo
-    nom_abr
+    nombre_entidad_federativa nombre_de_la_entidad_federativa noment nom_edo edo ent nom_entidad nom_estado nb_entidad
+    nb_estado d_estado desc_entidad desc_estado descripcion_entidad estado_o_entidad entidad_o_estado estados state
+    cve_ent clave_entidad clave_estado clave_de_la_entidad clave_del_estado clave_entidad_federativa
+    clave_de_la_entidad_federativa clave_ent cve_entidad cve_estado cveent estado_id id_estado id_entidad cve_edo
+    c_estado nom_abr
 """
 POINT = ("latitud", "longitud")
-_LATITUD = "lat_decimal lat_dec latitud_decimal latitud latitude lat y"
-_LONGITUD = "lon_decimal lon_dec longitud_decimal longitud longitude lon lng long x"
-_CVEGEO = "cvegeo cve_geo clave_geoestadistica clave_inegi clavegeo mapa"
-_CLAVE = "cve_loc clave_localidad clave_de_la_localidad clave_loc cveloc clave id_localidad"
+_LATITUD = """
+    lat_decimal lat_dec latitud_decimal latitud_dec latitud latitude lat coordenada_latitud coord_lat coordenada_y
+    coord_y y
+"""
+_LONGITUD = """
+    lon_decimal lon_dec longitud_decimal longitud_dec longitud longitude lon lng long coordenada_longitud coord_lon
+    coord_long coordenada_x coord_x x
+"""
+_CVEGEO = "cvegeo cve_geo clave_geoestadistica cve_geoestadistica clave_inegi cve_inegi clavegeo clave_geo mapa"
+_CLAVE = "cve_loc clave_localidad clave_de_la_localidad clave_loc cve_localidad cveloc clave id_localidad loc"
 
 # What a row to be matched can have (search.rows.MatchRow).
 ROLES = Roles(

@@ -23,7 +23,7 @@ class MatchableRow(BaseModel):
     ] = None
     estado: Annotated[
         str | None,
-        Field(description="The name of its estado, an abbreviation, its code, or its key.", examples=["Jal."]),
+        Field(description="The name of its estado, an abbreviation, a code, or its key.", examples=["Jal."]),
     ] = None
     latitud: Annotated[float | None, Field(description="Degrees north.", ge=-90, le=90, examples=[20.6767])] = None
     longitud: Annotated[

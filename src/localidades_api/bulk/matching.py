@@ -4,7 +4,7 @@ from typing import Any
 
 from localidades_api.bulk.cells import RowError
 from localidades_api.bulk.rows import Answer, Cells, Row
-from localidades_api.domain.keys import KEY_DIGITS, written
+from localidades_api.domain.keys import KEY_DIGITS, PlaceKind, written
 from localidades_api.search.certainty import SURE
 from localidades_api.search.index import NameIndex
 from localidades_api.search.rows import Candidate, MatchResult, MatchRow
@@ -20,7 +20,8 @@ def match_row(row: Row, index: NameIndex, sure: float = SURE) -> Answer:
     if row.problem is not None:
         return describe_problem(row.problem)
     try:
-        return with_note(describe_match(index.match(match_cells(row.cells), sure)), row)
+        asked, note = match_cells(row.cells)
+        return with_note({**describe_match(index.match(asked, sure)), "problem": note}, row)
     except RowError as error:
         return describe_problem(str(error))
 
@@ -29,25 +30,43 @@ def with_note(answer: Answer, row: Row) -> Answer:
     """Return the answer to a row, and what of the row was left out."""
     if row.note is None or answer["outcome"] == "problem":
         return answer
-    return {**answer, "problem": f"{row.note} The row was matched without its coordinates."}
+    sentences = row.note, "The row was matched without its coordinates.", answer["problem"]
+    return {**answer, "problem": " ".join(filter(None, sentences))}
 
 
-def match_cells(cells: Cells) -> MatchRow:
-    """Return what a row asks; raise RowError if it gives nothing to go by."""
+def match_cells(cells: Cells) -> tuple[MatchRow, str | None]:
+    """Return what a row asks, and what was read otherwise than its columns say.
+
+    Raise RowError if it gives nothing to go by.
+    """
     row = MatchRow(**cells)  # type: ignore[arg-type]  # the readers of ROLES return what it has
     if (row.latitud is None) != (row.longitud is None):
         raise RowError("`latitud` and `longitud` belong together: give both, or neither.")
     if row.cvegeo is not None:
         _check_key("cvegeo", row.cvegeo)
-    elif row.nombre is None:
+        return _with_area_of_key(row, row.cvegeo)
+    if row.nombre is None:
         if row.clave is None:
             raise RowError("Its `nombre` is empty, and it has no key to go by.")
         _check_key("clave", row.clave)
         if len(row.clave) >= _SHORT_KEY_DIGITS:
-            return row._replace(cvegeo=row.clave)
+            return row._replace(cvegeo=row.clave), None
         if row.municipio is None:
             raise RowError("Its `clave` is that of a place in a municipio: give the `municipio` as well.")
-    return row
+    return row, None
+
+
+def _with_area_of_key(row: MatchRow, key: str) -> tuple[MatchRow, str | None]:
+    """Take a key that is too short to be a locality's for that of the area, which tables of municipios have."""
+    kind: PlaceKind | None = {1: "estado", 2: "estado", 4: "municipio", 5: "municipio"}.get(len(key))
+    if kind is None:
+        return row, None
+    what = f"`cvegeo` is the key of {'an estado' if kind == 'estado' else 'a municipio'}, not of a locality"
+    if row.nombre is None:
+        raise RowError(f"{what}, which has nine digits.")
+    if getattr(row, kind) is not None:
+        return row._replace(cvegeo=None), f"{what}: it was left out."
+    return row._replace(cvegeo=None, **{kind: key}), f"{what}: the row was matched by its name there."
 
 
 def _check_key(role: str, key: str) -> None:

@@ -57,6 +57,7 @@ def test_members_are_recognized_in_each_row() -> None:
         (b'{"nombre": "Ixtapa"', "It is not JSON: "),
         (b"nombre,estado", "It is not JSON: "),
         (b'["Ixtapa"]', "It is no object."),
+        (b'{"Localidad": "Ixtapa", "LOCALIDAD": "x"}', "It has `Localidad` twice: rename or remove one of them."),
         (b'{"lugar del evento": "Ixtapa"}', "It has no `nombre`, or `cvegeo`, or `clave`."),
         (b'{"nombre": ["Ixtapa"]}', "`nombre` must be a text or a number."),
         (b'{"nombre": true}', "`nombre` must be a text or a number."),

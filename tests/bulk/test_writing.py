@@ -110,7 +110,7 @@ def test_csv_of_objects_has_the_members_of_the_first() -> None:
 @pytest.mark.parametrize(
     ("body", "sent_as", "sent"),
     [
-        (b"nombre,nombre,\nx,y,z\n", CSV, [{"nombre": "x", "nombre (2)": "y", "column 3": "z"}]),
+        (b"nombre,x,x,\na,b,c,d\n", CSV, [{"nombre": "a", "x": "b", "x (2)": "c", "column 4": "d"}]),
         (b"nombre\nx,y\n", CSV, [{"nombre": "x", "column 2": "y"}]),
         (b'{"nombre": "x", "outcome": NaN}\n', NDJSON, [{"nombre": "x", "outcome": None}]),
         (b'{"rows": [{"nombre": "x"}, 5, "y"]}', JSON, [{"nombre": "x"}, 5, "y"]),

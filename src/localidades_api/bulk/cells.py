@@ -22,6 +22,11 @@ class UnreadablePointError(ValueError):
     """A row's point can't be read, but the rest of the row can; its text is a sentence for whoever sent the row."""
 
 
+def unquoted(text: str) -> str:
+    """Return what a cell says that a formula keeps as text: `="010010001"`, as the service's own download has it."""
+    return text[2:-1].replace('""', '"') if text.startswith('="') and text.endswith('"') else text
+
+
 def read_text(text: str) -> str | None:
     """Read a name; None if the cell is empty."""
     return text.strip() or None
@@ -29,12 +34,12 @@ def read_text(text: str) -> str | None:
 
 def read_area(text: str) -> str | None:
     """Read the name or the key of an area; a spreadsheet may have made `39.0` of a key."""
-    return text.strip().removesuffix(".0") or None
+    return text.strip().removeprefix("'").removesuffix(".0") or None
 
 
 def read_key(text: str) -> str | None:
     """Read a key that a spreadsheet may have made a number: `140390001.0` is `140390001`; None for no value."""
-    text = text.strip()
+    text = text.strip().removeprefix("'")  # which makes a text of a number
     return None if text.casefold() in _NO_VALUE else text.removesuffix(".0")
 
 

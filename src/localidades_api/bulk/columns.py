@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from localidades_api.bulk.cells import UnreadablePointError, as_text
+from localidades_api.bulk.cells import UnreadablePointError, as_text, unquoted
 from localidades_api.bulk.rows import POINT, Roles, Row, Sent
 from localidades_api.domain.folding import fold
 from localidades_api.errors import UnreadableBodyError
@@ -24,7 +24,7 @@ class Assignment(NamedTuple):
         for role, (at, read) in self.by_role.items():
             value = values[at]
             try:
-                cells[role] = read(value if type(value) is str else as_text(role, value))
+                cells[role] = read(unquoted(value) if type(value) is str else as_text(role, value))
             except UnreadablePointError as error:
                 note = note or str(error)
         if note is not None:  # half of a point is none
@@ -48,13 +48,25 @@ def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
     return Assignment(len(headers), {role: (at, roles.by_name[role].read) for role, at in places.items()})
 
 
-def require(assignment: Assignment, roles: Roles) -> None:
-    """Raise UnreadableBodyError unless the columns that were found are enough."""
+def require(assignment: Assignment, roles: Roles, headers: Sequence[str], named: Named) -> None:
+    """Raise UnreadableBodyError unless the columns that were found are enough, and each of them is the only one."""
+    if header := repeated(assignment, headers, named):
+        raise UnreadableBodyError(f"The first line has the column `{header}` twice: rename or remove one of them.")
     if not has_needed(assignment, roles):
         raise UnreadableBodyError(
             f"The first line names no column for {describe_needed(roles)}: begin the file with a line such as"
             f" `{roles.example}`, or say which of its headers stands for what."
         )
+
+
+def repeated(assignment: Assignment, headers: Sequence[str], named: Named) -> str | None:
+    """Return a header that was found and that another column has as well; None if there is none."""
+    folded = [_fold(header) for header in headers]
+    for role, (at, _) in assignment.by_role.items():
+        is_literal = named.get(role) == headers[at]
+        if (headers.count(headers[at]) if is_literal else folded.count(folded[at])) > 1:
+            return headers[at]
+    return None
 
 
 def has_needed(assignment: Assignment, roles: Roles) -> bool:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
@@ -14,10 +15,9 @@ from localidades_api.errors import UnreadableBodyError
 _DELIMITERS = ",;\t|"
 _END = "\0end of the lines that are complete\0"  # parsed after them: an open quote would swallow it
 _STEP = 64 * 1024  # bytes parsed at once, so that a piece of any size takes little memory
+_SEPARATOR_LINE = re.compile(r'"?sep=([,;\t|])"?(?:\r\n?|\n)', re.IGNORECASE)  # for Excel, before the header
 
-
-class _TooLong(list[str]):
-    """The cells of a line; one of them is longer than the csv module reads."""
+csv.field_size_limit(4 * MAX_ROW)  # more than is parsed at once: the bound is that of a row
 
 
 class CsvReader:
@@ -32,6 +32,7 @@ class CsvReader:
         self._open_length = self._retry_at = 0
         self._assignment: Assignment | None = None
         self._has_begun = False
+        self._delimiters = _DELIMITERS
         self._number = 0
 
     def feed(self, data: bytes) -> Iterator[Row]:
@@ -45,7 +46,10 @@ class CsvReader:
         self._retry_at = 0
         yield from self._read(self._lines.close())
         if self._open:
-            raise UnreadableBodyError(self._open_quotes(()))
+            row = self._number + 1
+            raise UnreadableBodyError(
+                f"A quote in row {row} is never closed: close it, and double every quote within a cell."
+            )
         if self._assignment is None:
             raise UnreadableBodyError(
                 f"The file is empty: begin it with a line such as `{self._roles.example}`, then a row a line."
@@ -74,8 +78,11 @@ class CsvReader:
     def _read_header(self, text: str) -> str:
         """Find the delimiter and the columns; return the text after the header."""
         text = text.lstrip("\r\n")
-        headers = {delimiter: _first_record(text, delimiter) for delimiter in _DELIMITERS}
-        delimiter = max(_DELIMITERS, key=lambda one: self._likeness(headers[one][0]))
+        if separator := _SEPARATOR_LINE.match(text):
+            self._delimiters = separator[1]
+            text = text[separator.end() :].lstrip("\r\n")
+        headers = {delimiter: _first_record(text, delimiter) for delimiter in self._delimiters}
+        delimiter = max(self._delimiters, key=lambda one: self._likeness(headers[one][0]))
         columns, end = headers[delimiter]
         if end > len(text) or not text:
             self._keep_open(text)
@@ -83,7 +90,7 @@ class CsvReader:
         self.layout.columns, self.layout.delimiter = columns, delimiter
         self.layout.line_end = "\n" if text[:end].endswith("\n") and not text[:end].endswith("\r\n") else "\r\n"
         self._assignment = assign(columns, self._roles, self._named)
-        require(self._assignment, self._roles)
+        require(self._assignment, self._roles, columns, self._named)
         return text[end:]
 
     def _likeness(self, headers: Sequence[str]) -> tuple[int, int]:
@@ -97,38 +104,28 @@ class CsvReader:
         parser = csv.reader(chain(lines, [_END]), delimiter=self.layout.delimiter)
         records: list[list[str]] = []
         begin = end = 0  # the lines of the last record
-        while True:
-            try:
-                for record in parser:
-                    begin, end = end, parser.line_num
-                    records.append(record)
-                break
-            except csv.Error:  # a cell of more than 128 kB
-                if parser.line_num > end + 1:
-                    raise UnreadableBodyError(self._open_quotes(records)) from None
-                records.append(_TooLong(lines[end].rstrip("\r\n").split(self.layout.delimiter)))
-                end = parser.line_num
+        for record in parser:
+            begin, end = end, parser.line_num
+            if len(text) > MAX_ROW < sum(map(len, record)):
+                raise UnreadableBodyError(self._open_too_long(records))
+            records.append(record)
         if records.pop() != [_END]:
             self._keep_open("".join(lines[begin:]), records)
         return records
 
     def _keep_open(self, text: str, before: Sequence[Sequence[str]] = ()) -> None:
         if len(text) > MAX_ROW:
-            raise UnreadableBodyError(self._open_quotes(before))
+            raise UnreadableBodyError(self._open_too_long(before))
         self._open = [text] if text else []
         self._open_length = len(text)
         self._retry_at = 2 * len(text)
 
-    def _open_quotes(self, before: Sequence[Sequence[str]]) -> str:
+    def _open_too_long(self, before: Sequence[Sequence[str]]) -> str:
         row = self._number + sum(1 for record in before if record) + 1
-        return f"A quote in row {row} is never closed: close it, and double every quote within a cell."
+        return f"A quote in row {row} is not closed within 1 MB: close it, and double every quote within a cell."
 
     def _row(self, record: list[str], assignment: Assignment) -> Row:
-        problem = None
-        if isinstance(record, _TooLong):
-            problem = "A cell has more than 128 KB."
-        elif len(record) != assignment.width:
-            problem = _fit(record, assignment.width)
+        problem = None if len(record) == assignment.width else _fit(record, assignment.width)
         if problem is None:
             try:
                 return assignment.read(self._number, record, record)
@@ -151,9 +148,6 @@ def _fit(record: list[str], width: int) -> str | None:
 def _first_record(text: str, delimiter: str) -> tuple[list[str], int]:
     """Return the first record of a text and where it ends: after the text if a quote is open."""
     lines = io.StringIO(text, newline="")
-    try:
-        record = next(csv.reader(chain(lines, [_END]), delimiter=delimiter))
-    except csv.Error:  # it has a cell of more than 128 kB
-        return [], len(text) + 1
+    record = next(csv.reader(chain(lines, [_END]), delimiter=delimiter))
     is_open = bool(record) and record[-1].endswith(_END)
     return record, len(text) + 1 if is_open else lines.tell()

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic_core import from_json
 
 from localidades_api.bulk.cells import RowError
-from localidades_api.bulk.columns import Assignment, Named, assign, describe_needed, has_needed
+from localidades_api.bulk.columns import Assignment, Named, assign, describe_needed, has_needed, repeated
 from localidades_api.bulk.lines import MAX_ROW, Dialect, Lines, decode, refuse_other_formats, without_bom
 from localidades_api.bulk.rows import Roles, Row
 from localidades_api.errors import UnreadableBodyError
@@ -39,6 +39,8 @@ class _ObjectReader:
         missing = self._named.keys() - named.keys()
         possible = {name: role for name, role in self._roles.by_name.items() if name not in missing}
         found = assign(members, self._roles._replace(by_name=possible), named)
+        if member := repeated(found, members, named):
+            raise RowError(f"It has `{member}` twice: rename or remove one of them.")
         if not has_needed(found, self._roles):
             raise RowError(f"It has no {describe_needed(self._roles)}.")
         return found

@@ -6,6 +6,7 @@ const WAIT = 100; // milliseconds without another change
 const ROLES_ALONE = ["nombre", "cvegeo", "clave"]; // a row needs one of these
 // A workbook, say: the service tells what to do with it, unless a header stands before it.
 const OTHER_FORMAT = /^%PDF|[\0-\x08\x0e-\x1f]/;
+const SEPARATOR_LINE = /^"?sep=([,;\t|])"?(?:\r\n?|\n)/i; // for Excel, before the header
 const MARK = "\ufeff";
 
 const fold = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase().match(/[a-z0-9]+/g)?.join("_") ?? "";
@@ -53,9 +54,11 @@ export class Columns {
   }
 
   async read() {
-    const text = (await this.sample()).replace(/^[\r\n]+/, "");
+    const sample = (await this.sample()).replace(/^[\r\n]+/, "");
+    const [separatorLine = "", separator] = sample.match(SEPARATOR_LINE) ?? [];
+    const text = sample.slice(separatorLine.length);
     const likeness = ({ guessed, first }) => Object.keys(guessed).length * 1000 + first.length;
-    const tables = DELIMITERS.map((delimiter) => {
+    const tables = (separator ? [separator] : DELIMITERS).map((delimiter) => {
       const records = parse(text, delimiter).slice(0, 100).map((record) => record.map(unquote));
       const first = records[0] ?? [];
       const width = Math.max(0, ...records.map((record) => record.length));

@@ -186,6 +186,14 @@ async def test_list_without_a_header_gets_one_and_is_matched_with_the_release_th
     assert [row["nombre"] for row in rows] == ["Asientos", "Ninguno", "El Bellaco"]
 
 
+async def test_line_that_names_the_delimiter_for_excel_is_no_header(page: Page) -> None:
+    await match(page, "sep=;\nLugar;Folio, clave\nAsientos;1, 2\n")
+    await expect(page.get_by_label("The first line is a place, not a header")).not_to_be_checked()
+    await expect(page.locator("#progress")).to_have_text("Rows done: 1")
+    (row,) = table_in((await downloaded(page))[1])
+    assert (row["Lugar"], row["Folio, clave"]) == ("Asientos", "1, 2")
+
+
 async def test_columns_are_offered_before_a_click_can_follow(page: Page) -> None:
     """They move the button: a click during which that happened would be lost."""
     script = """async (rows) => {

@@ -44,3 +44,14 @@ def test_rows_of_the_release_itself_are_never_another_places(real_index: NameInd
     row: MatchRow
     for row, key in islice(names.rows_of(catalogue), 0, None, 20):
         assert real_index.match(row).id in {key, None}, row
+
+
+def test_typing_on_loses_none_of_the_largest_places(real_index: NameIndex, real_catalogues: Path) -> None:
+    assert real_catalogues.is_dir()
+    places = sorted(map(real_index.place, range(400)), key=lambda place: -(place.poblacion or 0))[:150]
+    for place, text in [(one, text) for one in places for text in (one.nombre, real_index.label(one))]:
+        shown = False
+        for length in range(3, len(text) + 1):
+            is_there = place.id in {found.id for found in real_index.suggest(text[:length])}
+            assert is_there >= shown, text[:length]
+            shown = is_there

@@ -1,5 +1,6 @@
 import csv
 import random
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from localidades_api.search.layout import KEY
 from localidades_api.search.places import Former, IndexedPlace
 from localidades_api.search.query import read
 from localidades_api.search.ranking import fit
-from tests.support.names import PLACES
+from tests.support.names import ESTADOS, MUNICIPIOS, PLACES
 
 QUERIES = Path(__file__).parent / "queries.tsv"
 
@@ -77,6 +78,61 @@ def test_what_people_type_leads_to_what_they_mean(index: NameIndex, text: str, k
 def test_suggestion_says_why(index: NameIndex, text: str, key: int, match: str) -> None:
     found = index.suggest(text)[0]
     assert (found.id, found.match) == (key, match)
+
+
+@given(st.sampled_from(PLACES), st.sampled_from(["nombre", "label"]), st.booleans())
+def test_typing_on_loses_nothing(index: NameIndex, place: IndexedPlace, what: str, is_decomposed: object) -> None:
+    """What is shown for the beginning of a name or a label is shown until it is complete."""
+    known = index.place(index.layout.find(KEY, str(place.id))[0])
+    text = place.nombre if what == "nombre" else index.label(known)
+    text = unicodedata.normalize("NFD", text) if is_decomposed else text
+    shown = False
+    for length in range(3, len(text) + 1):
+        is_there = place.id in {one.id for one in index.suggest(text[:length])}
+        assert is_there >= shown, text[:length]
+        shown = is_there
+    assert shown
+
+
+@given(st.sampled_from(sorted(MUNICIPIOS)))
+def test_typing_on_loses_no_municipio(index: NameIndex, id_: int) -> None:
+    text, shown = f"{MUNICIPIOS[id_]}, {ESTADOS[id_ // 1000]}", False
+    for length in range(3, len(text) + 1):
+        is_there = id_ in {one.id for one in index.suggest(text[:length], kinds=["municipio"])}
+        assert is_there >= shown, text[:length]
+        shown = is_there
+    assert shown
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("oaxaca d", 200670001),
+        ("Oaxaca de ", 200670001),
+        ("oaxaca j", 200670001),
+        ("puente d", 140390045),
+        ("La E", 270030012),
+        ("las ", 140390044),
+        ("Estacion V.", 270030013),
+        ("Francisco I. ", 270030014),
+        ("guadalajara j.", 140390001),
+        ("D`", 270030018),
+        ("d`artagnan", 270030018),
+        ("El Colorado (002", 140670020),
+        ("El Colorado (0021", 140670021),
+    ],
+)
+def test_text_may_end_anywhere(index: NameIndex, text: str, key: int) -> None:
+    assert first(index, text) == key
+
+
+@pytest.mark.parametrize("text", ["puerto", "Puerto ", "PTO."])
+def test_prominent_places_of_a_kind_come_before_hamlets_that_are_called_so(tmp_path: Path, text: str) -> None:
+    hamlets = [IndexedPlace(270040100 + n, "El Puerto", 27004, "Centro", 27, "Tabasco") for n in range(12)]
+    build_index(tmp_path / "names", [*PLACES, *hamlets])
+    index = NameIndex(tmp_path / "names")
+    assert first(index, text) == 140670001
+    index.close()
 
 
 def test_every_label_leads_to_its_place(index: NameIndex) -> None:

@@ -1,5 +1,6 @@
 """Matches rows with the index of names, and builds the answers."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from localidades_api.bulk.cells import RowError
@@ -9,6 +10,7 @@ from localidades_api.search.certainty import SURE
 from localidades_api.search.index import NameIndex
 from localidades_api.search.rows import Candidate, MatchResult, MatchRow
 
+_KINDS_OF_SHORT_KEYS: Mapping[int, PlaceKind] = {1: "estado", 2: "estado", 4: "municipio", 5: "municipio"}
 _SHORT_KEY_DIGITS = 8  # without the zero at its beginning, which spreadsheets drop
 
 
@@ -58,7 +60,7 @@ def match_cells(cells: Cells) -> tuple[MatchRow, str | None]:
 
 def _with_area_of_key(row: MatchRow, key: str) -> tuple[MatchRow, str | None]:
     """Take a key that is too short to be a locality's for that of the area, which tables of municipios have."""
-    kind: PlaceKind | None = {1: "estado", 2: "estado", 4: "municipio", 5: "municipio"}.get(len(key))
+    kind = _KINDS_OF_SHORT_KEYS.get(len(key))
     if kind is None:
         return row, None
     what = f"`cvegeo` is the key of {'an estado' if kind == 'estado' else 'a municipio'}, not of a locality"
@@ -66,7 +68,8 @@ def _with_area_of_key(row: MatchRow, key: str) -> tuple[MatchRow, str | None]:
         raise RowError(f"{what}, which has nine digits.")
     if getattr(row, kind) is not None:
         return row._replace(cvegeo=None), f"{what}: it was left out."
-    return row._replace(cvegeo=None, **{kind: key}), f"{what}: the row was matched by its name there."
+    there = row._replace(estado=key) if kind == "estado" else row._replace(municipio=key)
+    return there._replace(cvegeo=None), f"{what}: the row was matched by its name there."
 
 
 def _check_key(role: str, key: str) -> None:

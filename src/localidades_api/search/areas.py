@@ -65,6 +65,9 @@ class AreaBook:
             words = " ".join(canonical_words(name))
             if id_ not in self._by_words[words]:
                 self._by_words[words].append(id_)
+        self._labels = {id_: fold(estado) for id_, estado in estados.items()} | {
+            id_: fold(f"{name}, {estados[id_ // KEYS_OF_A_STATE]}") for id_, name in municipios.items()
+        }
         # Bounded, and of this book only.
         self.find_state = lru_cache(_CACHED_TEXTS)(self._find_state)
         self.find_municipios = lru_cache(_CACHED_TEXTS)(self._find_municipios)
@@ -143,6 +146,8 @@ class AreaBook:
             for name, ids in self._by_words.items():
                 if likeness := _beginning(joined, name):
                     found += [Area(id_, likeness) for id_ in ids if not estados or id_ // KEYS_OF_A_STATE in estados]
+        folded = fold(text)
+        found += [Area(id_, 95.0) for id_, label in self._labels.items() if folded and label.startswith(folded)]
         best: dict[int, Area] = {}
         for area in sorted(found, key=lambda area: (-area.likeness, area.id)):
             best.setdefault(area.id, area)

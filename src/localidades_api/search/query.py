@@ -1,5 +1,6 @@
 """Parses what was typed, and builds the tantivy queries that propose places for it."""
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -7,12 +8,14 @@ from tantivy import Index, Occur, Order, Query, Searcher
 
 from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
-from localidades_api.search.fields import MAX_BEGINNING, schema
+from localidades_api.search.fields import MAX_BEGINNING, MAX_START, schema
 from localidades_api.search.layout import PROMINENT_WORDS, WORDS, IndexUnreadableError
-from localidades_api.search.normalize import canonical_words, repair
+from localidades_api.search.normalize import canonical, canonical_words, repair
 from localidades_api.search.ranking import Typed
-from localidades_api.search.vocabulary import GENERICS, STOP_WORDS
+from localidades_api.search.vocabulary import ARTICLES, GENERICS, STOP_WORDS
 
+_BEGINNINGS_OF_STOP_WORDS = frozenset(word[:length] for word in STOP_WORDS for length in range(1, len(word) + 1))
+_CLAVE = re.compile(r"\([0-9]{1,4}\)?")
 _MAX_WORDS = 10  # that are looked up; labels are looked up whole
 _SHORT = 3  # letters: a word so short is not looked up with letters wrong
 _LONG = 8  # letters: in a word so long, two may be wrong
@@ -20,14 +23,40 @@ _LONG = 8  # letters: in a word so long, two may be wrong
 
 def read(text: str) -> Typed:
     """Take a text apart; its last word may be unfinished unless something follows it."""
+    return readings(text)[0]
+
+
+def readings(text: str) -> list[Typed]:
+    """Take a text apart in each way that it may go on, the likeliest first.
+
+    A last word such as `d` may begin a name (`Oaxaca Díaz`), or be, or become, one that names do without (`Oaxaca de`).
+    Digits in brackets may be the clave that a label has.
+    """
     text = repair(text)
     folded = fold(text)
     spoken = folded.split()
-    unfinished = spoken[-1] if spoken and text[-1:].isalnum() else None
-    if unfinished in STOP_WORDS and len(spoken) > 1:
-        unfinished = None
-    words = canonical_words(folded) or tuple(spoken)  # `de` alone is the beginning of a name
-    return Typed(text, folded, words[:_MAX_WORDS], unfinished)
+    last = spoken[-1] if spoken and _may_go_on(text, spoken[-1]) else None
+    words = canonical_words(folded)
+    whole = Typed(text, folded, words[:_MAX_WORDS], last)
+    if spoken and STOP_WORDS.issuperset(spoken[:-1]) and spoken[-1] in _BEGINNINGS_OF_STOP_WORDS:
+        return [whole._replace(words=(spoken[-1],), unfinished=spoken[-1], is_cut=len(spoken) > 1)]  # `La `, `La E`
+    if spoken and spoken[-1] in (_BEGINNINGS_OF_STOP_WORDS if last else STOP_WORDS):
+        before = canonical_words(" ".join(spoken[:-1]))
+        cut = whole._replace(words=before[:_MAX_WORDS], unfinished=None, is_cut=True)
+        return [cut, whole._replace(words=(*before[: _MAX_WORDS - 1], last))] if last else [cut]
+    if "(" in text and (named := _CLAVE.sub(" ", text)) != text and (words := canonical(named)):
+        cut = whole._replace(words=words[:_MAX_WORDS], unfinished=None, is_cut=True)
+        return [cut, whole]
+    if last and len(spoken) == 2 and spoken[0] in ARTICLES and len(last) <= MAX_BEGINNING:  # noqa: PLR2004  # `Los M`
+        return [whole._replace(is_cut=True)]
+    return [whole]
+
+
+def _may_go_on(text: str, word: str) -> bool:
+    """Tell whether a text ends within its last word or behind its dot; an initial may go on behind a space as well."""
+    if text.rstrip()[-1:] == ".":
+        return text[-1] == "." or len(word) == 1
+    return " " not in fold(f"x{text[-1]}x")  # accents and apostrophes are parts of words
 
 
 class Words:
@@ -66,6 +95,10 @@ class Words:
     def beginning(self, folded: str, scopes: Iterable[str]) -> Query:
         """Names that begin with a few letters."""
         return self.within(Query.term_query(self._schema, "start", folded.replace(" ", "_")), scopes)
+
+    def with_article(self, typed: Typed, scopes: Iterable[str]) -> Query:
+        """Names that begin with an article and have every word; the last is begun."""
+        return all_of([self.beginning(typed.folded[:MAX_START].strip(), ()), self.all_words(typed, "name", scopes)])
 
     def area(self, scope: str) -> Query:
         """Every place of an area."""

@@ -41,6 +41,7 @@ class Typed(NamedTuple):
     folded: str
     words: tuple[str, ...]  # canonical
     unfinished: str | None  # the last word as typed, which may go on; None where something ended it
+    is_cut: bool = False  # an article, `de`, its beginning or a clave was left out, but should be there
 
 
 class Known(NamedTuple):
@@ -165,7 +166,7 @@ class _Fitting:
         lost = 0.0 if self.hits else float(_NO_NAME)
         if self.left:
             lost += _left_out(self.left, self.words) * (_SHORT_OF_SEAT if self.place.flags & SEAT else 1)
-            lost += _ONLY_KIND if self.hits and not self.weighty else 0
+            lost += _ONLY_KIND if self.hits and not self.weighty and self.words[0] in self.left else 0
         if self.in_state is False:  # `Ciudad` alone is not Ciudad de México
             lost += _UNKNOWN_GENERIC
         if self.early and self.hits:

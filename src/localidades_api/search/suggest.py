@@ -1,17 +1,19 @@
 """Suggests places for a text that may be unfinished or misspelt."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind
 from localidades_api.domain.schemas.places import Match
 from localidades_api.search.fields import MAX_START
 from localidades_api.search.layout import EVERYWHERE, JOINED, KEY, LABEL, SEAT
 from localidades_api.search.places import MAX_TEXT, Suggested
-from localidades_api.search.query import read
+from localidades_api.search.query import readings
 from localidades_api.search.ranking import Fit, Known, Typed, fit, literal_points
+from localidades_api.search.vocabulary import STOP_WORDS
 
 if TYPE_CHECKING:
     from localidades_api.search.index import NameIndex
@@ -23,6 +25,8 @@ _COMPARED = 6  # places, the best, whose names are compared letter by letter
 _LIKELY = 58.0  # points from which on no word is left out
 _WHOLE = 88.0  # points from which on a name was typed as a whole
 _JOINED_POINTS = 92.0
+_ARTICLE_POINTS = 90.0
+_CUT = 20.0  # points
 _MAX_TYPED = 2 * MAX_TEXT  # the longest label is shorter
 _SHORT = 3  # characters: everybody types these, and many places begin so
 _CACHED = 512  # answers to such texts
@@ -49,9 +53,9 @@ class Suggester:
     def _suggest(
         self, text: str, kinds: Collection[PlaceKind], estado_id: int | None, municipio_id: int | None, limit: int
     ) -> list[Suggested]:
-        typed = read(text)
+        typed = readings(text)
         scope = _Scope(estado_id, municipio_id)
-        if not typed.words or scope.is_empty:
+        if not typed[0].words or scope.is_empty:
             return []
         digits = re.sub(r"[\s.-]", "", text)
         if digits.isdecimal() and len(digits) in _KEY_LENGTHS and (found := self._by_key(digits, kinds, scope, limit)):
@@ -60,19 +64,25 @@ class Suggester:
         if "localidad" in kinds:
             results += self._localities(typed, scope, limit)
         if "municipio" in kinds or "estado" in kinds:
-            results += self._areas(typed, kinds, scope)
+            results += self._areas(typed[0], kinds, scope)
             results.sort(key=lambda found: -found.score)
         return results[:limit]
 
     # -- Localities
 
-    def _localities(self, typed: Typed, scope: "_Scope", limit: int) -> list[Suggested]:
+    def _localities(self, readings: Sequence[Typed], scope: "_Scope", limit: int) -> list[Suggested]:
         fits: dict[int, Fit] = {}
         place = self._index.place
-        for rows in self._proposals(typed, scope, limit, fits):
-            for row in rows:
-                if row not in fits:
-                    fits[row] = fit(typed, place(row))
+        for reading in readings:
+            seen: set[int] = set()
+            for rows in self._proposals(reading, scope, limit, fits):
+                for row in rows:
+                    if row not in seen:
+                        seen.add(row)
+                        fitting = self._fit(reading, place(row))
+                        if row not in fits or fits[row].points < fitting.points:
+                            fits[row] = fitting
+        typed = readings[-1]
         self._keep_estado(typed, fits)
         ranked = sorted(fits, key=lambda row: (-fits[row].points - place(row).prominence, row))
         ranked[:_COMPARED] = sorted(
@@ -87,15 +97,32 @@ class Suggester:
             found = [*whole, *(suggested for suggested in found if suggested.id not in {one.id for one in whole})]
         return found[:limit]
 
+    def _fit(self, typed: Typed, place: Known) -> Fit:
+        """Return the fit of a place; one that does not go on as was typed loses points if something was left out."""
+        if typed.words[0] in STOP_WORDS and fold(place.nombre).startswith(typed.folded):  # `Los` begins Los Mochis
+            return Fit(_ARTICLE_POINTS, "prefix", "")
+        found = fit(typed, place)
+        if not typed.is_cut:
+            return found
+        written = f" {fold(self._index.label(place))} {fold(found.written)}"
+        goes_on = f" {typed.folded}" in written
+        return found if goes_on else found._replace(points=found.points - _CUT)
+
     def _proposals(self, typed: Typed, scope: "_Scope", limit: int, fits: dict[int, Fit]) -> Iterator[list[int]]:
         """Yield rows that may be meant: names in full, then words, then misspelt ones."""
         words, wanted = self._index.words, max(_PROPOSED, limit + 4)
-        yield from self._whole_names(typed, scope)
         terms = scope.terms()
+        if self._best(fits) >= _SURE:  # another reading is likelier
+            yield words.propose(words.all_words(typed, "text", terms), wanted)
+            return
+        yield from self._whole_names(typed, scope)
+        if typed.is_cut and typed.unfinished:
+            yield words.propose(words.with_article(typed, terms), wanted)
         if len(typed.words) == 1:
-            if typed.unfinished and len(typed.folded) <= MAX_START:
+            is_start = typed.unfinished and len(typed.folded) <= MAX_START
+            if is_start:
                 yield words.propose(words.beginning(typed.folded, terms), wanted)
-            else:
+            if not is_start or typed.words[0] != typed.unfinished:  # `pto` begins no name, and stands for Puerto
                 yield words.propose(words.all_words(typed, "name", terms), wanted)
         else:
             found = words.propose(words.all_words(typed, "text", terms), wanted)

@@ -230,10 +230,10 @@ def test_everyday_queries_name_a_key_each() -> None:
 
 
 def test_place_that_has_a_key_comes_before_a_larger_one_that_had_it(tmp_path: Path) -> None:
-    where = {"municipio_id": 27008, "municipio": "Cárdenas", "estado_id": 27, "estado": "Tabasco"}
+    former = (Former("Otro", "Cárdenas", 270080002),)
     places = [
-        IndexedPlace(270080002, "Uno", **where),
-        IndexedPlace(270080003, "Otro", **where, poblacion=9000, former=(Former("Otro", "Cárdenas", 270080002),)),
+        IndexedPlace(270080002, "Uno", 27008, "Cárdenas", 27, "Tabasco"),
+        IndexedPlace(270080003, "Otro", 27008, "Cárdenas", 27, "Tabasco", poblacion=9000, former=former),
     ]
     build_index(tmp_path / "names", places)
     index = NameIndex(tmp_path / "names")

@@ -2,9 +2,9 @@
 
     python -m benchmarks.calibration 2018.zip --earlier 2012.zip names.tsv more_names.tsv
 
-matches rows whose keys are known, and prints what their scores said beside how many were right. `--evidence FILE` writes
-what speaks for and against each candidate instead, for `benchmarks.fit_certainty`. The tables of names are no part of
-this project: source, estado, municipio, nombre, cvegeo, and latitud and longitud where there are any.
+matches rows whose keys are known, and prints what their scores said beside how many were right. `--evidence FILE`
+writes what speaks for and against each candidate instead, for `benchmarks.fit_certainty`. The tables of names are no
+part of this project: source, estado, municipio, nombre, cvegeo, and latitud and longitud where there are any.
 """
 
 import argparse
@@ -42,8 +42,10 @@ def known_rows(path: Path) -> Iterator[Known]:
     with path.open(encoding="utf-8", newline="") as file:
         for cells in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
             if cells["source"] != _OFFICIAL:
-                point = [float(cells[name]) if cells.get(name) else None for name in ("latitud", "longitud")]
-                row = MatchRow(cells["nombre"], cells["municipio"], cells["estado"], *point)
+                latitud, longitud = (
+                    float(cells[name]) if cells.get(name) else None for name in ("latitud", "longitud")
+                )
+                row = MatchRow(cells["nombre"], cells["municipio"], cells["estado"], latitud, longitud)
                 yield Known("typed", cells["source"], row, int(cells["cvegeo"]))
 
 
@@ -99,7 +101,7 @@ def judge(index: NameIndex, rows: Iterable[Known], judged: set[int]) -> dict[str
             continue
         score = result.best.score
         low = max(bound for bound in BANDS if bound <= score)
-        codes = sorted({fault.code for fault in result.best.faults}) or ["none"]
+        codes = sorted({str(fault.code) for fault in result.best.faults}) or ["none"]
         facts = {"is_right": result.best.id == known.key, "is_certain": result.id is not None}
         high = min(bound for bound in BANDS if bound > score)
         tables["score"][f"{low:g} to below {min(high, 100):g}"].add(score, **facts)

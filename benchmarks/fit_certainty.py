@@ -1,25 +1,30 @@
 """Fits what each kind of evidence is worth (search/certainty.tsv) to rows whose keys are known, and judges the fit.
 
     python -m benchmarks.calibration 2018.zip --earlier 2012.zip names.tsv … --evidence evidence.jsonl
-    benchmarks/.venv/bin/python -m benchmarks.fit_certainty evidence.jsonl --earlier 2012.zip --write
+    benchmarks/.venv/bin/python -m benchmarks.fit_certainty evidence.jsonl --releases 2018.zip 2012.zip --write
 
-Each candidate of a row competes with the others and with none of them: a conditional logit, fitted by maximum likelihood
-with a small penalty on the coefficients. Probabilities of the first candidates, each from a fit that had not seen its
-municipio, are put on a scale of two figures. Whatever is printed is cross-validated, by municipio and by source.
+Each candidate of a row competes with the others and with none of them: a conditional logit, fitted by maximum
+likelihood with a small penalty on the coefficients. Probabilities of the first candidates, each from a fit that had not
+seen its municipio, are put on a scale of two figures. Whatever is printed is cross-validated, by municipio and by
+source.
 """
 
 import argparse
 import io
+import itertools
 import json
 import math
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import minimize
+
+Figures: TypeAlias = "npt.NDArray[np.float64]"
 
 TABLE = Path(__file__).parents[1] / "src" / "localidades_api" / "search" / "certainty.tsv"
 WEIGHTS = {"typed": 1.0, "without municipio": 0.3, "without area": 0.3, "seat": 0.1, "short": 0.1}
@@ -38,7 +43,7 @@ class Row:
     source: str
     key: int
     keys: list[int]
-    figures: Any
+    figures: Figures
     right: int
     is_literal: list[bool]
 
@@ -65,7 +70,7 @@ def read(path: Path, names: list[str]) -> list[Row]:
     return rows
 
 
-def fit(rows: Sequence[Row], start: Any = None) -> Any:
+def fit(rows: Sequence[Row], start: Figures | None = None) -> Figures:
     """Return the coefficients that make the right candidates, or none, likeliest."""
     rows = [row for row in rows if len(row.keys)]
     figures = np.vstack([row.figures for row in rows])
@@ -76,7 +81,7 @@ def fit(rows: Sequence[Row], start: Any = None) -> Any:
     right = np.array([first[at] + row.right for at, row in enumerate(rows) if row.right >= 0])
     weight_of_right = np.array([WEIGHTS[row.kind] for row in rows if row.right >= 0])
 
-    def loss(coefficients: Any) -> tuple[float, Any]:
+    def loss(coefficients: Figures) -> tuple[float, Figures]:
         odds = np.exp(np.clip(figures @ coefficients, -50, 50))
         whole = 1 + np.bincount(group, odds, len(rows))
         shares = odds / whole[group] * weights[group]
@@ -88,15 +93,15 @@ def fit(rows: Sequence[Row], start: Any = None) -> Any:
     return minimize(loss, begin, jac=True, method="L-BFGS-B", options={"maxiter": 400}).x
 
 
-def shares(row: Row, coefficients: Any) -> Any:
+def shares(row: Row, coefficients: Figures) -> Figures:
     """Return the probability of each candidate."""
     odds = np.exp(np.clip(row.figures @ coefficients, -50, 50))
     return odds / (1 + odds.sum())
 
 
-def cross_validate(rows: Sequence[Row], fold_of: Callable[[Row], object]) -> list[Any]:
+def cross_validate(rows: Sequence[Row], fold_of: Callable[[Row], object]) -> list[Figures]:
     """Return the probabilities of each row's candidates from a fit that has not seen its fold."""
-    found: list[Any] = [None] * len(rows)
+    found: list[Figures] = [None] * len(rows)
     coefficients = None
     for fold in sorted({fold_of(row) for row in rows}, key=str):
         coefficients = fit([row for row in rows if fold_of(row) != fold], coefficients)
@@ -126,7 +131,7 @@ class First:
         return self.at == self.row.right
 
 
-def firsts(rows: Sequence[Row], found: Sequence[Any], judged: set[int]) -> list[First]:
+def firsts(rows: Sequence[Row], found: Sequence[Figures], judged: set[int]) -> list[First]:
     """Return the first candidates whose keys can be judged."""
     best = [(row, int(np.argmax(of)), of) for row, of in zip(rows, found, strict=True) if len(of)]
     return [First(row, at, float(of[at])) for row, at, of in best if row.keys[at] in judged]
@@ -138,7 +143,7 @@ def scale(first: Sequence[First]) -> tuple[float, float]:
     right = np.array([float(one.is_right) for one in first])
     weights = np.array([WEIGHTS[one.row.kind] for one in first])
 
-    def loss(figures: Any) -> float:
+    def loss(figures: Figures) -> float:
         scaled = figures[0] + figures[1] * logits
         return float((weights * (np.logaddexp(0, scaled) - right * scaled)).sum())
 
@@ -151,7 +156,7 @@ def report(title: str, first: Sequence[First], rows: Sequence[Row], shift: float
     scaled = [(1 / (1 + math.exp(-shift - slope * logit(one.share))), one) for one in first]
     typed = [(share, one) for share, one in scaled if one.row.kind == "typed"]
     print(f"\n## {title}\n\n| score | rows | said | right |\n| --- | ---: | ---: | ---: |")
-    for low, high in zip(BANDS, BANDS[1:], strict=False):
+    for low, high in itertools.pairwise(BANDS):
         if band := [(share, one.is_right) for share, one in typed if low <= share < high]:
             said, right = (sum(column) / len(band) for column in zip(*band, strict=True))
             print(f"| {100 * low:g} to below {100 * min(high, 1):g} | {len(band):,} | {said:.1%} | {right:.1%} |")
@@ -186,7 +191,7 @@ def read_keys(path: Path) -> set[int]:
     return {int(line[1:10]) for line in lines[1:] if line[1:10].isdigit()}
 
 
-def write(names: Sequence[str], coefficients: Any, shift: float, slope: float, rows: Sequence[Row]) -> None:
+def write(names: Sequence[str], coefficients: Figures, shift: float, slope: float, rows: Sequence[Row]) -> None:
     """Write the table that the service reads; what is worth nothing is left out."""
     figures = np.vstack([row.figures for row in rows if len(row.keys)])
     worth = np.abs(coefficients) * np.sqrt((figures**2).mean(0))

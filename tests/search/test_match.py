@@ -5,12 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localidades_api.search.areas import AreaBook
 from localidades_api.search.build import build_index
 from localidades_api.search.certainty import SURE
 from localidades_api.search.differences import compare, read_name
 from localidades_api.search.evidence import distance_fault, has_homonym
 from localidades_api.search.index import NameIndex
 from localidades_api.search.layout import KEY
+from localidades_api.search.match_areas import match_municipality, match_state
+from localidades_api.search.one_line import match_line
 from localidades_api.search.places import IndexedPlace, Withdrawn
 from localidades_api.search.rows import Discrepancy, FaultCode, MatchRow
 from tests.support.names import PLACES

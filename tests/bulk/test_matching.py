@@ -72,9 +72,9 @@ def test_keys_are_read_as_spreadsheets_write_them(index: NameIndex, body: str, k
         ("nombre,lat,lon\nx,20,\n", "`latitud` and `longitud` belong together: give both, or neither."),
         ("nombre,cvegeo\nx,A12\n", "`cvegeo` must be a key of nine digits at most; leave it empty to go by the name."),
         ("cvegeo\n1234567890\n", "`cvegeo` must be a key of nine digits at most; leave it empty to go by the name."),
-        ("cvegeo\n14039\n", "`cvegeo` is the key of a municipio, not of a locality, which has nine digits."),
-        ("cvegeo\n5038\n", "`cvegeo` is the key of a municipio, not of a locality, which has nine digits."),
-        ("cvegeo\n14\n", "`cvegeo` is the key of an estado, not of a locality, which has nine digits."),
+        ("cvegeo\n14039\n", "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
+        ("cvegeo\n5038\n", "`cvegeo` has the key of its `municipio`; that of a locality has nine digits."),
+        ("cvegeo\n14\n", "`cvegeo` has the key of its `estado`; that of a locality has nine digits."),
         ("cve_mun,cve_loc\n,0001\n", "Its `clave` is that of a place in a municipio: give the `municipio` as well."),
         ("nombre,lat,lon\nx,95,1\n", "`latitud` must be decimal degrees from -90 to 90, such as 20.6736."),
     ],
@@ -96,25 +96,25 @@ def test_row_whose_coordinates_cannot_be_read_is_matched_by_its_name_and_says_so
 @pytest.mark.parametrize(
     ("body", "key", "note"),
     [
-        ("cvegeo,nombre\n27004,Guadalajara\n", "270040052", "a municipio, not of a locality: the row was matched by"),
-        ("cvegeo,nombre\n5038,Zaragoza\n", "050380001", "a municipio, not of a locality: the row was matched by"),
+        ("cvegeo,nombre\n27004,Guadalajara\n", "270040052", "`municipio`, not of a locality: the row was matched by"),
+        ("cvegeo,nombre\n5038,Zaragoza\n", "050380001", "`municipio`, not of a locality: the row was matched by"),
         (
             "cvegeo,nombre,mun\n27004,Guadalajara,14039\n",
             "140390001",
-            "a municipio, not of a locality: it was left out.",
+            "`municipio`, not of a locality: it was left out.",
         ),
-        ("cvegeo,nombre\n27,Guadalajara\n", "270040052", "an estado, not of a locality: the row was matched by its"),
+        ("cvegeo,nombre\n27,Guadalajara\n", "270040052", "`estado`, not of a locality: the row was matched by its"),
     ],
 )
 def test_key_of_an_area_says_where_the_name_is(index: NameIndex, body: str, key: str, note: str) -> None:
     found = answer(index, body)
     assert (found["outcome"], found["cvegeo"], found["faults"]) == ("exact", key, [])
-    assert found["problem"].startswith(f"`cvegeo` is the key of {note}")
+    assert found["problem"].startswith(f"`cvegeo` has the key of its {note}")
 
 
 def test_row_says_all_that_was_read_otherwise(index: NameIndex) -> None:
     found = answer(index, "cvegeo,nombre,lat,lon\n27004,Guadalajara,x,y\n")
     assert found["problem"] == (
         "`latitud` can't be read as degrees, such as 20.6736. The row was matched without its coordinates."
-        " `cvegeo` is the key of a municipio, not of a locality: the row was matched by its name there."
+        " `cvegeo` has the key of its `municipio`, not of a locality: the row was matched by its name there."
     )

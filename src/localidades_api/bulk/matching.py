@@ -63,13 +63,13 @@ def _with_area_of_key(row: MatchRow, key: str) -> tuple[MatchRow, str | None]:
     kind = _KINDS_OF_SHORT_KEYS.get(len(key))
     if kind is None:
         return row, None
-    what = f"`cvegeo` is the key of {'an estado' if kind == 'estado' else 'a municipio'}, not of a locality"
     if row.nombre is None:
-        raise RowError(f"{what}, which has nine digits.")
+        raise RowError(f"`cvegeo` has the key of its `{kind}`; that of a locality has nine digits.")
     if getattr(row, kind) is not None:
-        return row._replace(cvegeo=None), f"{what}: it was left out."
+        return row._replace(cvegeo=None), f"`cvegeo` has the key of its `{kind}`, not of a locality: it was left out."
     there = row._replace(estado=key) if kind == "estado" else row._replace(municipio=key)
-    return there._replace(cvegeo=None), f"{what}: the row was matched by its name there."
+    note = f"`cvegeo` has the key of its `{kind}`, not of a locality: the row was matched by its name there."
+    return there._replace(cvegeo=None), note
 
 
 def _check_key(role: str, key: str) -> None:

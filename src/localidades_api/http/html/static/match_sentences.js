@@ -27,5 +27,6 @@ function translate(sentence) {
     const found = sentence.match(pattern);
     if (found) return own.replace(/\{(\w+)\}/g, (_, name) => found.groups[name].replaceAll(", or ", or));
   }
-  return sentence;
+  const sentences = sentence.split(/(?<=\.) (?=[A-Z`])/); // a row may have several
+  return sentences.length > 1 ? sentences.map(translate).join(" ") : sentence;
 }

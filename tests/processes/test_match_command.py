@@ -123,10 +123,8 @@ def test_bound_of_certainty_is_that_of_the_command_here_and_at_a_service(
     seeded: str, live_server: str, tmp_path: Path, options: tuple[str, ...], outcome: str
 ) -> None:
     source = str(write_rows(tmp_path / "places.csv", DOUBTFUL))
-    for to, more in (("here", {"url": seeded}), ("there", {})):
-        output = tmp_path / f"{to}.csv"
-        place = () if more else ("--url", live_server)
-        ended = here("match", source, "--output", str(output), *options, *place, **more)
+    for to, url, place in (("here", seeded, ()), ("there", None, ("--url", live_server))):
+        ended = here("match", source, "--output", str(tmp_path / f"{to}.csv"), *options, *place, url=url)
         assert ended.returncode == 0, ended.stderr
     [row] = read_rows_of(tmp_path / "here.csv")
     assert (row["match_outcome"], row["match_cvegeo"]) == (outcome, "010010009" if outcome == "sure" else "")

@@ -266,10 +266,10 @@ def test_certain_is_what_the_row_says_enough_of(index: NameIndex, row: MatchRow,
         ("Chilapa 2da. Sección, Centla", 270030011, "exact"),
         ("140390001", 140390001, "exact"),
         ("90070001", 90070001, "exact"),
-        ("ESTACION, LA", 270030012, "exact"),
+        ("ESTACION, LA", 270030012, "ambiguous"),
         ("El Colorado, Puerto Vallarta, Jalisco", 140670020, "ambiguous"),
         ("La Mojonerra, Compostela, Nayarit", 140670031, "ambiguous"),
-        ("Frontera", 270030001, "exact"),
+        ("Frontera", 270030001, "ambiguous"),
     ],
 )
 def test_text_may_hold_the_areas_behind_commas_or_be_a_key(index: NameIndex, text: str, key: int, outcome: str) -> None:

@@ -1,13 +1,18 @@
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from benchmarks import names
+from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.search.build import build_index
 from localidades_api.search.index import NameIndex
 from localidades_api.search.rows import MatchRow
+
+TOWN = 2500  # people
+SHORT = re.compile(r" del? ")
 
 pytestmark = pytest.mark.tail
 
@@ -55,3 +60,42 @@ def test_typing_on_loses_none_of_the_largest_places(real_index: NameIndex, real_
             is_there = place.id in {found.id for found in real_index.suggest(text[:length])}
             assert is_there >= shown, text[:length]
             shown = is_there
+
+
+def certain_of_seats(index: NameIndex, rows: Iterable[tuple[MatchRow, int]]) -> tuple[int, dict[int, MatchRow]]:
+    """Return how many rows that mean seats are certain, and those whose key is another than the seat's."""
+    keys = [(row, seat, index.match(row).id) for row, seat in rows]
+    return sum(key is not None for *_, key in keys), {seat: row for row, seat, key in keys if key not in {None, seat}}
+
+
+def test_municipios_by_estado_and_name_are_hardly_ever_in_another(real_index: NameIndex, real_catalogues: Path) -> None:
+    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+    population = {row.id: row.poblacion or 0 for row in catalogue.localities}
+    areas = real_index.areas
+    rows = [
+        (MatchRow(name, None, areas.estados[id_ // 1000]), id_ * KEYS_OF_A_MUNICIPIO + 1)
+        for id_, name in areas.municipios.items()
+    ]
+    certain, wrong = certain_of_seats(real_index, rows)
+    assert certain > len(rows) / 2
+    elsewhere = {
+        seat: row
+        for seat, row in wrong.items()
+        if (real_index.match(row).id or 0) // KEYS_OF_A_MUNICIPIO != seat // KEYS_OF_A_MUNICIPIO
+    }
+    assert {seat: row for seat, row in elsewhere.items() if population.get(seat, 0) > TOWN} == {}
+    assert len(elsewhere) <= 5, elsewhere
+
+
+def test_short_names_of_municipios_are_hardly_ever_another_place_in_them(
+    real_index: NameIndex, real_catalogues: Path
+) -> None:
+    assert real_catalogues.is_dir()
+    rows = [
+        (MatchRow(short, name, real_index.areas.estados[id_ // 1000]), id_ * KEYS_OF_A_MUNICIPIO + 1)
+        for id_, name in real_index.areas.municipios.items()
+        if (short := SHORT.split(name)[0]) != name
+    ]
+    certain, wrong = certain_of_seats(real_index, rows)
+    assert certain
+    assert len(wrong) <= 5, wrong

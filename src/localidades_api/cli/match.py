@@ -59,7 +59,7 @@ def match(  # noqa: PLR0913  # an option for each column
         from localidades_api.cli.matching.job import MatchJob, check, default_output  # noqa: PLC0415
 
         named = {role: header for role, header in columns.items() if header is not None}
-        job = MatchJob(file, output or default_output(file), named, sure, resume, force)
+        job = MatchJob(file, output or default_output(file), named, resume, force, sure)
         check(job)
         _run(job, release, url)
 

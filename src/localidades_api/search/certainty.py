@@ -3,7 +3,7 @@
 The candidates of a row compete with each other and with "none of them": each has log-odds, the sum of its evidence
 weighed by the coefficients of `certainty.tsv`, and its probability is its share of all odds, with 1 for none (a
 conditional logit with an outside option). The probability of the first is then put on the scale on which it was right
-that often for rows that the fit had not seen. `python -m benchmarks.certainty` fits and judges both.
+that often for rows that the fit had not seen. `python -m benchmarks.fit_certainty` fits and judges both.
 """
 
 import math

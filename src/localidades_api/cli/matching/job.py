@@ -29,9 +29,9 @@ class MatchJob:
     source: str
     output: str
     named: Mapping[str, str]
-    sure: float = SURE
     resume: bool = False
     force: bool = False
+    sure: float = SURE
 
     @property
     def media_type(self) -> MediaType:

@@ -242,7 +242,8 @@ async def test_button_stays_where_it_is_when_rows_are_pasted_or_dropped(page: Pa
     dropped = await page.evaluate_handle(
         """() => {
             const transfer = new DataTransfer();
-            transfer.items.add(new File(["Localidad,Mpio,Estado\\nAsientos,Municipio 002,Ags.\\n"], "dropped.csv", {type: "text/csv"}));
+            const text = "Localidad,Mpio,Estado\\nAsientos,Municipio 002,Ags.\\n";
+            transfer.items.add(new File([text], "dropped.csv", {type: "text/csv"}));
             return transfer;
         }"""
     )

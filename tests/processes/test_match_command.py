@@ -141,7 +141,7 @@ def test_bound_that_is_out_of_range_is_refused_by_name(places: Path, sure: str) 
 
 def test_bound_is_in_the_command_that_resumes_only_if_it_is_another_than_the_default() -> None:
     assert "--sure" not in MatchJob("a.csv", "b.csv", {}).command()
-    assert MatchJob("a.csv", "b.csv", {}, 0.9).command() == (
+    assert MatchJob("a.csv", "b.csv", {}, sure=0.9).command() == (
         "localidades-api match a.csv --output b.csv --sure 0.9 --resume"
     )
 

@@ -14,6 +14,8 @@ BROWSER := tests/browser/node_modules
 TEST_TOOLS := $(PYTHON_CLIENT)/test.stamp $(READERS)/readers.stamp $(TYPESCRIPT_CLIENT) $(BROWSER)
 UV := build/uv/bin/uv
 MANIFESTS := $(filter-out %kustomization.yaml %cluster.yaml,$(wildcard deploy/kubernetes/*.yaml deploy/kubernetes/jobs/*.yaml deploy/kubernetes/postgres/*.yaml))
+# A proxy of an organization has a certificate that only the system knows.
+export UV_SYSTEM_CERTS := true
 # Container images set it to keep layers small; here every process that a test starts would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -249,6 +249,7 @@ async def test_button_stays_where_it_is_when_rows_are_pasted_or_dropped(page: Pa
     )
     await page.dispatch_event("#rows", "drop", {"dataTransfer": dropped})
     await button.click()
+    await expect(page.locator("#progress")).to_have_text("Rows done: 1")
     await expect(totals(page).first).to_have_text("1exact")
 
 

@@ -1,13 +1,16 @@
 """Fits what each kind of evidence is worth (search/certainty.tsv) to rows whose keys are known, and judges the fit.
 
     python -m benchmarks.calibration 2018.zip --earlier 2012.zip names.tsv … --evidence evidence.jsonl
-    benchmarks/.venv/bin/python -m benchmarks.fit_certainty evidence.jsonl --releases 2018.zip 2012.zip --write
+    benchmarks/.venv/bin/python -m benchmarks.fit_certainty evidence.jsonl --releases 2018.zip 2012.zip --write \
+        --draw docs/certainty.svg
 
 Each candidate of a row competes with the others and with none of them: a conditional logit, fitted by maximum
 likelihood with a small penalty on the coefficients. Probabilities of the first candidates, each from a fit that had not
-seen its municipio, are put on a scale of two figures. Whatever is printed is cross-validated, by municipio and by
-source.
+seen its municipio, are put on a scale of two figures. Whatever is printed and drawn is cross-validated, by municipio
+and by source.
 """
+
+from __future__ import annotations
 
 import argparse
 import io
@@ -15,16 +18,21 @@ import itertools
 import json
 import math
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from scipy.optimize import minimize
 
-Figures: TypeAlias = "npt.NDArray[np.float64]"
+from benchmarks.plot import GREY
+
+Figures: TypeAlias = npt.NDArray[np.float64]
 
 TABLE = Path(__file__).parents[1] / "src" / "localidades_api" / "search" / "certainty.tsv"
 WEIGHTS = {"typed": 1.0, "without municipio": 0.3, "without area": 0.3, "seat": 0.1, "short": 0.1}
@@ -32,6 +40,7 @@ PENALTY = 0.5
 BOUNDS = (0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)
 BANDS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.8, 0.85, 0.95, 0.97, 0.99, 1.0001)
 FOLDS = 4
+_COLOURS = ("#3b8ec2", "#d98c4a")
 _LEAST = 0.005  # log-odds that the evidence of a kind must be worth
 
 
@@ -151,9 +160,14 @@ def scale(first: Sequence[First]) -> tuple[float, float]:
     return float(shift), float(slope)
 
 
-def report(title: str, first: Sequence[First], rows: Sequence[Row], shift: float, slope: float) -> None:
+def scaled_by(scale: tuple[float, float], first: Sequence[First]) -> list[tuple[float, First]]:
+    """Return first candidates with what their scores would say."""
+    shift, slope = scale
+    return [(1 / (1 + math.exp(-shift - slope * logit(one.share))), one) for one in first]
+
+
+def report(title: str, scaled: Sequence[tuple[float, First]], rows: Sequence[Row]) -> None:
     """Print how right the scores are, and how right and how many what is certain is at each bound."""
-    scaled = [(1 / (1 + math.exp(-shift - slope * logit(one.share))), one) for one in first]
     typed = [(share, one) for share, one in scaled if one.row.kind == "typed"]
     print(f"\n## {title}\n\n| score | rows | said | right |\n| --- | ---: | ---: | ---: |")
     for low, high in itertools.pairwise(BANDS):
@@ -172,6 +186,43 @@ def report(title: str, first: Sequence[First], rows: Sequence[Row], shift: float
                 f"| {label} ({len(of):,}) | {bound:g} | {len(certain) / len(of):.1%} | {right_share:.2%} |"
                 f" {sum(wrong)}, {len(wrong) - sum(wrong)} |"
             )
+
+
+def draw(picture: Path, series: Mapping[str, Sequence[tuple[float, First]]]) -> None:
+    """Draw how often scores are right, and how right what is certain is beside how much that is.
+
+    Of the second, only names that differ from the catalogue's count.
+    """
+    mpl.rcParams.update({"svg.hashsalt": "localidades", "svg.fonttype": "none", "font.size": 9, "text.color": GREY})
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 4), layout="constrained")
+    left.plot([0, 100], [0, 100], color=GREY, linewidth=0.8)
+    for (label, scaled), colour in zip(series.items(), _COLOURS, strict=True):
+        typed = [(share, one) for share, one in scaled if one.row.kind == "typed"]
+        bands = [[one for one in typed if low <= one[0] < high] for low, high in itertools.pairwise(BANDS)]
+        said = [100 * sum(share for share, _ in band) / len(band) for band in bands]
+        found = [100 * sum(one.is_right for _, one in band) / len(band) for band in bands]
+        errors = [
+            196 * math.sqrt(of * (100 - of)) / 100 / math.sqrt(len(band)) for of, band in zip(found, bands, strict=True)
+        ]
+        left.errorbar(said, found, errors, color=colour, marker="o", markersize=3, capsize=2, label=label)
+        differing = sorted((one for one in typed if not one[1].row.is_literal[one[1].at]), key=lambda one: -one[0])
+        count = np.arange(1, len(differing) + 1)
+        of_these = np.cumsum([one.is_right for _, one in differing]) / count
+        right.plot(100 * count / len(differing), 100 * of_these, color=colour, label=label)
+    _dress(left, "what the score says, %", "right, %")
+    _dress(right, "certain, % of the rows", "of these right, %")
+    right.set_ylim(90, 100.2)
+    figure.savefig(picture, transparent=True, metadata={"Date": None})
+
+
+def _dress(axes: Axes, across: str, up: str) -> None:
+    axes.set_xlabel(across, color=GREY)
+    axes.set_ylabel(up, color=GREY)
+    axes.tick_params(colors=GREY)
+    axes.grid(color=GREY, alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["bottom", "left"]].set_color(GREY)
+    axes.legend(frameon=False)
 
 
 def groups(rows: Sequence[Row]) -> dict[str, set[int]]:
@@ -209,17 +260,24 @@ def main() -> None:
         "--releases", type=Path, nargs="+", required=True, help="INEGI's files: keys in all of them are judged"
     )
     parser.add_argument("--write", action="store_true", help="write the table of coefficients")
+    parser.add_argument("--draw", type=Path, metavar="SVG", help="draw how right the scores are")
     options = parser.parse_args()
     names: list[str] = []
     rows = read(options.evidence, names)
     judged = set.intersection(*map(read_keys, options.releases))
-    by_municipio = firsts(rows, cross_validate(rows, lambda row: row.municipio % FOLDS), judged)
-    shift, slope = scale(by_municipio)
-    report("Cross-validated by municipio", by_municipio, rows, shift, slope)
-    by_source = firsts(rows, cross_validate(rows, lambda row: row.source), judged)
-    report("Cross-validated by source", by_source, rows, *scale(by_source))
+    folds: dict[str, Callable[[Row], object]] = {
+        "municipio not seen": lambda row: row.municipio % FOLDS,
+        "register not seen": lambda row: row.source,
+    }
+    found = {title: firsts(rows, cross_validate(rows, fold_of), judged) for title, fold_of in folds.items()}
+    scales = {title: scale(first) for title, first in found.items()}
+    scaled = {title: scaled_by(scales[title], first) for title, first in found.items()}
+    for title, first in scaled.items():
+        report(title.capitalize(), first, rows)
+    if options.draw:
+        draw(options.draw, scaled)
     if options.write:
-        write(names, fit(rows), shift, slope, rows)
+        write(names, fit(rows), *scales["municipio not seen"], rows)
 
 
 if __name__ == "__main__":

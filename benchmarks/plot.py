@@ -14,7 +14,7 @@ import matplotlib as mpl
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
-_GREY = "#808080"
+GREY = "#808080"
 _BARS = (("random pages", "#3b8ec2"), ("page 1", "#7fb77e"), ("last page", "#d98c4a"))
 _TITLES = (
     ("drf", "Django REST Framework"),
@@ -33,7 +33,7 @@ _HEIGHT = 0.26
 def draw(source: Path, picture: Path) -> None:
     """Draw the medians, with their spread as whiskers."""
     rates = json.loads(source.read_text())["throughput"]["requests_per_second"]
-    mpl.rcParams.update({"svg.hashsalt": "localidades", "svg.fonttype": "none", "font.size": 10, "text.color": _GREY})
+    mpl.rcParams.update({"svg.hashsalt": "localidades", "svg.fonttype": "none", "font.size": 10, "text.color": GREY})
     figure, axes = plt.subplots(figsize=(8.6, 5.2), layout="constrained")
     for row, (key, _) in enumerate(_TITLES):
         targets = [bar for bar in _BARS if bar[0] in rates[key]]
@@ -47,7 +47,7 @@ def draw(source: Path, picture: Path) -> None:
 def _bar(axes: Axes, place: float, series: dict[str, float], colour: str) -> None:
     median = series["median"]
     whiskers = [[median - series["low"]], [series["high"] - median]]
-    axes.barh(place, median, _HEIGHT * 0.9, color=colour, xerr=whiskers, ecolor=_GREY, capsize=2)
+    axes.barh(place, median, _HEIGHT * 0.9, color=colour, xerr=whiskers, ecolor=GREY, capsize=2)
     axes.annotate(
         f"{median:,.0f}", (series["high"], place), (5, 0), textcoords="offset points", va="center", fontsize=8
     )
@@ -58,12 +58,12 @@ def _dress(axes: Axes) -> None:
     axes.set_xlim(10, 1_000_000)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.invert_yaxis()
-    axes.set_xlabel("requests a second, one worker, 16 connections (logarithmic)", color=_GREY)
-    axes.tick_params(colors=_GREY, which="both")
-    axes.grid(axis="x", color=_GREY, alpha=0.25)
+    axes.set_xlabel("requests a second, one worker, 16 connections (logarithmic)", color=GREY)
+    axes.tick_params(colors=GREY, which="both")
+    axes.grid(axis="x", color=GREY, alpha=0.25)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(_GREY)
+    axes.spines["bottom"].set_color(GREY)
     handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for _, colour in _BARS]
     axes.legend(handles, [name for name, _ in _BARS], frameon=False, loc="upper right")
 

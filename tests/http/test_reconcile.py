@@ -160,7 +160,7 @@ async def test_name_leads_to_its_key_with_leading_zeros(client: httpx.AsyncClien
     assert candidate == {
         "id": "010020001",
         "name": "Asientos, Municipio 002, Aguascalientes",
-        "score": 99.56,
+        "score": 99.52,
         "match": True,
         "type": [{"id": "localidad", "name": "Localidad (locality)"}],
         "features": [],

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,7 @@ from localidades_api.search.evidence import distance_fault, has_homonym
 from localidades_api.search.index import NameIndex
 from localidades_api.search.layout import KEY
 from localidades_api.search.match_areas import match_municipality, match_state
-from localidades_api.search.one_line import match_line
-from localidades_api.search.places import IndexedPlace, Withdrawn
+from localidades_api.search.places import MIN_URBAN, IndexedPlace, Withdrawn
 from localidades_api.search.rows import Discrepancy, FaultCode, MatchRow
 from tests.support.names import PLACES
 
@@ -37,7 +37,7 @@ CELLS = st.none() | st.text(max_size=30) | st.sampled_from([place.nombre for pla
         ("EJ. FRANCISCO I. MADERO", CENTLA, 270030014, "sure", ["kind"]),
         ("CHILAPA 1A. SECC.", CENTLA, 270030010, "sure", ["bracket", "wording"]),
         ("MARGEN IZQUIERDA", CENTLA, 270030010, "sure", ["bracket"]),
-        ("CONCEPCI?N", CENTLA, 270030017, "ambiguous", ["spelling"]),
+        ("CONCEPCI?N", CENTLA, 270030017, "sure", ["spelling"]),
         ("CENTRO", {"municipio": "Centro", "estado": "Tabasco"}, 270040001, "sure", ["seat"]),
         ("GDL", {"municipio": "Guadalajara", "estado": "Jalisco"}, 140390001, "sure", ["everyday"]),
         ("San José", VALLARTA, 140670030, "sure", ["former_name"]),
@@ -255,6 +255,65 @@ def test_certain_is_what_the_row_says_enough_of(index: NameIndex, row: MatchRow,
     assert (index.match(row).id is not None) == certain
 
 
+# Towns whose short names others bear: a hamlet beside the town, another municipio's hamlet, and two seats.
+TOWNS = (
+    (3, "Baja California Sur", 8, "Los Cabos", 1, "San José del Cabo", 69_788),
+    (3, "Baja California Sur", 8, "Los Cabos", 2, "San José", 12),
+    (3, "Baja California Sur", 8, "Los Cabos", 3, "San Lucas", 40),
+    (3, "Baja California Sur", 1, "Comondú", 1, "Ciudad Constitución", 40_935),
+    (3, "Baja California Sur", 1, "Comondú", 2, "San José", 90),
+    (13, "Hidalgo", 66, "Villa de Tezontepec", 1, "Tezontepec", 9_000),
+    (13, "Hidalgo", 67, "Tezontepec de Aldama", 1, "Tezontepec de Aldama", 8_000),
+    (13, "Hidalgo", 67, "Tezontepec de Aldama", 2, "Panuaya", 3_000),
+    (5, "Coahuila de Zaragoza", 7, "Cuatro Ciénegas", 1, "Cuatro Ciénegas de Carranza", 10_395),
+)
+
+
+@pytest.fixture(scope="module")
+def towns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
+    """Lend an index of those towns."""
+    folder = tmp_path_factory.mktemp("towns") / "names"
+    places = [
+        IndexedPlace(
+            (estado_id * 1000 + municipio) * 10_000 + clave, nombre, estado_id * 1000 + municipio, nom_mun,
+            estado_id, estado, "U" if poblacion >= MIN_URBAN else "R", poblacion, is_seat=clave == 1,
+        )
+        for estado_id, estado, municipio, nom_mun, clave, nombre, poblacion in TOWNS
+    ]  # fmt: skip
+    build_index(folder, places)
+    index = NameIndex(folder)
+    yield index
+    index.close()
+
+
+@pytest.mark.parametrize(
+    ("row", "certain"),
+    [
+        (MatchRow("San José", "Los Cabos", "BCS"), None),  # the hamlet, or San José del Cabo
+        (MatchRow("San José", "Comondú", "BCS"), 30010002),
+        (MatchRow("San José", None, "BCS"), None),
+        (MatchRow("San Lucas", "Los Cabos", "BCS"), 30080003),
+        (MatchRow("Tezontepec", "Tezontepec", "Hidalgo"), None),  # the seats of two municipios
+        (MatchRow("Tezontepec", None, "Hidalgo"), None),
+        (MatchRow("Tezontepec", "Villa de Tezontepec", "Hidalgo"), 130660001),
+        (MatchRow("Panuaya", "Tezontepec", "Hidalgo"), 130670002),
+        (MatchRow("Cuatrociénegas", "Cuatrociénegas", "Coahuila"), 50070001),
+        (MatchRow("Cuatrociénegas", None, "Coahuila"), 50070001),
+        (MatchRow("Cuatrociénegas, Coahuila"), 50070001),
+    ],
+)
+def test_name_that_a_town_has_for_short_may_be_the_town(towns: NameIndex, row: MatchRow, certain: int | None) -> None:
+    result = towns.match(row)
+    assert result.id == certain
+    assert result.candidates
+
+
+def test_name_of_the_municipio_at_a_point_far_away_leaves_doubt(index: NameIndex) -> None:
+    result = index.match(MatchRow("Seybaplaya", "Centla", "Tabasco", 32.5, -117.0))
+    assert result.outcome == "ambiguous"
+    assert [fault.code for fault in result.candidates[0].faults] == ["distance"]
+
+
 # -- Names on one line, and areas
 
 
@@ -268,12 +327,12 @@ def test_certain_is_what_the_row_says_enough_of(index: NameIndex, row: MatchRow,
         ("90070001", 90070001, "exact"),
         ("ESTACION, LA", 270030012, "ambiguous"),
         ("El Colorado, Puerto Vallarta, Jalisco", 140670020, "ambiguous"),
-        ("La Mojonerra, Compostela, Nayarit", 140670031, "ambiguous"),
+        ("La Mojonerra, Compostela", 140670031, "ambiguous"),
         ("Frontera", 270030001, "ambiguous"),
     ],
 )
 def test_text_may_hold_the_areas_behind_commas_or_be_a_key(index: NameIndex, text: str, key: int, outcome: str) -> None:
-    _, result = match_line(index, text)
+    result = index.match(MatchRow(text))
     assert result.best is not None
     assert (result.best.id, result.outcome) == (key, outcome)
 
@@ -345,7 +404,7 @@ def test_municipios_that_a_text_may_name_are_those_most_like_it(
 @given(CELLS, CELLS)
 def test_any_text_has_a_result_as_a_line_and_as_an_area(index: NameIndex, text: str | None, estado: str | None) -> None:
     for result in (
-        match_line(index, text or "")[1],
+        index.match(MatchRow(text)),
         match_state(index.areas, text or ""),
         match_municipality(index.areas, text or "", estado),
     ):

@@ -167,10 +167,7 @@ def _likeness(typed: str, name: str, **_: object) -> float:
     """Compare two municipios' names: honours and persons are often left out, letters often wrong."""
     if typed == name:
         return 100.0
-    ratio = fuzz.ratio(typed, name)
-    if ratio >= _MIN_LIKENESS:
-        return min(ratio, 99.0)
-    return min(fuzz.token_set_ratio(typed, name) - 6, 94.0)
+    return max(min(fuzz.ratio(typed, name), 99.0), min(fuzz.token_set_ratio(typed, name) - 6, 94.0))
 
 
 def _joined_likeness(typed: str, name: str, **_: object) -> float:

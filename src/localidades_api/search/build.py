@@ -29,11 +29,13 @@ from localidades_api.search.layout import (
     ORDER,
     PROMINENT_WORDS,
     SEAT,
+    SHORT_OF_TOWN,
+    SHORT_OF_TOWN_IN_STATE,
     URBAN,
     WITHDRAWN,
     WORDS,
 )
-from localidades_api.search.naming import Naming, PlaceName
+from localidades_api.search.naming import Naming, PlaceName, ShortNames
 from localidades_api.search.normalize import canonical
 from localidades_api.search.places import IndexedPlace, Withdrawn, prominent_population
 from localidades_api.search.tables import Blocks, Records, Table
@@ -81,6 +83,7 @@ class _Builder:
         self._folder = folder
         self._places = places
         self._naming = Naming(places)
+        self._short_names = ShortNames(places)
         self._order = array("I", sorted(range(len(places)), key=lambda row: _in_list(places[row])))
         self._positions = array("I", self._order)  # of each row, the inverse of the order
         for position, row in enumerate(self._order, 1):
@@ -122,6 +125,8 @@ class _Builder:
             | (URBAN if place.ambito == "U" else 0)
             | (HOMONYM if self._homonyms[place.municipio_id, folded] > 1 else 0)
             | (MUNICIPIO_HOMONYM if self._namesakes[place.estado_id, place.municipio] > 1 else 0)
+            | (SHORT_OF_TOWN if self._short_names.is_of_town(place, place.municipio_id, folded) else 0)
+            | (SHORT_OF_TOWN_IN_STATE if self._short_names.is_of_town(place, place.estado_id, folded) else 0)
         )
 
     def _add_names(self, row: int, place: IndexedPlace, names: Sequence[PlaceName], folded: str, flags: int) -> None:
@@ -145,8 +150,9 @@ class _Builder:
             municipio_has_homonym=bool(flags & MUNICIPIO_HOMONYM),
         )
         self._table.add(row, [LABEL], [fold(written)])
-        if row < MAX_JOINED and " " in folded:
-            self._table.add(row, [JOINED], [folded.replace(" ", "")])
+        if row < MAX_JOINED:
+            spaced = {name for name in (folded, fold(place.municipio) if place.is_seat else "") if " " in name}
+            self._table.add(row, [JOINED], {name.replace(" ", "") for name in spaced})
         for municipio_id in municipios:
             self._blocks.add(row, municipio_id, found)
 

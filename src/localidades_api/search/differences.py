@@ -107,7 +107,8 @@ def compare(given: GivenName, place: Known, least: float = _MAX_FAULTS_COST) -> 
     for kind, words, written in place.names:
         for reading, first in given.readings:
             base = first.penalty if first else 0.0
-            found = _compare_words(reading, words, place, min(best.cost, _MAX_FAULTS_COST) - base)
+            as_one = _written_as_one_word(given, reading, words, written or place.nombre)
+            found = as_one or _compare_words(reading, words, place, min(best.cost, _MAX_FAULTS_COST) - base)
             if found is None:
                 continue
             faults = [*([first] if first else ()), *found]
@@ -116,6 +117,15 @@ def compare(given: GivenName, place: Known, least: float = _MAX_FAULTS_COST) -> 
             if cost < best.cost:
                 best = NameDifference(cost, tuple(faults))
     return best
+
+
+def _written_as_one_word(
+    given: GivenName, reading: tuple[str, ...], words: tuple[str, ...], written: str
+) -> list[Discrepancy] | None:
+    """Return the fault of a name given without its spaces: `Cuatrociénegas`, whose number stays in letters then."""
+    if len(reading) == 1 and len(words) > 1 and given.folded == fold(written).replace(" ", ""):
+        return [Discrepancy("spacing", given.folded, " ".join(words), SPACING)]
+    return None
 
 
 def _of_kind(

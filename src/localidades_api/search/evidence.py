@@ -4,8 +4,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from localidades_api.domain.folding import fold
 from localidades_api.search.areas import Area
-from localidades_api.search.layout import HOMONYM, SEAT, URBAN
+from localidades_api.search.layout import HOMONYM, SEAT, SHORT_OF_TOWN, SHORT_OF_TOWN_IN_STATE, URBAN
 from localidades_api.search.normalize import canonical, take_apart
 from localidades_api.search.ranking import Known
 from localidades_api.search.rows import Discrepancy, MatchRow
@@ -25,6 +26,28 @@ def has_homonym(place: Known, faults: Sequence[Discrepancy]) -> bool:
     """Tell whether another place of the municipio answers to what was given as well, compared or not."""
     other_names = {"former_name", "bracket", "seat", "everyday"}
     return bool(place.flags & HOMONYM) and other_names.isdisjoint(fault.code for fault in faults)
+
+
+def contradicts(fault: Discrepancy) -> bool:
+    """Tell whether a fault may mean another place, whatever else agrees.
+
+    It may if a word was added to the name, as people's second surnames are, or a number or contrasting word is another.
+    """
+    return fault.code in {"key", "estado", "number", "contrast"} or (
+        fault.code == "added" and fault.penalty > _MOST_OF_INITIAL
+    )
+
+
+def may_be_short(question: "Question", place: Known) -> bool:
+    """Tell whether the name given is what people call another place for short: a town, or the seats of two municipios.
+
+    Nothing in the row tells then which is meant.
+    """
+    flag = SHORT_OF_TOWN if question.area_words else SHORT_OF_TOWN | SHORT_OF_TOWN_IN_STATE
+    if place.flags & flag and fold(place.nombre) == question.folded:
+        return True
+    words = set(question.words)
+    return bool(words) and sum(words <= set(area_words) for area_words in question.area_words) > 1
 
 
 def read_key(text: str | None) -> int | None:
@@ -79,6 +102,7 @@ _LEAD = 6.0  # penalties fewer than any other's
 _MAX_LEAD = 3.0  # tens of points
 _KNOWN = 2  # places: a word that so many names have is no slip
 _MAX_RARITY, _MAX_WORDS = 8.0, 4
+_MOST_OF_INITIAL = 3.0  # penalty of a word added that is a letter, or in the name of the municipio or estado
 
 
 class Question(NamedTuple):
@@ -89,10 +113,10 @@ class Question(NamedTuple):
     """
 
     row: MatchRow
+    folded: str
     words: tuple[str, ...]
     all_words: frozenset[str]  # of its readings, with what brackets hold
-    areas: Sequence[Area]
-    estado_id: int | None
+    area_words: Sequence[Sequence[str]]  # of the names of the municipios that may be meant
     rarity: Callable[[str], float]
     is_word: Callable[[str], bool]
 
@@ -155,6 +179,7 @@ def _of_word(question: Question, fault: Discrepancy) -> Iterator[tuple[str, floa
     elif fault.code in {"number", "contrast"}:
         yield f"{fault.code}_{side}", 1.0
     elif fault.code == "added" and fault.penalty > 1:
+        yield "added", 1.0
         yield "added_rarity", question.rarity(fault.given)
         yield "added_unknown", float(not question.is_word(fault.given))
     elif fault.code == "added":
@@ -185,6 +210,9 @@ def _of_words(question: Question, place: Known, faults: Sequence[Discrepancy]) -
     shared = [word for word in question.words if word not in differ and word not in GENERICS]
     yield "shared_rarity", min(_MAX_RARITY, sum(map(question.rarity, shared)))
     yield "shared_words", float(min(_MAX_WORDS, len(shared)))
+    given = sum(question.rarity(word) for word in question.words if word not in place.municipio_words)
+    agreed = sum(question.rarity(word) for word in shared if word not in place.municipio_words)
+    yield "share_of_given", agreed / given if given else 1.0
     main = canonical(take_apart(place.nombre).main)
     whole = sum(map(question.rarity, main))
     if whole:

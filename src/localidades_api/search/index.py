@@ -12,6 +12,7 @@ from localidades_api.search.certainty import SURE
 from localidades_api.search.find import Finder
 from localidades_api.search.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, IndexFiles
 from localidades_api.search.match import Matcher
+from localidades_api.search.one_line import readings
 from localidades_api.search.places import Suggested, prominent_population
 from localidades_api.search.query import Words
 from localidades_api.search.ranking import PROMINENCE, Known
@@ -63,6 +64,12 @@ class NameIndex:
 
     def match(self, row: MatchRow, sure: float = SURE) -> MatchResult:
         """Return the place that a row means, what differs, and how certain it is: `sure` is the bound of certainty."""
+        if not (row.municipio or row.estado or row.cvegeo or row.clave):
+            *by_area, row = readings(self.areas, row)
+            for reading in by_area:
+                # What a reading with areas leaves in doubt, another may not make certain.
+                if (result := self._matcher.match(reading, sure)).outcome != "none":
+                    return result
         return self._matcher.match(row, sure)
 
     def candidates(self, row: MatchRow) -> tuple[list[int], list[dict[str, float]]]:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from localidades_api.domain.folding import fold
-from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
+from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
 from localidades_api.search import certainty
 from localidades_api.search.areas import Area
 from localidades_api.search.blocks import Block
@@ -18,13 +18,15 @@ from localidades_api.search.evidence import (
     Question,
     ambito_fault,
     area_fault,
+    contradicts,
     distance,
     distance_fault,
     gather,
     has_homonym,
+    may_be_short,
     read_key,
 )
-from localidades_api.search.layout import EVERYWHERE, KEY, SEAT, WITHDRAWN
+from localidades_api.search.layout import EVERYWHERE, JOINED, KEY, SEAT, SHORT_OF_TOWN, WITHDRAWN
 from localidades_api.search.normalize import canonical, core
 from localidades_api.search.places import MAX_TEXT
 from localidades_api.search.query import read
@@ -83,7 +85,7 @@ class Matcher:
         given = read_name(row.nombre)
         if is_literal and given.spoken and (found := self._literally(given.spoken, areas[0].id, sure)):
             return found
-        question = self._question(row, given, estado_id, areas)
+        question = self._question(row, given, areas)
         named = self._by_name(row, given, estado_id, areas)
         return self._decide(question, named, self._gone(row.nombre, areas), sure)
 
@@ -93,12 +95,13 @@ class Matcher:
         areas = self._index.areas.find_municipios(row.municipio, estado_id) if row.municipio else ()
         given = read_name(row.nombre or "")
         found = self._by_name(row, given, estado_id, areas)
-        return [place.id for place, _ in found], self._evidence(self._question(row, given, estado_id, areas), found)
+        return [place.id for place, _ in found], self._evidence(self._question(row, given, areas), found)
 
-    def _question(self, row: MatchRow, given: GivenName, estado_id: int | None, areas: Sequence[Area]) -> Question:
+    def _question(self, row: MatchRow, given: GivenName, areas: Sequence[Area]) -> Question:
         words = given.readings[0][0]
         every = frozenset(word for reading, _ in given.readings for word in reading)
-        return Question(row, words, every, areas, estado_id, self._rarity, self._is_word)
+        area_words = [self._index.areas.words.get(area.id, ()) for area in areas]
+        return Question(row, given.folded, words, every, area_words, self._rarity, self._is_word)
 
     def _rarity(self, word: str) -> float:
         return math.log10(_PLACES / (self._count(word) + 1))
@@ -115,6 +118,8 @@ class Matcher:
             id_, nombre, flags = layout.name(row)
             if fold(nombre) != folded or id_ // KEYS_OF_A_MUNICIPIO != municipio_id:
                 return None
+            if flags & SHORT_OF_TOWN:
+                return None  # a town may be meant
             if not flags & SEAT and set(canonical(nombre)) <= set(self._index.areas.words[municipio_id]):
                 return None  # the seat may be meant, by a part of its name
             found.append((id_, self._index.label_of(id_, nombre, flags)))
@@ -205,6 +210,13 @@ class Matcher:
         found = dict.fromkeys(find(scope, given.folded, _HOMONYMS))
         for reading, _ in given.readings[:3]:
             found |= dict.fromkeys(find(scope, " ".join(reading), _HOMONYMS))
+        if not found and len(given.readings[0][0]) == 1:
+            joined = find(JOINED, given.folded, _HOMONYMS)
+            found = dict.fromkeys(
+                row
+                for row in joined
+                if estado_id in {None, self._index.place(row).id // (KEYS_OF_A_MUNICIPIO * KEYS_OF_A_STATE)}
+            )
         if not found:
             terms = [f"e{estado_id}"] if estado_id else []
             typed = read(" ".join(given.readings[0][0]) + " ")
@@ -236,7 +248,7 @@ class Matcher:
             if place.id != key
         ]
         ranked = sorted([*found, *named], key=lambda item: item[1].cost)[: MAX_CANDIDATES + 1]
-        return self._decide(self._question(row, given, estado_id, areas), ranked, gone, sure)
+        return self._decide(self._question(row, given, areas), ranked, gone, sure)
 
     def _decide_by_key(self, found: Sequence[tuple[Known, NameDifference]], sure: float) -> MatchResult:
         """Return the result for a key that a release has or had, whose name is like the one given."""
@@ -284,9 +296,11 @@ class Matcher:
         km = distance(question.row, place)
         # Another place may have the name, though it was not compared.
         other_may_be_meant = has_homonym(place, difference.faults) if km is None else km > certainty.FAR
-        contradicted = any(fault.code in {"key", "estado"} for fault in difference.faults)
-        doubtful = gone is not None or other_may_be_meant or contradicted
+        contradicted = any(map(contradicts, difference.faults))
+        doubtful = gone is not None or other_may_be_meant or contradicted or may_be_short(question, place)
         outcome = certainty.outcome(share, is_doubtful=doubtful, is_literal=not difference.faults, sure=sure)
+        if outcome == "none" and {fault.code for fault in difference.faults} == {"distance"}:
+            outcome = "ambiguous"  # the name or the point is wrong, and a person can tell which
         margin = round(best.score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
         shown = candidates[:MAX_CANDIDATES]
         return MatchResult(

@@ -1,11 +1,16 @@
 """The names of a place: its own, its municipio's if it is the seat, everyday and earlier ones."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from localidades_api.domain.folding import fold
 from localidades_api.search.everyday_names import read_everyday
-from localidades_api.search.normalize import canonical, core, variants
-from localidades_api.search.places import IndexedPlace
+from localidades_api.search.normalize import canonical, core, take_apart, variants
+from localidades_api.search.places import MIN_URBAN, IndexedPlace
+
+_OF = re.compile(r" del? ")
 
 
 class PlaceName(NamedTuple):
@@ -54,6 +59,25 @@ class Naming:
         if not set(municipio).isdisjoint(canonical(seat.nombre)):
             return True
         return (seat.municipio_id, core(municipio)) not in self._namesakes
+
+
+class ShortNames:
+    """The short names of towns: what stands before `de` or `del`, as in San José del Cabo."""
+
+    def __init__(self, places: Iterable[IndexedPlace]) -> None:
+        self._towns: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)  # population and key
+        for place in places:
+            short, *rest = _OF.split(fold(take_apart(place.nombre).main), 1)
+            if rest and (place.is_seat or (place.poblacion or 0) >= MIN_URBAN):
+                for area in (place.municipio_id, place.estado_id):
+                    self._towns[area, short].append((place.poblacion or 0, place.id))
+
+    def is_of_town(self, place: IndexedPlace, area: int, folded: str) -> bool:
+        """Tell whether a town of an area, at least half as large as the place, has its name for short."""
+        return any(
+            id_ != place.id and population * 2 >= (place.poblacion or 0)
+            for population, id_ in self._towns.get((area, folded), ())
+        )
 
 
 def _may_be_namesake(place: IndexedPlace) -> bool:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from localidades_api.domain.keys import CLAVE_DIGITS, PlaceKind, written
 from localidades_api.domain.schemas.places import Match
 
-_MIN_URBAN = 2500  # inhabitants from which on INEGI calls a locality urban
+MIN_URBAN = 2500  # inhabitants from which on INEGI calls a locality urban
 _MIN_SEAT = 1000  # inhabitants that a cabecera ranks with at least
 MAX_TEXT = 200  # characters; INEGI's longest name has 86, and a label two more
 
@@ -45,7 +45,7 @@ class Withdrawn(NamedTuple):
 
 def prominent_population(poblacion: int | None, *, is_urban: bool, is_seat: bool) -> int:
     """Return how many inhabitants a place ranks with: a cabecera and an urban place are more than a hamlet."""
-    known = poblacion if poblacion is not None else _MIN_URBAN if is_urban else 0
+    known = poblacion if poblacion is not None else MIN_URBAN if is_urban else 0
     return max(known, _MIN_SEAT if is_seat else 0)
 
 

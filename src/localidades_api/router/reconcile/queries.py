@@ -18,8 +18,7 @@ from localidades_api.router.reconcile.vocabulary import named_type
 from localidades_api.router.services import Services
 from localidades_api.search.index import NameIndex
 from localidades_api.search.match_areas import match_municipality, match_state
-from localidades_api.search.one_line import match_line
-from localidades_api.search.rows import Candidate, Discrepancy
+from localidades_api.search.rows import Candidate, Discrepancy, MatchRow
 
 _YIELD_INTERVAL = 0.005  # seconds that a batch keeps other requests of this process waiting
 _MAX_SUGGESTED_SCORE = 50.0  # of what is like the text, and was not matched
@@ -70,8 +69,8 @@ def _candidates(
 def _read(names: NameIndex, kind: PlaceKind, evidence: Evidence) -> Iterator[_Reading]:
     """Yield what each reading of a query finds, and the key that is certain if that reading is right."""
     if kind == "localidad":
-        rows = (names.match(row) for row in evidence.rows())
-        for result in rows if evidence.values else [match_line(names, evidence.text)[1]]:
+        for row in evidence.rows() if evidence.values else [MatchRow(evidence.text)]:
+            result = names.match(row)
             yield result.candidates, result.id
         return
     text = evidence.first("cvegeo") or evidence.text

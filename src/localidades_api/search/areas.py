@@ -18,6 +18,7 @@ _Names: TypeAlias = dict[tuple[int, bool], str]  # by key, and whether an earlie
 _CACHED_TEXTS = 4096
 _MIN_LIKENESS = 80  # of the names of two municipios, from 0 to 100: below it they are two names
 _MIN_JOINED_LIKENESS = 92  # the same of names without their spaces, in which more is alike
+_MOST_AREAS = 6
 _CLOSE = 4  # candidates less like the text than the best by more than this are left out
 
 
@@ -56,6 +57,7 @@ class AreaBook:
         }
         self._states = {name: id_ for id_, estado in estados.items() for name in state_names(id_, estado)}
         self._by_words: dict[str, list[int]] = defaultdict(list)
+        self._exact: dict[tuple[int, str], list[int]] = defaultdict(list)  # today's names, by estado
         self._of_state: dict[int, _Names] = defaultdict(dict)
         self._joined: dict[int, _Names] = defaultdict(dict)  # names without their spaces
         for is_former, names in ((False, municipios), (True, former)):
@@ -78,6 +80,7 @@ class AreaBook:
         if not is_former:
             for form in {words, core(words)}:
                 self._by_words[" ".join(form)].append(id_)
+            self._exact[id_ // KEYS_OF_A_STATE, " ".join(words)].append(id_)
         self._of_state[id_ // KEYS_OF_A_STATE][id_, is_former] = " ".join(words)
         self._joined[id_ // KEYS_OF_A_STATE][id_, is_former] = fold(name).replace(" ", "")
 
@@ -104,17 +107,19 @@ class AreaBook:
             return ()
         if folded.isdigit():
             return self._municipio_by_clave(int(folded), estado_id)
-        found: dict[int, Area] = {}
+        words = " ".join(canonical_words(folded))
         estados = self._of_state if estado_id is None else [estado_id]
+        if exact := [Area(id_, 100) for estado in estados for id_ in self._exact.get((estado, words), ())]:
+            return tuple(exact[:_MOST_AREAS])
+        found: dict[int, Area] = {}
         for estado in estados:
-            words = " ".join(canonical_words(folded))
             _add_alike(found, words, self._of_state.get(estado, {}), _likeness, _MIN_LIKENESS)
         if _best(found) < _MIN_JOINED_LIKENESS:
             joined = folded.replace(" ", "")
             for estado in estados:
                 _add_alike(found, joined, self._joined.get(estado, {}), _joined_likeness, _MIN_JOINED_LIKENESS)
         close = [area for area in found.values() if area.likeness >= _best(found) - _CLOSE]
-        return tuple(sorted(close, key=lambda area: (-area.likeness, area.id))[:6])
+        return tuple(sorted(close, key=lambda area: (-area.likeness, area.id))[:_MOST_AREAS])
 
     def _municipio_by_clave(self, clave: int, estado_id: int | None) -> tuple[Area, ...]:
         for id_ in (clave, (estado_id or 0) * KEYS_OF_A_STATE + clave):

@@ -27,6 +27,7 @@ from localidades_api.search.layout import (
     META,
     MUNICIPIO_HOMONYM,
     ORDER,
+    PART_OF_MUNICIPIO,
     PROMINENT_WORDS,
     SEAT,
     SHORT_OF_TOWN,
@@ -94,6 +95,7 @@ class _Builder:
         self._municipios = {place.municipio_id: place.municipio for place in places}
         self._namesakes = Counter((id_ // KEYS_OF_A_STATE, nombre) for id_, nombre in self._municipios.items())
         self._former_areas: dict[int, str] = {}
+        self._municipio_words: dict[int, set[str]] = {}
         self._area_words: dict[int, set[str]] = {}
 
     def build(self, withdrawn: Iterable[Withdrawn]) -> None:
@@ -127,7 +129,11 @@ class _Builder:
             | (MUNICIPIO_HOMONYM if self._namesakes[place.estado_id, place.municipio] > 1 else 0)
             | (SHORT_OF_TOWN if self._short_names.is_of_town(place, place.municipio_id, folded) else 0)
             | (SHORT_OF_TOWN_IN_STATE if self._short_names.is_of_town(place, place.estado_id, folded) else 0)
+            | (PART_OF_MUNICIPIO if self._is_part_of_municipio(place) else 0)
         )
+
+    def _is_part_of_municipio(self, place: IndexedPlace) -> bool:
+        return not place.is_seat and self._words_of_municipio(place) >= set(canonical(place.nombre))
 
     def _add_names(self, row: int, place: IndexedPlace, names: Sequence[PlaceName], folded: str, flags: int) -> None:
         """Let a place be found by its names, here and where it was before, by its keys, and by its label."""
@@ -177,11 +183,16 @@ class _Builder:
         document.add_unsigned("position", self._positions[row])
         return document
 
+    def _words_of_municipio(self, place: IndexedPlace) -> set[str]:
+        if place.municipio_id not in self._municipio_words:
+            self._municipio_words[place.municipio_id] = set(canonical(place.municipio))
+        return self._municipio_words[place.municipio_id]
+
     def _words_of_area(self, place: IndexedPlace) -> set[str]:
         """Return the words of a place's municipio and estado."""
         if place.municipio_id not in self._area_words:
             forms = forms_of_state(place.estado_id, place.estado)
-            self._area_words[place.municipio_id] = set(canonical(place.municipio)).union(*forms)
+            self._area_words[place.municipio_id] = self._words_of_municipio(place).union(*forms)
         return self._area_words[place.municipio_id]
 
     def _write_meta(self, blocks: dict[str, tuple[int, int, int]]) -> None:

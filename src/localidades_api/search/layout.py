@@ -23,6 +23,7 @@ RECORD = struct.Struct("<IiddIB3x")
 SEAT, URBAN, HOMONYM, MUNICIPIO_HOMONYM = 1, 2, 4, 8
 # The name is what people call a town of the municipio, or of the estado, for short.
 SHORT_OF_TOWN, SHORT_OF_TOWN_IN_STATE = 16, 32
+PART_OF_MUNICIPIO = 64  # the place is no seat, and its municipio's name has every word of its name
 
 # An entry of the table is one integer: 42 bits of hash, 22 of row. Entries of one name stand together, the most
 # prominent row first. Two names share a hash once in some thousands of indexes, so whoever reads a row compares names.

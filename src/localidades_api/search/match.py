@@ -26,8 +26,8 @@ from localidades_api.search.evidence import (
     may_be_short,
     read_key,
 )
-from localidades_api.search.layout import EVERYWHERE, JOINED, KEY, SEAT, SHORT_OF_TOWN, WITHDRAWN
-from localidades_api.search.normalize import canonical, core
+from localidades_api.search.layout import EVERYWHERE, JOINED, KEY, PART_OF_MUNICIPIO, SHORT_OF_TOWN, WITHDRAWN
+from localidades_api.search.normalize import core
 from localidades_api.search.places import MAX_TEXT
 from localidades_api.search.query import read
 from localidades_api.search.ranking import Known
@@ -118,10 +118,8 @@ class Matcher:
             id_, nombre, flags = layout.name(row)
             if fold(nombre) != folded or id_ // KEYS_OF_A_MUNICIPIO != municipio_id:
                 return None
-            if flags & SHORT_OF_TOWN:
-                return None  # a town may be meant
-            if not flags & SEAT and set(canonical(nombre)) <= set(self._index.areas.words[municipio_id]):
-                return None  # the seat may be meant, by a part of its name
+            if flags & (SHORT_OF_TOWN | PART_OF_MUNICIPIO):
+                return None  # a town, or the seat, may be meant by a part of its name
             found.append((id_, self._index.label_of(id_, nombre, flags)))
         if not found:
             return None

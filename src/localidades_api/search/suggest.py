@@ -104,8 +104,10 @@ class Suggester:
         found = fit(typed, place)
         if not typed.is_cut:
             return found
-        written = f" {fold(self._index.label(place))} {fold(found.written)}"
-        goes_on = f" {typed.folded}" in written
+        for written in (place.nombre, found.written):
+            if f" {typed.folded}" in f" {fold(written)}":
+                return found
+        goes_on = f" {typed.folded}" in f" {fold(self._index.label(place))}"
         return found if goes_on else found._replace(points=found.points - _CUT)
 
     def _proposals(self, typed: Typed, scope: "_Scope", limit: int, fits: dict[int, Fit]) -> Iterator[list[int]]:

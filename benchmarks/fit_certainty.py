@@ -189,10 +189,7 @@ def report(title: str, scaled: Sequence[tuple[float, First]], rows: Sequence[Row
 
 
 def draw(picture: Path, series: Mapping[str, Sequence[tuple[float, First]]]) -> None:
-    """Draw how often scores are right, and how right what is certain is beside how much that is.
-
-    Of the second, only names that differ from the catalogue's count.
-    """
+    """Draw how often scores are right, and how right what is certain is beside how much that is."""
     mpl.rcParams.update({"svg.hashsalt": "localidades", "svg.fonttype": "none", "font.size": 9, "text.color": GREY})
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 4), layout="constrained")
     left.plot([0, 100], [0, 100], color=GREY, linewidth=0.8)
@@ -205,13 +202,13 @@ def draw(picture: Path, series: Mapping[str, Sequence[tuple[float, First]]]) -> 
             196 * math.sqrt(of * (100 - of)) / 100 / math.sqrt(len(band)) for of, band in zip(found, bands, strict=True)
         ]
         left.errorbar(said, found, errors, color=colour, marker="o", markersize=3, capsize=2, label=label)
-        differing = sorted((one for one in typed if not one[1].row.is_literal[one[1].at]), key=lambda one: -one[0])
-        count = np.arange(1, len(differing) + 1)
-        of_these = np.cumsum([one.is_right for _, one in differing]) / count
-        right.plot(100 * count / len(differing), 100 * of_these, color=colour, label=label)
+        ranked = sorted(typed, key=lambda one: -one[0])
+        count = np.arange(1, len(ranked) + 1)
+        of_these = np.cumsum([one.is_right for _, one in ranked]) / count
+        right.plot(100 * count / len(ranked), 100 * of_these, color=colour, label=label)
     _dress(left, "what the score says, %", "right, %")
     _dress(right, "certain, % of the rows", "of these right, %")
-    right.set_ylim(90, 100.2)
+    right.set_ylim(90, 100.4)
     figure.savefig(picture, transparent=True, metadata={"Date": None})
 
 

@@ -379,8 +379,9 @@ def test_municipio_is_matched_with_its_faults(
 @pytest.mark.parametrize(
     ("text", "estado_id", "found"),
     [
-        ("San Juan Mixtepec", 20, [20001]),  # the next is like it, and too far behind
-        ("San Pedro y San Pablo Teposcolula", 20, [20003, 20004]),
+        ("San Juan Mixtepec", 20, [20001]),
+        ("San Pedro y San Pablo Teposcolula", 20, [20003]),
+        ("San Pedro y San Pablo Teposcolul", 20, [20003, 20004]),
         ("20001", 20, [20001]),
         ("1", 20, [20001]),
         ("20001", None, [20001]),

@@ -33,7 +33,7 @@ from tests.support.machine import forget_peak_memory, memory_of, open_files, ope
 from tests.support.postgres import await_idle_connections, execute, name_of, new_database, run_sql
 from tests.support.records import Record, in_order, row_of
 from tests.support.waiting import PATIENCE, eventually
-from tests.support.wire import Live, ask, await_names, serving
+from tests.support.wire import Live, ask, await_names, connect, serving
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 MEDIA_TYPES = {
@@ -641,6 +641,21 @@ def test_download_whose_rows_go_away_in_the_middle_is_seen_to_be_broken(server: 
         execute(url, "DELETE FROM localities WHERE position = 39999")  # one of 40,000 is enough
         for download in downloads:
             assert_broken(download)
+        assert_answers(live)
+
+
+def test_download_of_an_old_client_that_breaks_off_resets_the_connection(server: str, large: str) -> None:
+    """In HTTP/1.0 the body ends with the connection, so an ordinary end would look like that of the whole file."""
+    with (
+        new_database(server, large) as url,
+        serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live,
+        connect(live.base) as client,
+    ):
+        client.sendall(f"GET {DOWNLOAD} HTTP/1.0\r\n\r\n".encode())
+        assert client.recv(12) == b"HTTP/1.1 200"
+        execute(url, "DELETE FROM localities WHERE position = 39999")
+        with pytest.raises(ConnectionResetError):
+            list(iter(lambda: client.recv(65536), b""))
         assert_answers(live)
 
 

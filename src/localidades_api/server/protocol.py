@@ -18,6 +18,7 @@ from localidades_api.http.uvicorn_internals import ASGI3Application, RequestResp
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.router.probes import OPERATIONAL
 from localidades_api.server.bodies import MAX_PIECE, BodyProtocol
+from localidades_api.server.close_delimited import CloseDelimited
 from localidades_api.server.connection_limit import ConnectionLimit
 from localidades_api.server.framing import HeadCheck, NothingFollowsError, malformed
 from localidades_api.server.lingering_close import LingeringTransport, refusal
@@ -185,6 +186,8 @@ class HttpProtocol(BodyProtocol):
         if cycle.scope is self._last:
             cycle.keep_alive = False
             cycle.transport = cast("asyncio.Transport", LingeringTransport(self.transport, self._leave))
+        if cycle.scope["http_version"] == "1.0":
+            app = cast("ASGI3Application", CloseDelimited(app, cycle, self.transport))
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:

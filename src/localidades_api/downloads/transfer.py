@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 
+from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 from starlette_compress import CompressMiddleware, add_compress_type
@@ -18,6 +19,7 @@ from starlette_compress import CompressMiddleware, add_compress_type
 from localidades_api.downloads.file_types import FILE_TYPES, FileType
 from localidades_api.errors import DownloadsFullError, UnavailableError
 from localidades_api.http.clients import TRANSPORT, bytes_unread, client_of
+from localidades_api.http.negotiation import choose_coding
 from localidades_api.http.paths import WITH_BODY
 
 Chunks = AsyncGenerator[bytes, None]
@@ -25,6 +27,7 @@ Chunks = AsyncGenerator[bytes, None]
 _log = logging.getLogger(__name__)
 
 _WINDOW = 5.0  # seconds over which a client's rate is measured; no client is slow before the first has passed
+_CODINGS = ("zstd", "br", "gzip")
 _FAIR_SHARE_TIMEOUT = 120.0  # seconds after which a client with more downloads than others can lose one
 
 
@@ -152,7 +155,7 @@ class Download(Response):
             self._transfer.sent += len(message.get("body", b""))
 
         try:
-            await CompressMiddleware(self._send_chunks)(scope, receive, send_counted)
+            await CompressMiddleware(self._send_chunks)(_with_one_coding(scope), receive, send_counted)
         finally:
             await self._rest.aclose()
             self._end(self._transfer)
@@ -174,6 +177,13 @@ class Download(Response):
             error.__traceback__ = None  # or it keeps this frame
         finally:
             gone.cancel()
+
+
+def _with_one_coding(scope: Scope) -> Scope:
+    """Return the scope with the one content coding that the client prefers, since the middleware ignores weights."""
+    coding = choose_coding(Headers(scope=scope).getlist("accept-encoding"), _CODINGS) or "identity"
+    others = [header for header in scope["headers"] if header[0] != b"accept-encoding"]
+    return {**scope, "headers": [*others, (b"accept-encoding", coding.encode())]}
 
 
 async def _hang_up(receive: Receive) -> None:

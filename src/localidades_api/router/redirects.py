@@ -11,11 +11,18 @@ from starlette.routing import BaseRoute
 
 
 def slash_redirects(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
-    """Return redirects from the slashless form of every path of some routes."""
+    """Return redirects from the slashless form of every path of some routes.
+
+    A POST is answered there, because a redirect may lose its body.
+    """
     redirects = APIRouter(include_in_schema=False)
-    for path in dict.fromkeys(route.path for route in routes if isinstance(route, APIRoute)):
-        if path.endswith("/"):
-            redirects.add_api_route(path.rstrip("/"), add_trailing_slash)
+    for route in routes:
+        if isinstance(route, APIRoute) and route.path.endswith("/"):
+            path = route.path.rstrip("/")
+            if "POST" in (route.methods or ()):
+                redirects.add_api_route(path, route.endpoint, methods=["POST"], dependencies=route.dependencies)
+            else:
+                redirects.add_api_route(path, add_trailing_slash)
     return redirects.routes
 
 

@@ -145,9 +145,6 @@ async def reconcile(request: Request, services: ServicesDep) -> Response:
     return await _answer(services, _read_form(await read_body(request, MAX_BODY)))
 
 
-router.add_api_route("", reconcile, methods=["POST"], include_in_schema=False)  # a redirect may lose the body
-
-
 def describe_service(base: str) -> Manifest:
     """Return the manifest; `base` is the service's own absolute address, without a slash at its end."""
     root = f"{base}{RECONCILE.rstrip('/')}"

@@ -18,6 +18,7 @@ from starlette.types import Scope
 from localidades_api.http.caching import CACHE_CONTROL, is_fresh
 from localidades_api.http.negotiation import choose_coding
 
+STATIC = Path(__file__).parent / "html" / "static"
 _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",

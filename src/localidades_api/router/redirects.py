@@ -26,9 +26,23 @@ def slash_redirects(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
     return redirects.routes
 
 
+def slashless_redirects(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
+    """Return redirects to the paths of some routes from the same paths with a slash, as people type them."""
+    redirects = APIRouter(include_in_schema=False)
+    for route in routes:
+        if isinstance(route, APIRoute):
+            redirects.add_api_route(f"{route.path}/", drop_trailing_slash)
+    return redirects.routes
+
+
 async def add_trailing_slash(request: Request) -> Response:
     """Redirect to the path with its trailing slash."""
     return redirect(request, quote(request.scope["path"].rpartition("/")[2]) + "/")
+
+
+async def drop_trailing_slash(request: Request) -> Response:
+    """Redirect to the path without its trailing slash."""
+    return redirect(request, f"../{request.scope['path'].rstrip('/').rpartition('/')[2]}")
 
 
 async def leave_out_blanks(request: Request) -> Response:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _MAX_TARGET = 8 * 1024
 _MAX_HEAD = 16 * 1024
 _MAX_UNREAD = 1024**2  # bytes discarded while a response is sent that may take minutes
+_MAPPED = "::ffff:"  # before the IPv4 address of a client at a socket for both (RFC 4291 §2.5.5.2)
 _OPERATIONAL = frozenset(path.encode() for path in OPERATIONAL)
 
 _log = logging.getLogger(__name__)
@@ -70,6 +71,8 @@ class HttpProtocol(BodyProtocol):
     def connection_made(self, transport: "asyncio.Transport") -> None:  # type: ignore[override]  # as in uvicorn
         """Count the connection."""
         super().connection_made(transport)
+        if self.client:
+            self.client = (self.client[0].removeprefix(_MAPPED), self.client[1])
         self._since = self.loop.time()
         self._has_room = self._limit.open(self)
 

@@ -8,7 +8,7 @@ import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 
-from tests.support.wire import LOCALIDADES
+from tests.support.wire import LOCALIDADES, Answer, ask
 
 if sys.version_info >= (3, 14):
     from compression.zstd import decompress as unpack_zstd
@@ -29,6 +29,12 @@ CODINGS = {
     "/static/style.css": ("br", "gzip"),
     f"{LOCALIDADES}tiles/0/0/0.mvt": ("gzip",),
     f"{LOCALIDADES}backdrop.svg": ("gzip",),
+    f"{LOCALIDADES}?page_size=51": ("br", "gzip"),
+    f"{LOCALIDADES}?page_size=1000&estado_id=1&fields=nombre": ("br", "gzip"),
+    "/api/census/municipios/?page_size=1000": ("br", "gzip"),
+    "/api/census/estados/?page_size=51": ("br", "gzip"),
+    "/api/census/releases/?page_size=100": ("br", "gzip"),
+    "/api/census/releases/2020-01/changes/?since=2020-01&page_size=100": ("br", "gzip"),
 }
 
 
@@ -64,3 +70,38 @@ def fetch(address: str, accepted: str) -> tuple[httpx.Headers, bytes]:
     with httpx.stream("GET", address, headers={"Accept-Encoding": accepted}) as answer:
         assert answer.status_code == 200
         return answer.headers, b"".join(answer.iter_raw())
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        LOCALIDADES,
+        f"{LOCALIDADES}?page_size=50&sort=nombre",
+        f"{LOCALIDADES}?page_size=20",
+        "/api/census/estados/",
+        "/api/census/municipios/?page_size=50",
+    ],
+)
+def test_list_of_the_default_size_is_not_compressed(live_server: str, target: str) -> None:
+    plain = without_date(ask(live_server, target))
+    assert plain.all("vary") == ["Accept"]
+    assert without_date(ask(live_server, target, ("Accept-Encoding", "br, gzip, zstd, *"))) == plain
+
+
+def test_each_coding_of_a_list_has_its_etag_and_304(live_server: str) -> None:
+    target, tags = f"{LOCALIDADES}?page_size=100", set()
+    for accepted in ("br", "gzip", ""):
+        answer = ask(live_server, target, ("Accept-Encoding", accepted))
+        tag = answer.one("etag")
+        assert not tag.startswith("W/")
+        tags.add(tag)
+        held = ask(live_server, target, ("Accept-Encoding", accepted), ("If-None-Match", tag))
+        assert (held.status, held.one("etag"), held.one("vary")) == (304, tag, answer.one("vary"))
+    assert len(tags) == 3
+    page = ask(live_server, f"{target}&format=api", ("Accept-Encoding", "br, gzip"))
+    assert (page.one("vary"), page.all("content-encoding")) == ("Accept, Accept-Language", [])
+    assert b"<b>Vary:</b> Accept, Accept-Encoding\n" in page.body
+
+
+def without_date(answer: Answer) -> Answer:
+    return Answer(answer.status, [header for header in answer.headers if header[0] != "date"], answer.body)

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -22,10 +21,9 @@ from localidades_api.downloads.transfer import Transfers
 from localidades_api.errors import ConfigurationError
 from localidades_api.http.paths import PREFIX
 from localidades_api.http.problems import install_handlers
-from localidades_api.http.static_files import CompressedStaticFiles
+from localidades_api.http.static_files import STATIC, CompressedStaticFiles
 from localidades_api.middleware.api_headers import ApiHeaders
 from localidades_api.middleware.head_requests import HeadRequests
-from localidades_api.middleware.security_headers import SecurityHeaders
 from localidades_api.middleware.tracking_parameters import TrackingParameters
 from localidades_api.observability.metrics import Snapshot, own_snapshot
 from localidades_api.observability.sampler import Sampler
@@ -39,8 +37,10 @@ from localidades_api.router import (
     not_found,
     probes,
     problem_types,
+    site_files,
 )
 from localidades_api.router.openapi import describe
+from localidades_api.router.redirects import slashless_redirects
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
 from localidades_api.storage.repository import (
@@ -142,16 +142,16 @@ def create_app(
     )
     app.state.collect_metrics = collect_metrics
     app.routes.extend(router.list_routes())
-    for part in (probes, problem_types, match_page, map_page, documentation):
+    for part in (problem_types, match_page, map_page, documentation):
+        app.routes.extend([*part.router.routes, *slashless_redirects(part.router.routes)])
+    for part in (probes, site_files):
         app.routes.extend(part.router.routes)
     app.mount(documentation.SWAGGER_UI, documentation.swagger_ui)
-    static = CompressedStaticFiles(directory=Path(__file__).parent / "http" / "html" / "static")
-    app.mount("/static", static, name="static")
+    app.mount("/static", CompressedStaticFiles(directory=STATIC), name="static")
     app.add_api_route("/", _go_to_index, include_in_schema=False)
     install_handlers(app, not_found.describe_problem)
     app.add_middleware(TrackingParameters)
     app.add_middleware(ApiHeaders)
-    app.add_middleware(SecurityHeaders)
     app.add_middleware(HeadRequests)
     app.add_exception_handler(router.PageTooLargeError, router.show_smaller_page)
     describe(app)

@@ -286,6 +286,25 @@ class NotAcceptableError(RequestError):
         return {"available": self.media_types}
 
 
+class RangeNotSatisfiableError(RequestError):
+    """A range of bytes beyond the end of a file."""
+
+    status = 416
+    title = "Range Not Satisfiable"
+    slug = "range-not-satisfiable"
+    meaning = "The file ends before the part that `Range` names."
+    remedy = "You have the whole file already, if it is as long as `Content-Range` says. Otherwise start again."
+
+    def __init__(self, size: int) -> None:
+        super().__init__("The file ends before this part.")
+        self._size = size
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The size of the file."""
+        return {"Content-Range": f"bytes */{self._size}"}
+
+
 class RequestTimeoutError(RequestError):
     """A client began a request and did not finish it in time."""
 

@@ -54,8 +54,8 @@ def test_members_are_recognized_in_each_row() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b'{"nombre": "Ixtapa"', "It is not JSON: "),
-        (b"nombre,estado", "It is not JSON: "),
+        (b'{"nombre": "Ixtapa"', "It is not JSON."),
+        (b"nombre,estado", "It is not JSON."),
         (b'["Ixtapa"]', "It is no object."),
         (b'{"Localidad": "Ixtapa", "LOCALIDAD": "x"}', "It has `Localidad` twice: rename or remove one of them."),
         (b'{"lugar del evento": "Ixtapa"}', "It has no `nombre`, or `cvegeo`, or `clave`."),
@@ -63,9 +63,9 @@ def test_members_are_recognized_in_each_row() -> None:
         (b'{"nombre": true}', "`nombre` must be a text or a number."),
         (b'{"nombre": "x", "lat": 1e300, "lon": 0}', "`latitud` is a number beyond any key or degree."),
         (b'{"nombre": "x", "cvegeo": 1' + b"0" * 100 + b"}", "`cvegeo` is a number beyond any key or degree."),
-        (b'{"nombre": "x", "cvegeo": 1' + b"0" * 5000 + b"}", "It is not JSON: "),
-        (b'{"nombre": "\\ud800"}', "It is not JSON: "),
-        (b'{"nombre": ' + b"[" * 5000 + b"]" * 5000 + b"}", "It is not JSON: "),
+        (b'{"nombre": "x", "cvegeo": 1' + b"0" * 5000 + b"}", "It is not JSON."),
+        (b'{"nombre": "\\ud800"}', "It is not JSON."),
+        (b'{"nombre": ' + b"[" * 5000 + b"]" * 5000 + b"}", "It is not JSON."),
     ],
 )
 def test_line_that_cannot_be_read_costs_itself_only(line: bytes, problem: str) -> None:

@@ -322,6 +322,17 @@ def test_downloads_are_compressed_by_the_service_and_not_kept(
     assert front.entries == []
 
 
+def test_download_is_resumed_through_the_front(live_server: str, front: Front) -> None:
+    target = f"{LOCALIDADES}download/?format=ndjson&release=2020-01"
+    whole = ask(front.base, target)
+    assert whole.one("accept-ranges") == "bytes"
+    for condition in ([], [("If-Range", whole.one("etag"))]):
+        part = ask(front.base, target, ("Range", "bytes=1000-"), *condition)
+        assert (part.status, part.one("content-range")[:11]) == (206, "bytes 1000-")
+        assert part.body == _whole(whole)[1000:] == ask(live_server, target, ("Range", "bytes=1000-")).body
+    assert ask(front.base, target, ("Range", "bytes=1000-"), ("If-Range", '"x"')).status == 200
+
+
 def test_body_of_rows_may_be_of_any_size(front: Front) -> None:
     body = b"latitud,longitud,notas\n" + f"21.88,-102.3,{'x' * 900_000}\n".encode() * 3
     answer = ask(front.base, f"{LOCALIDADES}nearest/", ("Content-Type", "text/csv"), method="POST", body=body)

@@ -90,7 +90,7 @@ async def test_unknown_column_is_refused_with_the_one_that_was_meant(
 
 async def test_columns_of_any_length_are_bounded(client: httpx.AsyncClient) -> None:
     answer = await client.get(LOCALIDADES, params={"fields": ",".join(COLUMNS * 3)})
-    assert answer.json()["errors"][0]["message"].startswith("String should have at most ")
+    assert answer.json()["errors"][0]["message"].endswith(" or fewer characters.")
 
 
 @pytest.mark.parametrize("path", ["", "10010001/"])

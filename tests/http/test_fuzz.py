@@ -46,7 +46,7 @@ _HEADERS = st.lists(
     max_size=4,
 )  # fmt: skip
 _METHODS = st.sampled_from(["GET"] * 6 + ["HEAD", "OPTIONS", "POST", "DELETE", "PATCH", "TRACE", "FROB"])
-_STATUSES = {200, 204, 303, 304, 307, 308, 404, 405, 406, 422}
+_STATUSES = {200, 204, 206, 303, 304, 307, 308, 404, 405, 406, 422}
 
 
 @pytest.fixture

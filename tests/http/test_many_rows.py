@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from localidades_api.http import body
+from localidades_api.http.paths import RECONCILE
 from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import out_of_reach
@@ -216,6 +217,30 @@ async def test_methods_are_told_by_allow_and_the_preflight(client: httpx.AsyncCl
     assert (await client.options(NEAREST)).headers["access-control-allow-methods"] == "GET, HEAD, POST"
     assert (await client.get(f"{NEAREST}?lat=1&lon=1")).headers["allow"] == "GET, POST, OPTIONS"
     assert (await client.post(LOCALIDADES)).headers["allow"] == "GET"
+
+
+async def test_address_of_every_body_takes_it_without_its_slash_too(client: httpx.AsyncClient) -> None:
+    """A client keeps the address as it was typed, and a redirect may lose the body."""
+    document = (await client.get("/openapi.json")).json()
+    paths = [path for path, operations in document["paths"].items() if "post" in operations]
+    assert {MATCH, NEAREST, RECONCILE} <= set(paths)
+    for path in paths:
+        bodies = document["paths"][path]["post"]["requestBody"]["content"]
+        [(media_type, body)] = bodies.items()
+        example = body["example"] if media_type == "application/json" else httpx.QueryParams(body["example"])
+        content = json.dumps(example) if media_type == "application/json" else str(example)
+        asked = [
+            await client.post(form, content=content, headers={"Content-Type": media_type, "Accept": "application/json"})
+            for form in (path, path.rstrip("/"))
+        ]
+        assert [answer.status_code for answer in asked] == [200, 200], path
+        assert asked[0].content == asked[1].content
+        assert asked[0].headers == asked[1].headers
+        told = [await client.options(form) for form in (path, path.rstrip("/"))]
+        assert told[0].headers == told[1].headers
+        assert "POST" in told[1].headers["access-control-allow-methods"]
+        unknown = [(await client.post(f"{form}?x=1", content=content)).json() for form in (path, path.rstrip("/"))]
+        assert unknown[0] == unknown[1]
 
 
 async def test_release_is_the_one_that_was_asked_for_and_names_of_others_lead_to_its_places(

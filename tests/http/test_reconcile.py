@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -303,23 +304,44 @@ async def test_limit_is_kept(client: httpx.AsyncClient) -> None:
     assert (len(every["result"]), len(one["result"])) == (2, 1)
 
 
+NO_VALUES: list[object] = [True, {}, [[1]], [{"id": 5}], None]
+NO_TYPES: list[object] = [5, [5], {}]
+NO_QUERIES: list[object] = ["Asientos", None, [], 5, True]
+
+
 @pytest.mark.parametrize(
     ("query", "named"),
     [
         ({"query": "Asientos", "type": "ciudad"}, "type: ciudad is unknown; use localidad, municipio, estado."),
         ({"query": "Asientos", "properties": [{"pid": "P131", "v": "x"}]}, "properties: P131 is unknown; use ambito,"),
-        ({"query": "Asientos", "properties": [{"pid": "lat"}]}, "properties: Field required."),
-        ({"query": "Asientos", "properties": [{"pid": "lat", "v": True}]}, "properties: "),
-        ({"query": "Asientos", "limit": 0}, "limit: "),
-        ({"query": "Asientos", "limit": 101}, "limit: "),
-        ({"query": "Asientos", "kind": "localidad"}, "kind: A query has no such member."),
+        ({"query": "Asientos", "properties": [{"pid": "lat"}]}, "properties[0].v: It is required."),
+        ({"query": "Asientos", "properties": [{"v": "x"}]}, "properties[0].pid: It is required."),
+        ({"query": "Asientos", "properties": [{"pid": "", "v": "x"}]}, "properties: an empty id is unknown; use"),
+        ({"query": "Asientos", "properties": [{"pid": 5, "v": "x"}]}, "properties[0].pid: Give a text."),
+        ({"query": "Asientos", "properties": {}}, "properties: Give a list."),
+        ({"query": "Asientos", "properties": ["x"]}, "properties[0]: Give an object."),
+        *(
+            (
+                {"query": "Asientos", "properties": [{"pid": "lat", "v": v}]},
+                "properties[0].v: Give a text, a number, an",
+            )
+            for v in NO_VALUES
+        ),
+        ({"query": "Asientos", "limit": 0}, "limit: Input should be greater than or equal to 1."),
+        ({"query": "Asientos", "limit": 101}, "limit: Input should be less than or equal to 100."),
+        ({"query": "Asientos", "limit": "x"}, "limit: Give a number."),
+        ({"query": "Asientos", "limit": None}, "limit: Give a number."),
+        ({"query": "Asientos", "kind": "localidad"}, "kind: There is no such member."),
+        ({"query": "Asientos", "": "localidad"}, "(a name that is not plain ASCII): There is no such member."),
         ({"query": " "}, "query: Give a name or a key."),
         ({}, "query: Give a name or a key."),
-        ({"query": 5}, "query: "),
-        ({"query": "Asientos", "type_strict": "maybe"}, "type_strict: "),
+        ({"query": 5}, "query: Give a text."),
+        ({"query": "Asientos", "type_strict": "maybe"}, "type_strict: This parameter takes: any, should, all."),
+        ({"query": "Asientos", "type_strict": 1}, "type_strict: This parameter takes: any, should, all."),
         ({"query": "Asientos", "type": "<b>"}, "type: (a name that is not plain ASCII) is unknown"),
-        ("Asientos", "query: "),
-        (None, "query: "),
+        ({"query": "Asientos", "type": ""}, "type: an empty id is unknown; use localidad, municipio, estado."),
+        *(({"query": "Asientos", "type": type_}, "type: Give the id of a type, or a list of") for type_ in NO_TYPES),
+        *((query, 'A query is an object, such as {"query": "Guadalajara"}.') for query in NO_QUERIES),
     ],
 )
 async def test_query_that_is_wrong_is_named_and_the_others_are_answered(
@@ -331,12 +353,16 @@ async def test_query_that_is_wrong_is_named_and_the_others_are_answered(
     assert before["result"][0]["id"] == after["result"][0]["id"] == "010020001"
 
 
+_OF_A_LIBRARY = re.compile(r"pydantic|valid|instance|unable|Field required|permitted|[A-Z][a-z]+[A-Z]")
+
+
 @given(queries=st.dictionaries(st.text(max_size=4), QUERIES | ANYTHING, max_size=4))
 async def test_batch_of_any_kind_has_a_result_for_each_query(app: FastAPI, queries: dict[str, object]) -> None:
     async with client_of(app) as client:
         answer = await post(client, queries=queries)
     assert answer.status_code == 200, answer.text
     assert answer.json().keys() == queries.keys()
+    assert not _OF_A_LIBRARY.search(" ".join(one.get("error", "") for one in answer.json().values()))
     if HAS_SCHEMAS:
         hold_to(BATCH, answer.json())
 
@@ -547,6 +573,26 @@ async def test_unknown_property_is_named(client: httpx.AsyncClient) -> None:
     answer = await post(client, extend={"ids": ["01"], "properties": [{"id": "nombre"}, {"id": "P31"}]})
     assert answer.status_code == 422
     assert answer.json()["errors"] == [{"parameter": "extend", "message": "There is no property P31."}]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ({}, "ids: It is required."),
+        ({"ids": "01", "properties": []}, "ids: Give a list."),
+        ({"ids": [1], "properties": []}, "ids[0]: Give a text."),
+        ({"ids": [], "properties": [{}]}, "properties[0].id: It is required."),
+        ({"ids": [], "properties": [{"id": "nombre"}, "nombre"]}, "properties[1]: Give an object."),
+        ({"ids": [], "properties": [{"id": "nombre", "settings": 5}]}, "properties[0].settings: Give an object."),
+        ({"ids": [], "properties": [], "limit": 1}, "limit: There is no such member."),
+        ({"ids": [], "properties": [], "<b>": 1}, "(a name that is not plain ASCII): There is no such member."),
+    ],
+)
+async def test_extension_that_is_wrong_is_told_by_where_and_what(
+    client: httpx.AsyncClient, query: dict[str, object], message: str
+) -> None:
+    answer = await post(client, extend=query)
+    assert answer.json()["errors"] == [{"parameter": "extend", "message": message}]
 
 
 # -- Pages

@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import httpx
 import pytest
 from babel.messages.extract import extract
 from babel.messages.pofile import read_po
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import PydanticKnownError
 
 import localidades_api
 from localidades_api import errors
 from localidades_api.bulk.lines import OTHER_FORMATS
 from localidades_api.domain.choices import refuse_parameter, refuse_value, several_of
+from localidades_api.domain.messages import SENTENCES
 from localidades_api.http.html.i18n import (
     LANGUAGES,
     choose_language,
@@ -95,22 +95,10 @@ def of_errors() -> set[str]:
     return found
 
 
-def of_pydantic() -> set[str]:
-    """Return the sentences of pydantic's own that a query can meet, as the catalogue spells them."""
-    kinds: dict[str, dict[str, Any]] = {
-        "missing": {},
-        "greater_than_equal": {"ge": 7},
-        "less_than_equal": {"le": 7},
-        "string_too_short": {"min_length": 1},
-        "string_too_long": {"max_length": 7},
-    }
-    found = set()
-    for kind, context in kinds.items():
-        sentence = f"{PydanticKnownError(kind, context).message()}."  # type: ignore[arg-type]  # a name of many
-        for name, value in context.items():
-            sentence = sentence.replace(str(value), f"{{{name}}}")
-        found.add(sentence)
-    return found
+def of_values() -> set[str]:
+    """Return the sentences about a value that a query can meet."""
+    kinds = ("missing", "greater_than_equal", "less_than_equal", "string_too_short", "string_too_long")
+    return {SENTENCES[kind] for kind in kinds}
 
 
 def of_choices() -> set[str]:
@@ -201,7 +189,7 @@ def test_catalogue_of_messages_holds_every_sentence_of_an_error_and_nothing_that
     assert len(of_errors()) > 30
     about_rows = of_rows()
     said = {text for text in in_catalogue() if without_names(text) in about_rows}
-    said |= of_errors() | of_pydantic() | of_choices() | attribution
+    said |= of_errors() | of_values() | of_choices() | attribution
     assert set(in_catalogue()) - in_templates() == said - in_templates()
 
 

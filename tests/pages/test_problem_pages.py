@@ -152,6 +152,45 @@ async def test_program_gets_the_same_problem_of_a_withdrawn_municipio(moved: htt
     }
 
 
+@pytest.mark.parametrize(
+    ("query", "status", "heading", "successor"),
+    [
+        ("id=140010006", 410, "La Mesa", "140020001 La Mesa, Nuevo, Jalisco"),
+        ("id=140010005", 410, "Ojo Zarco", None),
+        ("id=14003", 410, "Retirado", "14002 Nuevo, Jalisco"),
+        ("id=14004", 410, "Disuelto", None),
+        ("id=140019999", 404, "No place has this key", None),
+        ("id=14099", 404, "No place has this key", None),
+        ("id=07", 404, "No place has this key", None),
+        ("id=x", 422, "This address has a mistake", None),
+        ("", 422, "This address has a mistake", None),
+    ],
+)
+async def test_problem_in_place_of_a_preview_is_a_small_page_that_any_site_may_frame(
+    moved: httpx.AsyncClient, query: str, status: int, heading: str, successor: str | None
+) -> None:
+    answer = await moved.get(f"{INDEX}reconcile/preview/?{query}")
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
+    sound = await moved.get(f"{INDEX}reconcile/preview/?id=140010001")
+    policy = sound.headers["content-security-policy"]
+    assert "frame-ancestors *" in policy
+    assert answer.headers["content-security-policy"] == policy
+    assert len(answer.content) < 2 * len(sound.content)
+    page = Page.of(answer)
+    assert page.one("h1").text == heading
+    links = page.all("a")
+    assert [link.text for link in links] == ([successor.partition(" ")[2]] if successor else [])
+    if successor:
+        assert page.one("dt").text == successor.partition(" ")[0]
+        [link] = links
+        assert link.attributes["target"] == "_blank"  # not within the frame
+        assert (await moved.get(urljoin(str(answer.url), link.attributes["href"]))).status_code == 200
+    spanish = Page.of(await moved.get(f"{INDEX}reconcile/preview/?{query}&lang=es"))
+    assert spanish.one("html").attributes["lang"] == "es"
+    program = await moved.get(f"{INDEX}reconcile/preview/?{query}", headers={"Accept": "application/json"})
+    assert (program.status_code, program.headers["content-type"]) == (status, "application/problem+json")
+
+
 def suggested(page: Page) -> list[str]:
     return [item.text for item in page.inside("li", of=page.one("main"))]
 

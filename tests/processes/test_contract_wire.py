@@ -7,6 +7,7 @@ in tests/http/test_messages.py; hostile input of every kind is in `test_hostile_
 
 import http.client
 import json
+from urllib.robotparser import RobotFileParser
 
 import pytest
 
@@ -159,6 +160,31 @@ def test_other_origin_and_cookies_change_nothing(live_server: str) -> None:
     assert without_date(asked) == without_date(ask(live_server, LOCALIDADES, method="OPTIONS"))
 
 
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("/", 307), ("/openapi.json", 200), ("/problems", 200), ("/livez", 204), ("/readyz", 200), ("/startupz", 200),
+        ("/docs", 200), ("/static/style.css", 200), ("/static/nothing", 404), ("/nothing", 404), ("/api/nothing", 404),
+        ("/problems?x=1", 422), ("/robots.txt", 200), ("/favicon.ico", 200),
+    ],
+)  # fmt: skip
+def test_what_stands_outside_the_api_is_read_from_any_origin_too(live_server: str, target: str, status: int) -> None:
+    answer = ask(live_server, target, ("Origin", "https://other.example"))
+    assert answer.status == status
+    assert (answer.one("access-control-allow-origin"), answer.one("x-content-type-options")) == ("*", "nosniff")
+    asked = ask(live_server, target, ("Access-Control-Request-Method", "GET"), method="OPTIONS")
+    assert (asked.status, asked.one("allow"), asked.one("access-control-allow-origin")) == (204, "GET", "*")
+    assert "GET" in asked.one("access-control-allow-methods")
+    assert asked.one("access-control-allow-headers") == "*"
+
+
+def test_metrics_are_not_read_from_other_origins(live_server: str) -> None:
+    """A page of anywhere could read them in a browser within the operator's network."""
+    answer = ask(live_server, "/metrics", ("Origin", "https://other.example"))
+    assert (answer.status, answer.all("access-control-allow-origin")) == (200, [])
+    assert ask(live_server, "/metrics", method="OPTIONS").status == 405
+
+
 # -- Methods
 
 TARGETS = (
@@ -242,6 +268,25 @@ def test_method_that_the_server_can_not_parse_is_400(live_server: str, method: s
 def test_path_without_its_slash_is_308_to_a_relative_address(live_server: str, target: str, location: str) -> None:
     answer = ask(live_server, target, ("X-Forwarded-Host", "evil.example"))
     assert (answer.status, answer.one("location")) == (308, location)
+
+
+@pytest.mark.parametrize("page", ["docs", "redoc", "match", "map", "problems"])
+def test_page_with_a_slash_that_it_does_not_have_is_308_to_a_relative_address(live_server: str, page: str) -> None:
+    answer = ask(live_server, f"/{page}/?lang=es", ("X-Forwarded-Host", "evil.example"))
+    assert (answer.status, answer.one("location")) == (308, f"../{page}?lang=es")
+    assert ask(live_server, f"/{page}?lang=es", BROWSER).status == 200
+
+
+def test_browser_finds_the_icon_and_a_crawler_what_it_may_ask_for(live_server: str) -> None:
+    icon = ask(live_server, "/favicon.ico")
+    assert icon.one("content-type") == "image/vnd.microsoft.icon"
+    assert icon.body.startswith(b"\0\0\1\0\1\0\x20\x20")  # one image, of 32 by 32 pixels
+    rules = RobotFileParser()
+    rules.parse(ask(live_server, "/robots.txt").body.decode().splitlines())
+    for target in ("/", LOCALIDADES, f"{LOCALIDADES}?page=2&format=api", f"{LOCALIDADES}10010001/", "/docs"):
+        assert rules.can_fetch("a-crawler", target), target
+    for target in (f"{LOCALIDADES}download/?format=csv", f"{LOCALIDADES}tiles/0/0/0.mvt", f"{INDEX}reconcile/"):
+        assert not rules.can_fetch("a-crawler", target), target
 
 
 @pytest.mark.parametrize("path", ["nothing", "localidades//", "/localidades/", "Localidades/", "localidades/%2e%2e/",

@@ -21,12 +21,21 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("record", {"cvegeo": "999999999"}, "Neither this release nor an earlier one has this key."),
     ("record", {"cvegeo": "1001"}, "A key has its leading zeros: nine digits, five for a municipio, two for"),
     ("changes", {"since": "2018/09"}, "The name of a release has up to 64 letters, digits, dots, hyphens"),
-    ("changes", {"kind": "moved"}, "'added', 'removed', 'renamed', 'relocated' or 'updated'"),
-    ("match", {"rows": []}, "at least 1"),
-    ("match", {"rows": [{"nombre": "a"}] * 101}, "at most 100"),
-    ("nearest", {"latitud": 91, "longitud": 0}, "less than or equal to 90"),
-    ("find", {"text": "a", "limit": 1000}, "less than or equal to 20"),
-]
+    ("changes", {"kind": "moved"}, "kind: This parameter takes: added, removed, renamed, relocated, updated."),
+    ("match", {"rows": []}, "rows: Give 1 or more."),
+    ("match", {"rows": [{"nombre": "a"}] * 101}, "rows: Give 100 or fewer."),
+    ("match", {"rows": [{"nombre": "a"}, {"estado": 5, "x": 1}]},
+     "rows[1].nombre: It is required. rows[1].estado: Give a text. rows[1].x: There is no such member."),
+    ("match", {"rows": "Guadalajara"}, "rows: Give a list."),
+    ("match", {"rows": ["Guadalajara"]}, "rows[0]: Give an object."),
+    ("match", {}, "rows: It is required."),
+    ("nearest", {"latitud": 91, "longitud": 0}, "latitud: Input should be less than or equal to 90."),
+    ("nearest", {"latitud": "north", "longitud": 0}, "latitud: Give a number."),
+    ("find", {"text": "a", "limit": 1000}, "limit: Input should be less than or equal to 20."),
+    ("find", {"text": "a", "limit": 1.5}, "limit: Give a whole number."),
+    ("find", {"text": ""}, "text: Give 1 or more characters."),
+    ("find", {"text": "a", "kind": "localidades"}, "kind: Did you mean `localidad`? This parameter takes: "),
+]  # fmt: skip
 TOOLS = ["changes", "find", "match", "nearest", "record"]
 
 
@@ -97,6 +106,7 @@ async def test_tools_are_described_and_lead_from_a_name_to_its_key_record_and_su
             answer = await refused(client, name, **arguments)
             assert said in answer, name
             assert not REGULAR_EXPRESSION.search(answer), answer
+            assert "pydantic" not in answer
 
 
 async def test_changes_and_withdrawn_keys_are_told_by_the_releases_until_the_service_is_away(

@@ -3,11 +3,15 @@
 import re
 import time
 
+import httpx
+import pytest
+
 from localidades_api.settings import Settings
 from tests.support.wire import LOCALIDADES, ask, connect, parse, read_answer, send, serving, statuses
 
 PAGE = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()
 BROWSABLE = f"GET {LOCALIDADES}?page=2&format=api HTTP/1.1\r\nHost: test\r\n\r\n".encode()
+CSV = b"nombre,estado\nZurita,1\n"
 LAST = f"GET {LOCALIDADES}?page=3 HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode()
 
 
@@ -65,3 +69,24 @@ def test_idle_connection_is_closed_and_a_busy_one_is_not(seeded_database: str) -
 
 def test_idle_connection_outlives_that_of_a_balancer() -> None:
     assert Settings().keep_alive_timeout > 60
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        (f"GET {LOCALIDADES}download/", b""),
+        (f"GET {LOCALIDADES}download/?format=parquet", b""),
+        (f"POST {LOCALIDADES}match/", CSV),
+        (f"POST {LOCALIDADES}nearest/", b"latitud,longitud\n21.88,-102.29\n"),
+    ],
+)
+def test_streamed_answer_to_an_old_client_ends_with_the_connection(live_server: str, head: str, body: bytes) -> None:
+    """HTTP/1.0 has no chunks (RFC 9112 §6.1), and no interim answers (RFC 9110 §10.1.1)."""
+    fields = f"Host: test\r\nContent-Type: text/csv\r\nContent-Length: {len(body)}\r\n" if body else "Host: test\r\n"
+    old = send(live_server, f"{head} HTTP/1.0\r\n{fields}Expect: 100-continue\r\n\r\n".encode() + body)
+    answer = parse(old)
+    assert (answer.status, answer.one("connection")) == (200, "close")
+    assert answer.all("transfer-encoding") == answer.all("content-length") == []
+    method, target = head.split()
+    headers = {"Content-Type": "text/csv", "Accept-Encoding": "identity"}
+    assert answer.body == httpx.request(method, live_server + target, content=body, headers=headers).content

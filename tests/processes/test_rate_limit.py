@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from fastapi import FastAPI
 
+from localidades_api.http.paths import RECONCILE
 from localidades_api.middleware.rate_limit import RateLimit
 from localidades_api.middleware.suggestions import Suggestions
 from tests.support.application import client_in_front_of
@@ -161,3 +162,27 @@ def test_word_in_place_of_an_address_is_one_client(rate_limited: Live) -> None:
     assert [left(rate_limited, word) for word in ("unknown", "_hidden", "x" * 500, "1.2.3", "999.1.1.1")] == [
         3, 2, 1, 0, None,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("number", "lines", "scheme"),
+    [
+        (1, ["https"], "https"),
+        (2, ["https, https"], "https"),
+        (3, ["HTTPS"], "https"),
+        (4, ["https, http"], "https"),  # between the proxies nothing is encrypted
+        (5, ["https", "http"], "https"),
+        (6, ["http,https"], "http"),
+        (7, ["gopher, https"], "http"),
+        (8, [""], "http"),
+        (9, [], "http"),
+    ],
+)
+def test_address_that_names_the_scheme_has_the_one_that_the_client_used(
+    rate_limited: Live, number: int, lines: list[str], scheme: str
+) -> None:
+    headers = [("X-Forwarded-For", f"203.0.113.{number}"), *(("X-Forwarded-Proto", line) for line in lines)]
+    tiles = json.loads(ask(rate_limited.base, f"{LOCALIDADES}tiles.json", *headers).body)
+    assert tiles["tiles"][0].startswith(f"{scheme}://test/")
+    manifest = json.loads(ask(rate_limited.base, RECONCILE, *headers).body)
+    assert manifest["view"]["url"].startswith(f"{scheme}://test/")

@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
     ("accepted", "coding"),
     [
         ("gzip, deflate, br, zstd", "br"), ("gzip, deflate", "gzip"), ("GZIP;q=0.5", "gzip"), ("br;q=0, gzip", "gzip"),
-        ("br;q=0.0,gzip;q=0", ""), ("br;q=0.001", "br"), ("", ""), ("zstd", ""), ("brotli", ""), ("x-gzip", ""),
+        ("br;q=0.0,gzip;q=0", ""), ("br;q=0.001", "br"), ("", ""), ("zstd", ""), ("brotli", ""), ("x-gzip", "gzip"),
         ("*", "br"), ("br;q=0, *", "gzip"),
     ],
 )  # fmt: skip

@@ -8,18 +8,22 @@ _CSV = "text/csv; charset=utf-8; header=present"
 
 
 class FileType(NamedTuple):
-    """The media type of a format, and how the names of its files end; `compressed` says that it is so within."""
+    """The media type of a format, and how the names of its files end.
+
+    `compressed` says that it is so within, `is_reproducible` that the same records are the same bytes on any machine.
+    """
 
     media_type: str
     ending: str
     compressed: bool = False
+    is_reproducible: bool = False
 
 
 FILE_TYPES: Mapping[DownloadFormat, FileType] = {
-    "csv": FileType(_CSV, ".csv"),
-    "excel": FileType(_CSV, "-excel.csv"),
-    "ndjson": FileType("application/x-ndjson", ".ndjson"),
-    "geojson": FileType("application/geo+json", ".geojson"),
+    "csv": FileType(_CSV, ".csv", is_reproducible=True),
+    "excel": FileType(_CSV, "-excel.csv", is_reproducible=True),
+    "ndjson": FileType("application/x-ndjson", ".ndjson", is_reproducible=True),
+    "geojson": FileType("application/geo+json", ".geojson", is_reproducible=True),
     "parquet": FileType("application/vnd.apache.parquet", ".parquet", compressed=True),
     "xlsx": FileType("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", ".xlsx", compressed=True),
     "gpkg": FileType("application/geopackage+sqlite3", ".gpkg"),

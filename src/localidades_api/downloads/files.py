@@ -9,9 +9,12 @@ from localidades_api.storage.repository import RecordsRepository
 
 
 def write_file(
-    records: RecordsRepository, release: Release, places: Sequence[int], format_: DownloadFormat
+    records: RecordsRepository, release: Release, places: Sequence[int], format_: DownloadFormat, first: int = 0
 ) -> AsyncGenerator[bytes, None]:
-    """Write the localities at these positions in chunks, some of which can be empty."""
+    """Write the localities at these positions in chunks, some of which can be empty.
+
+    A format that is reproducible begins with the `first` chunk.
+    """
     # Libraries are imported when they are needed: pyarrow takes 33 MB of each worker that uses it.
     match format_:
         case "parquet":
@@ -27,4 +30,4 @@ def write_file(
 
             return write_geopackage(records, release, places)
         case _:
-            return write_lines(records, release, places, format_)
+            return write_lines(records, release, places, format_, first)

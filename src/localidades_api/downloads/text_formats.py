@@ -17,15 +17,17 @@ _FRAMES: Mapping[LineFormat, tuple[bytes, bytes, bytes]] = {
 
 
 async def write_lines(
-    records: RecordsRepository, release: Release, places: Sequence[int], format_: LineFormat
+    records: RecordsRepository, release: Release, places: Sequence[int], format_: LineFormat, first: int = 0
 ) -> AsyncGenerator[bytes, None]:
-    """Write a text format in chunks; raise DatabaseUnavailableError if a chunk is incomplete.
+    """Write a text format in chunks, from the `first` to the end; raise DatabaseUnavailableError if one is incomplete.
 
     The header goes with the first records, so that nothing is sent before the database has answered.
     """
     head, between, tail = _FRAMES[format_]
     before = head % len(places) if format_ == "geojson" else head
-    for start in range(0, len(places), CHUNK):
+    if first:
+        before = between
+    for start in range(first * CHUNK, len(places), CHUNK):
         wanted = places[start : start + CHUNK]
         count, lines = await records.list_lines(release, wanted, format_)
         check_whole(count, wanted)

@@ -9,22 +9,26 @@ import asyncio
 import logging
 import math
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
 
+from cachetools import LRUCache
+from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 from starlette_compress import CompressMiddleware, add_compress_type
 
 from localidades_api.downloads.file_types import FILE_TYPES, FileType
+from localidades_api.downloads.ranges import CODINGS, ByteRange, ChunkLayout, Chunks, Write
 from localidades_api.errors import DownloadsFullError, UnavailableError
 from localidades_api.http.clients import TRANSPORT, bytes_unread, client_of
+from localidades_api.http.negotiation import choose_coding
 from localidades_api.http.paths import WITH_BODY
-
-Chunks = AsyncGenerator[bytes, None]
 
 _log = logging.getLogger(__name__)
 
 _WINDOW = 5.0  # seconds over which a client's rate is measured; no client is slow before the first has passed
+_MAX_LAYOUTS = 64  # remembered, of a few kilobytes at most
 _FAIR_SHARE_TIMEOUT = 120.0  # seconds after which a client with more downloads than others can lose one
 
 
@@ -76,21 +80,43 @@ class Transfers:
         self._most = most
         self._min_rate = min_rate
         self._under_way: set[Transfer] = set()
+        self._layouts: LRUCache[str, ChunkLayout] = LRUCache(_MAX_LAYOUTS)
 
-    async def start(self, scope: Scope, chunks: Chunks, headers: Mapping[str, str], file_type: FileType) -> "Download":
+    async def start(self, scope: Scope, write: Write, headers: Mapping[str, str], file_type: FileType) -> "Download":
         """Fetch the first chunk and return the response: an error until then still gets a response of its own.
 
-        Raises DownloadsFullError if no slot is free.
+        If the headers say that the file has parts, the response is the one that is asked for. Raises DownloadsFullError
+        if no slot is free, and RangeNotSatisfiableError.
         """
         if len(self._under_way) >= self._most:
             self._make_room(client_of(scope))
         transfer = Transfer(scope)
         self._under_way.add(transfer)
         try:
-            return Download(await anext(chunks, b""), chunks, headers, file_type, transfer, self._end)
+            has_parts = "Accept-Ranges" in headers and scope.get(WITH_BODY, True)
+            asked = ByteRange.of(Headers(scope=scope), headers["ETag"]) if has_parts else None
+            if asked is None:
+                status, chunks = HTTPStatus.OK, write(0)
+            else:
+                layout = await self._lay_out(scope, write, headers["ETag"])
+                start, stop = asked.within(layout.size)
+                part = {
+                    "Content-Range": f"bytes {start}-{stop - 1}/{layout.size}",
+                    "Content-Length": str(stop - start),
+                }
+                headers = {**headers, **part}
+                status, chunks = HTTPStatus.PARTIAL_CONTENT, layout.write(write, start, stop)
+            return Download(await anext(chunks, b""), chunks, headers, file_type, transfer, self._end, status)
         except BaseException:
             self._end(transfer)
             raise
+
+    async def _lay_out(self, scope: Scope, write: Write, etag: str) -> ChunkLayout:
+        """Return where the chunks of a file begin; the first time, the whole of it is written to find out."""
+        key = f"{etag} {scope['path']}?{scope['query_string'].decode('latin-1')}"
+        if (layout := self._layouts.get(key)) is None:
+            layout = self._layouts[key] = await ChunkLayout.of(write(0))
+        return layout
 
     def _make_room(self, client: bytes | str) -> None:
         """End a slow transfer, or else an unfair one: the slowest of the client that has the most."""
@@ -118,7 +144,7 @@ class Transfers:
 class Download(Response):
     """A streamed file, compressed as the client accepts it (zstd, br, gzip).
 
-    Its ETag is weak: a release has the same records in every encoding, but not the same bytes.
+    Its ETag is weak where the same records may be other bytes: in every encoding, and in most formats.
 
     The call never raises: an exception would keep its frames, and with them a compressor of some megabytes, until the
     garbage collector runs, which is seldom.
@@ -132,14 +158,16 @@ class Download(Response):
         file_type: FileType,
         transfer: Transfer,
         end: Callable[[Transfer], None],
+        status: int,
     ) -> None:
+        self.status_code = status
         self._first = first
         self._rest = rest
         self._transfer = transfer
         self._end = end
         self.background = None
-        # The middleware adds Accept-Encoding to Vary for the types that it compresses.
-        vary = {"Vary": "Accept-Encoding"} if file_type.compressed else {}
+        # The middleware adds Accept-Encoding to Vary for what it may compress.
+        vary = {"Vary": "Accept-Encoding"} if file_type.compressed or status == HTTPStatus.PARTIAL_CONTENT else {}
         self.init_headers(
             {**headers, **vary, "Content-Type": file_type.media_type, "X-Content-Type-Options": "nosniff"}
         )
@@ -152,7 +180,7 @@ class Download(Response):
             self._transfer.sent += len(message.get("body", b""))
 
         try:
-            await CompressMiddleware(self._send_chunks)(scope, receive, send_counted)
+            await CompressMiddleware(self._send_chunks)(_with_one_coding(scope), receive, send_counted)
         finally:
             await self._rest.aclose()
             self._end(self._transfer)
@@ -161,7 +189,7 @@ class Download(Response):
         """Send chunk by chunk, until the client disconnects or the database fails, or the disk."""
         gone = asyncio.create_task(_hang_up(receive))
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             chunk: bytes | None = self._first
             self._first = b""
             while chunk is not None and not gone.done():
@@ -174,6 +202,13 @@ class Download(Response):
             error.__traceback__ = None  # or it keeps this frame
         finally:
             gone.cancel()
+
+
+def _with_one_coding(scope: Scope) -> Scope:
+    """Return the scope with the one content coding that the client prefers, since the middleware ignores weights."""
+    coding = choose_coding(Headers(scope=scope).getlist("accept-encoding"), CODINGS) or "identity"
+    others = [header for header in scope["headers"] if header[0] != b"accept-encoding"]
+    return {**scope, "headers": [*others, (b"accept-encoding", coding.encode())]}
 
 
 async def _hang_up(receive: Receive) -> None:

@@ -1,4 +1,4 @@
-"""The headers of every response under /api/census, and headers as bytes."""
+"""The headers of every response, and headers as bytes."""
 
 from collections.abc import Iterable
 
@@ -17,10 +17,13 @@ API_HEADERS: RawHeaders = [
 ]
 
 
-def complete(headers: MutableHeaders, allow: str) -> None:
-    """Add the headers that every response of the API has, and Accept to its Vary."""
-    headers["Allow"] = allow
-    headers["Vary"] = ", ".join(["Accept", *headers.getlist("Vary")])
+def complete(headers: MutableHeaders, allow: str | None) -> None:
+    """Add the headers that every response has; for one of the API, `allow` and Accept in its Vary too."""
+    if allow:
+        headers["Allow"] = allow
+        headers["Vary"] = ", ".join(["Accept", *headers.getlist("Vary")])
+    else:  # the API's own have it already, where they have a body
+        headers.setdefault("X-Content-Type-Options", "nosniff")
     headers.update(_CORS)
 
 

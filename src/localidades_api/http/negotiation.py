@@ -18,6 +18,7 @@ _QUALITY = re.compile(r"(?i);\s*q=([^;\s]*)")
 # Java's HttpURLConnection has sent `.2` for decades, although RFC 9110 does not allow it.
 _QVALUE = re.compile(r"0?\.[0-9]{1,3}|[01](?:\.0{0,3})?|0\.[0-9]{0,3}")
 _MAX_HEADER = 4096
+_ALIASES = {"x-gzip": "gzip"}  # RFC 9110 §8.4.1.3
 
 
 class _MediaRange(NamedTuple):
@@ -57,16 +58,19 @@ def choose_media_type(accept: str | None, offered: Sequence[str]) -> str:
 
 
 def choose_coding(lines: Sequence[str], offered: Sequence[str]) -> str | None:
-    """Return the first of the offered content codings that the lines of Accept-Encoding allow (RFC 9110 §12.5.3).
+    """Return the offered content coding that Accept-Encoding prefers; among equals the first (RFC 9110 §12.5.3).
 
-    Without the header it is None: nothing is compressed.
+    It is None if the header prefers that nothing is coded, allows none of the offered, or is absent. A coding whose
+    quality is malformed is not allowed.
     """
-    qualities = {}
+    qualities: dict[str, float] = {}
     for element in ",".join(lines).lower().split(","):
         coding, *parameters = (part.strip() for part in element.split(";"))
-        quality = [value for value in parameters if value.startswith("q=")]
-        qualities[coding] = not quality or not re.fullmatch(r"q=0(\.0*)?", quality[0])
-    return next((coding for coding in offered if qualities.get(coding, qualities.get("*", False))), None)
+        quality = next((value[2:] for value in parameters if value.startswith("q=")), "1")
+        qualities[_ALIASES.get(coding, coding)] = float(quality) if _QVALUE.fullmatch(quality) else 0.0
+    offers = [qualities.get(coding, qualities.get("*", 0.0)) for coding in offered]
+    best = max(offers)
+    return offered[offers.index(best)] if best > 0 and best >= qualities.get("identity", 0.0) else None
 
 
 def _quality(media_type: str, ranges: Sequence[_MediaRange]) -> float:

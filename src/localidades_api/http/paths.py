@@ -13,12 +13,15 @@ MATCH_PAGE = "/match"  # below the service's root, as the next
 MAP_PAGE = "/map"
 _BELOW = f"{PREFIX}/"
 _READ = "GET"
-# The resources that take a body; everything else is read only.
+# The resources that take a body; everything else is read only. Clients keep the address as it was typed.
 _ALLOWED: Mapping[str, str] = {
-    MATCH: "POST, OPTIONS",
-    NEAREST: "GET, POST, OPTIONS",
-    RECONCILE: "GET, POST, OPTIONS",
-    RECONCILE.rstrip("/"): "GET, POST, OPTIONS",  # clients keep the address as it was typed
+    path: allow
+    for resource, allow in {
+        MATCH: "POST, OPTIONS",
+        NEAREST: "GET, POST, OPTIONS",
+        RECONCILE: "GET, POST, OPTIONS",
+    }.items()
+    for path in (resource, resource.rstrip("/"))
 }
 
 OPERATION = "localidades.operation"  # name of the path operation, set once it is known

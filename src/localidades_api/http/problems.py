@@ -49,6 +49,7 @@ class ProblemPage(NamedTuple):
     title: str | None = None
     release: Release | None = None
     context: Mapping[str, Any] = {}
+    headers: Mapping[str, str] = {}
 
 
 PageOf = Callable[[Request, LocalidadesError], Awaitable[ProblemPage | None]]
@@ -57,14 +58,12 @@ PageOf = Callable[[Request, LocalidadesError], Awaitable[ProblemPage | None]]
 def install_handlers(app: FastAPI, page_of: PageOf) -> None:
     """Answer every error as a problem; add other middleware afterwards, so that it completes these responses too.
 
-    `page_of` is asked what the HTML page of a 404 or 410 shows besides.
+    `page_of` is asked what the HTML page of a problem shows besides.
     """
 
     async def handle(request: Request, error: Exception) -> Response:
         known = _translate(error, request.scope.get("endpoint"))
-        page = None
-        if isinstance(known, NotFoundError | GoneError) and Wanted.of(request.scope).renderer.format == "api":
-            page = await page_of(request, known)
+        page = await page_of(request, known) if Wanted.of(request.scope).renderer.format == "api" else None
         return problem_response(request.scope, error, page)
 
     app.add_exception_handler(LocalidadesError, handle)
@@ -171,7 +170,7 @@ def problem_of(known: LocalidadesError, wanted: Wanted, page: ProblemPage | None
     return Response(
         renderer.render(view),
         known.status,
-        {**headers, **renderer.headers, "Content-Type": renderer.problem_type},
+        {**headers, **renderer.headers, "Content-Type": renderer.problem_type, **page.headers},
     )
 
 

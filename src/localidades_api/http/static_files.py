@@ -16,8 +16,10 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from localidades_api.http.caching import CACHE_CONTROL, is_fresh
+from localidades_api.http.compression import CODINGS
 from localidades_api.http.negotiation import choose_coding
 
+STATIC = Path(__file__).parent / "html" / "static"
 _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -25,7 +27,6 @@ _MEDIA_TYPES = {
     ".svg": "image/svg+xml",
 }
 _COMPRESSED = ".br"  # kept compressed, with no plain file beside it
-_CODINGS = ("br", "gzip")  # the smallest first
 _MAX_FILES = 64
 
 
@@ -58,11 +59,11 @@ class CompressedStaticFiles(StaticFiles):
             return super().file_response(full_path, stat_result, scope, status_code)
         asked = Headers(scope=scope)
         text = _read(str(full_path), stat_result.st_mtime_ns)
-        coding = choose_coding(asked.getlist("accept-encoding"), _CODINGS) or "identity"
+        coding = choose_coding(asked.getlist("accept-encoding"), CODINGS) or "identity"
         headers = {"Cache-Control": CACHE_CONTROL, "ETag": f'"{text.digest}.{coding}"', "Vary": "Accept-Encoding"}
         if is_fresh(asked.getlist("if-none-match"), headers["ETag"]):
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-        if coding in _CODINGS:
+        if coding in CODINGS:
             headers["Content-Encoding"] = coding
         return Response(text.bodies[coding], status_code, headers | {"Content-Type": media_type})
 

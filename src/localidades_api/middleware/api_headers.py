@@ -1,4 +1,4 @@
-"""The methods allowed under /api/census, and the headers of every response there: Allow, Vary and CORS."""
+"""The methods allowed under /api/census, and the headers of every response: CORS, and in the API Allow and Vary."""
 
 from http import HTTPStatus
 
@@ -10,6 +10,7 @@ from localidades_api.errors import MethodNotAllowedError
 from localidades_api.http.headers import complete
 from localidades_api.http.paths import OPERATION, allowed, is_api
 from localidades_api.http.problems import problem_response
+from localidades_api.router.probes import METRICS
 
 _PREFLIGHT = {
     "Access-Control-Allow-Headers": "*",
@@ -18,7 +19,7 @@ _PREFLIGHT = {
 
 
 class ApiHeaders:
-    """Sets the API's headers in one place, outside the handlers that turn errors into responses.
+    """Sets the headers of all responses in one place, outside the handlers that turn errors into responses.
 
     CORS headers are the same for every client, so that a shared cache can reuse a response for all of them. Starlette's
     middleware sends them only to requests with an Origin, and adds to Vary if there is a cookie.
@@ -29,15 +30,15 @@ class ApiHeaders:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what the resource allows, and respond to the rest; HEAD has become GET already (`head_requests`)."""
-        if scope["type"] != "http" or not is_api(scope):
+        if scope["type"] != "http" or scope["path"] == METRICS:
             await self._app(scope, receive, send)
             return
         method = scope["method"]
         allow = allowed(scope["path"])
-        sender = ApiSender(allow, send)
+        sender = complete_sender(scope, send)
         if method == "OPTIONS":
             await Response(status_code=HTTPStatus.NO_CONTENT, headers=_preflight(allow))(scope, receive, sender)
-        elif method not in allow.split(", "):
+        elif is_api(scope) and method not in allow.split(", "):
             await problem_response(scope, MethodNotAllowedError(allow))(scope, receive, sender)
         else:
             try:
@@ -50,18 +51,18 @@ class ApiHeaders:
 def _preflight(allow: str) -> dict[str, str]:
     """Return the headers that let scripts of any origin use the methods, with any headers of theirs (Fetch §3.3.3)."""
     methods = allow.removesuffix(", OPTIONS").replace("GET", "GET, HEAD")
-    return {"Access-Control-Allow-Methods": methods, **_PREFLIGHT}
+    return {"Access-Control-Allow-Methods": methods, **_PREFLIGHT, "Allow": allow}
 
 
 def complete_sender(scope: Scope, send: Send) -> Send:
-    """Return `send`, or for a path of the API a `send` that adds the API's headers."""
-    return ApiSender(allowed(scope["path"]), send) if is_api(scope) else send
+    """Return a `send` that adds the headers of the response to a request."""
+    return ApiSender(allowed(scope["path"]) if is_api(scope) else None, send)
 
 
 class ApiSender:
-    """Sends the response to one request, with the API's headers."""
+    """Sends the response to one request, with the headers that it lacks; `allow` is None outside the API."""
 
-    def __init__(self, allow: str, send: Send) -> None:
+    def __init__(self, allow: str | None, send: Send) -> None:
         self._allow = allow
         self._send = send
 

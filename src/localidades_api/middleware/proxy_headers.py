@@ -30,12 +30,17 @@ class ProxyHeaders:
         return self._inner.try_respond(scope)
 
     def _believe(self, scope: Scope) -> None:
-        forwarded = []
+        forwarded, schemes = [], []
         for name, value in scope["headers"]:
             if name == b"x-forwarded-for":
                 forwarded.append(value)
-            elif name == b"x-forwarded-proto" and value.strip() in _SCHEMES:
-                scope["scheme"] = value.strip().decode()
+            elif name == b"x-forwarded-proto":
+                schemes.append(value)
+        # Each proxy appends the scheme that it was asked with: the first is the client's. A client that makes one up
+        # only gets wrong addresses itself, since no response that names the scheme is cached.
+        scheme = b",".join(schemes).partition(b",")[0].strip().lower()
+        if scheme in _SCHEMES:
+            scope["scheme"] = scheme.decode()
         if forwarded:
             host, port = self._trusted.get_trusted_client_address(b", ".join(forwarded).decode("latin-1"))
             if host:

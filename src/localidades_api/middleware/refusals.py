@@ -26,7 +26,7 @@ def raw_problem(scope: Scope, error: LocalidadesError) -> RawResponse:
     """Return the problem response that routing would make; it is cached, so pass the same `error` every time."""
     query = [part for part in scope["query_string"].split(b"&") if part.startswith((b"format=", b"lang="))]
     headers = [header for header in scope["headers"] if header[0] in _NEGOTIATED]
-    allow = allowed(scope["path"]) if is_api(scope) else ""
+    allow = allowed(scope["path"]) if is_api(scope) else None
     made = _make(error, b"&".join(query), tuple(headers), root_of(scope), allow)
     return made if scope["method"] != "HEAD" else made._replace(body=b"")
 
@@ -37,9 +37,8 @@ def _make(  # takes all that the response depends on; clients send a handful of 
     query: bytes,
     headers: tuple[tuple[bytes, bytes], ...],
     root: str,
-    allow: str,
+    allow: str | None,
 ) -> RawResponse:
     response = problem_of(error, Wanted(Headers(raw=list(headers)), QueryParams(query), root))
-    if allow:  # of a path of the API
-        complete(response.headers, allow)
+    complete(response.headers, allow)
     return RawResponse.of(response)

@@ -24,6 +24,6 @@ _PARTS = (index, areas, downloads, bulk, tiles, localities, releases, feed)
 
 
 def list_routes() -> list[BaseRoute]:
-    """Return the routes of each module, and the redirects to them last (decision 0040)."""
+    """Return the routes of each module, and their paths without a slash last (decision 0040)."""
     routes = [route for part in (*_PARTS, *reconcile.PARTS) for route in part.router.routes]
     return [*routes, *slash_redirects(routes)]

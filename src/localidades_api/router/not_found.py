@@ -9,11 +9,12 @@ from fastapi import Request
 
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, misspellings, written
 from localidades_api.domain.schemas import MAX_HTML_PAGE_SIZE, Release
-from localidades_api.errors import GoneError, InvalidPageError, LocalidadesError
+from localidades_api.errors import GoneError, InvalidPageError, LocalidadesError, NotFoundError
 from localidades_api.http.html.svg import draw_inset, draw_map
 from localidades_api.http.problems import ProblemPage
 from localidades_api.router import html_context
 from localidades_api.router.localities import describe_locality, describe_near
+from localidades_api.router.reconcile.pages import PREVIEW, describe_preview_problem
 from localidades_api.router.services import Services
 
 _NEAREST = 5
@@ -28,10 +29,12 @@ async def describe_problem(request: Request, error: LocalidadesError) -> Problem
 
     Only the pages of keys ask the database.
     """
-    if isinstance(error, InvalidPageError):
-        return None
     services: Services = request.app.state.services
     path: str = request.scope["path"]
+    if path == PREVIEW:
+        return await describe_preview_problem(services, error, request.query_params.get("id"))
+    if isinstance(error, InvalidPageError) or not isinstance(error, NotFoundError | GoneError):
+        return None
     if not (record := _RECORD.fullmatch(path)):
         return ProblemPage(context={"meant": _suggest(services, path)})
     try:

@@ -19,6 +19,7 @@ from localidades_api.errors import (
     LocalidadesError,
     NotAcceptableError,
     NotFoundError,
+    RangeNotSatisfiableError,
     RequestTimeoutError,
     UnsupportedMediaTypeError,
 )
@@ -75,6 +76,7 @@ _PROBLEMS: dict[str, LocalidadesError] = {
     "410": GoneError("2012-06", 10010002),
     "413": ContentTooLargeError(500, "queries"),
     "415": UnsupportedMediaTypeError(["application/json", "application/x-ndjson", "text/csv"]),
+    "416": RangeNotSatisfiableError(75_000_000),
     "422": InvalidParametersError(
         [("page", "A page number is a whole number from 1, written with the digits 0 to 9.")],
     ),
@@ -209,7 +211,7 @@ def _headers(status: str, operation: Mapping[str, Any], allow: str) -> dict[str,
     if "304" not in operation["responses"]:
         of_release = "Catalogue-Release" if "requestBody" in operation else "Cache-Control"
         described = {name: described[name] for name in ("Allow", "Vary", of_release)}
-    if operation["operationId"] == "download_localities" and status == "200":
+    if operation["operationId"] == "download_localities" and status in {"200", "206"}:
         described |= _OF_DOWNLOADS
     if status >= "400":
         described = {name: described[name] for name in ("Allow", "Vary")}

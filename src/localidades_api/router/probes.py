@@ -16,7 +16,8 @@ from localidades_api.router import Services
 from localidades_api.storage.pool import Database
 from localidades_api.storage.sqlstate import sqlstate_of
 
-OPERATIONAL = frozenset({"/livez", "/readyz", "/startupz", "/metrics"})  # exempt from rate and concurrency limits
+METRICS = "/metrics"  # for the operator: scripts of other origins can't read it
+OPERATIONAL = frozenset({"/livez", "/readyz", "/startupz", METRICS})  # exempt from rate and concurrency limits
 
 router = APIRouter(tags=["Health"])
 
@@ -88,11 +89,12 @@ async def get_startup(request: Request, services: Annotated[Services, Depends(Se
     return ready
 
 
-@router.get("/metrics", include_in_schema=False)
+@router.get(METRICS, include_in_schema=False)
 async def get_metrics(request: Request) -> Response:
     """Return the metrics of all workers in Prometheus's text format."""
     snapshot = await request.app.state.collect_metrics()
-    return Response(await asyncio.to_thread(exposition, snapshot), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    headers = {"Content-Type": CONTENT_TYPE_LATEST, "X-Content-Type-Options": "nosniff"}
+    return Response(await asyncio.to_thread(exposition, snapshot), headers=headers)
 
 
 def _served(releases: ReleaseTracker) -> dict[str, Any]:

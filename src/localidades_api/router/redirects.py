@@ -11,17 +11,38 @@ from starlette.routing import BaseRoute
 
 
 def slash_redirects(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
-    """Return redirects from the slashless form of every path of some routes."""
+    """Return redirects from the slashless form of every path of some routes.
+
+    A POST is answered there, because a redirect may lose its body.
+    """
     redirects = APIRouter(include_in_schema=False)
-    for path in dict.fromkeys(route.path for route in routes if isinstance(route, APIRoute)):
-        if path.endswith("/"):
-            redirects.add_api_route(path.rstrip("/"), add_trailing_slash)
+    for route in routes:
+        if isinstance(route, APIRoute) and route.path.endswith("/"):
+            path = route.path.rstrip("/")
+            if "POST" in (route.methods or ()):
+                redirects.add_api_route(path, route.endpoint, methods=["POST"], dependencies=route.dependencies)
+            else:
+                redirects.add_api_route(path, add_trailing_slash)
+    return redirects.routes
+
+
+def slashless_redirects(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
+    """Return redirects to the paths of some routes from the same paths with a slash, as people type them."""
+    redirects = APIRouter(include_in_schema=False)
+    for route in routes:
+        if isinstance(route, APIRoute):
+            redirects.add_api_route(f"{route.path}/", drop_trailing_slash)
     return redirects.routes
 
 
 async def add_trailing_slash(request: Request) -> Response:
     """Redirect to the path with its trailing slash."""
     return redirect(request, quote(request.scope["path"].rpartition("/")[2]) + "/")
+
+
+async def drop_trailing_slash(request: Request) -> Response:
+    """Redirect to the path without its trailing slash."""
+    return redirect(request, f"../{request.scope['path'].rstrip('/').rpartition('/')[2]}")
 
 
 async def leave_out_blanks(request: Request) -> Response:

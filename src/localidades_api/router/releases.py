@@ -21,6 +21,7 @@ from localidades_api.domain.schemas import (
     Release,
 )
 from localidades_api.downloads.file_types import FILE_TYPES, NDJSON
+from localidades_api.downloads.ranges import range_headers
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.http.caching import is_fresh
 from localidades_api.http.html.renderer import FORMATS, Format
@@ -115,7 +116,7 @@ async def _as_ndjson(builder: ResponseBuilder, services: Services, old: Release,
     """Answer with all changes, or those of the page that the query names."""
     headers = builder.headers("ndjson")
     etag = headers["ETag"]
-    headers["ETag"] = f"W/{etag}"
+    headers |= range_headers(builder.request.headers, etag, FILE_TYPES["ndjson"])
     is_not_modified = is_fresh(builder.request.headers.getlist("if-none-match"), etag)
     not_modified = Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
     if query.page == 1 and is_not_modified:
@@ -131,12 +132,12 @@ async def _as_ndjson(builder: ResponseBuilder, services: Services, old: Release,
         "Catalogue-Records": str(len(changes) // 2),
     }
 
-    async def lines() -> AsyncGenerator[bytes, None]:
-        for start in range(0, len(changes), _CHUNK * 2):
+    async def lines(first: int) -> AsyncGenerator[bytes, None]:
+        for start in range(first * _CHUNK * 2, len(changes), _CHUNK * 2):
             described = await _describe(services, old, builder.release, changes[start : start + _CHUNK * 2])
             yield b"".join(to_json(change) + b"\n" for change in described)
 
-    return await services.transfers.start(builder.request.scope, lines(), headers, FILE_TYPES["ndjson"])
+    return await services.transfers.start(builder.request.scope, lines, headers, FILE_TYPES["ndjson"])
 
 
 async def _describe(services: Services, old: Release, new: Release, changes: "array[int]") -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ from localidades_api.domain.schemas import (
 )
 from localidades_api.errors import InvalidParametersError
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from localidades_api.http.compression import CODINGS, compress
 from localidades_api.http.html.i18n import Language, preferred_language
 from localidades_api.http.html.renderer import (
     JSON,
@@ -35,6 +36,7 @@ from localidades_api.http.html.renderer import (
     root_of,
     select_renderer,
 )
+from localidades_api.http.negotiation import choose_coding
 from localidades_api.router.params import ReleaseQuery
 from localidades_api.router.services import Services
 
@@ -87,9 +89,24 @@ class ResponseBuilder:
         etag = entity_tag(self.release, self._representation(self.renderer.format))
         return is_fresh(self.request.headers.getlist("if-none-match"), etag)
 
+    @property
+    def _is_long(self) -> bool:
+        """Whether the response is a list of more records than by default; as JSON it is then compressed."""
+        return int(self.query.get("page_size", PAGE_SIZE)) > PAGE_SIZE
+
+    @property
+    def _coding(self) -> str | None:
+        """The content coding of the response."""
+        if not self._is_long or self.wants_html:
+            return None
+        return choose_coding(self.request.headers.getlist("accept-encoding"), CODINGS)
+
     def _representation(self, format_: str) -> str:
         """Name the representation for its ETag: all that a response depends on besides the release."""
-        return f"{format_}{self.variant}" + (f"{self.page_variant}.{self.language}" if format_ == "api" else "")
+        if format_ == "api":
+            return f"{format_}{self.variant}{self.page_variant}.{self.language}"
+        coding = self._coding if format_ == JSON.format else None
+        return f"{format_}{self.variant}" + (f".{coding}" if coding else "")
 
     def links(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the parameters that links of a list keep: the release of the response, and the filters."""
@@ -102,6 +119,8 @@ class ResponseBuilder:
         headers = dict(freshness_headers(self.release, self._representation(format_), pinned=is_pinned))
         if format_ == "api":
             headers["Vary"] = "Accept-Language"
+        elif format_ == JSON.format and self._is_long:
+            headers["Vary"] = "Accept-Encoding"
         if paging:
             pinned = {"format": format_, **paging.parameters}
             if paging.page_size != PAGE_SIZE:
@@ -126,7 +145,7 @@ class ResponseBuilder:
         """Return the response with a resource; `content` is the resource or its JSON."""
         headers = {**self.headers(self.renderer.format, paging), **self.renderer.headers}
         if self.renderer is JSON and isinstance(content, bytes):
-            return Response(content, headers=headers)
+            return self._respond(content, headers)
         query = {name: value for name, value in sorted(self.query.items()) if name != "format"}
         asked = {name: value for name, value in query.items() if name != "lang"}
         if paging:
@@ -144,7 +163,12 @@ class ResponseBuilder:
             query=query,
             context=context,
         )
-        return Response(self.renderer.render(view), headers=headers)
+        return self._respond(self.renderer.render(view), headers)
+
+    def _respond(self, body: bytes, headers: Mapping[str, str]) -> Response:
+        if (coding := self._coding) is None:
+            return Response(body, headers=headers)
+        return Response(compress(body, coding), headers={**headers, "Content-Encoding": coding})
 
 
 class PageTooLargeError(Exception):

@@ -5,8 +5,8 @@ from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Request
 
+from localidades_api.domain.messages import plain_name
 from localidades_api.errors import InvalidParametersError, NotFoundError
-from localidades_api.http.validation import plain_name
 
 
 async def _refuse_ambiguous(request: Request) -> None:

@@ -18,6 +18,7 @@ from localidades_api.http.uvicorn_internals import ASGI3Application, RequestResp
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.router.probes import OPERATIONAL
 from localidades_api.server.bodies import MAX_PIECE, BodyProtocol
+from localidades_api.server.close_delimited import CloseDelimited
 from localidades_api.server.connection_limit import ConnectionLimit
 from localidades_api.server.framing import HeadCheck, NothingFollowsError, malformed
 from localidades_api.server.lingering_close import LingeringTransport, refusal
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _MAX_TARGET = 8 * 1024
 _MAX_HEAD = 16 * 1024
 _MAX_UNREAD = 1024**2  # bytes discarded while a response is sent that may take minutes
+_MAPPED = "::ffff:"  # before the IPv4 address of a client at a socket for both (RFC 4291 §2.5.5.2)
 _OPERATIONAL = frozenset(path.encode() for path in OPERATIONAL)
 
 _log = logging.getLogger(__name__)
@@ -69,6 +71,8 @@ class HttpProtocol(BodyProtocol):
     def connection_made(self, transport: "asyncio.Transport") -> None:  # type: ignore[override]  # as in uvicorn
         """Count the connection."""
         super().connection_made(transport)
+        if self.client:
+            self.client = (self.client[0].removeprefix(_MAPPED), self.client[1])
         self._since = self.loop.time()
         self._has_room = self._limit.open(self)
 
@@ -185,6 +189,8 @@ class HttpProtocol(BodyProtocol):
         if cycle.scope is self._last:
             cycle.keep_alive = False
             cycle.transport = cast("asyncio.Transport", LingeringTransport(self.transport, self._leave))
+        if cycle.scope["http_version"] == "1.0":
+            app = cast("ASGI3Application", CloseDelimited(app, cycle, self.transport))
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:

@@ -16,8 +16,10 @@ _LAST_PORT = 65_535
 def listen(host: str, port: int, *, workers: int = 1, setting: str = "--port") -> Iterator[list[socket.socket]]:
     """Open a socket for each worker before anything else starts, so that a second server on the port fails at once.
 
-    Raises ConfigurationError, which names the setting of the port, if it can't listen on the address.
+    An IPv6 address may be in brackets, as in a URL; `::` listens on IPv4 too. Raises ConfigurationError, which names
+    the setting of the port, if it can't listen on the address.
     """
+    host = host.removeprefix("[").removesuffix("]")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listeners = _open(family, (host, port), workers)
@@ -50,21 +52,31 @@ def open_another(listener: socket.socket) -> socket.socket:
     """Return another socket on the port of `listener`; on systems other than Linux, `listener` itself."""
     if sys.platform != "linux":
         return listener
-    return socket.create_server(listener.getsockname(), family=listener.family, backlog=BACKLOG, reuse_port=True)
+    address, family = listener.getsockname(), listener.family
+    return socket.create_server(
+        address, family=family, backlog=BACKLOG, reuse_port=True, dualstack_ipv6=_takes_both(family, address)
+    )
 
 
 def _open(family: socket.AddressFamily, address: tuple[str, int], count: int) -> list[socket.socket]:
     """Open sockets on one port, among which Linux distributes new connections."""
+    takes_both = _takes_both(family, address)
     if count == 1 or sys.platform != "linux":
-        return [socket.create_server(address, family=family, backlog=BACKLOG)] * count
+        only = socket.create_server(address, family=family, backlog=BACKLOG, dualstack_ipv6=takes_both)
+        return [only] * count
     with ExitStack() as opened:
         first = opened.enter_context(socket.socket(family))
         first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            first.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            first.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(not takes_both))
         first.bind(address)  # without SO_REUSEPORT yet: it must fail if another server has the port
         first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         first.listen(BACKLOG)
         others = [opened.enter_context(open_another(first)) for _ in range(1, count)]
         opened.pop_all()
     return [first, *others]
+
+
+def _takes_both(family: socket.AddressFamily | int, address: tuple[str, int]) -> bool:
+    """Return whether a socket listens on every address, of IPv6 and of IPv4."""
+    return family == socket.AF_INET6 and address[0] == "::" and socket.has_dualstack_ipv6()

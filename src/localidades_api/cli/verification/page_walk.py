@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from localidades_api.cli.service import Service
 from localidades_api.cli.verification.compare import ListedLocality
+from localidades_api.domain.messages import describe_fault, describe_place
 from localidades_api.errors import ServiceError
 from localidades_api.observability.progress import Counting
 
@@ -166,11 +167,11 @@ def _refusing_faults(number: int) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        fault = error.errors(include_url=False)[0]
         if fault["type"] == "json_invalid":
             raise ServiceError(f"Page {number} is not JSON: set --url to the root address of a service.") from error
-        where = "".join(f"{part}: " for part in [".".join(map(str, fault["loc"]))] if part)
-        raise ServiceError(f"Page {number} does not match the API's schema: {where}{fault['msg']}.") from error
+        where = f"{describe_place(fault['loc'])}: " if fault["loc"] else ""
+        raise ServiceError(f"Page {number} does not match the API's schema: {where}{describe_fault(fault)}") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ServiceError(
             f"Page {number} can't be read ({str(error) or type(error).__name__}): check that the service"

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
+from localidades_api.domain.messages import or_say
+
 MAX_CANDIDATES = 5
 
 
@@ -103,7 +105,10 @@ class PropertyValue(BaseModel):
     """What is known about an entity besides its name; each of several values may be right."""
 
     pid: StrictStr
-    v: _Value | list[_Value]
+    v: Annotated[
+        _Value | list[_Value],
+        or_say("Give a text, a number, an object with an `id`, or a list of these."),
+    ]
 
     @property
     def values(self) -> Sequence[str | float | EntityValue]:
@@ -117,7 +122,7 @@ class ReconciliationQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     query: StrictStr = ""
-    type: StrictStr | list[StrictStr] | None = None
+    type: Annotated[StrictStr | list[StrictStr] | None, or_say("Give the id of a type, or a list of them.")] = None
     limit: Annotated[float, Field(ge=1, le=100)] = MAX_CANDIDATES
     properties: list[PropertyValue] = []
     type_strict: Literal["any", "should", "all"] = "should"

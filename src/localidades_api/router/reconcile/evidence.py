@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import PlaceKind
+from localidades_api.domain.messages import describe_fault, describe_place, plain_name
 from localidades_api.domain.schemas.reconcile import EntityValue, ReconciliationQuery
-from localidades_api.http.validation import plain_name
 from localidades_api.router.reconcile.vocabulary import ALIASES, COMPARED, PROPERTIES, TYPES, known_kind
 from localidades_api.search.rows import MatchRow
 
@@ -49,10 +49,10 @@ def read_query(asked: object) -> Evidence:
     try:
         query = ReconciliationQuery.model_validate(asked)
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        where = plain_name(str(fault["loc"][0])) if fault["loc"] else "query"
-        unknown = fault["type"] == "extra_forbidden"
-        raise QueryError(f"{where}: {'A query has no such member' if unknown else fault['msg']}.") from None
+        fault = error.errors(include_url=False)[0]
+        if not fault["loc"]:
+            raise QueryError('A query is an object, such as {"query": "Guadalajara"}.') from None
+        raise QueryError(f"{describe_place(fault['loc'])}: {describe_fault(fault)}") from None
     kinds = _kinds(query)
     values, unused = _read_properties(query, kinds)
     text = query.query.strip()
@@ -66,7 +66,7 @@ def _kinds(query: ReconciliationQuery) -> list[PlaceKind]:
     kinds: list[PlaceKind] = []
     for name in query.types:
         if (kind := known_kind(name)) is None:
-            raise QueryError(f"type: {plain_name(name)} is unknown; use {', '.join(TYPES)}.")
+            raise QueryError(f"type: {_shown(name)} is unknown; use {', '.join(TYPES)}.")
         kinds.append(kind)
     kinds = list(dict.fromkeys(kinds)) or ["localidad"]
     return kinds if len(kinds) == 1 or query.type_strict != "all" else []
@@ -85,7 +85,7 @@ def _read_properties(query: ReconciliationQuery, kinds: Sequence[PlaceKind]) -> 
         if name not in compared:
             if name not in PROPERTIES:
                 known = ", ".join(sorted(compared))
-                raise QueryError(f"properties: {plain_name(one.pid)} is unknown; use {known}.")
+                raise QueryError(f"properties: {_shown(one.pid)} is unknown; use {known}.")
             unused.append(one.pid)
             continue
         texts = dict.fromkeys(text for value in one.values for text in _as_texts(value))
@@ -99,6 +99,10 @@ def _read_properties(query: ReconciliationQuery, kinds: Sequence[PlaceKind]) -> 
             del values[name]
             unused.append(name)
     return values, unused
+
+
+def _shown(id_: str) -> str:
+    return plain_name(id_) if id_ else "an empty id"
 
 
 def _as_texts(value: str | float | EntityValue) -> list[str]:

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from localidades_api.domain.keys import PlaceKind, written
+from localidades_api.domain.messages import plain_name
 from localidades_api.domain.schemas import Release
 from localidades_api.domain.schemas.reconcile import Extension, ExtensionColumn, ExtensionQuery
 from localidades_api.errors import InvalidParametersError
-from localidades_api.http.validation import plain_name
 from localidades_api.router.reconcile.vocabulary import ENTITIES, FETCHED, PROPERTIES, kind_of, named_type
 from localidades_api.router.services import Services
 

@@ -1,5 +1,7 @@
 """The page of an entity, and its preview, which fits into a frame of another site."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -7,12 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Row
 from starlette.responses import Response
 
-from localidades_api.domain.keys import PlaceKind
+from localidades_api.domain.keys import PlaceKind, written
 from localidades_api.domain.patterns import KeyOfPlace
 from localidades_api.domain.schemas import Problem, Release
+from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.http.html.i18n import preferred_language
 from localidades_api.http.html.renderer import BrowsableRenderer, View, root_of
-from localidades_api.http.paths import PREFIX
+from localidades_api.http.paths import PREFIX, RECONCILE
+from localidades_api.http.problems import ProblemPage
 from localidades_api.router.by_key import refuse_unknown
 from localidades_api.router.params import OfLanguage
 from localidades_api.router.reconcile.vocabulary import kind_of
@@ -22,9 +26,12 @@ from localidades_api.router.strict import STRICT
 from localidades_api.storage.models import localities, municipalities, states
 
 _LISTS = {"localidad": "localidades", "municipio": "municipios", "estado": "estados"}
+_MAX_SUCCESSORS = 3  # of a municipio; more don't fit
 _TABLES = {"localidad": localities, "municipio": municipalities, "estado": states}
 # Any site may show a preview in a frame: it has nothing to click but a link that opens a page of its own.
 _FRAMEABLE = BrowsableRenderer.headers["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
+
+PREVIEW = f"{RECONCILE}preview/"
 
 router = APIRouter(prefix=f"{PREFIX}/reconcile", tags=["Reconciliation"], responses=ERRORS, dependencies=STRICT)
 
@@ -88,6 +95,36 @@ async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query(
     own = {"Content-Security-Policy": _FRAMEABLE, "Vary": "Accept-Language", "Cache-Control": "no-cache"}
     headers = {**renderer.headers, **own, "Catalogue-Release": release.name}
     return Response(renderer.render(view), headers=headers)
+
+
+async def describe_preview_problem(services: Services, error: LocalidadesError, key: str | None) -> ProblemPage:
+    """Return the page of a problem in place of a preview, which fits into the same frame."""
+    context: Mapping[str, Any] = {}
+    if isinstance(error, GoneError) and key:
+        with suppress(LocalidadesError):  # the problem alone, if the database does not answer
+            context = await _describe_withdrawn(services, error, _kind(key), int(key))
+    return ProblemPage("preview_problem.html", context=context, headers={"Content-Security-Policy": _FRAMEABLE})
+
+
+async def _describe_withdrawn(services: Services, error: GoneError, kind: PlaceKind, id_: int) -> dict[str, Any]:
+    """Return the name that an entity had, and what has taken its place."""
+    release, last = await services.release(None), await services.releases.named(error.last_release)
+    row = await _get(services, last, kind, id_)
+    successors = []
+    if kind == "localidad" and error.successor:
+        if found := await services.repository.get_locality(release, error.successor):
+            successors.append((found.id, f"{found.nombre}, {found.municipio_nombre}, {found.estado_nombre}"))
+    elif kind == "municipio":
+        found_municipalities = await services.areas.list_successors(release, last, id_)
+        successors += [(one.id, f"{one.nombre}, {one.estado}") for one in found_municipalities[:_MAX_SUCCESSORS]]
+    return {
+        **({"name": row.nombre} if row else {}),
+        "kind": kind,
+        "successors": [
+            {"key": written(kind, successor), "label": label, "path": f"{_LISTS[kind]}/{successor}/"}
+            for successor, label in successors
+        ],
+    }
 
 
 def _kind(key: str) -> PlaceKind:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from localidades_api import __version__
 from localidades_api.domain.choices import refuse_parameter
+from localidades_api.domain.messages import describe_fault, describe_place, plain_name
 from localidades_api.domain.schemas import Problem
 from localidades_api.domain.schemas.reconcile import (
     Endpoint,
@@ -29,7 +30,6 @@ from localidades_api.errors import ContentTooLargeError, InvalidParametersError,
 from localidades_api.http.body import read_body
 from localidades_api.http.html.renderer import JSON
 from localidades_api.http.paths import PREFIX, RECONCILE
-from localidades_api.http.validation import plain_name
 from localidades_api.router.reconcile.extend import extend
 from localidades_api.router.reconcile.queries import answer_batch
 from localidades_api.router.reconcile.vocabulary import TYPES
@@ -145,9 +145,6 @@ async def reconcile(request: Request, services: ServicesDep) -> Response:
     return await _answer(services, _read_form(await read_body(request, MAX_BODY)))
 
 
-router.add_api_route("", reconcile, methods=["POST"], include_in_schema=False)  # a redirect may lose the body
-
-
 def describe_service(base: str) -> Manifest:
     """Return the manifest; `base` is the service's own absolute address, without a slash at its end."""
     root = f"{base}{RECONCILE.rstrip('/')}"
@@ -219,9 +216,9 @@ def _read_extension(text: str) -> ExtensionQuery:
     try:
         query = ExtensionQuery.model_validate(_read_object("extend", text))
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        where = plain_name(str(fault["loc"][0])) if fault["loc"] else "extend"
-        raise InvalidParametersError([("extend", f"{where}: {fault['msg']}.")]) from None
+        fault = error.errors(include_url=False)[0]
+        sentence = f"{describe_place(fault['loc'])}: {describe_fault(fault)}"
+        raise InvalidParametersError([("extend", sentence)]) from None
     _refuse_too_many(query.ids, "ids")
     return query
 

@@ -1,0 +1,107 @@
+"""Accept-Encoding on the wire: every resource that is compressed takes the coding that the client likes best."""
+
+import gzip
+import sys
+from collections.abc import Callable, Mapping
+
+import brotli  # type: ignore[import-untyped]
+import httpx
+import pytest
+
+from tests.support.wire import LOCALIDADES, Answer, ask
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import decompress as unpack_zstd
+else:
+    import zstandard
+
+    def unpack_zstd(data: bytes) -> bytes:
+        """Unpack a stream, whose frame does not tell its size."""
+        return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+
+
+UNPACK: Mapping[str, Callable[[bytes], bytes]] = {
+    "zstd": unpack_zstd, "br": brotli.decompress, "gzip": gzip.decompress, "identity": bytes,
+}  # fmt: skip
+DOWNLOAD = f"{LOCALIDADES}download/?format=ndjson"
+CODINGS = {
+    DOWNLOAD: ("zstd", "br", "gzip"),  # in our order
+    "/static/style.css": ("br", "gzip"),
+    f"{LOCALIDADES}tiles/0/0/0.mvt": ("gzip",),
+    f"{LOCALIDADES}backdrop.svg": ("gzip",),
+    f"{LOCALIDADES}?page_size=51": ("br", "gzip"),
+    f"{LOCALIDADES}?page_size=1000&estado_id=1&fields=nombre": ("br", "gzip"),
+    "/api/census/municipios/?page_size=1000": ("br", "gzip"),
+    "/api/census/estados/?page_size=51": ("br", "gzip"),
+    "/api/census/releases/?page_size=100": ("br", "gzip"),
+    "/api/census/releases/2020-01/changes/?since=2020-01&page_size=100": ("br", "gzip"),
+}
+
+
+@pytest.mark.parametrize("target", CODINGS)
+@pytest.mark.parametrize(
+    ("accepted", "liked"),
+    [
+        ("", []),
+        ("zstd, br, gzip", ["zstd", "br", "gzip"]),
+        ("br;q=0.1, gzip;q=1", ["gzip", "br"]),
+        ("gzip;q=0.5, br;q=0.8, zstd;q=0.2", ["br", "gzip", "zstd"]),
+        ("GZIP ; Q=0.9 , br;q=0.800", ["gzip", "br"]),
+        ("zstd;q=0, br;q=0.0, gzip;q=0.000", []),
+        ("*;q=0.5, zstd;q=0.1, br;q=0", ["gzip", "zstd"]),
+        ("identity, gzip;q=0.9, br;q=0.9, zstd;q=0.9", []),
+        ("identity;q=0.5, gzip;q=0.4, br;q=0.9", ["br"]),
+        ("identity;q=0", []),  # as it is, rather than nothing
+        ("deflate, compress", []),
+        ("gzip;q=2, br;q=x", []),
+        ("x-gzip", ["gzip"]),
+    ],
+)
+def test_coding_is_the_one_that_is_liked_best(live_server: str, target: str, accepted: str, liked: list[str]) -> None:
+    expected = next((coding for coding in liked if coding in CODINGS[target]), "identity")
+    headers, body = fetch(live_server + target, accepted)
+    assert headers.get("content-encoding", "identity") == expected
+    assert "Accept-Encoding" in headers["vary"]
+    assert UNPACK[expected](body) == fetch(live_server + target, "")[1]
+
+
+def fetch(address: str, accepted: str) -> tuple[httpx.Headers, bytes]:
+    """Return the headers and the body as it was sent."""
+    with httpx.stream("GET", address, headers={"Accept-Encoding": accepted}) as answer:
+        assert answer.status_code == 200
+        return answer.headers, b"".join(answer.iter_raw())
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        LOCALIDADES,
+        f"{LOCALIDADES}?page_size=50&sort=nombre",
+        f"{LOCALIDADES}?page_size=20",
+        "/api/census/estados/",
+        "/api/census/municipios/?page_size=50",
+    ],
+)
+def test_list_of_the_default_size_is_not_compressed(live_server: str, target: str) -> None:
+    plain = without_date(ask(live_server, target))
+    assert plain.all("vary") == ["Accept"]
+    assert without_date(ask(live_server, target, ("Accept-Encoding", "br, gzip, zstd, *"))) == plain
+
+
+def test_each_coding_of_a_list_has_its_etag_and_304(live_server: str) -> None:
+    target, tags = f"{LOCALIDADES}?page_size=100", set()
+    for accepted in ("br", "gzip", ""):
+        answer = ask(live_server, target, ("Accept-Encoding", accepted))
+        tag = answer.one("etag")
+        assert not tag.startswith("W/")
+        tags.add(tag)
+        held = ask(live_server, target, ("Accept-Encoding", accepted), ("If-None-Match", tag))
+        assert (held.status, held.one("etag"), held.one("vary")) == (304, tag, answer.one("vary"))
+    assert len(tags) == 3
+    page = ask(live_server, f"{target}&format=api", ("Accept-Encoding", "br, gzip"))
+    assert (page.one("vary"), page.all("content-encoding")) == ("Accept, Accept-Language", [])
+    assert b"<b>Vary:</b> Accept, Accept-Encoding\n" in page.body
+
+
+def without_date(answer: Answer) -> Answer:
+    return Answer(answer.status, [header for header in answer.headers if header[0] != "date"], answer.body)

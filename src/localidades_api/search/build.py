@@ -41,6 +41,7 @@ from localidades_api.search.normalize import canonical
 from localidades_api.search.places import IndexedPlace, Withdrawn, prominent_population
 from localidades_api.search.tables import Blocks, Records, Table
 
+_OWN = frozenset({"n", "b"})  # kinds of names
 _HEAP = 64_000_000  # bytes that tantivy may hold before it writes a segment
 
 
@@ -103,7 +104,7 @@ class _Builder:
         records = Records(self._folder)
         for row, place in enumerate(self._places):
             names, folded = self._naming.names(place), fold(place.nombre)
-            flags = self._flags(place, folded)
+            flags = self._flags(place, names, folded)
             records.add(place, names, flags)
             self._add_names(_checked(row), place, names, folded, flags)
             document = self._document(row, place, names, folded)
@@ -121,7 +122,7 @@ class _Builder:
         self._table.write(self._folder)
         self._write_meta(self._blocks.write(self._folder))
 
-    def _flags(self, place: IndexedPlace, folded: str) -> int:
+    def _flags(self, place: IndexedPlace, names: Sequence[PlaceName], folded: str) -> int:
         return (
             (SEAT if place.is_seat else 0)
             | (URBAN if place.ambito == "U" else 0)
@@ -129,11 +130,13 @@ class _Builder:
             | (MUNICIPIO_HOMONYM if self._namesakes[place.estado_id, place.municipio] > 1 else 0)
             | (SHORT_OF_TOWN if self._short_names.is_of_town(place, place.municipio_id, folded) else 0)
             | (SHORT_OF_TOWN_IN_STATE if self._short_names.is_of_town(place, place.estado_id, folded) else 0)
-            | (PART_OF_MUNICIPIO if self._is_part_of_municipio(place) else 0)
+            | (PART_OF_MUNICIPIO if self._is_part_of_municipio(place, names) else 0)
         )
 
-    def _is_part_of_municipio(self, place: IndexedPlace) -> bool:
-        return not place.is_seat and self._words_of_municipio(place) >= set(canonical(place.nombre))
+    def _is_part_of_municipio(self, place: IndexedPlace, names: Sequence[PlaceName]) -> bool:
+        return not place.is_seat and all(
+            self._words_of_municipio(place).issuperset(name.words) for name in names if name.kind in _OWN
+        )
 
     def _add_names(self, row: int, place: IndexedPlace, names: Sequence[PlaceName], folded: str, flags: int) -> None:
         """Let a place be found by its names, here and where it was before, by its keys, and by its label."""

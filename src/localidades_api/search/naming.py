@@ -67,8 +67,10 @@ class ShortNames:
     def __init__(self, places: Iterable[IndexedPlace]) -> None:
         self._towns: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)  # population and key
         for place in places:
+            if not (place.is_seat or (place.poblacion or 0) >= MIN_URBAN):
+                continue
             short, *rest = _OF.split(fold(take_apart(place.nombre).main), 1)
-            if rest and (place.is_seat or (place.poblacion or 0) >= MIN_URBAN):
+            if rest:
                 for area in (place.municipio_id, place.estado_id):
                     self._towns[area, short].append((place.poblacion or 0, place.id))
 

@@ -128,7 +128,8 @@ def import_(
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Run the whole import, report, and roll it back.")] = False,
     allow_shrink: Annotated[
-        bool, typer.Option("--allow-shrink", help="Accept a catalogue with over 10% fewer localities.")
+        bool,
+        typer.Option("--allow-shrink", help="Accept a catalogue that lacks over 10% of the localities or an estado."),
     ] = False,
     keep_demo: Annotated[
         bool, typer.Option("--keep-demo", help="Keep the demo; by default a real catalogue retires it.")

@@ -215,6 +215,8 @@ def print_report(report: "ImportReport", *, dry_run: bool = False) -> None:
             f" {comparison.renamed:,} renamed, {comparison.relocated:,} relocated,"
             f" {comparison.updated:,} updated"
         )
+    if report.losses:
+        lines.append(report.losses)
     if report.demo_retired:
         lines.append(
             f"the demo {'would be' if dry_run else 'is'} retired because its places are invented; --keep-demo keeps it"

@@ -1,15 +1,22 @@
 """Reads the values of a row: what INEGI writes in each kind of column, and what makes a row invalid."""
 
-import math
 import re
 from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TypeVar
 
+from localidades_api.domain import degrees
 from localidades_api.domain.degrees import BOUNDS, PLAIN, Axis
 from localidades_api.domain.locality import Attribute
 
 NO_DATA = frozenset({"", "-", "*"})
+# Rows of the census that are no localities, by their clave.
+_SUMS = {
+    "0000": "it is a total of the census, not a locality",
+    "9998": "it sums up the localities of one dwelling, as the census does, and is not a locality",
+    "9999": "it sums up the localities of two dwellings, as the census does, and is not a locality",
+}
+_DIGITS_OF_DEGREES = 6  # decimals that INEGI gives: 11 cm
 _INTEGER = re.compile(r"-?[0-9]{1,9}")
 _MAX_NAME = 200  # INEGI's longest has 86 characters
 
@@ -37,8 +44,10 @@ class Memo(dict[Text, Value]):
 
 
 def read_clave(text: str) -> str:
-    """Read the clave of a locality: four digits, from 0001."""
-    if not re.fullmatch(r"[0-9]{4}", text) or text == "0000":
+    """Read the clave of a locality: four digits, from 0001 to 9997."""
+    if text in _SUMS:
+        raise InvalidRowError(_SUMS[text])
+    if not re.fullmatch(r"[0-9]{4}", text):
         raise InvalidRowError("CVE_LOC is not four digits from 0001")
     return text
 
@@ -65,14 +74,16 @@ def read_name(text: str) -> str:
     return text.replace('""', '"')
 
 
-def read_degrees(text: str, column: str, axis: Axis) -> float | None:
-    """Read decimal degrees."""
+def read_degrees(text: str, axis: Axis) -> float | None:
+    """Read degrees: decimal, or in degrees, minutes and seconds."""
     if text in NO_DATA:
         return None
-    degrees = float(text) if re.fullmatch(PLAIN, text) else math.inf
-    if abs(degrees) > BOUNDS[axis]:
-        raise InvalidRowError(f"{column} is not a number of degrees")
-    return degrees
+    if re.fullmatch(PLAIN, text) and abs(number := float(text)) <= BOUNDS[axis]:  # nearly always
+        return number
+    try:
+        return round(degrees.read_degrees(text, axis), _DIGITS_OF_DEGREES)
+    except ValueError:
+        raise InvalidRowError(f"its {axis} can't be read as degrees") from None
 
 
 def pair(latitude: float | None, longitude: float | None) -> tuple[float | None, float | None]:
@@ -115,9 +126,9 @@ def reader_of(attribute: Attribute) -> Callable[[str], object]:
     """Return the function that reads the values of a column; it raises InvalidRowError."""
     match attribute.content:
         case "latitude":
-            return partial(read_degrees, column=attribute.header, axis="latitud")
+            return partial(read_degrees, axis="latitud")
         case "longitude":
-            return partial(read_degrees, column=attribute.header, axis="longitud")
+            return partial(read_degrees, axis="longitud")
         case "integer":
             return Memo(partial(read_integer, column=attribute.header)).__getitem__
         case "count":

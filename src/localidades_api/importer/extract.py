@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from localidades_api.domain.locality import ATTRIBUTES
+from localidades_api.domain.locality import ATTRIBUTES, POINT
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.archive import open_text
 from localidades_api.observability.progress import Counting
@@ -45,7 +45,9 @@ def _fold(name: str) -> str:
     return "_".join(plain.lower().split())
 
 
-# Our names of the columns, each with the headers that INEGI has used for it, folded.
+# Degrees, minutes and seconds, where a file has no decimal degrees.
+_ALTERNATIVES = {name: (name,) for name in POINT}
+# Our names of the columns, each with the headers that INEGI has used for it, folded; the first that a file has counts.
 COLUMNS: Mapping[str, Sequence[str]] = {
     "cvegeo": ("cvegeo", "mapa"),
     "estatus": ("estatus",),
@@ -56,7 +58,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "nom_mun": ("nom_mun",),
     "cve_loc": ("cve_loc",),
     "nom_loc": ("nom_loc",),
-    **{name: (_fold(attribute.header),) for name, attribute in ATTRIBUTES.items()},
+    **{name: (_fold(attribute.header), *_ALTERNATIVES.get(name, ())) for name, attribute in ATTRIBUTES.items()},
 }
 
 
@@ -76,7 +78,7 @@ class Layout:
         indexes = {
             column: names.index(spelling)
             for column, spellings in COLUMNS.items()
-            for spelling in spellings
+            for spelling in reversed(spellings)
             if spelling in names
         }
         missing = [name.upper() for name in REQUIRED if name not in indexes]

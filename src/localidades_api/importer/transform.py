@@ -174,8 +174,8 @@ class _LineReader:
         )
         for status in set(estatus):
             _check_status(status)
+        claves = list(map(self._clave_of, cve_loc))  # first: a total is in no municipio
         municipalities = list(map(self._municipality_of, zip(cve_ent, nom_ent, nom_abr, cve_mun, nom_mun, strict=True)))
-        claves = list(map(self._clave_of, cve_loc))
         records = zip(
             map(read_key, cve_ent, cve_mun, claves, cvegeo),
             municipalities,

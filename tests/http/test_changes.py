@@ -193,7 +193,7 @@ async def test_releases_have_an_etag_that_changes_with_each_publication(
             assert (first.headers["vary"], first.headers["allow"]) == ("Accept", "GET")
             held = {"If-None-Match": first.headers["etag"]}
             assert (await client.get(RELEASES, headers=held)).status_code == 304
-            older = write_catalogue(tmp_path / "catun_localidad_2018-01.csv", OLD[:130])
+            older = write_catalogue(tmp_path / "catun_localidad_2018-01.csv", [*OLD[:1], *OLD[3:]])
             await import_into(url, older)
             answer = await client.get(f"{RELEASES}2018-01/changes/?since=2018-01")  # which makes the release known
             assert answer.status_code == 200

@@ -679,8 +679,8 @@ async def end_importer(url: str) -> None:
     """End the session that holds the import's lock, and wait until it has."""
     async with connected(url) as connection:
         ended = await connection.fetch(
-            "SELECT pg_terminate_backend(l.pid, 10000) FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
-            " WHERE l.locktype = 'advisory' AND d.datname = current_database()"
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+            " WHERE pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory') AND datname = current_database()"
         )
         assert [tuple(row) for row in ended] == [(True,)]
 

@@ -185,7 +185,7 @@ async def test_import_of_a_next_release_reports_what_changed(seeded_database: st
         replace(places[3], latitud="-", longitud="-"),  # a place that was known and is no longer
         replace(places[4], altitud="1", poblacion="7"),  # neither a name nor a place
         *places[9:],  # four are gone
-        Place("010019998", "Added"),
+        Place("010019997", "Added"),
         Place("010019999", "Withdrawn", estatus="Baja"),
     ]
     path = write_catalogue(tmp_path / "catun_localidad_2020-02.csv", changed)

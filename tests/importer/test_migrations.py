@@ -262,7 +262,7 @@ def test_seed_that_fails_leaves_the_schema_and_is_tried_again(
 def test_seed_that_is_no_catalogue_leaves_no_release(empty_database: str, tmp_path: Path) -> None:
     path = tmp_path / "2020-01.csv"
     path.write_bytes(b"%PDF-1.7")
-    with pytest.raises(CommandError, match="not a catalogue"):
+    with pytest.raises(CommandError, match="The file is a PDF: save its table as CSV"):
         alembic(command.upgrade, alembic_config(empty_database, seed=path), "head")
     assert tables_of(empty_database) == TABLES
     assert is_pending(empty_database)

@@ -442,6 +442,20 @@ def test_import_as_dry_run_reports_and_changes_nothing(seeded_database: str, tmp
     assert "2021-01" not in listed
 
 
+def test_import_reads_standard_input(database: str, small_catalogue: Path) -> None:
+    """What comes through a pipe has no name with a date."""
+    for options, status, said in (
+        ((), 1, "error: The file's name has no date: name the release with --release, such as 2018-09."),
+        (("--release", "2020-02"), 0, "published release 2020-02 in "),
+    ):
+        with small_catalogue.open() as stdin, tempfile.TemporaryFile() as output:
+            streams = (stdin.fileno(), output.fileno(), output.fileno())
+            importing = start_command("import", "-", *options, streams=streams, env=environment(database))
+            assert importing.wait(PATIENCE) == status
+            output.seek(0)
+            assert said in output.read().decode()
+
+
 def test_import_publishes_and_says_so(database: str, small_catalogue: Path) -> None:
     result = here("import", str(small_catalogue), "--release", "2020-02", url=database)
     assert result.returncode == 0, result.stderr
@@ -462,6 +476,7 @@ def test_import_as_json_is_one_document(seeded_database: str, tmp_path: Path) ->
         },
         "compared_with": "2020-01",
         "changes": {"added": 0, "removed": 2, "renamed": 0, "relocated": 0, "updated": 0},
+        "zeros_restored": False,
         "losses": None,
         "demo_retired": False,
         "withdrawn": 0,

@@ -124,14 +124,15 @@ def test_name_is_kept_to_the_byte(nombre: str) -> None:
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ({"CVE_ENT": "1"}, "CVE_ENT is not two digits"),
+        ({"CVE_ENT": "1"}, "CVE_ENT has lost the zeros at its beginning, as in a spreadsheet"),
         ({"CVE_ENT": "AG"}, "CVE_ENT is not two digits"),
         ({"CVE_ENT": ""}, "CVE_ENT is not two digits"),
         ({"CVE_ENT": "\u0660\u0661"}, "CVE_ENT is not two digits"),
-        ({"CVE_MUN": "1"}, "CVE_MUN is not three digits from 001"),
+        ({"CVE_MUN": "1"}, "CVE_MUN has lost the zeros at its beginning, as in a spreadsheet"),
+        ({"CVE_MUN": "01"}, "CVE_MUN is not three digits from 001"),
         ({"CVE_MUN": "000"}, "CVE_MUN is not three digits from 001"),
         ({"CVE_MUN": "0001"}, "CVE_MUN is not three digits from 001"),
-        ({"CVE_LOC": "21"}, "CVE_LOC is not four digits from 0001"),
+        ({"CVE_LOC": "21"}, "CVE_LOC has lost the zeros at its beginning, as in a spreadsheet"),
         ({"CVE_LOC": "0000"}, "it is a total of the census, not a locality"),
         ({"CVE_LOC": "0000", "CVE_MUN": "000"}, "it is a total of the census, not a locality"),
         ({"CVE_LOC": "0000", "CVE_MUN": "000", "CVE_ENT": "00"}, "it is a total of the census, not a locality"),
@@ -255,10 +256,24 @@ def test_rows_more_than_a_tenth_bad_refuse_the_file_with_the_first_reason() -> N
         read_rows(*rows[:2], ("junk",), *rows[2:], ("junk",))
 
 
-def test_file_that_lost_its_leading_zeros_is_refused() -> None:
-    """A spreadsheet does this; a key such as 1-1-1 can't be told from 11-1."""
-    rows = [with_values(place, CVEGEO=place.cvegeo[1:], CVE_ENT="1", CVE_MUN="1", CVE_LOC="1") for place in PLAIN]
-    with pytest.raises(CatalogueError, match="CVE_LOC is not four digits from 0001"):
+def without_zeros(place: Place) -> tuple[str, ...]:
+    ent, mun, loc = (str(int(part)) for part in (place.cvegeo[:2], place.cvegeo[2:5], place.cvegeo[5:]))
+    return with_values(place, CVEGEO=str(int(place.cvegeo)), CVE_ENT=ent, CVE_MUN=mun, CVE_LOC=loc)
+
+
+def test_file_all_of_whose_keys_lost_their_zeros_gets_them_back() -> None:
+    """As a spreadsheet leaves it: each part of a key has a column of its own, so nothing is guessed."""
+    whole, mended = read_places(*TRAPS), read_rows(*map(without_zeros, TRAPS))
+    assert (whole.zeros_restored, mended.zeros_restored) == (False, True)
+    assert replace(mended, zeros_restored=False) == whole
+
+
+@pytest.mark.parametrize("column", ["CVE_ENT", "CVE_MUN", "CVE_LOC"])
+def test_file_of_which_some_keys_alone_lost_their_zeros_is_refused(column: str) -> None:
+    rows = [without_zeros(place) for place in PLAIN]
+    at = HEADER.index(column)
+    rows[7] = (*rows[7][:at], PLAIN[7].values()[at], *rows[7][at + 1 :])
+    with pytest.raises(CatalogueError, match=f"Line 9 has the zeros at the beginning of its {column}, which earlier"):
         read_rows(*rows)
 
 

@@ -39,7 +39,8 @@ app = typer.Typer(
 )
 
 _Source = Annotated[
-    str, typer.Argument(help="INEGI's zip, csv or txt file, as a path or an http(s) address; or `demo`.")
+    str,
+    typer.Argument(help="INEGI's zip, csv, txt or xlsx file, as a path or an http(s) address; - is stdin; or `demo`."),
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print a single JSON document to stdout.")]
 

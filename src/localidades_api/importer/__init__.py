@@ -46,6 +46,7 @@ class ImportReport:
     rejected: list[Rejected]
     comparison: Comparison
     demo_retired: bool
+    zeros_restored: bool
     losses: str | None  # a sentence, where much of the release before or of the country is missing
     seconds: float
 
@@ -63,6 +64,7 @@ class ImportReport:
             rejected=catalogue.rejected,
             comparison=comparison,
             demo_retired=demo_retired,
+            zeros_restored=catalogue.zeros_restored,
             losses=describe_losses(comparison, catalogue),
             seconds=seconds,
         )

@@ -1,7 +1,7 @@
 """Reads the values of a row: what INEGI writes in each kind of column, and what makes a row invalid."""
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import TypeVar
 
@@ -28,6 +28,10 @@ class InvalidRowError(Exception):
     """A row is not a valid record; the text says why."""
 
 
+class InvalidFileError(Exception):
+    """A row invalidates the whole file; the text continues a sentence that begins with the line's number."""
+
+
 class Memo(dict[Text, Value]):
     """Caches the values of a column: 300,000 rows have a few thousand different altitudes.
 
@@ -43,13 +47,43 @@ class Memo(dict[Text, Value]):
         return value
 
 
-def read_clave(text: str) -> str:
-    """Read the clave of a locality: four digits, from 0001 to 9997."""
-    if text in _SUMS:
-        raise InvalidRowError(_SUMS[text])
-    if not re.fullmatch(r"[0-9]{4}", text):
-        raise InvalidRowError("CVE_LOC is not four digits from 0001")
-    return text
+class KeyColumn(Memo[str, str]):
+    """Reads the keys of a column, all of the same length.
+
+    A spreadsheet drops the zeros at their beginning. They are put back if all keys of the column have lost them;
+    `has_lost` is None as long as none could have.
+    """
+
+    def __init__(self, column: str, digits: int, described: str) -> None:
+        super().__init__(self._pad)
+        self._column = column
+        self._digits = digits
+        self._described = described
+        self.has_lost: bool | None = None
+
+    def _pad(self, text: str) -> str:
+        if not (text.isascii() and text.isdecimal() and len(text) <= self._digits):
+            raise InvalidRowError(f"{self._column} is not {self._described}")
+        if str(int(text)) == text and len(text) < self._digits:
+            if self.has_lost is False:
+                raise InvalidRowError(f"{self._column} has lost the zeros at its beginning, as in a spreadsheet")
+            self.has_lost = True
+        elif text.startswith("0"):
+            if len(text) < self._digits:
+                raise InvalidRowError(f"{self._column} is not {self._described}")
+            if self.has_lost:
+                raise InvalidFileError(
+                    f"has the zeros at the beginning of its {self._column}, which earlier lines have lost: save the"
+                    " file again with its keys as text."
+                )
+            self.has_lost = False
+        return text.zfill(self._digits)
+
+
+def refuse_sums(claves: Iterable[str]) -> None:
+    """Refuse the claves of rows that sum up localities."""
+    for clave in _SUMS.keys() & set(claves):
+        raise InvalidRowError(_SUMS[clave])
 
 
 def read_key(cve_ent: str, cve_mun: str, cve_loc: str, cvegeo: str) -> int:

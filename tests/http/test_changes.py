@@ -193,7 +193,7 @@ async def test_releases_have_an_etag_that_changes_with_each_publication(
             assert (first.headers["vary"], first.headers["allow"]) == ("Accept", "GET")
             held = {"If-None-Match": first.headers["etag"]}
             assert (await client.get(RELEASES, headers=held)).status_code == 304
-            older = write_catalogue(tmp_path / "catun_localidad_2018-01.csv", OLD[:130])
+            older = write_catalogue(tmp_path / "catun_localidad_2018-01.csv", [*OLD[:1], *OLD[3:]])
             await import_into(url, older)
             answer = await client.get(f"{RELEASES}2018-01/changes/?since=2018-01")  # which makes the release known
             assert answer.status_code == 200
@@ -533,7 +533,7 @@ EDITS = st.fixed_dictionaries(
 @given(
     edits=st.dictionaries(st.integers(0, 131), EDITS, max_size=40),
     removed=st.sets(st.integers(0, 131), max_size=12),
-    added=st.sets(st.integers(1, 9999), max_size=12),
+    added=st.sets(st.integers(1, 9997), max_size=12),
 )
 async def test_changes_after_any_edits_are_what_a_comparison_finds(
     server: str,
@@ -549,7 +549,7 @@ async def test_changes_after_any_edits_are_what_a_comparison_finds(
     new.append(Place("300020001", "Siempre", nom_ent="Veracruz"))  # no two releases are of one and the same file
     file = write_catalogue(tmp_path_factory.mktemp("edits") / "catun_localidad_2021-01.csv", new)
     with new_database(server, seeded) as url:
-        await import_into(url, file)
+        await import_into(url, file, allow_shrink=True)  # what is removed may be all of an estado
         async with running_app(url) as app, client_of(app) as client:
             there = f"{RELEASES}2021-01/changes/?since=2020-01&format=ndjson"
             back = f"{RELEASES}2020-01/changes/?since=2021-01&format=ndjson"

@@ -24,8 +24,10 @@ import pytest
 from fastapi import FastAPI
 from openpyxl.utils.escape import unescape
 from pyarrow import parquet as pq
+from xlsxwriter.worksheet import Worksheet
 
 from localidades_api.domain.locality import LocalityRow
+from localidades_api.downloads.file_types import FILE_TYPES
 from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.downloads import DOWNLOAD, FLOATS, KEYS, TEXTS, Stalled, read_csv, stalled, value_of
@@ -434,6 +436,32 @@ async def test_accept_that_allows_no_file_is_406_naming_those_there_are(files: h
         assert answer.json()["available"] == [media_type.partition(";")[0] for media_type in MEDIA_TYPES.values()]
     by_format = await files.get(f"{DOWNLOAD}?format=ndjson&estado_id=31", headers={"Accept": accept})
     assert by_format.headers["content-type"] == MEDIA_TYPES["ndjson"]
+
+
+def test_sheet_has_room_for_what_excel_opens() -> None:
+    assert FILE_TYPES["xlsx"].max_records == Worksheet().xls_rowmax - 1  # the header
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("chosen", [("?format=xlsx", "*/*"), ("", MEDIA_TYPES["xlsx"])], ids=["format", "Accept"])
+async def test_workbook_of_more_than_a_sheet_has_room_for_is_refused_before_its_first_byte(
+    files: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, method: str, chosen: tuple[str, str]
+) -> None:
+    query, accept = chosen
+    for room, status in ((len(PLACES), 200), (len(PLACES) - 1, 406)):
+        monkeypatch.setitem(FILE_TYPES, "xlsx", FILE_TYPES["xlsx"]._replace(max_records=room))
+        answer = await files.request(method, f"{DOWNLOAD}{query}", headers={"Accept": accept})
+        assert answer.status_code == status
+    if method == "GET":
+        problem = answer.json()
+        assert problem["detail"] == (
+            f"A sheet of Excel has room for {room} localities, and these are {len(PLACES)}:"
+            " set `format` to csv, excel, ndjson, geojson, parquet, gpkg, or filter."
+        )
+        assert MEDIA_TYPES["xlsx"] not in problem["available"]
+        assert len(problem["available"]) == len(MEDIA_TYPES) - 1
+    part = await files.get(f"{DOWNLOAD}?format=xlsx&estado_id=31")
+    assert part.status_code == 200
 
 
 @pytest.mark.parametrize(

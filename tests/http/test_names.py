@@ -18,6 +18,7 @@ import pytest
 from localidades_api.cache import names, release_poller
 from localidades_api.cache.name_builder import fingerprint
 from localidades_api.domain.mercator import Tile
+from localidades_api.domain.schemas import Release
 from localidades_api.search.layout import META, RECORDS, WORDS
 from tests.support.application import (
     await_release,
@@ -30,7 +31,7 @@ from tests.support.application import (
     running_app,
 )
 from tests.support.catalogue import many, write_catalogue
-from tests.support.postgres import out_of_reach
+from tests.support.postgres import new_database, out_of_reach
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
 
@@ -64,7 +65,7 @@ def mode_of(path: Path) -> int:
 
 
 def names_of(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir() if path.is_dir())
 
 
 async def test_index_is_built_once_and_found_by_the_next_process(seeded_database: str, folder: Path) -> None:
@@ -99,7 +100,9 @@ async def test_search_of_the_list_goes_on_without_the_database(server: str, seed
         assert [one for one in known if one in results] == results
 
 
-async def test_search_of_the_list_finds_names_of_other_releases(seeded_database: str, next_catalogue: Path) -> None:
+async def test_search_of_the_list_finds_names_of_earlier_releases_only(
+    seeded_database: str, next_catalogue: Path
+) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
         pinned = f"{LOCALIDADES}?search=nuevo asiento&release=2020-01"
         before = await client.get(pinned)
@@ -108,15 +111,11 @@ async def test_search_of_the_list_finds_names_of_other_releases(seeded_database:
         await await_searched(client, "2021-01")
         [today] = (await client.get(f"{LOCALIDADES}?search=asientos asientos")).json()["results"]
         assert today["nombre"] == "Nuevo Asiento"
-        old = await app.state.services.releases.named("2020-01")
-        await app.state.services.names.prepare(old)  # as a process does that opens it now
-        for target in (pinned, f"{LOCALIDADES}download/?search=nuevo asiento&release=2020-01"):
-            answer = await client.get(target, headers={"If-None-Match": before.headers["etag"]})
-            assert (answer.status_code, answer.headers["etag"] == before.headers["etag"]) == (200, False)
-            assert "Asientos" in answer.text
+        again = await client.get(pinned, headers={"If-None-Match": before.headers["etag"]})
+        assert (again.status_code, again.headers["etag"]) == (304, before.headers["etag"])
 
 
-async def test_place_is_found_by_the_name_of_another_release(seeded_database: str, next_catalogue: Path) -> None:
+async def test_place_is_found_by_the_name_of_an_earlier_release(seeded_database: str, next_catalogue: Path) -> None:
     await import_into(seeded_database, next_catalogue)
     async with running_app(seeded_database) as app, client_of(app) as client:
         await await_searched(client, "2021-01")
@@ -303,20 +302,13 @@ async def test_release_that_comes_back_is_served_with_the_names_that_it_had(
     async with running_app(seeded_database) as app, client_of(app) as client:
         before = await client.get(SUGGEST, params={"q": "asientos"})
         await import_into(seeded_database, next_catalogue)
-        await await_release(client, "2021-01")
-        releases = app.state.services.releases
-        anew = fingerprint(await releases.named("2020-01"), releases.every)
-        with unfinished(folder, anew):
-            await publish_again(seeded_database, "2020-01")
-            await await_release(client, "2020-01")
-            again = await client.get(SUGGEST, params={"q": "asientos"})
-            assert (again.content, again.headers["etag"]) == (before.content, before.headers["etag"])
-
-        async def is_ready() -> bool:
-            return bool(app.state.services.names.is_ready(releases.served))
-
-        await eventually_async(is_ready)  # the next poll has it built
-        assert anew in names_of(folder)
+        await await_searched(client, "2021-01")
+        built = names_of(folder)
+        await publish_again(seeded_database, "2020-01")
+        await await_release(client, "2020-01")
+        again = await client.get(SUGGEST, params={"q": "asientos"})
+        assert (again.content, again.headers["etag"]) == (before.content, before.headers["etag"])
+        assert names_of(folder) == built
 
 
 async def test_release_that_comes_back_to_a_new_process_does_not_wait_for_its_names(
@@ -352,37 +344,126 @@ async def test_what_a_killed_build_left_is_removed(seeded_database: str, folder:
         assert names_of(folder) == [name]
 
 
-async def test_index_that_nobody_has_opened_for_a_week_is_removed_with_the_next_build(
+async def test_index_does_not_change_when_a_release_comes_or_a_later_one_goes(
+    seeded_database: str, next_catalogue: Path, folder: Path
+) -> None:
+    """It has the names of earlier releases, and depends on nothing else."""
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        [of_first] = names_of(folder)
+        await import_into(seeded_database, next_catalogue)
+        await await_searched(client, "2021-01")
+        assert len(await suggested(client, "asientos", release="2020-01")) > 0
+        both = names_of(folder)
+        assert (len(both), of_first in both) == (2, True)
+        await publish_again(seeded_database, "2020-01")
+        await await_release(client, "2020-01")
+        await retire(seeded_database, "2021-01")
+        await eventually_async(lambda: have_become(folder, [of_first]))
+        assert (await suggested(client, "asientos"))[0]["nombre"] == "Asientos"
+
+
+async def have_become(folder: Path, names: list[str]) -> bool:
+    return names_of(folder) == names
+
+
+async def test_index_of_a_release_that_is_gone_is_removed_though_it_was_in_use(
+    seeded_database: str, next_catalogue: Path, folder: Path
+) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        indexes, old = app.state.services.names, app.state.services.releases.served
+        before = names_of(folder)
+        await import_into(seeded_database, next_catalogue)
+        await await_searched(client, "2021-01")
+        async with indexes.using(old) as index:
+            await retire(seeded_database, "2020-01")
+            await eventually_async(lambda: is_closing(indexes, old))
+            assert index.suggest("asientos")[0].nombre == "Asientos"
+            assert set(before) <= set(names_of(folder))
+
+        async def is_removed() -> bool:  # and so is that of 2021-01 with the names of 2020-01
+            return len(names_of(folder)) == 1 and before[0] not in names_of(folder)
+
+        await eventually_async(is_removed)
+
+
+async def is_closing(indexes: names.NameIndexes, release: Release) -> bool:
+    return indexes.opened(release) is None
+
+
+async def test_what_a_stopped_service_left_is_removed_at_its_next_start(
+    seeded_database: str, next_catalogue: Path, folder: Path
+) -> None:
+    async with running_app(seeded_database):
+        [first] = names_of(folder)
+    await import_into(seeded_database, next_catalogue)
+    await retire(seeded_database, "2020-01")
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        await await_searched(client, "2021-01")
+        await eventually_async(lambda: has_none(folder, first))
+        assert len(names_of(folder)) == 1
+
+
+async def has_none(folder: Path, name: str) -> bool:
+    return name not in names_of(folder)
+
+
+async def test_indexes_of_another_service_on_the_machine_stay(
+    server: str, seeded_database: str, migrated: str, next_catalogue: Path, folder: Path
+) -> None:
+    """Stopped or not, for a week; what both can reach goes once neither can."""
+    with new_database(server, migrated) as other:
+        await import_into(other, write_catalogue(next_catalogue.with_name("catun_localidad_2019-01.csv"), many(120)))
+        async with running_app(other):
+            [of_other] = names_of(folder)
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        [of_first] = set(names_of(folder)) - {of_other}
+        await import_into(seeded_database, next_catalogue)
+        await await_searched(client, "2021-01")
+        await retire(seeded_database, "2020-01")
+        await eventually_async(lambda: has_none(folder, of_first))
+        assert of_other in names_of(folder)
+    long_ago = time.time() - 8 * 86_400
+    for listed in await asyncio.to_thread(os.listdir, folder):
+        os.utime(folder / listed, (long_ago, long_ago))
+    async with running_app(seeded_database):
+        await eventually_async(lambda: has_none(folder, of_other))
+        assert len(names_of(folder)) == 1
+
+
+async def test_unlisted_index_is_removed_unless_a_process_has_it_open_or_builds_it(
     seeded_database: str, folder: Path
 ) -> None:
-    open_one, unused, killed, new = (folder / name for name in ("open", "unused", ".killed-build", "new"))
-    for index in (open_one, unused, killed, new):
+    is_open, unused, killed, being_built = (folder / name for name in ("0open", "0unused", ".0killed-x", ".0built-x"))
+    for index in (is_open, unused, killed, being_built):
         index.mkdir(parents=True)
-    long_ago = time.time() - 8 * 86_400
-    for index in (open_one, unused, killed):
-        os.utime(index, (long_ago, long_ago))
-    descriptor = os.open(open_one, os.O_RDONLY)
+    descriptor = os.open(is_open, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        async with running_app(seeded_database):
-            left = names_of(folder)
+        with unfinished(folder, "0built"):
+            async with running_app(seeded_database):
+                left = names_of(folder)
     finally:
         os.close(descriptor)
-    assert {"open", "new"} < set(left)
-    assert "unused" not in left
-    assert not killed.exists()
+    assert {"0open", ".0built-x"} < set(left)
+    assert (len(left), unused.exists(), killed.exists()) == (3, False, False)
 
 
 async def test_index_in_use_stays_open_while_another_takes_its_place(
     seeded_database: str, next_catalogue: Path
 ) -> None:
+    await import_into(seeded_database, next_catalogue)
     async with running_app(seeded_database) as app, client_of(app) as client:
+        await await_searched(client, "2021-01")
         indexes, release = app.state.services.names, app.state.services.releases.served
+
+        async def is_made_anew() -> bool:
+            return (await indexes.of(release)) is not index
+
         async with indexes.using(release) as index:
-            await import_into(seeded_database, next_catalogue)
-            await await_release(client, "2021-01")
-            await indexes.prepare(release)  # anew: another release has other names for its places
-            assert index.suggest("asientos")[0].nombre == "Asientos"
+            await retire(seeded_database, "2020-01")  # whose names it has
+            await eventually_async(is_made_anew)
+            assert index.suggest("asientos, asientos")[0].match == "former"
+        assert (await suggested(client, "asientos, asientos"))[0]["otro_nombre"] is None
         with pytest.raises(ValueError, match=r"closed|released"):
             index.suggest("lugar 3")
 

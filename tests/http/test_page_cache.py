@@ -314,7 +314,7 @@ async def test_page_that_is_not_held_is_503_before_routing_as_by_routing_while_t
 
 def next_catalogue(folder: Path) -> Path:
     """Write a catalogue with one place more."""
-    return write_catalogue(folder / "catun_localidad_2021-01.csv", [*many(132), Place("010019999", "Nuevo")])
+    return write_catalogue(folder / "catun_localidad_2021-01.csv", [*many(132), Place("010019997", "Nuevo")])
 
 
 async def test_new_release_is_served_with_its_pages_cached(seeded_database: str, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ async def test_publication_is_seen_at_once_and_by_nothing_cached(seeded_database
         before = middleware.try_respond(scope_of(request))
         assert before is not None
         assert b"Nuevo" not in before.body
-        places = [*many(132), Place("010019999", "Nuevo")]
+        places = [*many(132), Place("010019997", "Nuevo")]
         await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", places))
         await await_searched(client, "2021-01")
         after = middleware.try_respond(scope_of(request))

@@ -134,7 +134,7 @@ def test_zip_within_itself_is_no_table(tmp_path: Path) -> None:
     path = tmp_path / "outer.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.write(inner, "inner.zip")
-    assert refusal(path) == "The zip has no csv or txt file: use INEGI's own zip."
+    assert refusal(path) == "The zip has no csv or txt file (it has .zip): use INEGI's own zip."
 
 
 @pytest.mark.parametrize("name", ["../../escaped.csv", "{outside}/escaped.csv", "..\\..\\escaped.csv", "C:\\x.csv"])
@@ -168,7 +168,8 @@ def test_text_of_one_endless_line_is_refused(tmp_path: Path) -> None:
         path = tmp_path / name
         with path.open("wb") as file:
             file.write(beginning)
-            file.truncate(250 * MEGABYTE)
+            for _ in range(250):
+                file.write(b"x" * MEGABYTE)
         assert refusal(path) == (
             f"Line {2 if beginning else 1} has more than a million characters: this is not a catalogue."
         )

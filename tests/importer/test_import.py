@@ -185,7 +185,7 @@ async def test_import_of_a_next_release_reports_what_changed(seeded_database: st
         replace(places[3], latitud="-", longitud="-"),  # a place that was known and is no longer
         replace(places[4], altitud="1", poblacion="7"),  # neither a name nor a place
         *places[9:],  # four are gone
-        Place("010019998", "Added"),
+        Place("010019997", "Added"),
         Place("010019999", "Withdrawn", estatus="Baja"),
     ]
     path = write_catalogue(tmp_path / "catun_localidad_2020-02.csv", changed)
@@ -312,25 +312,62 @@ async def test_dry_run_reports_and_changes_nothing(seeded_database: str, tmp_pat
     assert (await read_release(seeded_database))[0].name == "2020-02"
 
 
-@pytest.mark.parametrize("cut", [14, 131])
-async def test_shrinking_by_more_than_a_tenth_is_refused_unless_told_to(
-    seeded_database: str, tmp_path: Path, places: list[Place], cut: int
+def of_estado(estado: str, count: int, clave: str = "01") -> list[Place]:
+    return [Place(f"{clave}001{n:04d}", f"Lugar {n}", nom_ent=estado, nom_abr="") for n in range(1, count + 1)]
+
+
+async def test_file_that_lacks_more_than_a_tenth_of_the_keys_is_refused_unless_told_to(
+    database: str, tmp_path: Path
 ) -> None:
-    path = write_catalogue(tmp_path / "catun_localidad_2020-02.csv", places[cut:])
-    before = await photograph(seeded_database)
-    with pytest.raises(CatalogueError, match=r"release 2020-01 has 132: over 10% fewer.*--allow-shrink"):
+    """As many localities as before do not make up for those that are gone."""
+    before, others = of_estado("Colima", 100, "06"), of_estado("Colima", 200, "06")[100:]
+    await import_into(database, write_catalogue(tmp_path / "2020-01.csv", before))
+    path = write_catalogue(tmp_path / "catun_localidad_2020-02.csv", [*before[11:], *others])
+    photographed = await photograph(database)
+    refusal = "The file lacks 11 of the 100 localities of release 2020-01, over 10%. If that is right, pass --allow-sh"
+    for options in ({}, {"dry_run": True}):
+        with pytest.raises(CatalogueError, match=refusal):
+            await import_into(database, path, **options)
+    await assert_nothing_left(database, photographed)
+    report = await import_into(database, path, allow_shrink=True)
+    assert (report.comparison.removed, report.localities) == (11, 189)
+    assert report.losses == "The file lacks 11 of the 100 localities of release 2020-01, over 10%."
+
+
+async def test_file_that_lacks_exactly_a_tenth_is_accepted(database: str, tmp_path: Path) -> None:
+    places = of_estado("Colima", 100, "06")
+    await import_into(database, write_catalogue(tmp_path / "2020-01.csv", places))
+    report = await import_into(database, write_catalogue(tmp_path / "2020-02.csv", places[10:]))
+    assert (report.comparison.removed, report.localities, report.losses) == (10, 90, None)
+
+
+async def test_file_of_another_estado_is_refused_as_what_it_is(database: str, tmp_path: Path) -> None:
+    await import_into(database, write_catalogue(tmp_path / "2020-01.csv", of_estado("Colima", 3, "06")))
+    path = write_catalogue(tmp_path / "2020-02.csv", of_estado("Jalisco", 30, "14"))
+    losses = "The file has only Jalisco: it lacks Colima, and 3 of the 3 localities of release 2020-01."
+    with pytest.raises(CatalogueError) as refused:
+        await import_into(database, path)
+    assert str(refused.value) == f"{losses} If that is right, pass --allow-shrink."
+    report = await import_into(database, path, allow_shrink=True)
+    assert report.losses == losses
+
+
+async def test_file_that_lacks_a_small_estado_is_refused(
+    seeded_database: str, tmp_path: Path, places: list[Place]
+) -> None:
+    """Fewer than a tenth of the localities, but all of Zacatecas."""
+    path = write_catalogue(tmp_path / "2020-02.csv", [one for one in places if one.nom_ent != "Zacatecas"])
+    with pytest.raises(CatalogueError, match="The file has 9 estados: it lacks Zacatecas, and 1 of the 132 localities"):
         await import_into(seeded_database, path)
-    with pytest.raises(CatalogueError, match="--allow-shrink"):
-        await import_into(seeded_database, path, dry_run=True)
-    await assert_nothing_left(seeded_database, before)
-    report = await import_into(seeded_database, path, allow_shrink=True)
-    assert (report.comparison.removed, report.localities) == (cut, 132 - cut)
 
 
-async def test_shrinking_by_exactly_a_tenth_is_accepted(database: str, tmp_path: Path) -> None:
-    await import_into(database, write_catalogue(tmp_path / "2020-01.csv", many(140)))
-    report = await import_into(database, write_catalogue(tmp_path / "2020-02.csv", many(140)[14:]))
-    assert (report.comparison.removed, report.localities) == (14, 126)
+async def test_first_file_says_if_it_is_not_of_the_whole_country(database: str, tmp_path: Path) -> None:
+    places = [one for clave in ("06", "14") for one in of_estado(f"Estado {clave}", 2, clave)]
+    report = await import_into(database, write_catalogue(tmp_path / "2020-01.csv", places))
+    assert report.losses == "The file has only Estado 06 and Estado 14; Mexico has 32 estados."
+    every = [one for clave in range(1, 33) for one in of_estado(f"Estado {clave}", 2, f"{clave:02d}")]
+    report = await import_into(database, write_catalogue(tmp_path / "2020-02.csv", every))
+    assert report.losses is None
 
 
 @pytest.mark.parametrize(
@@ -642,8 +679,8 @@ async def end_importer(url: str) -> None:
     """End the session that holds the import's lock, and wait until it has."""
     async with connected(url) as connection:
         ended = await connection.fetch(
-            "SELECT pg_terminate_backend(l.pid, 10000) FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
-            " WHERE l.locktype = 'advisory' AND d.datname = current_database()"
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+            " WHERE pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory') AND datname = current_database()"
         )
         assert [tuple(row) for row in ended] == [(True,)]
 

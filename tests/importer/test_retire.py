@@ -15,13 +15,25 @@ from typing import Any
 import asyncpg
 import httpx
 import pytest
+from sqlalchemy import text
 
-from localidades_api.errors import CatalogueError, ImportRunningError, RetirementError
+from localidades_api.errors import CatalogueError, ImportRunningError, PublicationError, RetirementError
 from localidades_api.observability.progress import Step
+from localidades_api.releases.publish import set_current
 from localidades_api.releases.retire import RetirementStep
-from tests.support.application import await_release, client_of, import_file, import_into, retire, running_app
+from localidades_api.storage.import_lock import begin_publication
+from localidades_api.storage.pool import Database
+from tests.support.application import (
+    await_release,
+    client_of,
+    import_file,
+    import_into,
+    publish_again,
+    retire,
+    running_app,
+)
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.database import connected, photograph, read_release, rows_of
+from tests.support.database import SOMEBODY_WAITS, connected, photograph, read_release, rows_of
 from tests.support.postgres import new_database
 from tests.support.waiting import eventually_async
 from tests.support.wire import COMMAND, ROOT, environment, run
@@ -74,6 +86,12 @@ def releases(server: str, template: str) -> Iterator[str]:
 LOCK_IS_FREE = """
     SELECT NOT EXISTS (SELECT FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database
                         WHERE d.datname = current_database() AND l.locktype = 'advisory')
+"""
+
+DETACHMENT_WAITS = """
+    SELECT EXISTS (SELECT FROM pg_stat_activity
+                    WHERE datname = current_database() AND query LIKE '%DETACH%' AND wait_event_type = 'Lock'
+                      AND pid <> pg_backend_pid())
 """
 
 
@@ -453,6 +471,49 @@ async def test_retirement_and_import_at_once_refuse_each_other(releases: str, tm
     assert await retiring == ["2019-01"]
     await import_into(releases, file)
     await assert_only(releases, "2020-01", "2021-01", "2022-01")
+
+
+async def test_release_is_made_current_while_another_is_being_retired(releases: str) -> None:
+    """Whoever goes back from a bad release must not wait for what only takes up space."""
+    retiring = asyncio.create_task(retire(releases, "2019-01", grace=3))
+    async with connected(releases) as connection:
+        await until(connection, "SELECT EXISTS (SELECT FROM releases WHERE retired_at IS NOT NULL)")
+    assert await publish_again(releases, "2020-01") == "2021-01"
+    assert not retiring.done()
+    with pytest.raises(PublicationError, match="2019-01 is half removed"):
+        await publish_again(releases, "2019-01")
+    assert await retiring == ["2019-01"]
+    assert (await read_release(releases))[0].name == "2020-01"
+    await assert_only(releases, "2020-01", "2021-01")
+
+
+async def test_release_is_made_current_while_its_predecessor_is_detached_and_read(releases: str) -> None:
+    async with connected(releases) as reader, connected(releases) as watcher:
+        async with reader.transaction():
+            await reader.fetch("SELECT count(*) FROM localities")
+            retiring = asyncio.create_task(retire(releases, "2019-01"))
+            await until(watcher, DETACHMENT_WAITS)
+            assert await publish_again(releases, "2020-01") == "2021-01"
+            assert not retiring.done()
+        assert await retiring == ["2019-01"]
+
+
+async def test_release_that_is_becoming_the_current_one_is_not_retired(releases: str) -> None:
+    """Its retirement waits for the publication, and is refused then."""
+    database = Database.for_writing(releases)
+    try:
+        async with database.connect() as publishing, connected(releases) as watcher:
+            await begin_publication(publishing)
+            id_ = await publishing.scalar(text("SELECT id FROM releases WHERE name = '2020-01'"))
+            await set_current(publishing, id_, action="publish")
+            retiring = asyncio.create_task(retire(releases, "2020-01"))
+            await until(watcher, SOMEBODY_WAITS)
+            await publishing.commit()
+        with pytest.raises(RetirementError, match="Release 2020-01 is the current one"):
+            await retiring
+    finally:
+        await database.dispose()
+    await assert_only(releases, *NAMES)
 
 
 # -- Readers meanwhile

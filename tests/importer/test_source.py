@@ -1,8 +1,10 @@
 import gzip
 import hashlib
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -78,10 +80,29 @@ def test_path_is_lent_as_it_is(tmp_path: Path) -> None:
     assert path.exists()
 
 
-@pytest.mark.parametrize("name", ["nowhere.zip", "", "folder", "nul\0.zip"])
+@pytest.mark.parametrize("name", ["nowhere.zip", "nul\0.zip"])
 def test_path_without_a_file_is_refused(tmp_path: Path, name: str) -> None:
-    (tmp_path / "folder").mkdir()
     assert "There is no file" in refusal_of(str(tmp_path / name))
+
+
+def test_path_that_is_no_file_is_refused_as_what_it_is(tmp_path: Path) -> None:
+    remedy = "give the path or http(s) address of a zip, csv, txt or xlsx."
+    assert refusal_of(str(tmp_path)) == f"{tmp_path} is a folder: {remedy}"
+    assert refusal_of(".") == f". is a folder: {remedy}"
+    assert refusal_of("") == f"The path of the file is empty: {remedy}"
+    assert refusal_of("/dev/null") == f"There is no file /dev/null: {remedy}"
+
+
+def test_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    pipe = tmp_path / "catun_localidad_2018-09.csv"
+    os.mkfifo(pipe)
+    writing = Thread(target=pipe.write_bytes, args=(CONTENT,))
+    writing.start()
+    with open_source(str(pipe), Silent()) as source:
+        assert source.file is not None
+        source.file.seek(0)
+        assert (source.name, source.file.read(), source.sha256) == (pipe.name, CONTENT, DIGEST)
+    writing.join()
 
 
 def test_path_that_the_system_refuses_is_refused_with_its_reason(tmp_path: Path) -> None:

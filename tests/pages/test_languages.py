@@ -16,7 +16,6 @@ from pydantic import TypeAdapter, ValidationError
 
 import localidades_api
 from localidades_api import errors
-from localidades_api.bulk.lines import OTHER_FORMATS
 from localidades_api.domain.choices import refuse_parameter, refuse_value, several_of
 from localidades_api.domain.messages import SENTENCES
 from localidades_api.http.html.i18n import (
@@ -25,6 +24,7 @@ from localidades_api.http.html.i18n import (
     lenient_translator,
     translator,
 )
+from localidades_api.importer.file_kinds import KINDS
 from tests.support.pages import ERRORS, PAGES, Page
 
 PACKAGE = Path(localidades_api.__file__).parent
@@ -117,7 +117,7 @@ _OF_JSON = {"json_reader.py", "nearest.py"}  # the page sends CSV to be matched
 
 def of_rows() -> set[str]:
     """Return what the service says of a CSV file or a row in it, as the source has it: `{}` for what differs."""
-    found = {f"The file is {what}." for what in OTHER_FORMATS.values()}
+    found = {f"The file is {what}." for _, what in KINDS}
     for path in (PACKAGE / "bulk").glob("*.py"):
         tree = ast.parse(path.read_text())
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}

@@ -435,10 +435,25 @@ def test_import_as_dry_run_reports_and_changes_nothing(seeded_database: str, tmp
     assert "would publish release 2021-01 in " in result.stderr
     assert f": {len(TRAPS)} localities in " in result.stderr
     assert "compared with 2020-01: 0 added, 117 removed, 0 renamed, 0 relocated, 0 updated" in result.stderr
+    assert "The file has only Aguascalientes, Ciudad de México and Zacatecas: it lacks " in result.stderr
     assert "0 rows rejected, 0 withdrawn localities left out" in result.stderr
     listed = here("releases", url=seeded_database).stdout
     assert "2020-01" in listed
     assert "2021-01" not in listed
+
+
+def test_import_reads_standard_input(database: str, small_catalogue: Path) -> None:
+    """What comes through a pipe has no name with a date."""
+    for options, status, said in (
+        ((), 1, "error: The file's name has no date: name the release with --release, such as 2018-09."),
+        (("--release", "2020-02"), 0, "published release 2020-02 in "),
+    ):
+        with small_catalogue.open() as stdin, tempfile.TemporaryFile() as output:
+            streams = (stdin.fileno(), output.fileno(), output.fileno())
+            importing = start_command("import", "-", *options, streams=streams, env=environment(database))
+            assert importing.wait(PATIENCE) == status
+            output.seek(0)
+            assert said in output.read().decode()
 
 
 def test_import_publishes_and_says_so(database: str, small_catalogue: Path) -> None:
@@ -461,6 +476,8 @@ def test_import_as_json_is_one_document(seeded_database: str, tmp_path: Path) ->
         },
         "compared_with": "2020-01",
         "changes": {"added": 0, "removed": 2, "renamed": 0, "relocated": 0, "updated": 0},
+        "zeros_restored": False,
+        "losses": None,
         "demo_retired": False,
         "withdrawn": 0,
         "rejected": [{"line": 132, "reason": "AMBITO is neither U nor R"}],
@@ -477,6 +494,7 @@ def test_import_as_json_is_one_document(seeded_database: str, tmp_path: Path) ->
 def test_import_without_a_release_before_has_nothing_to_compare(database: str, small_catalogue: Path) -> None:
     report = json.loads(here("import", str(small_catalogue), "--json", url=database).stdout)
     assert (report["compared_with"], report["changes"]) == (None, None)
+    assert report["losses"] == "The file has 10 estados; Mexico has 32 estados."
 
 
 def test_refused_import_as_json_has_no_document(seeded: str) -> None:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import IO
 
 import httpx
@@ -80,6 +81,17 @@ def test_csv_gets_the_answers_beside_its_own_columns(seeded: str, places: Path) 
     assert "matched 5 rows in " in ended.stderr
     assert "  1 exact, 1 sure, 1 ambiguous, 1 none, 1 problem\n" in ended.stderr
     assert ended.stderr.endswith("places.matched.csv\n")
+
+
+def test_pipe_is_answered_on_stdout(seeded: str, places: Path) -> None:
+    pipe = places.with_name("pipe")
+    os.mkfifo(pipe)
+    writing = Thread(target=pipe.write_bytes, args=(places.read_bytes(),))
+    writing.start()
+    ended = here("match", str(pipe), url=seeded)
+    writing.join()
+    assert (ended.returncode, len(ended.stdout.splitlines())) == (0, len(places.read_text().splitlines())), ended.stderr
+    assert sorted(path.name for path in places.parent.iterdir()) == ["pipe", places.name]
 
 
 def test_stdin_is_answered_on_stdout(seeded: str, places: Path) -> None:
@@ -169,6 +181,7 @@ def test_terminal_shows_progress(seeded: str, long_file: Path, tmp_path: Path) -
         ),
         ("a.json", b"[]", 'The JSON does not begin with {"rows": [: '),
         ("a.xlsx", b"", "Invalid value: the name of "),
+        ("a.csv.gz", b"\x1f\x8b\x08", "Invalid value: the name of "),
         *(
             pytest.param("a.csv", content, sentence, marks=pytest.mark.tail)
             for content, sentence in (
@@ -195,6 +208,8 @@ def test_file_that_cannot_be_read_gets_a_sentence_and_no_output(
     ("arguments", "sentence"),
     [
         (("nowhere.csv",), "there is no file nowhere.csv"),
+        (("",), "the path of the file is empty"),
+        ((".",), ". is a folder: give a file in it"),
         (("places.csv", "--output", "places.csv", "--force"), "the file and --output are the same"),
         (("places.csv", "--output", "no/where.csv"), "there is no folder no"),
         (

@@ -207,7 +207,7 @@ def test_verify_with_a_file_that_is_not_there_ends_with_2_and_a_sentence() -> No
     assert (status, stdout, stderr) == (
         2,
         "",
-        "error: There is no file /nowhere.zip: give the path or http(s) address of a zip, csv or txt.\n",
+        "error: There is no file /nowhere.zip: give the path or http(s) address of a zip, csv, txt or xlsx.\n",
     )
 
 

@@ -1,5 +1,8 @@
 import csv
+import gzip
 import io
+import lzma
+import re
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -7,15 +10,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+import openpyxl
+import pyarrow as pa
 import pytest
+import xlsxwriter
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from localidades_api.domain.locality import ATTRIBUTES
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.extract import open_table, split_line, split_lines
+from localidades_api.importer.file_kinds import describe_kind
 from localidades_api.importer.transform import Catalogue, transform
-from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, read_catalogue, unwatched, write_catalogue
+from tests.support.catalogue import HEADER, TRAPS, Place, lines_of, many, read_catalogue, unwatched, write_catalogue
 
 BOM = b"\xef\xbb\xbf"
 OLD_HEADER = (
@@ -254,7 +262,7 @@ def test_zip_without_the_ending_in_its_name_is_still_a_zip(tmp_path: Path, expec
 
 def test_zip_without_table_is_refused(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "catun_localidad.zip", {"mapa.pdf": b"%PDF-1.7"})
-    with pytest.raises(CatalogueError, match="no csv or txt"):
+    with pytest.raises(CatalogueError, match=r"no csv or txt file \(it has .pdf\)"):
         read_catalogue(path)
 
 
@@ -347,15 +355,152 @@ def test_file_that_is_no_catalogue_is_refused_as_such(tmp_path: Path, content: b
     path.write_bytes(content)
     if zipped:
         path = write_zip(tmp_path / "AGEEML.zip", {"AGEEML.csv": content})
-    with pytest.raises(CatalogueError, match=r"not a catalogue|has a byte that is not"):
+    with pytest.raises(
+        CatalogueError,
+        match=r"not a catalogue|a byte that is not|^The file is |^This file has estados",
+    ):
         read_catalogue(path)
 
 
 def test_header_that_lacks_columns_is_refused_with_their_names(tmp_path: Path) -> None:
     path = tmp_path / "catun_municipio.csv"
     path.write_bytes(b'"CVEGEO","CVE_ENT","NOM_ENT","CVE_MUN","NOM_MUN"\r\n')
-    with pytest.raises(CatalogueError, match="does not name CVE_LOC, NOM_LOC"):
+    with pytest.raises(CatalogueError) as refused:
         read_catalogue(path)
+    assert str(refused.value) == (
+        "This file has municipios, not localities (its first line does not name CVE_LOC, NOM_LOC): use the file of"
+        " INEGI's catun_localidad.zip."
+    )
+
+
+def test_table_of_the_census_is_refused_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "ITER_01CSV20.csv"
+    path.write_bytes(b"ENTIDAD,NOM_ENT,MUN,NOM_MUN,LOC,NOM_LOC,LONGITUD,LATITUD,ALTITUD,POBTOT\r\n")
+    with pytest.raises(CatalogueError, match=r"This is a table of the census \(ITER\), which is no catalogue"):
+        read_catalogue(path)
+
+
+def test_text_with_semicolons_as_excel_writes_it_in_spanish_is_the_same_catalogue(
+    tmp_path: Path, expected: Catalogue
+) -> None:
+    rows = csv.reader(io.StringIO(text_of(TRAPS).replace('"N"', 'N"').replace('"W"', 'W"')))
+    path = tmp_path / "AGEEML.csv"
+    written = io.StringIO()
+    csv.writer(written, delimiter=";").writerows(rows)
+    path.write_text(written.getvalue(), "utf-8-sig", newline="")
+    assert read_catalogue(path) == expected
+
+
+def test_text_packed_with_gzip_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
+    path = tmp_path / "AGEEML.csv.gz"
+    path.write_bytes(gzip.compress(text_of(TRAPS).encode()))
+    assert read_catalogue(path) == expected
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(CatalogueError, match="damaged, cut short"):
+        read_catalogue(path)
+
+
+# What files begin with that are no tables of text; some are made by what writes them.
+OTHERS = {
+    "a dBase table (.dbf)": b"\x03\x7a\x0b\x1a\x10\0\0\0",
+    "an Excel workbook of before 2007 (.xls)": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+    "a PDF": b"%PDF-1.7\n",
+    "a web page": b"\n<!doctype HTML>\n<title>x</title>",
+    "XML": b"<?xml version='1.0'?>",
+    "an R data file (.rda, .rds)": gzip.compress(b"RDX3\nX\n\0\0\0\x03"),
+    "a 7z or RAR archive": b"7z\xbc\xaf\x27\x1c\0\x04",
+    "compressed with bzip2, xz or zstd": lzma.compress(b"CVE_ENT"),
+    "an SQLite database or a GeoPackage": b"SQLite format 3\0",
+    "UTF-16": "CVE_ENT".encode("utf-16"),
+    "not text, or is UTF-16": "CVE_ENT".encode("utf-16-le"),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_file_of_another_kind_is_refused_as_what_it_is(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "localidades"
+    path.write_bytes(OTHERS[what])
+    with pytest.raises(CatalogueError, match=f"^The file is {re.escape(what)}: .*; or use INEGI's own zip"):
+        read_catalogue(path)
+
+
+def test_parquet_file_is_refused_as_what_it_is(tmp_path: Path) -> None:
+    parquet.write_table(pa.table({"CVE_ENT": ["01"]}), tmp_path / "localidades.parquet")
+    with pytest.raises(CatalogueError, match="The file is a Parquet file: save its table as CSV"):
+        read_catalogue(tmp_path / "localidades.parquet")
+
+
+def test_header_that_looks_like_another_kind_is_text() -> None:
+    for header in (b"PAR1,PAR2", b"RDX3", b"BZh9,x", b"Rar!,x", b"X\nY", b"\xef\xbb\xbfCVE_ENT", b"01\n\n02"):
+        assert describe_kind(header) is None
+
+
+# Workbooks
+
+
+def write_workbook(path: Path, rows: Iterable[Sequence[object]]) -> Path:
+    """Write a workbook whose first sheet is the table, as a person saves it from Excel."""
+    workbook = openpyxl.Workbook()
+    sheet = workbook.active
+    assert sheet is not None
+    for row in rows:
+        sheet.append([*row])
+    workbook.create_sheet("Fuente").append(["INEGI"])
+    workbook.save(path)
+    return path
+
+
+def rows_of_traps() -> list[tuple[str, ...]]:
+    return [HEADER, *(place.values() for place in TRAPS)]
+
+
+def test_workbook_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
+    assert read_catalogue(write_workbook(tmp_path / "localidades.xlsx", rows_of_traps())) == expected
+
+
+def test_workbook_written_by_another_library_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
+    with xlsxwriter.Workbook(tmp_path / "localidades.xlsx", {"constant_memory": True}) as workbook:  # no shared texts
+        sheet = workbook.add_worksheet()
+        for number, row in enumerate(rows_of_traps()):
+            for column, value in enumerate(row):
+                sheet.write_string(number, column, value)
+    assert read_catalogue(tmp_path / "localidades.xlsx") == expected
+
+
+def test_workbook_whose_cells_are_numbers_is_the_same_catalogue(tmp_path: Path, expected: Catalogue) -> None:
+    rows = [[_as_number(value) for value in row] for row in rows_of_traps()]
+    found = read_catalogue(write_workbook(tmp_path / "localidades.xlsx", rows))
+    assert found.zeros_restored
+    assert replace(found, zeros_restored=False) == expected
+
+
+def _as_number(value: str) -> str | float:
+    with suppress(ValueError):
+        return float(value)
+    return value
+
+
+def test_workbook_with_a_stray_cell_at_its_end_takes_no_memory_for_those_between(tmp_path: Path) -> None:
+    with xlsxwriter.Workbook(tmp_path / "localidades.xlsx", {"constant_memory": True}) as workbook:
+        sheet = workbook.add_worksheet()
+        sheet.write_row(0, 0, HEADER)
+        for number, place in enumerate(many(100), 1):
+            sheet.write_row(number, 0, place.values())
+        sheet.write_string(2**20 - 1, 2**14 - 1, "stray")
+    catalogue = read_catalogue(tmp_path / "localidades.xlsx")
+    assert (len(catalogue.localities), len(catalogue.rejected)) == (100, 1)
+
+
+@pytest.mark.parametrize("member", ["xl/workbook.xml", "xl/worksheets/sheet1.xml", "xl/_rels/workbook.xml.rels"])
+@pytest.mark.parametrize("content", [None, b"", b"<a>", b"<a/>", b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'])
+def test_workbook_that_is_damaged_is_refused_as_such(tmp_path: Path, member: str, content: bytes | None) -> None:
+    sound = write_workbook(tmp_path / "sound.xlsx", rows_of_traps())
+    with zipfile.ZipFile(sound) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    del members[member]
+    damaged = write_zip(tmp_path / "damaged.xlsx", members | ({} if content is None else {member: content}))
+    with pytest.raises(CatalogueError, match=r"The workbook can't be read|not a catalogue|no csv or txt"):
+        read_catalogue(damaged)
 
 
 def test_header_without_rows_is_refused(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ import pytest
 from pydantic_core import to_json
 
 from localidades_api.cli.mirroring.nginx import quoted
-from localidades_api.cli.mirroring.plan import ListOf, Plan, Unit, earlier_releases
+from localidades_api.cli.mirroring.plan import ListOf, Plan, Unit, _files, earlier_releases
 from localidades_api.cli.mirroring.release_folder import ReleaseFolder
 from localidades_api.cli.mirroring.summary import MirroredRelease, summarize
 from localidades_api.domain.pagination import link_header
+from localidades_api.downloads.file_types import FILE_TYPES
 from localidades_api.errors import MirrorError
 from localidades_api.http.paths import LOCALIDADES
 
@@ -65,3 +66,9 @@ def test_invented_demo_shares_no_history_with_a_catalogue() -> None:
     assert earlier_releases(names, "2018-09") == ["2012-06"]
     assert earlier_releases(names, "demo") == []
     assert earlier_releases(names, "2012-06") == []
+
+
+def test_download_that_has_no_room_for_all_localities_is_left_out() -> None:
+    for localities, missing in ((1_048_575, set[str]()), (1_048_576, {"download-xlsx"})):
+        units = {unit.name for unit in _files("2020-01", localities, [])}
+        assert {f"download-{format_}" for format_ in FILE_TYPES} - units == missing

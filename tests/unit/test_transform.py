@@ -81,6 +81,26 @@ def test_latitude_in_plain_decimals_is_read(text: str, degrees: float) -> None:
     assert locality.latitud == degrees
 
 
+CENSUS = ("CVE_ENT", "NOM_ENT", "CVE_MUN", "NOM_MUN", "CVE_LOC", "NOM_LOC", "LONGITUD", "LATITUD")
+
+
+@pytest.mark.parametrize(
+    ("longitude", "latitude"),
+    [('102°17\'45.768"" W', '21°52\'47.362"" N'), ('102°17´45.768"W', '21°52´47.362"N')],
+    ids=["census", "catalogue"],
+)
+def test_position_in_minutes_and_seconds_alone_is_read(longitude: str, latitude: str) -> None:
+    row = ("01", "Aguascalientes", "001", "Aguascalientes", "0001", "Aguascalientes", longitude, latitude)
+    [locality] = read_lines(lines_of([row], CENSUS)).localities
+    assert (locality.latitud, locality.longitud) == (21.879823, -102.296047)
+
+
+def test_position_in_minutes_and_seconds_that_cannot_be_read_is_no_missing_one() -> None:
+    sound = [("01", "Aguascalientes", "001", "Aguascalientes", f"{n:04d}", "A", "-", "-") for n in range(1, 21)]
+    catalogue = read_lines(lines_of([*sound, (*sound[0][:4], "0021", "A", "to the west", "21°52'47\"N")], CENSUS))
+    assert catalogue.rejected == [Rejected(22, "its longitud can't be read as degrees")]
+
+
 @pytest.mark.parametrize(("text", "metres"), [("-12", -12), ("0", 0), ("-0", 0), ("0005", 5), ("5610", 5610)])
 def test_altitude_below_the_sea_or_padded_is_read(text: str, metres: int) -> None:
     assert read_places(replace(PLAIN[0], altitud=text)).localities[0].altitud == metres
@@ -104,15 +124,20 @@ def test_name_is_kept_to_the_byte(nombre: str) -> None:
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
-        ({"CVE_ENT": "1"}, "CVE_ENT is not two digits"),
+        ({"CVE_ENT": "1"}, "CVE_ENT has lost the zeros at its beginning, as in a spreadsheet"),
         ({"CVE_ENT": "AG"}, "CVE_ENT is not two digits"),
         ({"CVE_ENT": ""}, "CVE_ENT is not two digits"),
         ({"CVE_ENT": "\u0660\u0661"}, "CVE_ENT is not two digits"),
-        ({"CVE_MUN": "1"}, "CVE_MUN is not three digits from 001"),
+        ({"CVE_MUN": "1"}, "CVE_MUN has lost the zeros at its beginning, as in a spreadsheet"),
+        ({"CVE_MUN": "01"}, "CVE_MUN is not three digits from 001"),
         ({"CVE_MUN": "000"}, "CVE_MUN is not three digits from 001"),
         ({"CVE_MUN": "0001"}, "CVE_MUN is not three digits from 001"),
-        ({"CVE_LOC": "21"}, "CVE_LOC is not four digits from 0001"),
-        ({"CVE_LOC": "0000"}, "CVE_LOC is not four digits from 0001"),
+        ({"CVE_LOC": "21"}, "CVE_LOC has lost the zeros at its beginning, as in a spreadsheet"),
+        ({"CVE_LOC": "0000"}, "it is a total of the census, not a locality"),
+        ({"CVE_LOC": "0000", "CVE_MUN": "000"}, "it is a total of the census, not a locality"),
+        ({"CVE_LOC": "0000", "CVE_MUN": "000", "CVE_ENT": "00"}, "it is a total of the census, not a locality"),
+        ({"CVE_LOC": "9998"}, "it sums up the localities of one dwelling, as the census does, and is not a locality"),
+        ({"CVE_LOC": "9999"}, "it sums up the localities of two dwellings, as the census does, and is not a locality"),
         ({"CVE_LOC": "00021"}, "CVE_LOC is not four digits from 0001"),
         ({"CVE_LOC": "\u0660\u0660\u0662\u0661"}, "CVE_LOC is not four digits from 0001"),
         ({"CVE_LOC": "-021"}, "CVE_LOC is not four digits from 0001"),
@@ -130,15 +155,12 @@ def test_name_is_kept_to_the_byte(nombre: str) -> None:
         ({"NOM_ENT": "", "CVE_ENT": "09"}, "a name is empty or longer than 200 characters"),
         ({"AMBITO": "X"}, "AMBITO is neither U nor R"),
         ({"AMBITO": "u"}, "AMBITO is neither U nor R"),
-        ({"LAT_DECIMAL": "north"}, "LAT_DECIMAL is not a number of degrees"),
-        ({"LAT_DECIMAL": "90.1"}, "LAT_DECIMAL is not a number of degrees"),
         *(
-            ({"LAT_DECIMAL": text}, "LAT_DECIMAL is not a number of degrees")
-            for text in ("1_0", " 1", "1 ", "1e1", "+1", ".5", "1.", "1,5", "0x1", "٢١", "２１", "--1", "1.2.3")
+            ({"LAT_DECIMAL": text}, "its latitud can't be read as degrees")
+            for text in ("north", "90.1", "nan", "1_0", "٢١", "２１", "--1", "1.2.3", "21°60'00\" N")
         ),
-        ({"LAT_DECIMAL": "nan"}, "LAT_DECIMAL is not a number of degrees"),
-        ({"LON_DECIMAL": "-180.5"}, "LON_DECIMAL is not a number of degrees"),
-        ({"LON_DECIMAL": "-inf"}, "LON_DECIMAL is not a number of degrees"),
+        ({"LON_DECIMAL": "-180.5"}, "its longitud can't be read as degrees"),
+        ({"LON_DECIMAL": "-inf"}, "its longitud can't be read as degrees"),
         ({"ALTITUD": "high"}, "ALTITUD is not a whole number"),
         ({"ALTITUD": "1.5"}, "ALTITUD is not a whole number"),
         ({"ALTITUD": "--5"}, "ALTITUD is not a whole number"),
@@ -168,7 +190,7 @@ def test_row_with_a_bad_value_is_rejected_with_its_line_and_reason(values: dict[
         ('"Fuente: INEGI","2018"', f"it has 2 values, but {WIDTH}"),
         ("\x1a", f"it has 1 values, but {WIDTH}"),
         ("304363 registros", f"it has 1 values, but {WIDTH}"),
-        (",".join([""] * len(HEADER)), "CVE_ENT is not two digits"),
+        (",".join([""] * len(HEADER)), "CVE_LOC is not four digits from 0001"),
         ("x" * 200_000, f"it has 1 values, but {WIDTH}"),
     ],
     ids=lambda value: value[:20],
@@ -184,13 +206,13 @@ def test_last_line_that_is_no_row_is_rejected_alone(line: str, reason: str, end:
 SCATTERED = {  # by row: the first ones, neighbours, and those on both sides of where a batch of 250 ends
     0: ({"AMBITO": "X"}, "AMBITO is neither U nor R"),
     1: ({"Estatus": "Baja"}, None),
-    249: ({"CVE_LOC": "0000"}, "CVE_LOC is not four digits from 0001"),
+    249: ({"CVE_LOC": "0000"}, "it is a total of the census, not a locality"),
     250: ({"POB_TOTAL": "-5", "NOM_LOC": ""}, "a name is empty or longer than 200 characters"),
     251: ({"POB_TOTAL": "-5"}, "POB_TOTAL is negative"),
     252: ({"POB_MASCULINA": "-5"}, "POB_MASCULINA is negative"),
     600: ({"Estatus": "Baja", "CVE_ENT": "99"}, None),
     998: ({"CVE_MUN": "000", "LAT_DECIMAL": "x"}, "CVE_MUN is not three digits from 001"),
-    999: ({"LAT_DECIMAL": "x", "LON_DECIMAL": "y"}, "LAT_DECIMAL is not a number of degrees"),
+    999: ({"LAT_DECIMAL": "x", "LON_DECIMAL": "y"}, "its latitud can't be read as degrees"),
 }
 
 
@@ -234,10 +256,24 @@ def test_rows_more_than_a_tenth_bad_refuse_the_file_with_the_first_reason() -> N
         read_rows(*rows[:2], ("junk",), *rows[2:], ("junk",))
 
 
-def test_file_that_lost_its_leading_zeros_is_refused() -> None:
-    """A spreadsheet does this; a key such as 1-1-1 can't be told from 11-1."""
-    rows = [with_values(place, CVEGEO=place.cvegeo[1:], CVE_ENT="1", CVE_MUN="1", CVE_LOC="1") for place in PLAIN]
-    with pytest.raises(CatalogueError, match="CVE_ENT is not two digits"):
+def without_zeros(place: Place) -> tuple[str, ...]:
+    ent, mun, loc = (str(int(part)) for part in (place.cvegeo[:2], place.cvegeo[2:5], place.cvegeo[5:]))
+    return with_values(place, CVEGEO=str(int(place.cvegeo)), CVE_ENT=ent, CVE_MUN=mun, CVE_LOC=loc)
+
+
+def test_file_all_of_whose_keys_lost_their_zeros_gets_them_back() -> None:
+    """As a spreadsheet leaves it: each part of a key has a column of its own, so nothing is guessed."""
+    whole, mended = read_places(*TRAPS), read_rows(*map(without_zeros, TRAPS))
+    assert (whole.zeros_restored, mended.zeros_restored) == (False, True)
+    assert replace(mended, zeros_restored=False) == whole
+
+
+@pytest.mark.parametrize("column", ["CVE_ENT", "CVE_MUN", "CVE_LOC"])
+def test_file_of_which_some_keys_alone_lost_their_zeros_is_refused(column: str) -> None:
+    rows = [without_zeros(place) for place in PLAIN]
+    at = HEADER.index(column)
+    rows[7] = (*rows[7][:at], PLAIN[7].values()[at], *rows[7][at + 1 :])
+    with pytest.raises(CatalogueError, match=f"Line 9 has the zeros at the beginning of its {column}, which earlier"):
         read_rows(*rows)
 
 

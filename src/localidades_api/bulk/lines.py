@@ -3,17 +3,10 @@
 from dataclasses import dataclass
 
 from localidades_api.errors import UnreadableBodyError
+from localidades_api.importer.file_kinds import START, describe_kind
 
 MAX_ROW = 1024**2  # bytes of one row
 _BOM = b"\xef\xbb\xbf"
-OTHER_FORMATS = {
-    b"PK\x03\x04": "a workbook or a zip: save its sheet as CSV (UTF-8)",
-    b"\xd0\xcf\x11\xe0": "an Excel workbook: save its sheet as CSV (UTF-8)",
-    b"\xff\xfe": "UTF-16: save it as CSV (UTF-8)",
-    b"\xfe\xff": "UTF-16: save it as CSV (UTF-8)",
-    b"\x1f\x8b": "compressed with gzip: unpack it first",
-    b"%PDF": "a PDF: save its table as CSV (UTF-8)",
-}
 
 
 @dataclass(slots=True)
@@ -62,7 +55,7 @@ class Lines:
     def _check(self, length: int) -> None:
         if length > MAX_ROW:
             if not self._has_begun:
-                refuse_other_formats(bytes(self._pending[:8]))
+                refuse_other_formats(bytes(self._pending[:START]))
             raise UnreadableBodyError(
                 f"A line is longer than {MAX_ROW // 1024**2} MB: check that the file is text, a row a line."
             )
@@ -70,11 +63,8 @@ class Lines:
 
 def refuse_other_formats(start: bytes) -> None:
     """Raise UnreadableBodyError for a file that is not text."""
-    for magic, what in OTHER_FORMATS.items():
-        if start.startswith(magic):
-            raise UnreadableBodyError(f"The file is {what}.")
-    if b"\0" in start:
-        raise UnreadableBodyError("The file is not text, or is UTF-16: save it as CSV (UTF-8).")
+    if kind := describe_kind(start):
+        raise UnreadableBodyError(f"The file is {kind}.")
 
 
 def decode(lines: bytes, layout: Dialect) -> str:

@@ -32,48 +32,52 @@ _NICENESS = 10  # requests come first
 
 def fingerprint(release: Release, releases: Collection[Release]) -> str:
     """Return a name for the index of a release: a digest of all that it is made from and by."""
-    sources = [release, *akin(release, releases)]
-    told = "/".join([__version__, _digest_of_code(), *(f"{one.name} {one.sha256} {one.localities}" for one in sources)])
+    sources = [release, *earlier(release, releases)]
+    told = "/".join([digest_of_code(), *(f"{one.name} {one.sha256} {one.localities}" for one in sources)])
     return hashlib.blake2b(told.encode(), digest_size=12).hexdigest()
 
 
 @cache
-def _digest_of_code() -> str:
-    told = hashlib.blake2b(digest_size=12)
+def digest_of_code() -> str:
+    """Return a digest of the version, and of the code that decides what is in an index."""
+    told = hashlib.blake2b(__version__.encode(), digest_size=12)
     for file in sorted(one for part in _CODE for one in (part, *part.rglob("*")) if one.suffix in {".py", ".tsv"}):
         told.update(f"{file.relative_to(_PACKAGE)}\n".encode() + file.read_bytes())
     return told.hexdigest()
 
 
-def akin(release: Release, releases: Collection[Release]) -> list[Release]:
-    """Return the releases whose names lead to places of this one; the invented demo shares no history."""
-    return [one for one in releases if one.is_demo == release.is_demo and one != release]
+def earlier(release: Release, releases: Collection[Release]) -> list[Release]:
+    """Return the releases whose names lead to places of this one; the invented demo shares no history.
+
+    Names of later ones don't: every publication would make the indexes of all releases anew.
+    """
+    return [one for one in releases if one.is_demo == release.is_demo and one.id < release.id]
 
 
 async def build(url: str, release: Release, releases: Collection[Release], folder: Path) -> None:
     """Read a release's names over a connection of its own, and write its index into a new folder."""
     database = Database.for_reading(url, pool_size=1, timeout=_TIMEOUT)
     try:
-        places, withdrawn = await _read(database, release, akin(release, releases))
+        places, withdrawn = await _read(database, release, earlier(release, releases))
     finally:
         await database.dispose()
     await asyncio.to_thread(build_index, folder, places, withdrawn)
 
 
 async def _read(
-    database: Database, release: Release, related: Collection[Release]
+    database: Database, release: Release, before: Collection[Release]
 ) -> tuple[list[IndexedPlace], Collection[Withdrawn]]:
-    """Return the places of a release, and those that other releases have and this one does not."""
+    """Return the places of a release, and those that earlier ones have and this one does not."""
     names = NamesRepository(database)
-    former = await names.list_other_names(release, related)
-    gone = await names.list_withdrawn(release, related)
+    former = await names.list_other_names(release, before)
+    gone = await names.list_withdrawn(release, before)
     successors = {row.other_id for row in former}
     withdrawn = {row.id: Withdrawn(row.id, row.nombre, row.municipio) for row in gone if row.id not in successors}
     return await _read_places(database, release, former), withdrawn.values()
 
 
 async def _read_places(database: Database, release: Release, former_names: Iterable[Row[Any]]) -> list[IndexedPlace]:
-    """Return the places of a release, with what other releases call them."""
+    """Return the places of a release, with what earlier ones call them."""
     catalogue = CatalogueRepository(database)
     estados = {row.id: row.nombre for row in await catalogue.list_states(release)}
     municipios = {row.id: (row.nombre, row.estado_id) for row in await catalogue.list_municipalities(release, None)}

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from localidades_api.observability.faults import FAULTS
 from localidades_api.search.index import NameIndex
 from localidades_api.search.layout import IndexUnreadableError
 
-_MAX_UNUSED = 7 * 86_400.0  # seconds
+_MAX_LIST_AGE = 7 * 86_400.0  # seconds: a service may be stopped for as long and find its indexes again
 _RECHECK_INTERVAL = 0.1  # seconds
 
 
@@ -26,13 +26,12 @@ class OpenIndex:
         self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_SH)
-            os.utime(self._descriptor)
             self.names = NameIndex(folder)
         except BaseException:
             os.close(self._descriptor)
             raise
         self._users = 0
-        self._is_closing = self._is_to_go = False
+        self._is_closing = False
 
     @contextmanager
     def used(self) -> Iterator[NameIndex]:
@@ -43,17 +42,14 @@ class OpenIndex:
         finally:
             self._users -= 1
             if self._is_closing:
-                self.close(remove=self._is_to_go)
+                self.close()
 
-    def close(self, *, remove: bool = False) -> None:
-        """Close it once nobody uses it; `remove` its folder unless another process has it open."""
-        self._is_closing, self._is_to_go = True, remove
-        if self._users:
-            return
-        self.names.close()
-        if remove and _try_lock(self._descriptor):
-            shutil.rmtree(self.folder, ignore_errors=True)
-        os.close(self._descriptor)
+    def close(self) -> None:
+        """Close it once nobody uses it."""
+        self._is_closing = True
+        if not self._users:
+            self.names.close()
+            os.close(self._descriptor)
 
 
 def _try_lock(descriptor: int) -> bool:
@@ -92,15 +88,45 @@ def remove_unfinished(folder: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-def remove_unused(root: Path) -> None:
-    """Remove what no process has used for long: indexes of other versions and databases, builds that were killed."""
-    for folder in [one for one in root.iterdir() if one.is_dir()]:
+def remove_unreachable(root: Path, service: str, names: Collection[str]) -> bool:
+    """List the indexes that a service can reach, and remove those that no service on this machine can.
+
+    Return whether none of these is left: one that is still open stays.
+    Each service has a list of its own, which it renews every day. An index is listed before it is built.
+    """
+    folders = [one for one in root.iterdir() if one.is_dir()]  # before the lists are read
+    _write_list(root / f"{service}.list", names)
+    reachable = set(names)
+    for listed in root.glob("*.list"):
         with suppress(FileNotFoundError):  # another process was faster
-            if folder.stat().st_mtime < time.time() - _MAX_UNUSED:
-                descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-                if _try_lock(descriptor):
-                    shutil.rmtree(folder, ignore_errors=True)
-                os.close(descriptor)
+            if listed.stat().st_mtime < time.time() - _MAX_LIST_AGE:
+                listed.unlink()
+            else:
+                reachable |= set(listed.read_text().split())
+    for folder in folders:
+        name = folder.name.removeprefix(".").partition("-")[0]
+        if name not in reachable:
+            _remove_unlocked(folder, folder if folder.name == name else root / f"{name}.lock")
+    return all(one.name in reachable or not one.exists() for one in folders if not one.name.startswith("."))
+
+
+def _write_list(path: Path, names: Collection[str]) -> None:
+    written = path.with_suffix(f".{os.getpid()}")
+    written.write_text("\n".join(sorted(names)))
+    written.replace(path)
+
+
+def _remove_unlocked(folder: Path, lock: Path) -> None:
+    """Remove an index that no process has open, or an unfinished one that none is building."""
+    with suppress(FileNotFoundError):  # another process was faster
+        descriptor = os.open(lock, os.O_RDONLY | (os.O_DIRECTORY if lock == folder else os.O_CREAT), 0o600)
+        try:
+            if _try_lock(descriptor):
+                shutil.rmtree(folder, ignore_errors=True)
+                if lock != folder:
+                    lock.unlink()
+        finally:
+            os.close(descriptor)
 
 
 @asynccontextmanager

@@ -1,22 +1,31 @@
 """The index of names of each release: built once on a machine, and shared by its processes.
 
-An index is a folder in the system's folder for temporary files. Its name is a digest of what it was made from, so a
-process finds what another one has built. Processes hold a shared lock on the index that they have open; when a release
-is gone, the last of them removes its index. An index that nobody has opened for a week is removed by the next build.
+An index is a folder in the system's folder for temporary files. Its name is a digest of what it was made from: the
+release, those before it, and the code. So a process finds what another one has built, and a new release changes no
+index. Processes hold a shared lock on the index that they have open, and list those that they can reach; at a start and
+when a release comes or goes, what no service has listed is removed (decision 44).
 """
 
 import asyncio
+import hashlib
 import logging
 import os
 import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from localidades_api.cache.name_builder import build, fingerprint
-from localidades_api.cache.name_folders import OpenIndex, index_root, locked, remove_unfinished, remove_unused, try_open
+from localidades_api.cache.name_builder import build, digest_of_code, fingerprint
+from localidades_api.cache.name_folders import (
+    OpenIndex,
+    index_root,
+    locked,
+    remove_unfinished,
+    remove_unreachable,
+    try_open,
+)
 from localidades_api.cache.single_flight import SingleFlight
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import SearchUnavailableError, UnavailableError
@@ -29,6 +38,7 @@ _log = logging.getLogger(__name__)
 
 _MAX_OPEN = 3  # indexes per process: of the served release, and of others that requests name
 MAX_IN_THREAD = 20_000  # places; the index of more is built by a process of its own
+_LIST_INTERVAL = 86_400.0  # seconds after which a list of indexes is renewed
 _RETRY_INTERVAL = 30.0  # seconds after a build that failed: another would take as much of the processor
 
 
@@ -42,6 +52,9 @@ class NameIndexes:
         self._open: dict[Release, OpenIndex] = {}  # the one that was opened last is at the end
         self._opening: SingleFlight[str, None] = SingleFlight()
         self._failed_at: dict[str, float] = {}
+        # What has listed the same indexes: another version of the code, or another address, may have others.
+        self._service = hashlib.blake2b(f"{digest_of_code()} {url}".encode(), digest_size=12).hexdigest()
+        self._tidied: tuple[object, ...] = ()
 
     async def of(self, release: Release) -> NameIndex:
         """Return a release's index for use at once; raise SearchUnavailableError if it can't be had in time."""
@@ -78,6 +91,19 @@ class NameIndexes:
         """Return whether a release's index is not open yet, and has not failed to be built."""
         return release not in self._open and fingerprint(release, self._releases.every) not in self._failed_at
 
+    async def tidy(self) -> None:
+        """Close the indexes of releases that are gone, and remove those that no service on this machine can reach."""
+        every, now = self._releases.every, time.monotonic()
+        state = (*every, self._releases.served, self._releases.searched, now // _LIST_INTERVAL)
+        if state != self._tidied:
+            self._close_surplus(every)
+            with suppress(OSError):  # the next build says why
+                self._tidied = state if await self._remove_unreachable(every) else ()
+
+    async def _remove_unreachable(self, every: Collection[Release]) -> bool:
+        names = [fingerprint(one, every) for one in every]
+        return await asyncio.to_thread(remove_unreachable, index_root(), self._service, names)
+
     async def prepare(self, release: Release) -> None:
         """Open a release's index, after building it if need be.
 
@@ -109,13 +135,14 @@ class NameIndexes:
             async with locked(folder.with_suffix(".lock")):
                 if not (found := await asyncio.to_thread(try_open, folder)):
                     remove_unfinished(folder)
-                    remove_unused(folder.parent)
+                    await self._remove_unreachable(every)
                     began = time.monotonic()
                     await self._build(release, every, folder)
                     _log.info("Indexed the names of release %s in %.1f s.", release.name, time.monotonic() - began)
                     found = await asyncio.to_thread(OpenIndex, folder)
         if previous := self._open.pop(release, None):
-            previous.close(remove=previous.folder != folder)
+            previous.close()
+            self._tidied = ()
         self._open[release] = found
         self._close_surplus(every)
 
@@ -126,11 +153,11 @@ class NameIndexes:
             await _run_builder(self._url, release, folder)
 
     def _close_surplus(self, every: Collection[Release]) -> None:
-        """Close what is more than may be open, and remove the indexes of releases that are gone."""
+        """Close what is more than may be open, and the indexes of releases that are gone."""
         surplus = list(self._open)[:-_MAX_OPEN]
         for release in [one for one in self._open if one in surplus or one not in every]:
             if release not in {self._releases.served, self._releases.searched}:
-                self._open.pop(release).close(remove=release not in every)
+                self._open.pop(release).close()
 
     async def close(self) -> None:
         """Close every index; their folders stay for the next start."""

@@ -2,8 +2,8 @@
 
 A release is ready when its pages are cached and its names are indexed. Requests don't wait long for either: the release
 may be served before all of its pages are cached, and searches by name get the previous release until its names are
-indexed. A release that is published again is searched with its earlier index, or not at all, until a new index has the
-names of later releases, too.
+indexed. A release that is published again is searched with its earlier index or, on a machine that has none, not at all
+until it is built.
 """
 
 import asyncio
@@ -80,6 +80,7 @@ class ReleasePoller:
         if self._is_away:
             _log.warning("The database answers again.")
         self._is_away = False
+        await self._names.tidy()
         if newest := self._releases.newest:
             await self._activate(newest)
         self._pages.drop_all_but(newest)

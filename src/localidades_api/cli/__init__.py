@@ -39,7 +39,8 @@ app = typer.Typer(
 )
 
 _Source = Annotated[
-    str, typer.Argument(help="INEGI's zip, csv or txt file, as a path or an http(s) address; or `demo`.")
+    str,
+    typer.Argument(help="INEGI's zip, csv, txt or xlsx file, as a path or an http(s) address; - is stdin; or `demo`."),
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print a single JSON document to stdout.")]
 
@@ -128,7 +129,8 @@ def import_(
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Run the whole import, report, and roll it back.")] = False,
     allow_shrink: Annotated[
-        bool, typer.Option("--allow-shrink", help="Accept a catalogue with over 10% fewer localities.")
+        bool,
+        typer.Option("--allow-shrink", help="Accept a catalogue that lacks over 10% of the localities or an estado."),
     ] = False,
     keep_demo: Annotated[
         bool, typer.Option("--keep-demo", help="Keep the demo; by default a real catalogue retires it.")

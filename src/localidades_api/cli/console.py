@@ -215,6 +215,10 @@ def print_report(report: "ImportReport", *, dry_run: bool = False) -> None:
             f" {comparison.renamed:,} renamed, {comparison.relocated:,} relocated,"
             f" {comparison.updated:,} updated"
         )
+    if report.zeros_restored:
+        lines.append("the keys had lost the zeros at their beginning, as in a spreadsheet: they were put back")
+    if report.losses:
+        lines.append(report.losses)
     if report.demo_retired:
         lines.append(
             f"the demo {'would be' if dry_run else 'is'} retired because its places are invented; --keep-demo keeps it"

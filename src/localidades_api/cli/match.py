@@ -21,6 +21,7 @@ def match(  # noqa: PLR0913  # an option for each column
         str,
         typer.Argument(
             help="Rows as CSV, NDJSON or JSON (.csv, .tsv, .txt, .ndjson, .jsonl, .json); - is CSV on stdin."
+            " A pipe is CSV, too."
         ),
     ],
     output: Annotated[
@@ -56,9 +57,10 @@ def match(  # noqa: PLR0913  # an option for each column
     }  # fmt: skip
     with errors_as_sentences():
         # Importing these takes longer than printing help.
-        from localidades_api.cli.matching.job import MatchJob, check, default_output  # noqa: PLC0415
+        from localidades_api.cli.matching.job import MatchJob, check, check_source, default_output  # noqa: PLC0415
 
         named = {role: header for role, header in columns.items() if header is not None}
+        check_source(file)
         job = MatchJob(file, output or default_output(file), named, resume, force, sure)
         check(job)
         _run(job, release, url)

@@ -87,6 +87,8 @@ def report_as_object(report: ImportReport, *, dry_run: bool) -> dict[str, object
         },
         "compared_with": comparison.previous,
         "changes": None if comparison.previous is None else changes,
+        "zeros_restored": report.zeros_restored,
+        "losses": report.losses,
         "demo_retired": report.demo_retired,
         "withdrawn": report.withdrawn,
         "rejected": [{"line": line, "reason": reason} for line, reason in report.rejected],

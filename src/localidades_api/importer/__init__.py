@@ -19,6 +19,7 @@ from localidades_api.errors import CatalogueError, InsufficientMemoryError, Unce
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import CatalogueText, open_table, read_table, watch_reading
 from localidades_api.importer.load import load_release, publish, vacuum
+from localidades_api.importer.losses import describe_losses, refuse_losses
 from localidades_api.importer.preconditions import refuse_published
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
 from localidades_api.importer.transform import Catalogue, Rejected, transform
@@ -45,6 +46,8 @@ class ImportReport:
     rejected: list[Rejected]
     comparison: Comparison
     demo_retired: bool
+    zeros_restored: bool
+    losses: str | None  # a sentence, where much of the release before or of the country is missing
     seconds: float
 
     @classmethod
@@ -61,6 +64,8 @@ class ImportReport:
             rejected=catalogue.rejected,
             comparison=comparison,
             demo_retired=demo_retired,
+            zeros_restored=catalogue.zeros_restored,
+            losses=describe_losses(comparison, catalogue),
             seconds=seconds,
         )
 
@@ -96,7 +101,7 @@ async def import_catalogue(
             progress.begin(ImportStep.COMPARE)
             comparison = await compare_with_current(connection, release_id, name)
             if not allow_shrink:
-                _refuse_shrinking(comparison, len(catalogue.localities))
+                refuse_losses(comparison, catalogue)
             await complete_comparisons(connection)
             await publish(connection, release_id, progress, reason)
             demo_retired = name != DEMO_RELEASE and not keep_demo and await withdraw_demo(connection)
@@ -174,16 +179,6 @@ def _check_name(name: str, file: Source) -> None:
         )
     if (name == DEMO_RELEASE) != (file.name == DEMO_RELEASE and file.file is None):
         raise CatalogueError("Only the bundled catalogue can be named demo, and it can have no other name.")
-
-
-def _refuse_shrinking(comparison: Comparison, localities: int) -> None:
-    """Refuse a catalogue that has lost more than a tenth: more likely, the file is incomplete."""
-    previous = localities + comparison.removed - comparison.added
-    if localities * 10 < previous * 9:
-        raise CatalogueError(
-            f"The file has {localities} localities, release {comparison.previous} has {previous}:"
-            " over 10% fewer. If that is right, pass --allow-shrink."
-        )
 
 
 @contextmanager

@@ -1,15 +1,21 @@
-"""Opens the text of a catalogue: a plain file, or a member of a zip, which may be hostile."""
+"""Opens the text of a catalogue: a plain or packed file, a workbook, or a member of a zip, which may be hostile."""
 
+import gzip
 import io
 import os
+import tempfile
 import zipfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
+from xml.etree.ElementTree import ParseError
 
 from localidades_api.errors import CatalogueError
+from localidades_api.importer.file_kinds import START, describe_kind
+from localidades_api.importer.workbook import WORKBOOK, write_csv
 
 MAX_TEXT_BYTES = 2 * 1024**3  # 3 million rows are 0.6 GB
+_GIGABYTES = MAX_TEXT_BYTES // 1024**3
 MAX_RATIO = 200  # of unpacked to packed size; INEGI's are below 20
 MAX_MEMBERS = 1000  # of a zip; INEGI's have six
 _SMALL = 64 * 1024**2  # bytes that a member may have at any ratio
@@ -17,20 +23,72 @@ _MAX_READ = 1024**2  # bytes at once; zipfile reads the directory of a zip in on
 
 
 def open_text(source: Path | IO[bytes], stack: ExitStack) -> tuple[str, IO[bytes], int]:
-    """Open the file, or the member of a zip that holds the table; return its name and size in bytes too.
+    """Open the file, or what it packs that holds the table; return its name and size in bytes too.
 
-    A file that is already open stays open.
+    A file that is already open stays open. A workbook is written as text to an unnamed temporary file.
     """
     raw = io.FileIO(source) if isinstance(source, Path) else io.FileIO(source.fileno(), closefd=False)
     file = stack.enter_context(_Frugal(raw))
     size = os.fstat(file.fileno()).st_size
     # A truncated zip has lost its directory, but not its signature.
-    if not zipfile.is_zipfile(file) and not _begins_as_zip(file):
-        file.seek(0)
-        return source.name if isinstance(source, Path) else "", file, size
+    if not zipfile.is_zipfile(file) and not _begins_with(file, b"PK\x03\x04"):
+        text: IO[bytes] = file
+        if _begins_with(file, b"\x1f\x8b"):
+            text, size = cast("IO[bytes]", stack.enter_context(_Unpacked(file))), 0
+        _refuse_other_kinds(text)
+        return source.name if isinstance(source, Path) else "", text, size
     archive = stack.enter_context(zipfile.ZipFile(file))
+    if len(archive.infolist()) > MAX_MEMBERS:
+        raise CatalogueError(f"The zip has more than {MAX_MEMBERS} files: this is not a catalogue.")
+    if WORKBOOK in archive.namelist():
+        return "", *_read_workbook(archive, size, stack)
     member = _choose_member(archive, size)
-    return member.filename, stack.enter_context(archive.open(member)), member.file_size
+    table = stack.enter_context(archive.open(member))
+    _refuse_other_kinds(table)
+    return member.filename, table, member.file_size
+
+
+class _Unpacked(gzip.GzipFile):
+    """The text of a gzip, whose size nothing tells."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        file.seek(0)
+        super().__init__(fileobj=file)
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read; raise CatalogueError beyond the bytes that a text may have."""
+        return self._bounded(super().read(size))
+
+    def read1(self, size: int = -1) -> bytes:
+        """Read what is there; raises as `read` does."""
+        return self._bounded(super().read1(size))
+
+    def _bounded(self, content: bytes) -> bytes:
+        if self.tell() > MAX_TEXT_BYTES:
+            raise CatalogueError(f"The file unpacks to more than {_GIGABYTES} GB: this is not a catalogue.")
+        return content
+
+
+def _refuse_other_kinds(file: IO[bytes]) -> None:
+    """Refuse a file that is not text, with what it is."""
+    file.seek(0)
+    if kind := describe_kind(file.read(START)):
+        raise CatalogueError(f"The file is {kind}; or use INEGI's own zip.")
+    file.seek(0)
+
+
+def _read_workbook(archive: zipfile.ZipFile, size: int, stack: ExitStack) -> tuple[IO[bytes], int]:
+    """Write the first sheet as text to a temporary file; return that, and its size in bytes."""
+    for info in archive.infolist():
+        _check_member(info, size)
+    text = stack.enter_context(tempfile.TemporaryFile(prefix="localidades-"))  # noqa: SIM115  # the stack is one
+    try:
+        write_csv(archive, archive.open, text)
+    except (ParseError, KeyError, ValueError, IndexError) as error:
+        raise CatalogueError("The workbook can't be read: save its sheet as CSV (UTF-8).") from error
+    written = text.tell()
+    text.seek(0)
+    return text, written
 
 
 class _Frugal(io.BufferedReader):
@@ -48,9 +106,9 @@ class _Frugal(io.BufferedReader):
         return content
 
 
-def _begins_as_zip(file: IO[bytes]) -> bool:
+def _begins_with(file: IO[bytes], magic: bytes) -> bool:
     file.seek(0)
-    return file.read(4) == b"PK\x03\x04"
+    return file.read(len(magic)) == magic
 
 
 def _choose_member(archive: zipfile.ZipFile, size: int) -> zipfile.ZipInfo:
@@ -58,17 +116,22 @@ def _choose_member(archive: zipfile.ZipFile, size: int) -> zipfile.ZipInfo:
 
     The member is read in place and never extracted, because its name may be any path.
     """
-    if len(archive.infolist()) > MAX_MEMBERS:
-        raise CatalogueError(f"The zip has more than {MAX_MEMBERS} files: this is not a catalogue.")
     tables = [info for info in archive.infolist() if info.filename.lower().endswith((".csv", ".txt"))]
     tables.sort(key=lambda info: ("_utf" not in info.filename.lower(), -info.file_size))
     if not tables:
-        raise CatalogueError("The zip has no csv or txt file: use INEGI's own zip.")
-    if tables[0].file_size > MAX_TEXT_BYTES:
-        raise CatalogueError(f"The zip unpacks to more than {MAX_TEXT_BYTES // 1024**3} GB: this is not a catalogue.")
-    packed = min(tables[0].compress_size, size)
-    if tables[0].file_size > max(_SMALL, MAX_RATIO * packed):
-        raise CatalogueError(f"The zip unpacks to more than {MAX_RATIO} times its size: this is not a catalogue.")
-    if tables[0].compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-        raise CatalogueError("The zip uses an uncommon compression method: compress it again with deflate.")
+        endings = {Path(info.filename).suffix.lower() for info in archive.infolist() if not info.is_dir()}
+        has = f" (it has {', '.join(sorted(endings - {''}))})" if endings - {""} else ""
+        raise CatalogueError(f"The zip has no csv or txt file{has}: use INEGI's own zip.")
+    _check_member(tables[0], size)
     return tables[0]
+
+
+def _check_member(info: zipfile.ZipInfo, size: int) -> None:
+    """Refuse a member of a zip of `size` bytes that unpacks to too much, or can't be unpacked."""
+    if info.file_size > MAX_TEXT_BYTES:
+        raise CatalogueError(f"The zip unpacks to more than {_GIGABYTES} GB: this is not a catalogue.")
+    packed = min(info.compress_size, size)
+    if info.file_size > max(_SMALL, MAX_RATIO * packed):
+        raise CatalogueError(f"The zip unpacks to more than {MAX_RATIO} times its size: this is not a catalogue.")
+    if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+        raise CatalogueError("The zip uses an uncommon compression method: compress it again with deflate.")

@@ -1,15 +1,22 @@
 """Reads the values of a row: what INEGI writes in each kind of column, and what makes a row invalid."""
 
-import math
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import TypeVar
 
+from localidades_api.domain import degrees
 from localidades_api.domain.degrees import BOUNDS, PLAIN, Axis
 from localidades_api.domain.locality import Attribute
 
 NO_DATA = frozenset({"", "-", "*"})
+# Rows of the census that are no localities, by their clave.
+_SUMS = {
+    "0000": "it is a total of the census, not a locality",
+    "9998": "it sums up the localities of one dwelling, as the census does, and is not a locality",
+    "9999": "it sums up the localities of two dwellings, as the census does, and is not a locality",
+}
+_DIGITS_OF_DEGREES = 6  # decimals that INEGI gives: 11 cm
 _INTEGER = re.compile(r"-?[0-9]{1,9}")
 _MAX_NAME = 200  # INEGI's longest has 86 characters
 
@@ -19,6 +26,10 @@ Value = TypeVar("Value")
 
 class InvalidRowError(Exception):
     """A row is not a valid record; the text says why."""
+
+
+class InvalidFileError(Exception):
+    """A row invalidates the whole file; the text continues a sentence that begins with the line's number."""
 
 
 class Memo(dict[Text, Value]):
@@ -36,11 +47,43 @@ class Memo(dict[Text, Value]):
         return value
 
 
-def read_clave(text: str) -> str:
-    """Read the clave of a locality: four digits, from 0001."""
-    if not re.fullmatch(r"[0-9]{4}", text) or text == "0000":
-        raise InvalidRowError("CVE_LOC is not four digits from 0001")
-    return text
+class KeyColumn(Memo[str, str]):
+    """Reads the keys of a column, all of the same length.
+
+    A spreadsheet drops the zeros at their beginning. They are put back if all keys of the column have lost them;
+    `has_lost` is None as long as none could have.
+    """
+
+    def __init__(self, column: str, digits: int, described: str) -> None:
+        super().__init__(self._pad)
+        self._column = column
+        self._digits = digits
+        self._described = described
+        self.has_lost: bool | None = None
+
+    def _pad(self, text: str) -> str:
+        if not (text.isascii() and text.isdecimal() and len(text) <= self._digits):
+            raise InvalidRowError(f"{self._column} is not {self._described}")
+        if str(int(text)) == text and len(text) < self._digits:
+            if self.has_lost is False:
+                raise InvalidRowError(f"{self._column} has lost the zeros at its beginning, as in a spreadsheet")
+            self.has_lost = True
+        elif text.startswith("0"):
+            if len(text) < self._digits:
+                raise InvalidRowError(f"{self._column} is not {self._described}")
+            if self.has_lost:
+                raise InvalidFileError(
+                    f"has the zeros at the beginning of its {self._column}, which earlier lines have lost: save the"
+                    " file again with its keys as text."
+                )
+            self.has_lost = False
+        return text.zfill(self._digits)
+
+
+def refuse_sums(claves: Iterable[str]) -> None:
+    """Refuse the claves of rows that sum up localities."""
+    for clave in _SUMS.keys() & set(claves):
+        raise InvalidRowError(_SUMS[clave])
 
 
 def read_key(cve_ent: str, cve_mun: str, cve_loc: str, cvegeo: str) -> int:
@@ -65,14 +108,16 @@ def read_name(text: str) -> str:
     return text.replace('""', '"')
 
 
-def read_degrees(text: str, column: str, axis: Axis) -> float | None:
-    """Read decimal degrees."""
+def read_degrees(text: str, axis: Axis) -> float | None:
+    """Read degrees: decimal, or in degrees, minutes and seconds."""
     if text in NO_DATA:
         return None
-    degrees = float(text) if re.fullmatch(PLAIN, text) else math.inf
-    if abs(degrees) > BOUNDS[axis]:
-        raise InvalidRowError(f"{column} is not a number of degrees")
-    return degrees
+    if re.fullmatch(PLAIN, text) and abs(number := float(text)) <= BOUNDS[axis]:  # nearly always
+        return number
+    try:
+        return round(degrees.read_degrees(text, axis), _DIGITS_OF_DEGREES)
+    except ValueError:
+        raise InvalidRowError(f"its {axis} can't be read as degrees") from None
 
 
 def pair(latitude: float | None, longitude: float | None) -> tuple[float | None, float | None]:
@@ -115,9 +160,9 @@ def reader_of(attribute: Attribute) -> Callable[[str], object]:
     """Return the function that reads the values of a column; it raises InvalidRowError."""
     match attribute.content:
         case "latitude":
-            return partial(read_degrees, column=attribute.header, axis="latitud")
+            return partial(read_degrees, axis="latitud")
         case "longitude":
-            return partial(read_degrees, column=attribute.header, axis="longitud")
+            return partial(read_degrees, axis="longitud")
         case "integer":
             return Memo(partial(read_integer, column=attribute.header)).__getitem__
         case "count":

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from localidades_api.domain.locality import ATTRIBUTES
+from localidades_api.domain.locality import ATTRIBUTES, POINT
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.archive import open_text
 from localidades_api.observability.progress import Counting
@@ -36,6 +36,8 @@ _ESCAPED = re.compile("[\udc80-\udcff]")  # surrogates stand for invalid bytes
 # What zipfile and zlib raise for a bad zip, and the system for a bad disk.
 _DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
 
+_SEPARATORS = ",\t;|"
+_CENSUS = ("entidad", "mun", "loc", "nom_loc")  # headers of the census
 REQUIRED = ("cve_ent", "nom_ent", "cve_mun", "nom_mun", "cve_loc", "nom_loc")
 
 
@@ -45,7 +47,9 @@ def _fold(name: str) -> str:
     return "_".join(plain.lower().split())
 
 
-# Our names of the columns, each with the headers that INEGI has used for it, folded.
+# Degrees, minutes and seconds, where a file has no decimal degrees.
+_ALTERNATIVES = {name: (name,) for name in POINT}
+# Our names of the columns, each with the headers that INEGI has used for it, folded; the first that a file has counts.
 COLUMNS: Mapping[str, Sequence[str]] = {
     "cvegeo": ("cvegeo", "mapa"),
     "estatus": ("estatus",),
@@ -56,7 +60,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "nom_mun": ("nom_mun",),
     "cve_loc": ("cve_loc",),
     "nom_loc": ("nom_loc",),
-    **{name: (_fold(attribute.header),) for name, attribute in ATTRIBUTES.items()},
+    **{name: (_fold(attribute.header), *_ALTERNATIVES.get(name, ())) for name, attribute in ATTRIBUTES.items()},
 }
 
 
@@ -71,21 +75,28 @@ class Layout:
     @classmethod
     def parse(cls, header: str) -> "Layout":
         """Read a header line; raise CatalogueError if it is not that of a catalogue."""
-        separator = "\t" if header.count("\t") > header.count(",") else ","
+        separator = max(_SEPARATORS, key=header.count)
         names = [_fold(name) for name in split_line(header, separator)]
         indexes = {
             column: names.index(spelling)
             for column, spellings in COLUMNS.items()
-            for spelling in spellings
+            for spelling in reversed(spellings)
             if spelling in names
         }
         missing = [name.upper() for name in REQUIRED if name not in indexes]
         if missing:
-            raise CatalogueError(
-                f"This is not a catalogue of localities: its first line does not name {', '.join(missing)};"
-                " use INEGI's AGEEML file."
-            )
+            raise CatalogueError(f"{_describe_other(names, missing)}: use the file of INEGI's catun_localidad.zip.")
         return cls(separator, len(names), indexes)
+
+
+def _describe_other(names: Sequence[str], missing: Sequence[str]) -> str:
+    """Return what a table is that lacks columns of a catalogue."""
+    if {"cve_ent", "nom_ent"} <= set(names) and not {"cve_loc", "nom_loc"} & set(names):
+        what = "municipios" if "cve_mun" in names else "estados"
+        return f"This file has {what}, not localities (its first line does not name {', '.join(missing)})"
+    if set(_CENSUS) <= set(names):
+        return "This is a table of the census (ITER), which is no catalogue of localities"
+    return f"This is not a catalogue of localities: its first line does not name {', '.join(missing)}"
 
 
 def split_line(line: str, separator: str) -> list[str]:
@@ -125,7 +136,7 @@ class CatalogueText:
 
 @contextmanager
 def open_table(source: Path | IO[bytes]) -> Iterator[CatalogueText]:
-    """Open a zip, csv or txt, given as a path or as an open file.
+    """Open a zip, workbook, csv or txt, packed with gzip or not, given as a path or as an open file.
 
     Raises CatalogueError if it is no catalogue, here or while its lines are read.
     """
@@ -133,7 +144,8 @@ def open_table(source: Path | IO[bytes]) -> Iterator[CatalogueText]:
         with _refusing_damage():
             member, file, size = open_text(source, stack)
             text = stack.enter_context(io.TextIOWrapper(file, encoding=_detect_encoding(file)))
-            table = read_table(member, _read_lines(text), share=lambda: min(file.tell() / max(size, 1), 1.0))
+            share = (lambda: min(file.tell() / size, 1.0)) if size else None
+            table = read_table(member, _read_lines(text), share=share)
         yield table
 
 

@@ -5,9 +5,10 @@ import os
 import re
 import signal
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer, current_thread, main_thread
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     import httpx
 
 MAX_FILE_BYTES = 512 * 1024**2  # INEGI's zip is 20 MB, its widest text 60 MB
+_TOO_LARGE = f"The file is larger than {MAX_FILE_BYTES // 1024**2} MB: this is not a catalogue."
+STDIN = "-"
+_CHUNK = 1024**2  # bytes
 FETCH_TIMEOUT = 60.0  # seconds without a byte
 FETCH_TOTAL_TIMEOUT = 3600.0  # seconds
 
@@ -43,7 +47,7 @@ class Source:
 
 @contextmanager
 def open_source(source: str, progress: ImportProgress) -> Iterator[Source]:
-    """Lend the file that `source` names: `demo`, a path, or an http(s) address.
+    """Lend the file that `source` names: `demo`, a path, `-` for standard input, or an http(s) address.
 
     A download goes to an unnamed temporary file, so nothing is left however the process ends. Raises CatalogueError
     if there is no such file or it is too large.
@@ -59,20 +63,33 @@ def open_source(source: str, progress: ImportProgress) -> Iterator[Source]:
                     progress.advance(len(chunk))
             yield Source(unquote(Path(urlsplit(source).path).name) or "catalogue", file, _digest(file))
     else:
-        path = Path(source)
         with ExitStack() as stack:
             with _refusing_faults():
-                if not path.is_file():
-                    raise CatalogueError(
-                        f"There is no file {source}: give the path or http(s) address of a zip, csv or txt."
-                    )
-                if path.stat().st_size > MAX_FILE_BYTES:
-                    raise CatalogueError(
-                        f"The file is larger than {MAX_FILE_BYTES // 1024**2} MB: this is not a catalogue."
-                    )
-                opened = stack.enter_context(path.open("rb"))
+                opened = _open_path(source, stack)
                 digest = _digest(opened)
-            yield Source(path.name, opened, digest)
+            yield Source("standard input" if source == STDIN else Path(source).name, opened, digest)
+
+
+def _open_path(source: str, stack: ExitStack) -> IO[bytes]:
+    """Open a file; what is read only once, such as a pipe, is copied to an unnamed temporary file."""
+    path = Path(source)
+    if not source or path.is_dir():
+        named = f"{source} is a folder" if source else "The path of the file is empty"
+        raise CatalogueError(f"{named}: give the path or http(s) address of a zip, csv, txt or xlsx.")
+    if source != STDIN and path.is_file():
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise CatalogueError(_TOO_LARGE)
+        return stack.enter_context(path.open("rb"))
+    if source != STDIN and not path.is_fifo():
+        raise CatalogueError(f"There is no file {source}: give the path or http(s) address of a zip, csv, txt or xlsx.")
+    copied = stack.enter_context(tempfile.TemporaryFile(prefix="localidades-"))  # noqa: SIM115  # the stack is one
+    with interruptible(), path.open("rb") if source != STDIN else nullcontext(sys.stdin.buffer) as pipe:
+        while chunk := pipe.read(_CHUNK):
+            copied.write(chunk)
+            if copied.tell() > MAX_FILE_BYTES:
+                raise CatalogueError(_TOO_LARGE)
+    copied.flush()
+    return copied
 
 
 @contextmanager

@@ -12,14 +12,16 @@ from localidades_api.domain.locality import ATTRIBUTES, POINT, LocalityRow
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.cells import (
     NO_DATA,
+    InvalidFileError,
     InvalidRowError,
+    KeyColumn,
     Memo,
     pair,
-    read_clave,
     read_key,
     read_name,
     read_text,
     reader_of,
+    refuse_sums,
 )
 from localidades_api.importer.extract import COLUMNS, CatalogueText, Layout, split_line, split_lines
 
@@ -56,10 +58,6 @@ class _Withdrawn(Exception):  # noqa: N818  # not an error: INEGI lists withdraw
     """The row is that of a withdrawn locality."""
 
 
-class _FileError(Exception):
-    """A row invalidates the whole file; the text continues a sentence that begins with the line's number."""
-
-
 @dataclass(slots=True)
 class Catalogue:
     """A checked catalogue: unique keys, known municipios and estados, localities in the order of the list."""
@@ -69,6 +67,7 @@ class Catalogue:
     localities: list[LocalityRow] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     withdrawn: int = 0
+    zeros_restored: bool = False  # those that the keys had lost at their beginning
 
 
 def transform(table: CatalogueText, advance: Callable[[int], None]) -> Catalogue:
@@ -89,6 +88,7 @@ def transform(table: CatalogueText, advance: Callable[[int], None]) -> Catalogue
         advance(rest)
     _check_whole(line, number, table.layout)
     _check_yield(catalogue)
+    catalogue.zeros_restored = reader.has_restored_zeros
     catalogue.localities.sort(key=itemgetter(0))
     _check_unique(catalogue.localities)
     catalogue.localities.sort(key=itemgetter(2))  # stable: clave, then id
@@ -138,8 +138,15 @@ class _LineReader:
         # A missing column is read from an empty one that is appended to every batch.
         self._pick = itemgetter(*(layout.indexes.get(column, layout.width) for column in COLUMNS))
         self._municipality_of = Memo(self._read_parents).__getitem__
-        self._clave_of = Memo(read_clave).__getitem__
+        self._states = KeyColumn("CVE_ENT", 2, "two digits")
+        self._municipalities = KeyColumn("CVE_MUN", 3, "three digits from 001")
+        self._claves = KeyColumn("CVE_LOC", 4, "four digits from 0001")
         self._readers = {name: reader_of(attribute) for name, attribute in ATTRIBUTES.items()}
+
+    @property
+    def has_restored_zeros(self) -> bool:
+        """Whether the keys had lost the zeros at their beginning."""
+        return any(column.has_lost for column in (self._states, self._municipalities, self._claves))
 
     def read(self, lines: Sequence[str], number: int) -> None:
         """Add lines to the catalogue; the first is line `number` of the file."""
@@ -149,7 +156,7 @@ class _LineReader:
         """Add rows to the catalogue; if one is invalid, halve the batch until it is alone."""
         try:
             self._catalogue.localities += self._convert(rows)
-        except (InvalidRowError, _Withdrawn, _FileError) as fault:
+        except (InvalidRowError, _Withdrawn, InvalidFileError) as fault:
             if len(rows) == 1:
                 self._leave_out(number, fault)
             else:
@@ -158,7 +165,7 @@ class _LineReader:
                 self._read_rows(rows[half:], number + half)
 
     def _leave_out(self, number: int, fault: Exception) -> None:
-        if isinstance(fault, _FileError):
+        if isinstance(fault, InvalidFileError):
             raise CatalogueError(f"Line {number} {fault}") from None
         if isinstance(fault, _Withdrawn):
             self._catalogue.withdrawn += 1
@@ -166,7 +173,7 @@ class _LineReader:
             self._catalogue.rejected.append(Rejected(number, str(fault)))
 
     def _convert(self, rows: Sequence[list[str]]) -> list[LocalityRow]:
-        """Return the records of rows; raise InvalidRowError, _Withdrawn or _FileError if a row has none."""
+        """Return the records of rows; raise InvalidRowError, _Withdrawn or InvalidFileError if a row has none."""
         for width in set(map(len, rows)) - {self._layout.width}:
             raise InvalidRowError(f"it has {width} values, but the header has {self._layout.width}")
         cvegeo, estatus, cve_ent, nom_ent, nom_abr, cve_mun, nom_mun, cve_loc, nombre, *texts = self._pick(
@@ -174,8 +181,11 @@ class _LineReader:
         )
         for status in set(estatus):
             _check_status(status)
+        claves = list(map(self._claves.__getitem__, cve_loc))
+        refuse_sums(claves)  # first: a total is in no municipio
+        cve_ent = list(map(self._states.__getitem__, cve_ent))
+        cve_mun = list(map(self._municipalities.__getitem__, cve_mun))
         municipalities = list(map(self._municipality_of, zip(cve_ent, nom_ent, nom_abr, cve_mun, nom_mun, strict=True)))
-        claves = list(map(self._clave_of, cve_loc))
         records = zip(
             map(read_key, cve_ent, cve_mun, claves, cvegeo),
             municipalities,
@@ -199,11 +209,9 @@ class _LineReader:
     def _read_parents(self, names: tuple[str, ...]) -> int:
         """Collect an estado and a municipio that are new; return the id of the municipio."""
         cve_ent, nom_ent, nom_abr, cve_mun, nom_mun = names
-        if not re.fullmatch(r"[0-9]{2}", cve_ent):
-            raise InvalidRowError("CVE_ENT is not two digits")
         if int(cve_ent) not in STATE_KEYS:
-            raise _FileError(f"names an unknown estado {cve_ent}; estados go from 01 to {STATE_KEYS[-1]}.")
-        if not re.fullmatch(r"[0-9]{3}", cve_mun) or cve_mun == "000":
+            raise InvalidFileError(f"names an unknown estado {cve_ent}; estados go from 01 to {STATE_KEYS[-1]}.")
+        if cve_mun == "000":
             raise InvalidRowError("CVE_MUN is not three digits from 001")
         state = StateRow(int(cve_ent), cve_ent, read_name(nom_ent), read_text(nom_abr))
         municipality = MunicipalityRow(int(cve_ent + cve_mun), state.id, cve_mun, read_name(nom_mun))
@@ -212,7 +220,7 @@ class _LineReader:
             states.setdefault(state.id, state) != state
             or municipalities.setdefault(municipality.id, municipality) != municipality
         ):
-            raise _FileError(
+            raise InvalidFileError(
                 f"gives estado {cve_ent} or municipio {cve_ent}{cve_mun} another name than an earlier line does."
             )
         return municipality.id

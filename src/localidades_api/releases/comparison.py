@@ -1,6 +1,6 @@
 """Counts the changes from each release to the next when releases are written, and stores the counts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import text
@@ -28,6 +28,13 @@ _MISSING = text(
      ORDER BY id
     """
 )
+_LOST_STATES = text(
+    """
+    SELECT nombre FROM states
+     WHERE release_id = :old AND id NOT IN (SELECT id FROM states WHERE release_id = :new)
+     ORDER BY id
+    """
+)
 _STORE = text(
     """
     INSERT INTO comparisons (release_id, previous_id, added, removed, renamed, relocated, updated)
@@ -50,6 +57,7 @@ class Comparison:
     renamed: int = 0
     relocated: int = 0
     updated: int = 0
+    lost_states: Sequence[str] = ()  # the estados that only the earlier one has
 
 
 async def compare_with_current(connection: AsyncConnection, release_id: int, name: str) -> Comparison:
@@ -58,7 +66,9 @@ async def compare_with_current(connection: AsyncConnection, release_id: int, nam
     previous = (await connection.execute(_PREVIOUS, parameters)).one_or_none()
     if previous is None:
         return Comparison(None)
-    return Comparison(previous.name, **await _compare(connection, previous.id, release_id))
+    counts = await _compare(connection, previous.id, release_id)
+    lost = await connection.execute(_LOST_STATES, {"old": previous.id, "new": release_id})
+    return Comparison(previous.name, **counts, lost_states=lost.scalars().all())
 
 
 async def complete_comparisons(connection: AsyncConnection) -> None:

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.errors import PublicationError
-from localidades_api.storage.import_lock import begin_import
+from localidades_api.storage.import_lock import begin_publication
 from localidades_api.storage.pool import Database
 
 _CURRENT = "SELECT name FROM releases JOIN current_release ON release_id = releases.id"
@@ -34,7 +34,7 @@ async def publish_release(database: Database, name: str, *, reason: str | None =
     ImportRunningError, ConfigurationError or DatabaseUnavailableError, and then changes nothing.
     """
     async with database.connect() as connection:
-        await begin_import(connection)
+        await begin_publication(connection)
         found = await connection.execute(
             text("SELECT id, name, retired_at FROM releases WHERE name = :name"), {"name": name}
         )

@@ -18,7 +18,7 @@ from localidades_api.domain.schemas import DEMO_RELEASE
 from localidades_api.errors import ImportRunningError, RetirementError
 from localidades_api.observability.progress import Step
 from localidades_api.releases.comparison import complete_comparisons
-from localidades_api.storage.import_lock import IMPORT_LOCK
+from localidades_api.storage.import_lock import IMPORT_LOCK, POINTER_LOCK
 from localidades_api.storage.partitions import partition_of
 from localidades_api.storage.pool import Database
 
@@ -71,7 +71,8 @@ async def retire_release(database: Database, name: str, progress: RetirementProg
     """
     async with _session(database) as connection:
         progress.begin(RetirementStep.MARK)
-        await _mark(connection, name)
+        async with _pointer_held(connection):
+            await _mark(connection, name)
         progress.begin(RetirementStep.COMPARE)
         await complete_comparisons(connection)
         retired = await _remove_marked(connection, progress, grace)
@@ -130,6 +131,14 @@ async def _begin(connection: AsyncConnection) -> None:
         )
     if not await connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": IMPORT_LOCK}):
         raise ImportRunningError
+
+
+@asynccontextmanager
+async def _pointer_held(connection: AsyncConnection) -> AsyncIterator[None]:
+    """Hold the lock of the pointer, so that no release is withdrawn while it becomes the current one."""
+    await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": POINTER_LOCK})
+    yield  # if it fails, the session ends, and with it the lock
+    await connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": POINTER_LOCK})
 
 
 async def _mark(connection: AsyncConnection, name: str) -> None:

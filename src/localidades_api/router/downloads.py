@@ -53,7 +53,7 @@ async def download_localities(
     format_ = _choose_format(query.format, request)
     release = await services.release(query.release, by_name=query.search is not None)
     representation: str = format_
-    if query.search is not None:  # names of other releases are found too
+    if query.search is not None:  # names of earlier releases are found too
         representation += f".{(await services.names.of(release)).digest}"
     etag = entity_tag(release, representation)
     is_pinned = query.release is not None and query.search is None

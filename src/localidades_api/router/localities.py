@@ -69,7 +69,7 @@ async def list_localities(
 
 
 def _depending_on(names: NameIndex, builder: ResponseBuilder) -> ResponseBuilder:
-    """Return a builder for results by name, which depend on other releases too: places are found by the names there."""
+    """Return a builder for results by name: places are found by those of earlier releases, too."""
     return replace(builder, variant=f".{names.digest}", is_immutable=False)
 
 
@@ -103,7 +103,7 @@ async def suggest_localities(
     """Suggest localities for a partly typed name, the likeliest first.
 
     The words may name the place, its municipio and its estado, in any order, abbreviated or with typos; the last may
-    be unfinished. Keys lead to their places, and names and keys of other releases to those of this one. How well a
+    be unfinished. Keys lead to their places, and names and keys of earlier releases to those of this one. How well a
     place matches and how large it is are weighed together.
     """
     builder = await ResponseBuilder.begin(request, query, services, by_name=True)

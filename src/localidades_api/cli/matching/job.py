@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from localidades_api.bulk.reading import MediaType
+from localidades_api.importer.file_kinds import START, describe_kind
 from localidades_api.search.certainty import SURE
 
 STDIO = "-"
@@ -36,7 +37,7 @@ class MatchJob:
     @property
     def media_type(self) -> MediaType:
         """The format of the source."""
-        return "text/csv" if self.source == STDIO else FORMATS[Path(self.source).suffix.lower()]
+        return "text/csv" if is_stream(self.source) else FORMATS[Path(self.source).suffix.lower()]
 
     def command(self, *more: str) -> str:
         """Return the command that resumes this one, for a shell."""
@@ -46,9 +47,14 @@ class MatchJob:
         return shlex.join(words)
 
 
+def is_stream(source: str) -> bool:
+    """Return whether a source is stdin or a pipe, such as a shell's `<(...)`: CSV without a name of its own."""
+    return source == STDIO or Path(source).is_fifo()
+
+
 def default_output(source: str) -> str:
     """Return the path of the answers to a file: `places.matched.csv` beside `places.csv`."""
-    if source == STDIO:
+    if is_stream(source):
         return STDIO
     path = Path(source)
     suffix = ".ndjson" if path.suffix.lower() == ".json" else path.suffix
@@ -57,15 +63,28 @@ def default_output(source: str) -> str:
 
 def check(job: MatchJob) -> None:
     """Raise typer.BadParameter for what would fail, or replace a file, after a long time."""
-    if job.source != STDIO:
-        if not Path(job.source).is_file():
-            raise typer.BadParameter(f"there is no file {job.source}")
-        if Path(job.source).suffix.lower() not in FORMATS:
-            raise typer.BadParameter(f"the name of {job.source} must end in one of {', '.join(FORMATS)}")
     if job.resume and job.force:
         raise typer.BadParameter("--resume continues the output, --force replaces it: choose one")
     if job.output != STDIO:
         _check_output(job, Path(job.output))
+
+
+def check_source(source: str) -> None:
+    """Raise typer.BadParameter for a source that is no file of rows."""
+    if is_stream(source):
+        return
+    path = Path(source)
+    if not source:
+        raise typer.BadParameter("the path of the file is empty")
+    if path.is_dir():
+        raise typer.BadParameter(f"{source} is a folder: give a file in it")
+    if not path.is_file():
+        raise typer.BadParameter(f"there is no file {source}")
+    if path.suffix.lower() not in FORMATS:
+        with path.open("rb") as file:
+            kind = describe_kind(file.read(START))
+        remedy = f": it is {kind}" if kind else ""
+        raise typer.BadParameter(f"the name of {source} must end in one of {', '.join(FORMATS)}{remedy}")
 
 
 def _check_output(job: MatchJob, output: Path) -> None:

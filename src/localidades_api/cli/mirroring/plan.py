@@ -105,7 +105,7 @@ async def plan_release(upstream: Upstream, release: str, earlier: Sequence[str])
         *_records("municipios", [one["id"] for one in municipios], release),
         *(await reader.gone(earlier)),
     ]
-    units = [*_files(release, earlier), *_localities(municipios)]
+    units = [*_files(release, totals["localidades"], earlier), *_localities(municipios)]
     units += _units("lists", [item for one in lists for item in one.items(release)])
     units += _units("records", singles)
     return Plan(release, reader.etag, totals["localidades"], tuple(lists), tuple(units), tuple(earlier))
@@ -171,11 +171,12 @@ def _records(name: str, ids: Sequence[int], release: str) -> Iterator[Item]:
         yield Item(f"{PREFIX}/{name}/{id_}/?format=json&release={release}", f"{name}/{id_}.json", coded=False)
 
 
-def _files(release: str, earlier: Sequence[str]) -> Iterator[Unit]:
-    """Yield a unit for each download: they take longest, so they come first."""
+def _files(release: str, localities: int, earlier: Sequence[str]) -> Iterator[Unit]:
+    """Yield a unit for each download that has room for all: they take longest, so they come first."""
     for format_, file_type in sorted(FILE_TYPES.items()):
         target = f"{LOCALIDADES}download/?format={format_}&release={release}"
-        yield Unit(f"download-{format_}", (Item(target, f"download/{format_}", coded=not file_type.compressed),))
+        if localities <= file_type.max_records:
+            yield Unit(f"download-{format_}", (Item(target, f"download/{format_}", coded=not file_type.compressed),))
     for since in earlier:
         target = f"{PREFIX}/releases/{release}/changes/?since={since}&format=ndjson"
         yield Unit(f"changes-{since}", (Item(target, f"changes/{since}"),))

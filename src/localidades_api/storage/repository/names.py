@@ -1,4 +1,4 @@
-"""The names of a release's places, and what earlier and later releases call them."""
+"""The names of a release's places, and what earlier releases call them."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any

@@ -1,0 +1,33 @@
+"""Tells what a file is that is no table of text, by its first bytes, and what to do with it."""
+
+import re
+
+START = 512  # bytes that suffice
+
+_SAVE = "save its table as CSV (UTF-8)"
+_UNPACK = "unpack it first"
+# Patterns of first bytes, and what follows "The file is".
+_KINDS = {
+    rb"PK\x03\x04": "a workbook or a zip: save its sheet as CSV (UTF-8)",
+    rb"\xd0\xcf\x11\xe0": "an Excel workbook of before 2007 (.xls): save its sheet as CSV (UTF-8)",
+    rb"\xff\xfe|\xfe\xff": "UTF-16: save it as CSV (UTF-8)",
+    rb"%PDF": f"a PDF: {_SAVE}",
+    rb"(?i:\s*<(!doctype html|html))": "a web page: download the file itself",
+    rb"\s*<\?xml": f"XML: {_SAVE}",
+    rb"PAR1\x15": f"a Parquet file: {_SAVE}",
+    rb"RD[AX][23]\n|X\n\0\0": f"an R data file (.rda, .rds): {_SAVE}",
+    rb"SQLite format 3\0": f"an SQLite database or a GeoPackage: {_SAVE}",
+    rb"\0\0\x27\x0a": "the outlines of a shapefile: save the table beside them as CSV (UTF-8)",
+    # A version, and the date of the last change: year since 1900, month, day.
+    rb"[\x02-\x05\x83\x8b\xf5][\x01-\xc8][\x01-\x0c][\x01-\x1f]": f"a dBase table (.dbf): {_SAVE}",
+    rb"\x1f\x8b": f"compressed with gzip: {_UNPACK}",
+    rb"BZh[1-9]1AY&SY|\xfd7zXZ\0|\x28\xb5\x2f\xfd": f"compressed with bzip2, xz or zstd: {_UNPACK}",
+    rb"7z\xbc\xaf\x27\x1c|Rar!\x1a": f"a 7z or RAR archive: {_UNPACK}",
+    rb".*\0": "not text, or is UTF-16: save it as CSV (UTF-8)",
+}
+KINDS = [(re.compile(start, re.DOTALL), what) for start, what in _KINDS.items()]
+
+
+def describe_kind(start: bytes) -> str | None:
+    """Return what a file is and what to do, to follow "The file is"; None if it may be text."""
+    return next((what for pattern, what in KINDS if pattern.match(start)), None)

@@ -54,6 +54,8 @@ from localidades_api.storage.repository import (
     TilesRepository,
 )
 
+_END_TIMEOUT = 1.0  # seconds at shutdown for cancelled tasks to end, which takes milliseconds
+
 
 @contextlib.asynccontextmanager
 async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) -> AsyncIterator[None]:
@@ -61,6 +63,7 @@ async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) ->
     if settings.database_url is None:
         raise ConfigurationError("DATABASE_URL is not set: set it, or start the service with `localidades-api serve`.")
     url = settings.database_url.get_secret_value()
+    tasks_before = asyncio.all_tasks()
     database = Database.for_reading(url, pool_size=settings.pool_size, timeout=settings.database_timeout)
     await database.check_sessions()
     # Comparing and sorting take no connection from requests: they have their own pool, which connects on first use.
@@ -80,6 +83,10 @@ async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) ->
         await services.pages.close()
         await comparing.dispose()
         await database.dispose()
+        # asyncpg cancels a statement over another connection, in a task of its own. uvloop crashes if that connection
+        # is still being opened when a signal's exception ends the loop.
+        if left := asyncio.all_tasks() - tasks_before:
+            await asyncio.wait(left, timeout=_END_TIMEOUT)
 
 
 def _build_services(settings: Settings, url: str, database: Database, comparing: Database) -> Services:

@@ -18,7 +18,7 @@ from localidades_api.errors import LocalidadesError
 from localidades_api.importer.seed import load_pending_seed
 from localidades_api.settings import read_settings
 from localidades_api.storage.embedded import provide_database
-from localidades_api.storage.models import metadata
+from localidades_api.storage.models import VERSION_TABLE, metadata
 from localidades_api.storage.pool import Database
 
 # Told of the revisions before and after, once they are committed and before the seed is loaded.
@@ -35,7 +35,11 @@ def _is_ours(name: str | None, kind: str, parents: object) -> bool:  # noqa: ARG
 def _migrate(connection: Connection) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     """Run what was asked for; return the revisions before and after, and whether it upgraded to the newest schema."""
     context.configure(
-        connection=connection, target_metadata=metadata, include_name=_is_ours, compare_server_default=True
+        connection=connection,
+        target_metadata=metadata,
+        version_table=VERSION_TABLE,
+        include_name=_is_ours,
+        compare_server_default=True,
     )
     migration = context.get_context()
     before = migration.get_current_heads()
@@ -54,11 +58,35 @@ async def _take_lock(connection: AsyncConnection) -> None:
     await connection.commit()
 
 
+async def _adopt_version_table(connection: AsyncConnection) -> None:
+    """Rename the version table of a database that a version before 0.1.0 made, when it had Alembic's default name.
+
+    One that another program has in the same schema is left alone.
+    """
+    is_former = await connection.scalar(
+        text(
+            f"""
+            SELECT to_regclass('{VERSION_TABLE}') IS NULL AND EXISTS (
+                SELECT FROM pg_class AS versions JOIN pg_class AS pointer USING (relnamespace)
+                 WHERE versions.oid = to_regclass('alembic_version') AND pointer.oid = to_regclass('current_release')
+            )
+            """  # noqa: S608  # a constant
+        )
+    )
+    if is_former:
+        found = await connection.scalars(text("SELECT version_num FROM alembic_version"))
+        if set(found) & {script.revision for script in context.script.walk_revisions()}:
+            await connection.execute(text(f"ALTER TABLE alembic_version RENAME TO {VERSION_TABLE}"))
+            await connection.execute(text(f"ALTER INDEX alembic_version_pkc RENAME TO {VERSION_TABLE}_pkc"))
+    await connection.commit()
+
+
 async def _run(url: str, catalogue: str | None) -> None:
     database = Database.for_writing(url)
     try:
         async with database.connect() as connection:
             await _take_lock(connection)
+            await _adopt_version_table(connection)
             before, after, at_head = await connection.run_sync(_migrate)
             await connection.commit()
             report: Report | None = context.config.attributes.get("report")
@@ -95,7 +123,9 @@ def _run_online() -> None:
 
 
 if context.is_offline_mode():
-    context.configure(dialect_name="postgresql", target_metadata=metadata, literal_binds=True)
+    context.configure(
+        dialect_name="postgresql", target_metadata=metadata, version_table=VERSION_TABLE, literal_binds=True
+    )
     with context.begin_transaction():
         context.run_migrations()
 else:

@@ -134,7 +134,7 @@ async def test_checked_statement_is_right_after_a_migration_of_its_columns(
         release = await current_of(database)
         for type_, value in (("integer", 132), ("real", 132.0), ("text", "132"), ("bigint", 132)):
             alter = f"ALTER TABLE releases ALTER COLUMN localities TYPE {type_} USING localities::{type_}"
-            migrate = f"UPDATE alembic_version SET version_num = '{type_}'"  # noqa: S608
+            migrate = f"UPDATE localidades_alembic_version SET version_num = '{type_}'"  # noqa: S608
             await asyncio.to_thread(execute, seeded_database, f"DO $$ BEGIN {alter}; {migrate}; END $$")
             if sessions == "new":
                 await pooler.command("RECONNECT")
@@ -168,9 +168,9 @@ async def test_reader_who_may_not_read_the_version_of_the_schema_is_told(server:
     async with reading_through_one_session(server, seeded_database) as (database, _):
         execute(
             seeded_database,
-            "DO $$ BEGIN EXECUTE (SELECT format('REVOKE SELECT ON alembic_version FROM %I', grantee)"
+            "DO $$ BEGIN EXECUTE (SELECT format('REVOKE SELECT ON localidades_alembic_version FROM %I', grantee)"
             " FROM information_schema.role_table_grants"
-            " WHERE table_name = 'alembic_version' AND grantee LIKE 'pooled_reader_%'); END $$",
+            " WHERE table_name = 'localidades_alembic_version' AND grantee LIKE 'pooled_reader_%'); END $$",
         )
         with pytest.raises(DatabaseUnavailableError, match="`localidades-api roles` again"):
             await database.fetch(text("SELECT 1"))

@@ -150,7 +150,7 @@ async def test_reads_through_two_poolers_go_to_the_primary_while_that_of_the_sta
     """A pooler lets clients in all the same, and refuses what they ask."""
     role = "reader_of_two_poolers"
     settings = [f"ALTER ROLE {role} SET {name} = {value}" for name, value in session_settings(1.9).items()]
-    for statement in (f"CREATE ROLE {role} LOGIN", *settings, f"GRANT SELECT ON alembic_version TO {role}"):
+    for statement in (f"CREATE ROLE {role} LOGIN", *settings, f"GRANT SELECT ON localidades_alembic_version TO {role}"):
         await primary.fetch(statement)
     await standby.catch_up(primary)
     async with proxied(standby.port) as network:

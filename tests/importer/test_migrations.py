@@ -24,7 +24,7 @@ from tests.support.waiting import PATIENCE, eventually, in_thread
 from tests.support.wire import COMMAND, ROOT, environment, run
 
 TABLES = {
-    "alembic_version", "comparisons", "current_release", "localities", "municipalities", "pending_seed",
+    "comparisons", "current_release", "localidades_alembic_version", "localities", "municipalities", "pending_seed",
     "publications", "releases", "states",
 }  # fmt: skip
 REVISIONS = [script.revision for script in ScriptDirectory(str(ROOT / "migrations")).walk_revisions()]
@@ -85,7 +85,7 @@ def is_pending(url: str) -> bool:
 
 
 def version_of(url: str) -> list[tuple[Any, ...]]:
-    return fetch(url, "SELECT version_num FROM alembic_version")
+    return fetch(url, "SELECT version_num FROM localidades_alembic_version")
 
 
 @pytest.fixture
@@ -169,6 +169,41 @@ async def test_upgrade_after_an_import_of_the_users_takes_the_note_back(
     assert not is_pending(empty_database)
 
 
+# The table of the version
+
+
+@pytest.mark.parametrize("version", ["1ae9f0c3d2b7", "0003"])
+def test_version_table_of_another_program_is_left_alone(empty_database: str, config: Config, version: str) -> None:
+    other = "CREATE TABLE alembic_version (version_num varchar(32) CONSTRAINT alembic_version_pkc PRIMARY KEY)"
+    fetch(empty_database, other)
+    fetch(empty_database, f"INSERT INTO alembic_version VALUES ('{version}')")  # noqa: S608  # ours
+    for _ in range(2):
+        alembic(command.upgrade, config, "head")
+        assert fetch(empty_database, "SELECT * FROM alembic_version") == [(version,)]
+        assert version_of(empty_database) == [(HEAD,)]
+    assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
+    alembic(command.downgrade, config, "base")
+    assert tables_of(empty_database) == {"alembic_version", "localidades_alembic_version"}
+
+
+@pytest.mark.parametrize("version", [HEAD, "0005"])
+def test_version_table_of_an_earlier_commit_gets_its_new_name_with_its_rights(
+    reader: str, empty_database: str, config: Config, version: str
+) -> None:
+    alembic(command.upgrade, config, version)
+    fetch(empty_database, "ALTER TABLE localidades_alembic_version RENAME TO alembic_version")
+    fetch(empty_database, "ALTER INDEX localidades_alembic_version_pkc RENAME TO alembic_version_pkc")
+    fetch(empty_database, f"GRANT SELECT ON alembic_version TO {reader}")
+    alembic(command.upgrade, config, "head")
+    assert tables_of(empty_database) == {*TABLES, "localities_r1"}
+    assert version_of(empty_database) == [(HEAD,)]
+    assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
+    assert fetch(
+        empty_database, f"SELECT has_table_privilege('{reader}', 'localidades_alembic_version', 'SELECT')"
+    ) == [(True,)]
+    fetch(empty_database, "CREATE TABLE alembic_version (version_num text CONSTRAINT alembic_version_pkc PRIMARY KEY)")
+
+
 # Downgrade
 
 
@@ -178,7 +213,7 @@ def test_downgrade_to_base_and_up_again_gives_the_same(empty_database: str, conf
     alembic(command.upgrade, config, "head")
     before = fetch(empty_database, columns)
     alembic(command.downgrade, config, "base")
-    assert tables_of(empty_database) == {"alembic_version"}
+    assert tables_of(empty_database) == {"localidades_alembic_version"}
     alembic(command.upgrade, config, "head")
     assert fetch(empty_database, columns) == before
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
@@ -417,7 +452,7 @@ def test_migrate_with_a_bad_seed_fails_with_a_sentence_and_keeps_the_schema(
 def test_migrate_of_a_database_of_a_newer_version_is_refused_with_a_sentence(
     seeded_database: str, small_catalogue: Path
 ) -> None:
-    fetch(seeded_database, "UPDATE alembic_version SET version_num = '9999'")
+    fetch(seeded_database, "UPDATE localidades_alembic_version SET version_num = '9999'")
     ended = migrate(seeded_database, small_catalogue)
     assert (ended.returncode, ended.stdout) == (1, "")
     sentence = (
@@ -483,7 +518,7 @@ def test_installed_package_migrates_a_database_without_the_clone(
     assert migrated.stdout == f"Migrated an empty database to revision {HEAD}.\n"
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
     alembic(command.check, config)
-    fetch(empty_database, "UPDATE alembic_version SET version_num = '9999'")
+    fetch(empty_database, "UPDATE localidades_alembic_version SET version_num = '9999'")
     refused = call("migrate")
     assert refused.returncode == 1
     assert refused.stderr.startswith("error: A newer version of localidades-api created this database")
@@ -535,4 +570,4 @@ async def test_upgrade_of_published_releases_to_a_later_schema_keeps_them(
     assert releases_of(seeded_database) == [("2020-01", 132, 132, False), ("2020-02", 140, 140, True)]
     assert fetch(seeded_database, COLUMN) == [("localities",), ("localities_r1",), ("localities_r2",)]
     alembic(command.downgrade, later_config, "base")
-    assert tables_of(seeded_database) == {"alembic_version"}
+    assert tables_of(seeded_database) == {"localidades_alembic_version"}

@@ -33,6 +33,9 @@ from sqlalchemy.types import TypeEngine
 from localidades_api.domain.locality import ATTRIBUTES, Content
 from localidades_api.domain.schemas import CHANGE_KINDS
 
+# Another program in the database may have a table of Alembic's default name.
+VERSION_TABLE = "localidades_alembic_version"
+
 metadata = MetaData(
     naming_convention={
         "pk": "%(table_name)s_pkey",

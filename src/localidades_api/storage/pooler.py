@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.storage.hosts import ServerConnection
+from localidades_api.storage.models import VERSION_TABLE
 from localidades_api.storage.sessions import SharedSessions, limits, set_limits, unique_name
 from localidades_api.storage.sqlstate import sqlstate_of
 
@@ -56,7 +57,7 @@ class PooledConnection(ServerConnection):
         end of its transaction, so the version that is read after it is that of the description. The text names the
         version, so no session has a plan of it from an earlier one.
         """
-        is_described = f"EXISTS (SELECT FROM alembic_version WHERE version_num = '{self.sessions.schema_version}')"
+        is_described = f"EXISTS (SELECT FROM {VERSION_TABLE} WHERE version_num = '{self.sessions.schema_version}')"
         name = unique_name() if self.sessions.keep_statements else ""
         try:
             await self.execute("BEGIN")

@@ -11,12 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.errors import ImportRunningError, RoleError
 from localidades_api.storage.import_lock import IMPORT_LOCK
-from localidades_api.storage.models import metadata, pending_seed
+from localidades_api.storage.models import VERSION_TABLE, metadata, pending_seed
 from localidades_api.storage.pool import Database
 from localidades_api.storage.sessions import session_settings
 
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
-_TABLES = [*metadata.tables, "alembic_version"]
+_TABLES = [*metadata.tables, VERSION_TABLE]
 _READ = [name for name in _TABLES if name != pending_seed.name]
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import asyncpg
 
 from localidades_api.errors import ConfigurationError
+from localidades_api.storage.models import VERSION_TABLE
 from localidades_api.storage.sqlstate import NO_POOLER_EXPECTED
 
 # The server cancels a statement a little before the deadline, so the connection stays usable.
@@ -25,12 +26,12 @@ _BOUNDED = ("statement_timeout", "idle_in_transaction_session_timeout")
 
 _NOTIFICATION_TIMEOUT = 2.0  # seconds; one takes a few milliseconds
 
-_IN_FORCE = """
+_IN_FORCE = f"""
     SELECT name, setting, coalesce(unit, '') AS unit, quote_ident(current_user) AS role,
-           quote_ident(current_database()) AS database, (SELECT version_num FROM alembic_version) AS schema_version,
+           quote_ident(current_database()) AS database, (SELECT version_num FROM {VERSION_TABLE}) AS schema_version,
            EXISTS (SELECT FROM pg_prepared_statements WHERE name = $2) AS has_own_name
       FROM pg_settings WHERE name = ANY($1::text[])
-"""
+"""  # noqa: S608  # a constant
 _NOT_READABLE = "The reader may not read the version of the schema: run `localidades-api roles` again."
 
 

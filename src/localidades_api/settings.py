@@ -4,6 +4,7 @@ import hashlib
 import os
 import stat
 import sys
+from contextlib import suppress
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -40,14 +41,17 @@ def find_clone() -> Path | None:
 
 
 def default_data_dir() -> Path:
-    """Return the folder of the embedded Postgres: the clone's own, else the user's, or the system's when run by root.
+    """Return the folder of the embedded Postgres: the clone's own, else the user's.
 
-    Postgres refuses to run as root, so root's server runs as another user, who can't see into root's home.
+    It is the system's when run by root, or by a user without a home. Postgres refuses to run as root, so root's server
+    runs as another user, who can't see into root's home.
     """
     is_root = sys.platform != "win32" and os.geteuid() == 0
     clone = find_clone()
     if clone is None:
-        return _SYSTEM_DATA if is_root else platformdirs.user_data_path("localidades-api")
+        with suppress(RuntimeError):  # no home
+            return _SYSTEM_DATA if is_root else platformdirs.user_data_path("localidades-api")
+        return _SYSTEM_DATA
     folder = clone / ".data"
     if is_root and not _is_open_to_all(folder):
         name = hashlib.sha256(os.fsencode(clone)).hexdigest()[:12]
@@ -58,6 +62,16 @@ def default_data_dir() -> Path:
 def _is_open_to_all(folder: Path) -> bool:
     """Return whether everybody can enter a folder, which may be missing, and those above it."""
     return all(path.stat().st_mode & stat.S_IXOTH for path in (folder, *folder.parents) if path.exists())
+
+
+def _expand(given: object) -> object:
+    """Put the home in place of `~`, as no shell does in a file of variables."""
+    if not (isinstance(given, str) and given.startswith("~")):
+        return given
+    try:
+        return str(Path(given).expanduser())
+    except RuntimeError:
+        raise ValueError("`~` can't be expanded, because the user has no home: write the whole path") from None
 
 
 def _split(given: object) -> object:
@@ -96,6 +110,7 @@ class Settings(BaseSettings):
     ] = None
     seed: Annotated[
         str | None,
+        BeforeValidator(_expand),
         Field(
             description="Catalogue that migrations load into an empty database: `demo`, or the path or http(s) address"
             " of an AGEEML zip, csv or txt; if unset, an embedded one gets the demo, and any other stays empty."
@@ -103,10 +118,12 @@ class Settings(BaseSettings):
     ] = None
     data_dir: Annotated[
         Path,
+        BeforeValidator(_expand),
         Field(default_factory=default_data_dir, description="Folder for the embedded Postgres and its data."),
     ]
     postgres_bin: Annotated[
         Path | None,
+        BeforeValidator(_expand),
         Field(description="Folder with the `postgres` and `initdb` to embed, instead of those the service finds."),
     ] = None
     pool_size: Annotated[int, Field(ge=1, le=200, description="Maximum number of database connections per worker.")] = (

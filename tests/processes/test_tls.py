@@ -179,11 +179,14 @@ def test_service_without_a_trusted_server_answers_503_and_says_why_once(servers:
         ("[::1]:99999/d", "a port must be a number"),
         ("a,b/d?port=1,x", "a port must be a number"),
         ("/d?host=a:1&host=b:99999", "a port must be a number"),
-        ("h/d?sslmode=verify-full&sslrootcert=/no/such/file", "the file in sslrootcert can.t be used .*No such file"),
-        ("h/d?sslmode=require&sslrootcert=/etc/passwd", "the file in sslrootcert can.t be used .*no certificate"),
-        ("h/d?sslcert=/no/such/file", "the file in sslcert can.t be used"),
-        ("h/d?sslkey=/", "the file in sslkey can.t be used .*directory"),
-        ("h/d?sslcrl=/no/such/file", "the file in sslcrl can.t be used"),
+        (
+            "h/d?sslmode=verify-full&sslrootcert=/no/such/file",
+            "sslrootcert names a file that can.t be used .*No such file",
+        ),
+        ("h/d?sslmode=require&sslrootcert=/etc/passwd", "sslrootcert names a file that can.t be used .*no certificate"),
+        ("h/d?sslcert=/no/such/file", "sslcert names a file that can.t be used"),
+        ("h/d?sslkey=/", "sslkey names a file that can.t be used .*directory"),
+        ("h/d?sslcrl=/no/such/file", "sslcrl names a file that can.t be used"),
         ("h/d?sslmode=verify-full", "sslrootcert"),
         ("h/d?pgbouncer=perhaps", "pgbouncer must be one of false, true"),
     ],
@@ -196,6 +199,44 @@ def test_address_that_no_server_can_mend_is_refused_by_the_parameter(
     with pytest.raises(ConfigurationError, match=sentence) as caught:
         Dsn.parse(f"postgresql://u:{PASSWORD}@{url}")
     assert PASSWORD not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "sentence"),
+    [
+        ("PGSSLMODE", "bogus", "PGSSLMODE must be one of disable, allow, prefer"),
+        ("PGSSLMODE", "verify-full", "PGSSLMODE=verify-full needs the certificate"),
+        ("PGTARGETSESSIONATTRS", "master", "PGTARGETSESSIONATTRS must be one of any, primary"),
+        ("PGSSLNEGOTIATION", "bogus", "PGSSLNEGOTIATION must be one of postgres, direct"),
+        ("PGSSLNEGOTIATION", "direct", "PGSSLNEGOTIATION=direct needs an sslmode of require"),
+        ("PGSSLMINPROTOCOLVERSION", "SSLv3", "PGSSLMINPROTOCOLVERSION must be one of TLSv1"),
+        ("PGSSLROOTCERT", "/no/such/file", "PGSSLROOTCERT names a file that can.t be used"),
+        ("PGSSLCERT", "/no/such/file", "PGSSLCERT names a file that can.t be used"),
+        ("PGGSSLIB", "bogus", "PGGSSLIB must be one of gssapi, sspi"),
+        ("PGPORT", "5432,5433", "PGPORT must be a number from 1 to 65535"),
+    ],
+)
+def test_variable_that_no_server_can_mend_is_refused_by_its_name(
+    variable: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigurationError, match=f"^{sentence}"):
+        Dsn.parse("postgresql://u@h/d")
+
+
+def test_address_wins_over_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGSSLMODE", "verify-full")
+    monkeypatch.setenv("PGSSLROOTCERT", "/no/such/file")
+    monkeypatch.setenv("PGTARGETSESSIONATTRS", "prefer-standby")
+    assert Dsn.parse("postgresql://u@h/d?sslmode=disable").prefers_standby
+    assert not Dsn.parse("postgresql://u@h/d?sslmode=disable&target_session_attrs=any").prefers_standby
+
+
+def test_server_of_another_kind_than_is_asked_for_is_said_so(seeded: str) -> None:
+    ended = run("releases", env=environment(seeded, PGTARGETSESSIONATTRS="standby"))
+    sentence = "No server is what target_session_attrs in DATABASE_URL, or PGTARGETSESSIONATTRS, asks for."
+    assert (ended.returncode, ended.stderr) == (1, f"error: {sentence}\n")
 
 
 @pytest.mark.parametrize("command_name", ["serve", "releases"])

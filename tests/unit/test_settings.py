@@ -65,6 +65,16 @@ def test_value_that_is_wrong_is_named_with_what_is_expected(monkeypatch: pytest.
         read_settings()
 
 
+def test_home_is_put_in_place_of_a_tilde(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("DATA_DIR", "POSTGRES_BIN", "SEED"):
+        monkeypatch.setenv(f"LOCALIDADES_{name}", f"~/{name}")
+    settings = read_settings()
+    assert settings.data_dir == tmp_path / "DATA_DIR"
+    assert settings.postgres_bin == tmp_path / "POSTGRES_BIN"
+    assert settings.seed == str(tmp_path / "SEED")
+
+
 # -- The folder of the data
 
 

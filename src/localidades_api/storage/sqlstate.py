@@ -11,6 +11,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from localidades_api.errors import DatabaseUnavailableError
 
 _NO_TLS = "rejected SSL upgrade"  # asyncpg's text; the error has no type of its own
+_WRONG_SERVER = "target attribute requirement"  # as above
 _REPLANNED = "0A000"  # a table was altered after the statement was prepared; SQLAlchemy prepares it again
 _NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE})
 _TOO_MANY_FILES = (
@@ -97,7 +98,9 @@ def translate_connecting(error: Exception) -> DatabaseUnavailableError:
             f"TLS with the database failed ({error.reason}): check its log, and sslmode and sslcert in DATABASE_URL."
         )
     if _NO_TLS in str(error):
-        return DatabaseUnavailableError("The database does not offer TLS, which sslmode in DATABASE_URL requires.")
+        return DatabaseUnavailableError(
+            "The database does not offer TLS, which sslmode in DATABASE_URL, or PGSSLMODE, requires."
+        )
     return DatabaseUnavailableError()
 
 
@@ -108,6 +111,10 @@ def translate(error: DBAPIError | asyncpg.PostgresError) -> DatabaseUnavailableE
     is_passing = is_lost or sqlstate in {_CONFLICT, _REPLANNED}
     if sentence := _sentence_of_pooler(error, sqlstate):
         return DatabaseUnavailableError(sentence, is_passing=is_passing)
+    if _WRONG_SERVER in str(error):
+        return DatabaseUnavailableError(
+            "No server is what target_session_attrs in DATABASE_URL, or PGTARGETSESSIONATTRS, asks for."
+        )
     if sqlstate is None or isinstance(error, InterfaceError):
         return DatabaseUnavailableError(is_passing=is_passing)
     if sentence := _sentence(_UNAVAILABLE, sqlstate):

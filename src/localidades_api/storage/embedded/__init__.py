@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from localidades_api.settings import Settings
-from localidades_api.storage.embedded.binaries import find_binaries
+from localidades_api.storage.embedded.binaries import find_binaries, forget_client_variables
 from localidades_api.storage.embedded.postgres_process import run_embedded
 from localidades_api.storage.embedded.restart import restarted_when_dead
 
@@ -33,6 +33,7 @@ def provide_database(settings: Settings, *, watch: bool = False) -> Iterator[str
     if settings.database_url is not None:
         yield settings.database_url.get_secret_value()
         return
+    forget_client_variables()
     with ExitStack() as stack:
         place = (settings.data_dir, settings.postgres_bin)
         url = stack.enter_context(run_embedded(*place, shutdown_timeout=settings.shutdown_timeout))

@@ -100,6 +100,12 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PG")}
 
 
+def forget_client_variables() -> None:
+    """Remove PGSSLMODE, PGTARGETSESSIONATTRS and the like, which are meant for another database."""
+    for name in [name for name in os.environ if name.startswith("PG")]:
+        del os.environ[name]
+
+
 def run_as(account: Account | None, command: list[str], *, stdin: str = "") -> str:
     """Run one of Postgres's programs and return its output; raise EmbeddedPostgresError with the reason it gives."""
     done = subprocess.run(  # noqa: S603 - the commands are built by this package

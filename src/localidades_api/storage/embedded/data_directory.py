@@ -77,6 +77,8 @@ def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Pat
     others = sorted(path for path in data_dir.glob("cluster-*") if (path / "PG_VERSION").is_file())
     if others:
         raise EmbeddedPostgresError(_explain_other_version(binaries, data_dir, others[-1].name.partition("-")[2]))
+    if account is None:
+        _require_name(os.geteuid())
     partial = Path(tempfile.mkdtemp(prefix=f"{cluster.name}.", suffix=".partial", dir=data_dir))
     if account is not None:
         os.chown(partial, *account)
@@ -90,6 +92,17 @@ def make_cluster(binaries: Path, data_dir: Path, account: Account | None) -> Pat
     run_as(account, [*single, "template1"], stdin="CREATE DATABASE localidades\n")
     partial.rename(cluster)
     return cluster
+
+
+def _require_name(uid: int) -> None:
+    """Raise EmbeddedPostgresError for a user that has none, as containers may have: `initdb` looks it up."""
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        raise EmbeddedPostgresError(
+            f"Postgres can't make a database for a user without a name (uid {uid}): add it to /etc/passwd, use another"
+            " user, or set DATABASE_URL."
+        ) from None
 
 
 def _explain_other_version(binaries: Path, data_dir: Path, old: str) -> str:

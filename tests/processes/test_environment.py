@@ -1,0 +1,101 @@
+"""What a command finds around it: variables that are meant for other programs, and a user without a name or a home."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.embedded import lend_folder
+from tests.support.waiting import PATIENCE
+from tests.support.wire import LOCALIDADES, ROOT, ask, serving
+
+# Each of them would keep the service from its own Postgres.
+MEANT_FOR_ANOTHER = {
+    "PGDATABASE": "another",
+    "PGHOST": "nowhere.invalid",
+    "PGOPTIONS": "-c nonsense=1",
+    "PGPORT": "x",
+    "PGSERVICE": "another",
+    "PGSSLMODE": "verify-full",
+    "PGSSLNEGOTIATION": "direct",
+    "PGSSLROOTCERT": "/no/such/file",
+    "PGTARGETSESSIONATTRS": "standby",
+    "PGUSER": "another",
+}
+
+
+def test_variables_of_libpq_do_not_reach_the_embedded_postgres(small_catalogue: Path) -> None:
+    with lend_folder() as folder:
+        settings = {"HOME": str(folder), "LOCALIDADES_DATA_DIR": "~/data", "LOCALIDADES_SEED": str(small_catalogue)}
+        with serving("", "--workers", "2", **settings, **MEANT_FOR_ANOTHER) as live:
+            assert ask(live.base, LOCALIDADES).all("catalogue-release") == ["2020-01"]
+        assert (folder / "data").is_dir()
+
+
+# -- A user without a name or a home, as a container may run
+
+AS_NOBODY = ("unshare", "--user", "--map-user=54321", "--map-group=54321")
+COMMAND = "from localidades_api.cli import app; app()"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lend a folder that holds the package as it is installed: with its migrations, and no clone around it."""
+    if not shutil.which("unshare") or subprocess.run([*AS_NOBODY, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("the system lets nobody make a user namespace, in which a user has no name")
+    folder = tmp_path_factory.mktemp("installed")
+    package = folder / "localidades_api"
+    for source, target in ((ROOT / "src" / "localidades_api", package), (ROOT / "migrations", package / "migrations")):
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def run_as_nobody(
+    installed: Path, *arguments: str, script: str = COMMAND, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*AS_NOBODY, sys.executable, "-c", script, *arguments],
+        cwd="/",
+        env={"PYTHONPATH": str(installed), **variables},
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE,
+        check=False,
+    )
+
+
+def test_user_without_a_name_needs_no_folder_for_data(installed: Path) -> None:
+    printed = run_as_nobody(installed, "openapi")
+    assert (printed.returncode, printed.stderr) == (0, "")
+    script = "from localidades_api.settings import read_settings; print(read_settings().data_dir)"
+    assert run_as_nobody(installed, script=script).stdout == "/var/lib/localidades-api\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("postgresql://u@h.invalid/d", "The database does not answer: check that it is running"),
+        ("postgresql://h.invalid/d", "DATABASE_URL names no user: write it like postgresql://user:"),
+        ("postgresql://u@h.invalid/d?sslmode=verify-full", "DATABASE_URL: sslmode=verify-full needs the certificate"),
+    ],
+)
+def test_user_without_a_name_is_told_what_is_wrong(installed: Path, url: str, sentence: str) -> None:
+    ended = run_as_nobody(installed, "releases", DATABASE_URL=url)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"error: {sentence}")
+
+
+def test_user_without_a_name_is_told_that_postgres_needs_one(installed: Path, tmp_path: Path) -> None:
+    ended = run_as_nobody(installed, "releases", LOCALIDADES_DATA_DIR=str(tmp_path / "data"))
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: Postgres can't make a database for a user without a name (uid 54321)")
+
+
+def test_home_that_is_not_there_cannot_stand_for_a_tilde(installed: Path) -> None:
+    ended = run_as_nobody(installed, "releases", LOCALIDADES_DATA_DIR="~/data")
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "error: LOCALIDADES_DATA_DIR: `~` can't be expanded, because the user has no home: write the whole path.\n"
+    )

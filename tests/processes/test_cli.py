@@ -276,16 +276,33 @@ def test_reader_that_has_gone_is_no_error_worth_a_word(seeded: str, arguments: s
         os.close(writing)
 
 
-def test_reader_that_leaves_early_sees_the_beginning() -> None:
+UNBUFFERED = pytest.mark.parametrize("unbuffered", ["", "1"])  # as containers set it
+
+
+@UNBUFFERED
+def test_reader_that_leaves_early_sees_the_beginning(unbuffered: str) -> None:
     reading, writing = os.pipe()
+    env = environment(PYTHONUNBUFFERED=unbuffered)
     with NULL.open() as stdin, tempfile.TemporaryFile() as said:
-        process = start_command("openapi", streams=(stdin.fileno(), writing, said.fileno()), env=environment())
+        streams = (stdin.fileno(), writing, said.fileno())
+        process = start_command("openapi", streams=streams, env=env, command=COMMAND)
         os.close(writing)
         assert os.read(reading, 2) == b"{\n"
         os.close(reading)
         assert process.wait(PATIENCE) == 141
         said.seek(0)
         assert said.read() == b""
+
+
+@UNBUFFERED
+def test_file_that_takes_a_part_of_the_output_is_no_success(unbuffered: str, tmp_path: Path) -> None:
+    limited = f"trap '' XFSZ; ulimit -f 64; exec {shlex.join(COMMAND)} openapi >{shlex.quote(str(tmp_path / 'out'))}"
+    env = environment(PYTHONUNBUFFERED=unbuffered)
+    ended = subprocess.run(
+        ["/bin/sh", "-c", limited], env=env, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert ended.returncode == 74
+    assert re.fullmatch(UNWRITTEN, ended.stderr)
 
 
 def test_import_that_cannot_say_how_it_goes_publishes_all_the_same(database: str, tmp_path: Path) -> None:
@@ -300,6 +317,14 @@ def test_import_that_cannot_say_how_it_goes_publishes_all_the_same(database: str
 
 
 # -- In an interpreter of its own
+
+
+def test_package_is_a_command_too() -> None:
+    command = (sys.executable, "-m", "localidades_api")
+    assert run("--version", command=command).stdout == run("--version").stdout
+    refused = run("serve", "--nonsense", command=command)
+    assert refused.returncode == 2
+    assert refused.stderr == "error: No such option: --nonsense; see `python -m localidades_api serve --help`.\n"
 
 
 def test_command_that_is_started_anew_loads_what_it_needs(

@@ -1,6 +1,7 @@
 """The output of commands: results on stdout; progress, reports and errors on stderr."""
 
 import errno
+import io
 import json
 import os
 import sys
@@ -47,6 +48,16 @@ def _forsake(stream: IO[str] | None) -> None:
     if stream is not None:
         with suppress(OSError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123  # a device
             os.dup2(nowhere.fileno(), stream.fileno())
+
+
+def buffer_stdout() -> None:
+    """Buffer stdout where PYTHONUNBUFFERED is set, as in containers.
+
+    A pipe whose reader leaves and a disk that fills up take a part of what is written, and only a buffer goes on until
+    that is an error. `writing` flushes it.
+    """
+    if sys.stdout is not None and isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        sys.stdout = open(sys.stdout.fileno(), "w", encoding=sys.stdout.encoding, closefd=False)  # noqa: SIM115  # for good
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from localidades_api.cli.console import console, print_error, writing
+from localidades_api.cli.console import buffer_stdout, console, print_error, writing
 from localidades_api.errors import (
     AnswerFileError,
     InsufficientMemoryError,
@@ -46,6 +46,7 @@ class Commands(TyperGroup):
         options["standalone_mode"] = False
         if not alone:
             return super().main(*args, **options)
+        buffer_stdout()
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # the locale may lack a letter of a name
                 stream.reconfigure(errors="backslashreplace")

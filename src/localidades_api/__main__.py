@@ -1,0 +1,5 @@
+"""`python -m localidades_api` is the command `localidades-api`."""
+
+from localidades_api.cli import app
+
+app()

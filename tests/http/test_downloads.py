@@ -3,7 +3,9 @@
 import csv
 import http.client
 import io
+import itertools
 import json
+import math
 import re
 import socket
 import sqlite3
@@ -140,6 +142,7 @@ def read_parquet(content: bytes) -> list[Record]:
     column = described["columns"].pop("geometry")
     assert described == {"version": "1.1.0", "primary_column": "geometry", "columns": {}}
     assert column.pop("bbox", None) == box_of(rows)
+    assert column.pop("crs")["id"] == {"authority": "EPSG", "code": 4326}
     assert column == {"encoding": "WKB", "geometry_types": ["Point"]}
     return rows
 
@@ -180,6 +183,7 @@ def read_geopackage(content: bytes) -> list[Record]:
         assert not package.execute("PRAGMA foreign_key_check").fetchall()
         rows: list[Record] = [dict(row) for row in package.execute("SELECT * FROM localidades ORDER BY fid")]
         contents = dict(package.execute("SELECT * FROM gpkg_contents").fetchone())
+        assert_indexed(package)
     assert [row.pop("fid") for row in rows] == list(range(1, len(rows) + 1))
     for row in rows:
         if (blob := row.pop("geom")) is None:
@@ -190,6 +194,27 @@ def read_geopackage(content: bytes) -> list[Record]:
     assert corners == (box_of(rows) or [])
     assert contents["data_type"] == "features"
     return rows
+
+
+def assert_indexed(package: sqlite3.Connection) -> None:
+    """See that the spatial index has each point in a box of single floats, which are rounded outwards, and no other."""
+    rows = package.execute("SELECT fid, geom FROM localidades").fetchall()
+    points = {fid: point for fid, blob in rows if (point := point_of(blob))}
+    boxes = {fid: box for fid, *box in package.execute("SELECT * FROM rtree_localidades_geom")}
+    assert boxes.keys() == points.keys()
+    for fid, (west, east, south, north) in boxes.items():
+        x, y = points[fid]
+        assert west <= x <= east < west + 1e-4
+        assert south <= y <= north < south + 1e-4
+    assert package.execute("SELECT rtreecheck('rtree_localidades_geom')").fetchone()[0] == "ok"
+
+
+def point_of(blob: bytes | None) -> tuple[float, float] | None:
+    """Return a GeoPackage's point as the programs that edit one do; None if it is empty."""
+    if blob is None:
+        return None
+    x, y = struct.unpack("<2sBBiBIdd", blob)[-2:]
+    return None if math.isnan(x) else (x, y)
 
 
 READERS: Mapping[str, Callable[[bytes], list[Record]]] = {
@@ -320,6 +345,31 @@ async def test_workbook_says_where_it_comes_from_and_what_every_column_means(fil
     assert "(2020-01)" in str(said["Fuente"])
     assert said["Localidades"] == f"{len(part)} de {len(PLACES)}"
     assert all(said[name] for name in row_of(PLACES[0]))
+
+
+async def test_spatial_index_of_a_geopackage_follows_what_is_edited(files: httpx.AsyncClient) -> None:
+    content = (await files.get(f"{DOWNLOAD}?format=gpkg")).content
+    places = ((-99.1, 19.4), (-86.8, 21.2), (math.nan, math.nan))
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as package:
+        package.deserialize(content)
+        package.create_function("ST_IsEmpty", 1, lambda blob: point_of(blob) is None)
+        for name, axis in (("ST_MinX", 0), ("ST_MaxX", 0), ("ST_MinY", 1), ("ST_MaxY", 1)):
+            package.create_function(name, 1, lambda blob, axis=axis: (point_of(blob) or (None, None))[axis])
+        geometries = [*(struct.pack("<2sBBiBIdd", b"GP", 0, 1, 4326, 1, 1, *place) for place in places), None]
+        for number, (before, after) in enumerate(itertools.product(geometries, repeat=2), 1000):
+            for statement, values in (
+                ("INSERT INTO localidades (fid, geom, nombre) VALUES (?, ?, 'Nuevo')", (number, before)),
+                ("UPDATE localidades SET nombre = 'Otro' WHERE fid = ?", (number,)),
+                ("UPDATE localidades SET geom = ? WHERE fid = ?", (after, number)),
+                ("UPDATE localidades SET fid = fid + 1000 WHERE fid = ?", (number,)),
+                ("UPDATE localidades SET fid = fid + 1000, geom = ? WHERE fid = ?", (before, number + 1000)),
+            ):
+                package.execute(statement, values)
+                assert_indexed(package)
+        package.execute("DELETE FROM localidades WHERE fid % 2 = 0")
+        assert_indexed(package)
+        (extension,) = package.execute("SELECT * FROM gpkg_extensions")
+        assert extension[:3] == ("localidades", "geom", "gpkg_rtree_index")
 
 
 async def test_geopackage_that_cannot_be_written_is_503(

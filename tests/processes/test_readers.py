@@ -58,5 +58,24 @@ def test_line_of_the_guide_reads_every_record_as_it_is(language: str, line: str,
     assert read_back(language, line, folder) == [row_of(place) for place in in_order(PLACES)]
 
 
+def test_layers_are_joined_with_others_and_searched_by_their_index(folder: Path) -> None:
+    run_line(
+        "python",
+        'localidades = geopandas.read_parquet("localidades-2018-09.parquet")',
+        folder,
+        """
+import warnings
+import pyogrio
+import shapely
+warnings.simplefilter("error")
+layers = [geopandas.read_parquet("localidades-2018-09.parquet"), geopandas.read_file("localidades-2018-09.gpkg")]
+assert [layer.crs.to_epsg() for layer in layers] == [4326, 4326]
+mexico = geopandas.GeoDataFrame(geometry=[shapely.box(-119, 14, -86, 33)], crs="EPSG:4326")
+assert [len(layer.sjoin(mexico)) for layer in layers] == [layers[0].geometry.notna().sum()] * 2
+assert pyogrio.read_info("localidades-2018-09.gpkg")["capabilities"]["fast_spatial_filter"]
+""",
+    )
+
+
 def test_guide_has_lines_for_every_kind_of_reader() -> None:
     assert Counter(language for language, _ in GUIDE_LINES) == {"python": 5, "sql": 2, "r": 1}

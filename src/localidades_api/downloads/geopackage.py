@@ -49,6 +49,13 @@ _SCHEMA = """
         z TINYINT NOT NULL, m TINYINT NOT NULL, PRIMARY KEY (table_name, column_name)
     );
     INSERT INTO gpkg_geometry_columns VALUES ('localidades', 'geom', 'POINT', 4326, 0, 0);
+    CREATE TABLE gpkg_extensions (
+        table_name TEXT, column_name TEXT, extension_name TEXT NOT NULL, definition TEXT NOT NULL, scope TEXT NOT NULL,
+        UNIQUE (table_name, column_name, extension_name)
+    );
+    INSERT INTO gpkg_extensions VALUES
+        ('localidades', 'geom', 'gpkg_rtree_index', 'http://www.geopackage.org/spec140/#extension_rtree', 'write-only');
+    CREATE VIRTUAL TABLE rtree_localidades_geom USING rtree (id, minx, maxx, miny, maxy);
 """
 _COLUMNS = ["fid INTEGER PRIMARY KEY", "geom POINT", *(f"{name} {_TYPES[kind]}" for name, (_, kind) in COLUMNS.items())]
 _TABLE = f"CREATE TABLE localidades ({', '.join(_COLUMNS)})"
@@ -58,6 +65,57 @@ _CONTENTS = """
     SELECT 'localidades', 'features', ?, ?, strftime('%Y-%m-%dT%H:%M:%fZ', ?, 'unixepoch'),
            min(longitud), min(latitud), max(longitud), max(latitud), 4326
       FROM localidades
+"""
+
+
+_INDEX = """
+    INSERT INTO rtree_localidades_geom
+    SELECT fid, longitud, longitud, latitud, latitud FROM localidades WHERE geom NOT NULL
+"""
+# The triggers of the extension gpkg_rtree_index. The functions are those of the program that edits the file.
+_TRIGGERS = """
+    CREATE TRIGGER rtree_localidades_geom_insert AFTER INSERT ON localidades
+      WHEN NEW.geom NOT NULL AND NOT ST_IsEmpty(NEW.geom)
+    BEGIN
+        INSERT OR REPLACE INTO rtree_localidades_geom
+        VALUES (NEW.fid, ST_MinX(NEW.geom), ST_MaxX(NEW.geom), ST_MinY(NEW.geom), ST_MaxY(NEW.geom));
+    END;
+    CREATE TRIGGER rtree_localidades_geom_update6 AFTER UPDATE OF geom ON localidades
+      WHEN OLD.fid = NEW.fid AND NEW.geom NOT NULL AND NOT ST_IsEmpty(NEW.geom)
+       AND OLD.geom NOT NULL AND NOT ST_IsEmpty(OLD.geom)
+    BEGIN
+        UPDATE rtree_localidades_geom
+           SET minx = ST_MinX(NEW.geom), maxx = ST_MaxX(NEW.geom), miny = ST_MinY(NEW.geom), maxy = ST_MaxY(NEW.geom)
+         WHERE id = NEW.fid;
+    END;
+    CREATE TRIGGER rtree_localidades_geom_update7 AFTER UPDATE OF geom ON localidades
+      WHEN OLD.fid = NEW.fid AND NEW.geom NOT NULL AND NOT ST_IsEmpty(NEW.geom)
+       AND (OLD.geom ISNULL OR ST_IsEmpty(OLD.geom))
+    BEGIN
+        INSERT INTO rtree_localidades_geom
+        VALUES (NEW.fid, ST_MinX(NEW.geom), ST_MaxX(NEW.geom), ST_MinY(NEW.geom), ST_MaxY(NEW.geom));
+    END;
+    CREATE TRIGGER rtree_localidades_geom_update2 AFTER UPDATE OF geom ON localidades
+      WHEN OLD.fid = NEW.fid AND (NEW.geom ISNULL OR ST_IsEmpty(NEW.geom))
+    BEGIN
+        DELETE FROM rtree_localidades_geom WHERE id = OLD.fid;
+    END;
+    CREATE TRIGGER rtree_localidades_geom_update5 AFTER UPDATE ON localidades
+      WHEN OLD.fid <> NEW.fid AND NEW.geom NOT NULL AND NOT ST_IsEmpty(NEW.geom)
+    BEGIN
+        DELETE FROM rtree_localidades_geom WHERE id = OLD.fid;
+        INSERT OR REPLACE INTO rtree_localidades_geom
+        VALUES (NEW.fid, ST_MinX(NEW.geom), ST_MaxX(NEW.geom), ST_MinY(NEW.geom), ST_MaxY(NEW.geom));
+    END;
+    CREATE TRIGGER rtree_localidades_geom_update4 AFTER UPDATE ON localidades
+      WHEN OLD.fid <> NEW.fid AND (NEW.geom ISNULL OR ST_IsEmpty(NEW.geom))
+    BEGIN
+        DELETE FROM rtree_localidades_geom WHERE id IN (OLD.fid, NEW.fid);
+    END;
+    CREATE TRIGGER rtree_localidades_geom_delete AFTER DELETE ON localidades WHEN OLD.geom NOT NULL
+    BEGIN
+        DELETE FROM rtree_localidades_geom WHERE id = OLD.fid;
+    END;
 """
 
 
@@ -111,7 +169,9 @@ class _GeoPackage:
         moment = release.published_at.timestamp()
         with self._lock:
             self._database.execute(_CONTENTS, (f"Localidades {release.name}", credit(release), moment))
+            self._database.execute(_INDEX)
             self._database.execute("COMMIT")
+            self._database.executescript(_TRIGGERS)
 
 
 def _geometry(longitude: float | None, latitude: float | None) -> bytes | None:

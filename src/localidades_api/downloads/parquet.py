@@ -18,6 +18,25 @@ _TYPES = {"integer": pa.int32(), "number": pa.float64(), "text": pa.string(), "k
 _SCHEMA = pa.schema([*((name, _TYPES[kind]) for name, (_, kind) in COLUMNS.items()), ("geometry", pa.binary())])
 _WKB = struct.Struct("<BIdd")  # little-endian, a point, its longitude and its latitude
 _Point = tuple[float, float]
+# WGS 84 as PROJJSON. GeoParquet's default, OGC:CRS84, has no EPSG code, so joins with other layers would warn. Points
+# are longitude first all the same, as GeoParquet says of every system.
+_WGS_84 = {
+    "type": "GeographicCRS",
+    "name": "WGS 84",
+    "datum": {
+        "type": "GeodeticReferenceFrame",
+        "name": "World Geodetic System 1984",
+        "ellipsoid": {"name": "WGS 84", "semi_major_axis": 6378137, "inverse_flattening": 298.257223563},
+    },
+    "coordinate_system": {
+        "subtype": "ellipsoidal",
+        "axis": [
+            {"name": "Geodetic latitude", "abbreviation": "Lat", "direction": "north", "unit": "degree"},
+            {"name": "Geodetic longitude", "abbreviation": "Lon", "direction": "east", "unit": "degree"},
+        ],
+    },
+    "id": {"authority": "EPSG", "code": 4326},
+}
 
 
 async def write_parquet(
@@ -55,8 +74,8 @@ def _corners(points: Sequence[_Point]) -> list[_Point]:
 
 
 def _describe_geometry(corners: Sequence[_Point]) -> dict[str, Any]:
-    """Return GeoParquet's metadata; coordinates are degrees of WGS 84, longitude first, unless these say otherwise."""
-    column: dict[str, Any] = {"encoding": "WKB", "geometry_types": ["Point"]}
+    """Return GeoParquet's metadata."""
+    column: dict[str, Any] = {"encoding": "WKB", "geometry_types": ["Point"], "crs": _WGS_84}
     if corners:
         column["bbox"] = list(chain.from_iterable(corners))
     return {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}

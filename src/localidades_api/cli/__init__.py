@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from contextlib import ExitStack
+from socket import socket
 from types import FrameType
 from typing import Annotated, NoReturn
 
@@ -84,17 +85,26 @@ def serve(
         from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
 
         settings = read_settings()
-        with ExitStack() as stack:
+
+        def listen_on_all(stack: ExitStack) -> list[list[socket]]:
             listeners = stack.enter_context(listen(host, port, workers=workers))
             shared = []
             if settings.management_port:
                 management = listen(host, settings.management_port, setting="LOCALIDADES_MANAGEMENT_PORT")
                 shared = stack.enter_context(management)
+            return [[listener, *shared] for listener in listeners]
+
+        # A port that is in use is refused at once. While a first start loads the demo, clients are refused, too: they
+        # would wait for an answer until the end.
+        with ExitStack() as stack:
+            listen_on_all(stack)
+        with ExitStack() as stack:
             url = stack.enter_context(ready_database(settings, watch=True))
+            listeners = listen_on_all(stack)
             # Worker processes read their settings from the environment, and so does this one without workers.
             os.environ["DATABASE_URL"] = url
-            print_where_to_look(url, settings, listeners[0].getsockname())
-            run_server([[listener, *shared] for listener in listeners], read_settings())
+            print_where_to_look(url, settings, listeners[0][0].getsockname())
+            run_server(listeners, read_settings())
 
 
 @app.command(

@@ -14,7 +14,7 @@ _LAST_PORT = 65_535
 
 @contextmanager
 def listen(host: str, port: int, *, workers: int = 1, setting: str = "--port") -> Iterator[list[socket.socket]]:
-    """Open a socket for each worker before anything else starts, so that a second server on the port fails at once.
+    """Open a socket for each worker.
 
     An IPv6 address may be in brackets, as in a URL; `::` listens on IPv4 too. Raises ConfigurationError, which names
     the setting of the port, if it can't listen on the address.

@@ -73,8 +73,11 @@ async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) ->
     sampler = Sampler(database.gauges, services.pages.gauges, services.releases.gauges)
     app.state.database = database
     app.state.services = services
+    endless = (
+        (poller.run(settings.release_poll), sampler.run(), services.names.keep_in_memory()) if in_background else ()
+    )
     try:
-        async with _running(*((poller.run(settings.release_poll), sampler.run()) if in_background else ())):
+        async with _running(*endless):
             yield
     finally:
         await services.names.close()

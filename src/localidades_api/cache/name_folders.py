@@ -16,6 +16,7 @@ from localidades_api.search.layout import IndexUnreadableError
 
 _MAX_LIST_AGE = 7 * 86_400.0  # seconds: a service may be stopped for as long and find its indexes again
 _RECHECK_INTERVAL = 0.1  # seconds
+_PIECE = 1024**2  # bytes of a file that are read at a time
 
 
 class OpenIndex:
@@ -32,6 +33,17 @@ class OpenIndex:
             raise
         self._users = 0
         self._is_closing = False
+        self.read_ahead()
+
+    def read_ahead(self) -> None:
+        """Read every file, so that the system keeps them in memory: a suggestion would wait for each page of them."""
+        piece = bytearray(_PIECE)
+        with suppress(OSError):  # the folder has been removed since
+            for path in self.folder.rglob("*"):
+                if path.is_file():
+                    with path.open("rb", buffering=0) as file:
+                        while file.readinto(piece):
+                            pass
 
     @contextmanager
     def used(self) -> Iterator[NameIndex]:

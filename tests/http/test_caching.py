@@ -16,8 +16,7 @@ from localidades_api.domain.mercator import MEXICO_BOX, Tile
 from localidades_api.domain.schemas import Release
 from localidades_api.http import caching
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
-from localidades_api.middleware import build_middleware_stack
-from localidades_api.settings import Settings
+from localidades_api.router import Services
 from tests.support.application import (
     await_release,
     client_in_front_of,
@@ -26,7 +25,6 @@ from tests.support.application import (
     recorded_statements,
     running_app,
 )
-from tests.support.asgi import scope_of
 from tests.support.catalogue import many, write_catalogue
 from tests.support.waiting import eventually_async
 from tests.support.wire import LOCALIDADES
@@ -367,13 +365,11 @@ async def test_what_many_will_ask_for_is_prepared_with_a_release(seeded_database
                 assert (await client.get(cost.target)).status_code == 200
             return len(statements)
 
-        front = build_middleware_stack(app, Settings())
-        tile = Tile.at(PREWARMED_ZOOM, MEXICO_BOX.east, MEXICO_BOX.south)
-        path = f"http://test{LOCALIDADES}tiles/{tile.zoom}/{tile.column}/{tile.row}.mvt"
-        last = scope_of(httpx.Request("GET", path, headers={"accept-encoding": "gzip"}))
+        services: Services = app.state.services
+        last = Tile.at(PREWARMED_ZOOM, MEXICO_BOX.east, MEXICO_BOX.south)
 
         async def is_prepared() -> bool:
-            return front.try_respond(last) is not None
+            return services.tiles.held(await services.releases.current(), last) is not None
 
         await eventually_async(is_prepared)
         assert [(cost, await statements_of(cost)) for cost in PREPARED] == [

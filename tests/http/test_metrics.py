@@ -43,6 +43,7 @@ NAMES = {
     "localidades_page_cache_bytes": ("gauge", set()),
     "localidades_page_cache_pages": ("gauge", set()),
     "localidades_page_cache_requests": ("counter", {"result"}),
+    "localidades_response_cache_requests": ("counter", {"result"}),
     "localidades_release_info": ("gauge", {"release"}),
     "localidades_release_published_timestamp_seconds": ("gauge", set()),
     "localidades_release_checked_timestamp_seconds": ("gauge", set()),
@@ -175,11 +176,13 @@ def test_metrics_tell_of_held_pages_and_the_release_and_forget_the_one_before(
     with serving(seeded_database) as live:
         first = await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 3)
         assert 3 * 1000 < value(first, "page_cache_bytes") < 64 * 1024**2
-        hits = value(first, "page_cache_requests_total", "hit")
+        fetched = value(first, "page_cache_requests_total", "miss")
         for _ in range(5):
             ask(live.base, LOCALIDADES)
         metrics = scrape(live.base)
-        assert value(metrics, "page_cache_requests_total", "hit") == hits + 5
+        assert value(metrics, "page_cache_requests_total", "miss") == fetched
+        assert value(metrics, "response_cache_requests_total", "hit") >= 4
+        assert answered(metrics, "list_localities", 200) >= 5
         file = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140))
         import_file(seeded_database, file)
         before = ("release_info", frozenset({"2020-01"}))
@@ -192,8 +195,8 @@ def test_metrics_tell_of_held_pages_and_the_release_and_forget_the_one_before(
 
 def test_page_that_is_fetched_counts_as_a_miss(seeded_database: str) -> None:
     with serving(seeded_database, LOCALIDADES_PAGE_CACHE_BYTES="0") as live:
-        for _ in range(4):
-            ask(live.base, LOCALIDADES)
+        for number in (1, 2, 3, "03"):
+            ask(live.base, f"{LOCALIDADES}?page={number}")
         metrics = scrape(live.base)
         assert value(metrics, "page_cache_requests_total", "miss") == 4
         assert value(metrics, "page_cache_requests_total", "hit") == 0

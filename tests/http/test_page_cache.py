@@ -1,20 +1,14 @@
-"""The page cache: cached pages are what routing answers, and no request makes them anything else."""
+"""The page cache: the pages of the served release, which outlast the database."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx
 import pytest
 from fastapi import FastAPI
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from localidades_api.cache import release_poller
 from localidades_api.domain.schemas import Locality, Page
-from localidades_api.http.raw_response import RawResponse
-from localidades_api.middleware import Middleware, build_middleware_stack, cached_pages
-from localidades_api.settings import Settings
+from localidades_api.router import Services
 from tests.support.application import (
     await_release,
     client_in_front_of,
@@ -22,7 +16,6 @@ from tests.support.application import (
     import_into,
     running_app,
 )
-from tests.support.asgi import as_asgi, scope_of
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import SOMEBODY_WAITS, connected
 from tests.support.postgres import locked, new_database, out_of_reach, run_sql
@@ -32,23 +25,17 @@ from tests.support.wire import LOCALIDADES
 ENOUGH = 1_000_000
 
 
-HTML = {"accept": "text/html"}
-
-
-def front_of(app: FastAPI) -> Middleware:
-    return build_middleware_stack(app, Settings())
-
-
-def at_once(front: Middleware, query: str = "", **headers: str) -> RawResponse | None:
-    """Return the page that needs neither routing nor the database."""
-    request = httpx.Request("GET", f"http://test{LOCALIDADES}{query}", headers=headers)
-    return front.try_respond(scope_of(request))
+def pages_of(app: FastAPI) -> list[bytes | None]:
+    """Return the pages of the served release by number, those that are cached."""
+    services: Services = app.state.services
+    served = services.releases.served
+    held = services.pages.of(served) if served else None
+    return held.pages if held else []
 
 
 def cached(app: FastAPI) -> list[int]:
     """Return the numbers of the pages that are cached."""
-    front = front_of(app)
-    return [number for number in (1, 2, 3) if at_once(front, f"?page={number}")]
+    return [number for number, page in enumerate(pages_of(app)) if page]
 
 
 async def await_warm(app: FastAPI) -> None:
@@ -70,197 +57,6 @@ async def await_looks(app: FastAPI, count: int) -> None:
                 await asyncio.sleep(0.001)
 
 
-@pytest.fixture(scope="module")
-async def warm(server: str, seeded: str) -> AsyncIterator[FastAPI]:
-    """Lend an application that holds all of its pages."""
-    with new_database(server, seeded) as url:
-        async with running_app(url, page_cache_bytes=ENOUGH) as app:
-            await await_warm(app)
-            yield app
-
-
-PARTS = [
-    "page=1", "page=3", "page=003", "page=0", "page=4", "page=+1", "page=", "page", f"page={3:020d}",
-    "format=json", "format=api", "lang=es", "lang=en", "lang=fr", "lang=", "format=xml", "release=2020-01",
-    "release=2019-01", "release=", "x=1", "", "page=99999999999999999999"]  # fmt: skip
-ACCEPTS = ["*/*", "application/json", "text/html", "text/html;q=0.5, */*;q=0.4", "garbage", "", "application/xml",
-           "application/json;q=0", "text/html, application/json;q=0.9", "text/html"]  # fmt: skip
-LANGUAGES = ["es", "en", "es-MX,es;q=0.9,en;q=0.8", "fr", "*", "", "en;q=0.1, es;q=0.2", f"{'x' * 7}, " * 30 + "es",
-             "e" * 2000]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-async def cold(server: str, seeded: str) -> AsyncIterator[FastAPI]:
-    """Lend an application that holds no page."""
-    with new_database(server, seeded) as url:
-        async with running_app(url) as app, client_of(app) as client:
-            await await_release(client, "2020-01")
-            yield app
-
-
-@pytest.mark.parametrize("kind", ["warm", "cold"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    parts=st.lists(st.sampled_from(PARTS), max_size=4),
-    accept=st.none() | st.lists(st.sampled_from(ACCEPTS), max_size=2),
-    languages=st.lists(st.sampled_from(LANGUAGES), max_size=2),
-    if_none_match=st.sampled_from(["none", "none", "same", "html", "weak", "other", "any", "list"]),
-    method=st.sampled_from(["GET", "GET", "GET", "HEAD", "OPTIONS", "POST"]),
-)
-async def test_any_request_is_answered_alike_from_cached_pages_and_by_routing(
-    *,
-    warm: FastAPI,
-    cold: FastAPI,
-    kind: str,
-    parts: list[str],
-    accept: list[str] | None,
-    languages: list[str],
-    if_none_match: str,
-    method: str,
-) -> None:
-    """Byte for byte: status, every header in its order, and body, before and after the response is cached."""
-    app = {"warm": warm, "cold": cold}[kind]
-    front = shared_front_of(app)
-    async with client_of(app) as routing, client_through(front) as cached:
-        etag = (await routing.get(LOCALIDADES)).headers["etag"]
-        of_html = (await routing.get(f"{LOCALIDADES}?format=api")).headers["etag"]
-        conditions = {"same": etag, "weak": f"W/{etag}", "other": '"x"', "any": "*", "list": f'"x", {etag}'}
-        conditions["html"] = of_html
-        headers = [("accept", value) for value in accept or ()]
-        headers += [("accept-language", value) for value in languages]
-        if if_none_match in conditions:
-            headers.append(("if-none-match", conditions[if_none_match]))
-        target = f"{LOCALIDADES}?{'&'.join(parts)}" if parts else LOCALIDADES
-        requests = [client.build_request(method, target, headers=headers) for client in (routing, cached)]
-        if accept is None:
-            for request in requests:
-                del request.headers["accept"]  # httpx adds one of its own
-        by_routing, by_cache = await routing.send(requests[0]), await cached.send(requests[1])
-    assert by_cache.status_code == by_routing.status_code
-    assert by_cache.headers.raw == by_routing.headers.raw
-    assert by_cache.content == by_routing.content
-    if response := front.try_respond(scope_of(requests[1])):
-        lines = b"".join(b"%b: %b\r\n" % header for header in by_routing.headers.raw)
-        assert as_sent(response) == (by_routing.status_code, lines, by_routing.content)
-
-
-def as_sent(response: RawResponse | None) -> tuple[int, bytes, bytes] | None:
-    """Return the status, the header lines and the body."""
-    return response and (response.status, b"".join(response.headers), response.body)
-
-
-_fronts: dict[int, Middleware] = {}
-
-
-def shared_front_of(app: FastAPI) -> Middleware:
-    """Return the middleware that all requests to an application share: none may change the answer to another."""
-    return _fronts.setdefault(id(app), front_of(app))
-
-
-def client_through(front: Middleware) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=httpx.ASGITransport(as_asgi(front)), base_url="http://test")
-
-
-HTML_REQUESTS = [
-    ("", {"accept": "text/html", "accept-language": "es"}),
-    ("?format=api", {}),
-    ("?format=api&page=2", {}),
-    ("?page=2&format=api", {"accept-language": "es-MX"}),
-    ("?lang=es&page=2&format=api", {}),
-    ("?page=2&lang=es", {"accept": "text/html,*/*;q=0.8", "accept-language": "en"}),
-]
-
-
-@pytest.mark.parametrize(("query", "headers"), HTML_REQUESTS)
-async def test_html_page_is_cached_once_it_was_requested(warm: FastAPI, query: str, headers: dict[str, str]) -> None:
-    front = front_of(warm)
-    async with client_through(front) as client:
-        assert at_once(front, query, **headers) is None
-        answer = await client.get(LOCALIDADES + query, headers=headers)
-        assert answer.headers["content-type"] == "text/html; charset=utf-8"
-        lines = b"".join(b"%b: %b\r\n" % header for header in answer.headers.raw)
-        assert as_sent(at_once(front, query, **headers)) == (200, lines, answer.content)
-
-
-async def test_cached_html_page_links_on_in_the_language_only_if_the_request_named_it(warm: FastAPI) -> None:
-    """The Link header keeps `lang`, and the language of a header may be the same."""
-    plain = {"accept": "text/html", "accept-language": "es"}
-    async with client_of(warm) as routing, client_in_front_of(warm) as cached:
-        for query, headers in (("?lang=es", {"accept": "text/html"}), ("", plain), ("?lang=es", plain)):
-            by_routing = await routing.get(LOCALIDADES + query, headers=headers)
-            by_cache = await cached.get(LOCALIDADES + query, headers=headers)
-            assert by_cache.headers["link"] == by_routing.headers["link"]
-            assert ("lang=es" in by_cache.headers["link"]) == bool(query)
-
-
-async def test_cached_html_page_is_not_served_under_the_next_release(seeded_database: str, tmp_path: Path) -> None:
-    async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app:
-        await await_warm(app)
-        front = front_of(app)
-        async with client_through(front) as client:
-            assert "2020-01" in (await client.get(f"{LOCALIDADES}?format=api")).text
-            assert at_once(front, "?format=api")
-            await import_into(seeded_database, next_catalogue(tmp_path))
-            await await_release(client, "2021-01")
-            assert at_once(front, "?format=api") is None
-            answer = await client.get(f"{LOCALIDADES}?format=api")
-            assert answer.headers["catalogue-release"] == "2021-01"
-
-
-async def test_cached_html_pages_are_bounded(warm: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cached_pages, "MAX_HTML_CACHE", 60_000)
-    front = front_of(warm)
-    asked = [
-        (query, {"accept": "text/html", "accept-language": language})
-        for language in ("en", "es")
-        for query in ("", "?page=1", "?page=2", "?page=3")
-    ]
-
-    def kept() -> list[bytes]:
-        return [page.body for query, headers in asked if (page := at_once(front, query, **headers))]
-
-    async with client_through(front) as client:
-        for query, headers in asked:
-            assert (await client.get(LOCALIDADES + query, headers=headers)).status_code == 200
-        before = kept()
-        assert 0 < sum(map(len, before)) <= 60_000
-        for query in ("?page=4", "?page=01", "?x=1", "?page=1&ambito=R", f"?search={'x' * 90}", "?release=2020-01"):
-            await client.get(LOCALIDADES + query, headers=HTML)
-        assert kept() == before
-
-
-async def test_cached_html_page_is_answered_with_304(warm: FastAPI) -> None:
-    async with client_in_front_of(warm) as client:
-        for language, other in (("en", "es"), ("es", "en")):
-            headers = {"accept": "text/html", "accept-language": language}
-            answer = await client.get(LOCALIDADES, headers=headers)
-            condition = {"if-none-match": answer.headers["etag"]}
-            again = await client.get(LOCALIDADES, headers={**headers, **condition})
-            assert (again.status_code, again.content) == (304, b"")
-            assert again.headers["vary"] == answer.headers["vary"]
-            headers["accept-language"] = other
-            assert (await client.get(LOCALIDADES, headers={**headers, **condition})).status_code == 200
-
-
-async def test_cached_page_needs_neither_routing_nor_the_database(warm: FastAPI) -> None:
-    front = front_of(warm)
-    for query in ("", "?page=2", "?format=json&page=3&lang=es", "?release=2020-01"):
-        response = at_once(front, query)
-        assert response is not None
-        assert response.status == 200
-
-
-async def test_long_headers_are_left_to_routing_and_not_remembered(warm: FastAPI) -> None:
-    front, long = front_of(warm), "x" * 300
-    assert at_once(front, accept="*/*, text/a")
-    assert at_once(front, accept=f"*/*, text/{long}") is None
-    async with client_through(front) as client:
-        for languages in ("es", f"es, {long}"):
-            headers = {"accept": "text/html", "accept-language": languages}
-            await client.get(f"{LOCALIDADES}?page=2", headers=headers)
-            assert (at_once(front, "?page=2", **headers) is None) == (long in languages)
-
-
 async def test_page_whose_first_asker_hangs_up_reaches_the_others(seeded_database: str) -> None:
     async with running_app(seeded_database) as app, client_in_front_of(app) as client:
         await client.get(f"{LOCALIDADES}?page=9")  # the release is known from here on
@@ -273,7 +69,7 @@ async def test_page_whose_first_asker_hangs_up_reaches_the_others(seeded_databas
 
 
 async def test_cache_with_little_room_holds_what_fits_and_serves_the_rest(seeded_database: str) -> None:
-    async with running_app(seeded_database, page_cache_bytes=11_000) as app, client_in_front_of(app) as client:
+    async with running_app(seeded_database, page_cache_bytes=9_000) as app, client_in_front_of(app) as client:
 
         async def is_filled() -> list[int]:
             return cached(app)
@@ -295,7 +91,7 @@ async def test_held_pages_are_served_while_the_database_is_away(server: str, see
             assert (after.status_code, after.content) == (200, before.content)
 
 
-async def test_page_that_is_not_held_is_503_before_routing_as_by_routing_while_the_database_is_away(
+async def test_page_that_is_not_cached_is_503_while_the_database_is_away(
     seeded_database: str,
 ) -> None:
     async with (
@@ -322,9 +118,9 @@ async def test_new_release_is_served_with_its_pages_cached(seeded_database: str,
         await await_warm(app)
         await import_into(seeded_database, next_catalogue(tmp_path))
         await await_release(client, "2021-01")
-        page = at_once(front_of(app), "?page=3")
+        page = pages_of(app)[3]
         assert page is not None
-        assert b'"quantity":133' in page.body
+        assert b'"quantity":133' in page
 
 
 async def test_pointer_that_moves_to_and_fro_ends_with_the_pages_of_where_it_stays(
@@ -340,9 +136,9 @@ async def test_pointer_that_moves_to_and_fro_ends_with_the_pages_of_where_it_sta
         # One that had begun before the last move, one that saw it and took it up, one after it.
         await await_looks(app, 3)
         await await_warm(app)
-        page = at_once(front_of(app), "?page=3")
+        page = pages_of(app)[3]
         assert page is not None
-        assert b'"quantity":133' in page.body
+        assert b'"quantity":133' in page
         assert pages_in_memory(app) == 3
 
 

@@ -12,18 +12,13 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 from fastapi import FastAPI
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from localidades_api.cache.tiles import MAX_TILE_BYTES, TileCache, encode_tile
 from localidades_api.domain.mercator import MAX_ZOOM, MEXICO, Tile, project
-from localidades_api.middleware import Middleware, build_middleware_stack
-from localidades_api.settings import Settings
 from localidades_api.storage.repository import TilesRepository
 from localidades_api.storage.repository.tiles import CELLS, EXTENT, TileContent, TilePlace
 from tests.support.application import await_release, client_of, import_file, running_app
-from tests.support.asgi import scope_of
 from tests.support.catalogue import TRAPS, Place, write_catalogue
 from tests.support.mvt import Layer, read_tile
 from tests.support.postgres import new_database
@@ -288,58 +283,6 @@ async def test_map_of_no_release_is_unavailable(database: str) -> None:
         for path in ("tiles/0/0/0.mvt", "tiles.json", "backdrop.svg"):
             answer = await client.get(f"{LOCALIDADES}{path}")
             assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
-
-
-def before_routing(app: FastAPI) -> Middleware:
-    return build_middleware_stack(app, Settings())
-
-
-NAMES = ["0/0/0", "5/7/14", "05/7/14", "3/0/0", "13/0/0", "0/1/0", "5/x/0", "5/٠/0", "5/7/14.mvt", "5/-7/14"]
-QUERIES = [
-    "",
-    "release=2020-01",
-    "release=2019-01",
-    "release=",
-    "x=1",
-    "release=2020-01&release=2020-01",
-    "format=json",
-]
-CODINGS = ["gzip", "br", "gzip;q=0", "*", "gzip, br"]
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    name=st.sampled_from(NAMES),
-    query=st.sampled_from(QUERIES[:2]) | st.sampled_from(QUERIES),
-    codings=st.lists(st.sampled_from(CODINGS), max_size=2),
-    if_none_match=st.none() | st.sampled_from(["same", "other", "*"]),
-    method=st.sampled_from(["GET", "GET", "GET", "HEAD", "OPTIONS", "POST"]),
-)
-async def test_any_request_is_answered_as_routing_does(
-    *, app: FastAPI, name: str, query: str, codings: list[str], if_none_match: str | None, method: str
-) -> None:
-    async with client_of(app) as client:
-        etag = (await client.get(f"{TILES}0/0/0.mvt")).headers["etag"]
-        headers = [("accept-encoding", coding) for coding in codings]
-        headers += [("if-none-match", {"same": etag, "other": '"x"', "*": "*"}[if_none_match])] if if_none_match else []
-        request = client.build_request(method, f"{TILES}{name}.mvt?{query}", headers=headers)
-        if not codings:
-            del request.headers["accept-encoding"]  # httpx adds one of its own
-        by_routing = await client.send(request, stream=True)
-        body = b"".join([chunk async for chunk in by_routing.aiter_raw()])
-    if response := before_routing(app).try_respond(scope_of(request)):
-        lines = b"".join(b"%b: %b\r\n" % header for header in by_routing.headers.raw)
-        assert (response.status, b"".join(response.headers), response.body) == (by_routing.status_code, lines, body)
-
-
-@pytest.mark.parametrize("query", ["", "?release=2020-01"])
-async def test_plain_request_for_a_cached_tile_needs_no_routing(app: FastAPI, query: str) -> None:
-    async with client_of(app) as client:
-        await client.get(path_of(WITHIN))
-        request = client.build_request("GET", f"{path_of(WITHIN)}{query}")
-        response = before_routing(app).try_respond(scope_of(request))
-    assert response is not None
-    assert set(read_tile(gzip.decompress(response.body))) == {"places", "backdrop"}
 
 
 @pytest.mark.parametrize(

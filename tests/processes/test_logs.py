@@ -5,6 +5,7 @@ import logging
 import re
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from localidades_api.observability.faults import Faults
 from localidades_api.observability.logging import ConsoleFormatter, JsonFormatter, Line, RequestLog
 from tests.support.database import BREAK_LOCALITIES
+from tests.support.metrics import await_metrics, value
 from tests.support.postgres import execute, out_of_reach
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, Answer, Live, ask, send, serving
@@ -113,7 +115,9 @@ def explained(live: Live, answer: Answer) -> tuple[dict[str, Any], dict[str, Any
 def test_fault_of_the_database_is_a_line_with_its_cause_and_the_id_that_the_user_has_and_others_are_none(
     server: str, seeded_database: str
 ) -> None:
-    with serving(seeded_database, LOCALIDADES_LOG_FORMAT="json") as live, out_of_reach(server, seeded_database):
+    with serving(seeded_database, LOCALIDADES_LOG_FORMAT="json") as live, ExitStack() as stack:
+        await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 3)
+        stack.enter_context(out_of_reach(server, seeded_database))
         for target in (LOCALIDADES, "/nothing"):
             ask(live.base, target)
         answer = ask(live.base, f"{LOCALIDADES}?cvegeo=010010001", ("User-Agent", SECRET))

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, suppress
+from itertools import count
 
 import httpx
 import pytest
@@ -23,9 +24,14 @@ from tests.support.wire import LOCALIDADES, Asking, Live, ask, connect, serving
 
 pytestmark = pytest.mark.tail
 
-SLOW = f"{LOCALIDADES}?page_size=7"  # not held, so it needs the database
 HELD = f"{LOCALIDADES}?page=2"
 DOWNLOAD = f"{LOCALIDADES}download/?format=csv"
+_sizes = count(200)
+
+
+def slow() -> str:
+    """Return a target that was never asked for, so that it needs the database."""
+    return f"{LOCALIDADES}?page_size={next(_sizes)}"
 
 
 @pytest.fixture(scope="module")
@@ -34,16 +40,17 @@ def narrow(server: str, seeded: str) -> Iterator[tuple[Live, str]]:
     limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_QUEUED": "1", "LOCALIDADES_DATABASE_TIMEOUT": "20"}
     with new_database(server, seeded) as url, serving(url, **limits) as live:
         await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 3)
+        assert ask(live.base, HELD).status == 200  # and the response is held from here on
         yield live, url
 
 
 def test_request_beyond_what_is_taken_on_is_503_at_once_as_a_problem(narrow: tuple[Live, str]) -> None:
     live, url = narrow
     with locked(url), ExitStack() as stack:
-        first = Asking(stack, live, SLOW)
+        first = Asking(stack, live, slow())
         assert first.waits()
-        second = Asking(stack, live, SLOW)
-        refused = ask(live.base, f"{SLOW}&page=2")
+        second = Asking(stack, live, slow())
+        refused = ask(live.base, f"{slow()}&page=2")
         assert refused.status == 503
         assert refused.one("retry-after") == "1"
         assert refused.one("content-type") == "application/problem+json"
@@ -62,18 +69,18 @@ def test_answer_under_way_is_whole_and_the_next_is_served_at_once(narrow: tuple[
     live, url = narrow
     with ExitStack() as stack:
         with locked(url):
-            first = Asking(stack, live, SLOW)
+            first = Asking(stack, live, slow())
             assert first.waits()
-        assert len(json.loads(first.answer().body)["results"]) == 7
-    assert ask(live.base, SLOW).status == 200
+        assert len(json.loads(first.answer().body)["results"]) == 132
+    assert ask(live.base, slow()).status == 200
 
 
 def test_what_is_held_and_probes_and_static_files_are_never_refused(narrow: tuple[Live, str]) -> None:
     live, url = narrow
     with locked(url), ExitStack() as stack:
         for _ in range(2):
-            Asking(stack, live, SLOW)
-        assert ask(live.base, SLOW).status == 503
+            Asking(stack, live, slow())
+        assert ask(live.base, slow()).status == 503
         assert ask(live.base, HELD).status == 200
         assert ask(live.base, "/livez").status == 204
         assert ask(live.base, "/readyz").status == 200
@@ -85,9 +92,9 @@ def test_pipeline_is_refused_and_answered_in_its_order(narrow: tuple[Live, str])
     live, url = narrow
     with locked(url), ExitStack() as stack:
         for _ in range(2):
-            Asking(stack, live, SLOW)
+            Asking(stack, live, slow())
         with connect(live.base) as connection:
-            targets = [SLOW, HELD, SLOW, "/livez", HELD]
+            targets = [slow(), HELD, slow(), "/livez", HELD]
             connection.sendall("".join(f"GET {target} HTTP/1.1\r\nHost: test\r\n\r\n" for target in targets).encode())
             received = b""
             while received.count(b"HTTP/1.1 ") < len(targets):
@@ -101,9 +108,9 @@ def test_pipeline_is_refused_and_answered_in_its_order(narrow: tuple[Live, str])
 @pytest.mark.parametrize(
     ("headers", "target", "expected"),
     [
-        (["Accept: text/html", "Accept-Language: es"], SLOW, 'lang="es"'),
-        ([], f"{SLOW}&format=api&lang=en", 'lang="en"'),
-        (["Accept: text/html"], f"{SLOW}&format=json", '"type":"/problems#overloaded"'),
+        (["Accept: text/html", "Accept-Language: es"], slow(), 'lang="es"'),
+        ([], f"{slow()}&format=api&lang=en", 'lang="en"'),
+        (["Accept: text/html"], f"{slow()}&format=json", '"type":"/problems#overloaded"'),
     ],
 )
 def test_refusal_is_in_the_representation_that_was_asked_for(
@@ -112,7 +119,7 @@ def test_refusal_is_in_the_representation_that_was_asked_for(
     live, url = narrow
     with locked(url), ExitStack() as stack:
         for _ in range(2):
-            Asking(stack, live, SLOW)
+            Asking(stack, live, slow())
         refused = Asking(stack, live, target, *headers).answer()
         assert refused.status == 503
         assert expected in refused.text
@@ -125,13 +132,13 @@ def test_refusal_is_in_the_representation_that_was_asked_for(
 def test_client_that_hangs_up_while_it_waits_leaves_its_place(narrow: tuple[Live, str]) -> None:
     live, url = narrow
     with locked(url), ExitStack() as stack:
-        assert Asking(stack, live, SLOW).waits()
+        assert Asking(stack, live, slow()).waits()
         for _ in range(20):
             with ExitStack() as soon:
-                Asking(soon, live, SLOW)
+                Asking(soon, live, slow())
                 time.sleep(0.01)
         time.sleep(0.05)
-        assert Asking(stack, live, SLOW).waits(0.1)  # it would have been refused by now
+        assert Asking(stack, live, slow()).waits(0.1)  # it would have been refused by now
 
 
 def test_storm_of_clients_that_hang_up_leaves_no_connection_and_no_place_taken(narrow: tuple[Live, str]) -> None:
@@ -139,9 +146,9 @@ def test_storm_of_clients_that_hang_up_leaves_no_connection_and_no_place_taken(n
     with locked(url):
         for _ in range(300):
             with connect(live.base) as connection:
-                connection.sendall(f"GET {SLOW} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
-    eventually(lambda: ask(live.base, SLOW).status == 200)
-    assert [ask(live.base, SLOW).status for _ in range(5)] == [200] * 5
+                connection.sendall(f"GET {slow()} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+    eventually(lambda: ask(live.base, slow()).status == 200)
+    assert [ask(live.base, slow()).status for _ in range(5)] == [200] * 5
 
 
 def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: str, large: str) -> None:
@@ -149,7 +156,7 @@ def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: s
               "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}  # fmt: skip
     with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", **limits) as live:
         with stalled(live.base, "format=csv"), stalled(live.base, "format=ndjson", "gzip"):
-            assert ask(live.base, SLOW).status == 200
+            assert ask(live.base, slow()).status == 200
             refused = ask(live.base, DOWNLOAD)
             assert refused.status == 503
             assert refused.one("retry-after") == "5"
@@ -229,7 +236,7 @@ def test_client_that_goes_on_sending_while_its_answer_is_made_is_cut_off(narrow:
     """An answer may take minutes: what nobody reads meanwhile costs a processor."""
     live, url = narrow
     with locked(url), connect(live.base) as connection:
-        connection.sendall(f"GET {SLOW} HTTP/1.1\r\nHost: test\r\nContent-Length: 1000000000\r\n\r\n".encode())
+        connection.sendall(f"GET {slow()} HTTP/1.1\r\nHost: test\r\nContent-Length: 1000000000\r\n\r\n".encode())
         sent, most = 0, 64 * 1024**2  # it is a megabyte, and what the system's buffers hold
         with suppress(ConnectionError):
             while sent < most:

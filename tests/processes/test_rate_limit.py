@@ -9,7 +9,7 @@ from fastapi import FastAPI
 
 from localidades_api.http.paths import RECONCILE
 from localidades_api.middleware.rate_limit import RateLimit
-from localidades_api.middleware.suggestions import Suggestions
+from localidades_api.middleware.response_cache import ResponseCache
 from tests.support.application import client_in_front_of
 from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES, Live, ask, send, serving
@@ -109,7 +109,7 @@ def test_no_header_tells_of_a_limit_that_there_is_not(live_server: str) -> None:
 
 async def test_client_that_asked_before_many_others_is_forgotten(app: FastAPI) -> None:
     """Or memory would have no bound."""
-    layer = RateLimit(Suggestions(app), "1/hour")
+    layer = RateLimit(ResponseCache(app), "1/hour")
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
 
     def is_refused(number: int) -> bool:

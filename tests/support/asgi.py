@@ -27,6 +27,7 @@ def scope_of(request: httpx.Request) -> Scope:
     return {
         "type": "http",
         "method": request.method,
+        "scheme": request.url.scheme,
         "path": request.url.path,
         "query_string": request.url.query,
         "headers": [(name.lower(), value) for name, value in request.headers.raw],

@@ -1,4 +1,4 @@
-"""The JSON pages of a release, as bytes.
+"""The JSON pages of a release, as bytes: bodies, which `middleware.response_cache` shares.
 
 A release never changes, so a cached page is never stale. No page is evicted to make room for another. Concurrent
 requests for a page that is not cached share one fetch.
@@ -10,13 +10,12 @@ import time
 from localidades_api.cache.single_flight import SingleFlight
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.http.encoders import PageEncoder
-from localidades_api.http.raw_response import RawResponse
+from localidades_api.http.encoders import encode_envelope
 from localidades_api.observability.metrics import COUNTERS, Series
 from localidades_api.storage.repository import CatalogueRepository
 
 _BATCH_PAGES = 48  # pages per statement, some 200 kB; with fewer, a release is served before it is all cached
-_OVERHEAD = 600  # bytes per page besides its body: the Link header, objects
+_OVERHEAD = 100  # bytes per page besides its body
 
 
 class ReleasePages:
@@ -24,18 +23,16 @@ class ReleasePages:
 
     def __init__(self, release: Release, limit: int) -> None:
         self.release = release
-        self.name = release.name.encode()
-        self.encoder = PageEncoder(release)
-        self.pages: list[RawResponse | None] = [None] * (max(release.total_pages, 1) + 1)
+        self.pages: list[bytes | None] = [None] * (max(release.total_pages, 1) + 1)
         self.is_warm = False
         self.bytes = 0
         self.held = 0
         self._limit = limit
 
-    def put(self, number: int, page: RawResponse) -> bool:
+    def put(self, number: int, page: bytes) -> bool:
         """Cache a page if there is room, and return whether it is cached; nothing is evicted to make room."""
         if self.pages[number] is None:
-            cost = len(page.body) + _OVERHEAD
+            cost = len(page) + _OVERHEAD
             if self.bytes + cost > self._limit:
                 return False
             self.pages[number] = page
@@ -51,7 +48,7 @@ class PageCache:
         self.limit = limit
         self._repository = repository
         self._held: dict[int, ReleasePages] = {}
-        self._fetching: SingleFlight[tuple[Release, int], RawResponse] = SingleFlight()
+        self._fetching: SingleFlight[tuple[Release, int], bytes] = SingleFlight()
 
     def of(self, release: Release) -> ReleasePages | None:
         """Return the cached pages of a release, or None if the release is not held."""
@@ -78,7 +75,7 @@ class PageCache:
             ("page_cache_pages",): sum(held.held for held in self._held.values()),
         }
 
-    async def page(self, release: Release, number: int) -> RawResponse:
+    async def page(self, release: Release, number: int) -> bytes:
         """Return a page from the cache, or fetch it."""
         held = self.of(release)
         if held and (page := held.pages[number]):
@@ -91,11 +88,10 @@ class PageCache:
         """Cancel the fetches that are running: their clients may have gone."""
         await self._fetching.close()
 
-    async def _fetch(self, release: Release, number: int) -> RawResponse:
+    async def _fetch(self, release: Release, number: int) -> bytes:
         (results,) = await self._list_pages(release, number, number) if release.total_pages else [""]
-        held = self.of(release)
-        page = (held.encoder if held else PageEncoder(release)).encode(number, results)
-        if held:
+        page = _encode(release, results)
+        if held := self.of(release):
             held.put(number, page)
         return page
 
@@ -115,7 +111,11 @@ class PageCache:
                 continue
             began = time.monotonic()
             texts = await self._list_pages(held.release, first, last)
-            pages = [held.encoder.encode(number, text) for number, text in enumerate(texts, first)]
+            pages = [_encode(held.release, text) for text in texts]
             if not all(held.put(number, page) for number, page in enumerate(pages, first)):
                 return
             await asyncio.sleep((time.monotonic() - began) / 2)  # a third of the time is left to requests
+
+
+def _encode(release: Release, results: str) -> bytes:
+    return encode_envelope(release.localities, release.total_pages, results)

@@ -1,6 +1,7 @@
 """The paths of the API, the methods that they allow, and the keys that this service adds to the ASGI scope."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
+from typing import Any
 
 from starlette.types import Scope
 
@@ -42,3 +43,12 @@ def allowed(path: str) -> str:
 def takes_body(scope: Scope) -> bool:
     """Return whether the body of a request is read; any other is discarded."""
     return scope["method"] == "POST" and scope["path"] in _ALLOWED
+
+
+def operation_of(scope: MutableMapping[str, Any]) -> str:
+    """Return the name of the function that responded, `static`, or `none` for any unknown path."""
+    if name := scope.get(OPERATION):
+        return str(name)
+    if "route" in scope:
+        return str(scope["route"].name)
+    return "static" if "endpoint" in scope else "none"

@@ -2,22 +2,20 @@
 
 from fastapi import FastAPI
 
-from localidades_api.middleware.cached_pages import CachedPages
 from localidades_api.middleware.concurrency_limit import ConcurrencyLimit
 from localidades_api.middleware.exceptions import MiddlewareExceptions
 from localidades_api.middleware.interface import Middleware
 from localidades_api.middleware.management_port import ManagementPort
 from localidades_api.middleware.proxy_headers import ProxyHeaders
 from localidades_api.middleware.rate_limit import RateLimit
-from localidades_api.middleware.suggestions import Suggestions
+from localidades_api.middleware.response_cache import MAX_BYTES, ResponseCache
 from localidades_api.middleware.telemetry import Telemetry
-from localidades_api.middleware.tiles import CachedTiles
 from localidades_api.settings import Settings
 
 
 def build_middleware_stack(app: FastAPI, settings: Settings) -> Middleware:
     """Build the middleware that the settings enable, from the inside out, and return the outermost."""
-    stack: Middleware = CachedPages(CachedTiles(Suggestions(app), app), app)
+    stack: Middleware = ResponseCache(app, MAX_BYTES if settings.page_cache_bytes else 0)
     stack = ConcurrencyLimit(stack, max_in_flight=settings.max_in_flight, max_queued=settings.max_queued)
     if settings.rate_limit:
         stack = RateLimit(stack, settings.rate_limit)

@@ -1,15 +1,13 @@
 """The outermost middleware: gives each request an id, counts it, and writes the request log."""
 
 import os
-from collections.abc import MutableMapping
 from itertools import count
 from time import perf_counter
-from typing import Any
 
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
-from localidades_api.http.paths import OPERATION
+from localidades_api.http.paths import OPERATION, operation_of
 from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware.interface import Middleware
 from localidades_api.observability.faults import cause
@@ -38,8 +36,7 @@ class Telemetry:
         answer = self._inner.try_respond(scope)
         if answer is not None:
             seconds = perf_counter() - began
-            # What responds names the operation, except the cached pages of the list; anything else is a refusal.
-            operation = scope.get(OPERATION, "list_localities") if answer.status < _REFUSED else "none"
+            operation = scope.get(OPERATION, "none") if answer.status < _REFUSED else "none"
             COUNTERS.count(operation, answer.status, seconds)
             if self._logs_all:  # refusals are not logged as faults: there may be thousands of them
                 self._log_request(scope, operation, answer, seconds)
@@ -74,7 +71,7 @@ class Telemetry:
         finally:
             COUNTERS.in_flight -= 1
             seconds = perf_counter() - watch.began
-            operation = _operation(scope)
+            operation = operation_of(scope)
             COUNTERS.count(operation, watch.status, seconds)
             if self._logs_all or watch.status >= _FAULT:
                 told = (watch.status, seconds * 1000, watch.release, watch.bytes, cause.get())
@@ -117,12 +114,3 @@ class _Watch:
     def release(self) -> str | None:
         """The release that the response comes from, by its header."""
         return next((value.decode("latin-1") for name, value in self._headers if name == b"catalogue-release"), None)
-
-
-def _operation(scope: MutableMapping[str, Any]) -> str:
-    """Return the name of the function that responded, `static`, or `none` for any unknown path."""
-    if name := scope.get(OPERATION):
-        return str(name)
-    if "route" in scope:
-        return str(scope["route"].name)
-    return "static" if "endpoint" in scope else "none"

@@ -85,6 +85,12 @@ _METRICS = {
         _Metric("page_cache_bytes", "Bytes of memory used by cached pages.", "gauge"),
         _Metric("page_cache_pages", "Pages in the cache.", "gauge"),
         _Metric(
+            "response_cache_requests_total",
+            "GET requests answered with a held response (`hit`) or by routing (`miss`).",
+            "counter",
+            ("result",),
+        ),
+        _Metric(
             "page_cache_requests_total",
             "Page lookups that found the page in the cache (`hit`) or fetched it (`miss`).",
             "counter",
@@ -118,6 +124,8 @@ class Counters:
 
     def __init__(self) -> None:
         self.in_flight = 0
+        self.response_hits = 0
+        self.response_misses = 0
         self.page_hits = 0
         self.page_misses = 0
         # Series start at 0: Prometheus's `rate` misses the event that creates a series.
@@ -146,6 +154,8 @@ class Counters:
                 for (operation, status), series in self._durations.items()
             },
             ("requests_in_flight",): [self.in_flight],
+            ("response_cache_requests_total", "hit"): [self.response_hits],
+            ("response_cache_requests_total", "miss"): [self.response_misses],
             ("page_cache_requests_total", "hit"): [self.page_hits],
             ("page_cache_requests_total", "miss"): [self.page_misses],
             **{("requests_refused_total", reason): [count] for reason, count in self.refused.items()},

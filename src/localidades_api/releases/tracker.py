@@ -50,6 +50,11 @@ class ReleaseTracker:
         """The releases there are, oldest first."""
         return list(self._by_name.values())
 
+    @property
+    def state(self) -> tuple[Release | None, Release | None, str]:
+        """What answers depend on: the release that is served, the one that is searched, and the list of all."""
+        return self.served, self.searched, self.fingerprint
+
     def _digest(self) -> str:
         shown = "/".join(
             f"{one.name} {one.sha256} {one.published_at} {self.changes.get(one.name)}" for one in self.every

@@ -64,8 +64,8 @@ async def list_localities(
     if builder.is_not_modified:
         return builder.not_modified(paging)
     page = await services.pages.page(release, query.page)
-    context = await html_context.of_localities(services, release, query, page.body) if builder.wants_html else {}
-    return builder.answer("localities.html", "Localidades", page.body, paging, **context)
+    context = await html_context.of_localities(services, release, query, page) if builder.wants_html else {}
+    return builder.answer("localities.html", "Localidades", page, paging, **context)
 
 
 def _depending_on(names: NameIndex, builder: ResponseBuilder) -> ResponseBuilder:
@@ -115,7 +115,7 @@ async def suggest_localities(
 
 
 def suggest(names: NameIndex, query: SuggestQuery) -> dict[str, Any]:
-    """Return the resource that answers a query; `middleware.suggestions` sends the same."""
+    """Return the resource that answers a query."""
     found = names.suggest(
         query.q,
         kinds=query.kinds,

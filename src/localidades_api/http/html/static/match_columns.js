@@ -45,7 +45,7 @@ export class Columns {
 
   offer() {
     this.rows.required = !this.file.files.length;
-    this.read();
+    this.read().catch(() => {}); // whoever sends a file that has changed meanwhile is told then
   }
 
   async sample() {

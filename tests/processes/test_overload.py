@@ -81,7 +81,9 @@ def test_what_is_held_and_probes_and_static_files_are_never_refused(narrow: tupl
         for _ in range(2):
             Asking(stack, live, slow())
         assert ask(live.base, slow()).status == 503
-        assert ask(live.base, HELD).status == 200
+        for target in (HELD, f"{LOCALIDADES}?page=1", f"{LOCALIDADES}?page=3&format=json&release=2020-01"):
+            assert ask(live.base, target).status == 200
+        assert ask(live.base, f"{LOCALIDADES}?page=3&estado_id=1").status == 503
         assert ask(live.base, "/livez").status == 204
         assert ask(live.base, "/readyz").status == 200
         assert ask(live.base, "/static/style.css").status == 200
@@ -202,7 +204,7 @@ class Held:
 async def one_in_flight() -> AsyncIterator[tuple[Held, ConcurrencyLimit, httpx.AsyncClient]]:
     """Lend what lets one request in, which it has, and one wait."""
     held = Held()
-    layer = ConcurrencyLimit(held, max_in_flight=1, max_queued=1)
+    layer = ConcurrencyLimit(held, lambda _: False, max_in_flight=1, max_queued=1)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(as_asgi(layer)), base_url="http://test") as client:
         first = asyncio.create_task(client.get("/"))
         while layer.in_flight == 0:  # noqa: ASYNC110  # what is waited for is an attribute

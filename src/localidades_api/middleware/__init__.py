@@ -15,8 +15,10 @@ from localidades_api.settings import Settings
 
 def build_middleware_stack(app: FastAPI, settings: Settings) -> Middleware:
     """Build the middleware that the settings enable, from the inside out, and return the outermost."""
-    stack: Middleware = ResponseCache(app, MAX_BYTES if settings.page_cache_bytes else 0)
-    stack = ConcurrencyLimit(stack, max_in_flight=settings.max_in_flight, max_queued=settings.max_queued)
+    cache = ResponseCache(app, MAX_BYTES if settings.page_cache_bytes else 0)
+    stack: Middleware = ConcurrencyLimit(
+        cache, cache.is_page_in_memory, max_in_flight=settings.max_in_flight, max_queued=settings.max_queued
+    )
     if settings.rate_limit:
         stack = RateLimit(stack, settings.rate_limit)
     if settings.trusted_proxies:

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 
 from starlette.types import Message, Receive, Scope, Send
 
@@ -41,14 +42,19 @@ class _Slot:
 
 
 class ConcurrencyLimit:
-    """Limits the requests in flight and the requests in the queue; probes and static files are always admitted.
+    """Limits the requests in flight and the requests in the queue.
+
+    Probes, static files and pages of the list that are in memory are always admitted: they need no database.
 
     A request holds its slot until its response begins, so slow readers and long downloads hold none. (Downloads have a
     limit of their own, `downloads.transfer.Transfers`.)
     """
 
-    def __init__(self, inner: Middleware, *, max_in_flight: int, max_queued: int) -> None:
+    def __init__(
+        self, inner: Middleware, is_in_memory: Callable[[Scope], bool], *, max_in_flight: int, max_queued: int
+    ) -> None:
         self._inner = inner
+        self._is_in_memory = is_in_memory
         self._max_in_flight = max_in_flight
         self._max_queued = max_queued
         self._waiting: deque[_Slot] = deque()
@@ -65,7 +71,7 @@ class ConcurrencyLimit:
     def try_respond(self, scope: Scope) -> RawResponse | None:
         """Ask the inner middleware; if it has no response and there is no room, refuse."""
         answer = self._inner.try_respond(scope)
-        if answer is None and _needs_slot(scope):
+        if answer is None and self._needs_slot(scope):
             if self._is_full:
                 return self._refuse(scope)
             self._expect_one()
@@ -73,7 +79,7 @@ class ConcurrencyLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Wait for a slot and pass on, or refuse."""
-        if scope["type"] != "http" or not _needs_slot(scope):
+        if scope["type"] != "http" or not self._needs_slot(scope):
             await self._inner(scope, receive, send)
         elif self.in_flight < self._max_in_flight:
             self.in_flight += 1
@@ -82,6 +88,9 @@ class ConcurrencyLimit:
             await self._pass_on(scope, receive, send)
         else:
             await self._refuse(scope)(scope, receive, send)
+
+    def _needs_slot(self, scope: Scope) -> bool:
+        return not (is_operational(scope) or scope["path"].startswith("/static/") or self._is_in_memory(scope))
 
     @property
     def _is_full(self) -> bool:
@@ -155,7 +164,3 @@ async def _hang_up(scope: Scope, receive: Receive) -> None:
         await asyncio.Event().wait()
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def _needs_slot(scope: Scope) -> bool:
-    return not (is_operational(scope) or scope["path"].startswith("/static/"))

@@ -674,7 +674,9 @@ def test_reader_that_stalls_while_every_connection_is_killed_gets_the_whole_file
     with stalled(live.base, "format=ndjson", coding) as download:
         assert len(execute(url, TERMINATE.format(name_of(url)))[0]) == 1
         content = download.read_on()
-    assert read_ndjson(unpacked(content, coding)) == expected_of(large_rows, "ndjson")
+    got, wanted = read_ndjson(unpacked(content, coding)), expected_of(large_rows, "ndjson")
+    assert len(got) == len(wanted)
+    assert [pair for pair in zip(got, wanted, strict=True) if pair[0] != pair[1]][:3] == []
     assert_answers(live)
 
 

@@ -38,16 +38,17 @@ def value_of(name: str, text: str) -> object:
 
 
 LARGE = 40_000
-_NAMES = random.Random(4)  # noqa: S311  # names that hardly compress, so that no buffer between holds a download
 # From Greek to N'Ko, two bytes each: none is Latin, and folding keeps what it has made of them, unlike rarer letters.
 LETTERS = [letter for letter in map(chr, range(0x0376, 0x0800)) if letter.isalpha()]
 
 
 def large_places() -> list[Place]:
+    """Return the same places every time; their names hardly compress, so that no buffer between holds a download."""
+    names = random.Random(4)  # noqa: S311
     return [
         Place(
             f"{1 + number // 10_000:02d}{1 + number // 2000 % 5:03d}{1 + number % 2000:04d}",
-            f"Lugar {number} {''.join(_NAMES.choices(LETTERS, k=150))}",
+            f"Lugar {number} {''.join(names.choices(LETTERS, k=150))}",
             nom_ent=f"Estado {1 + number // 10_000}",
         )
         for number in range(LARGE)

@@ -127,3 +127,11 @@ async def test_root_leads_a_browser_to_the_index_page_and_a_program_to_json(app:
         assert "<h1>" in page.text
         data = await client.get("/", follow_redirects=True)
         assert data.json()["release"] == "2020-01"
+
+
+async def test_newline_at_the_end_of_an_address_is_not_sent_back(client: httpx.AsyncClient) -> None:
+    """A header with one would be a fault of the server."""
+    for path in ("/docs/%0A", "/match/%0A", "/problems/%0A", "/docs%0A"):
+        answer = await client.get(path)
+        assert answer.status_code in {308, 404}
+        assert "\n" not in answer.headers.get("location", "")

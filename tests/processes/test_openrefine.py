@@ -75,7 +75,7 @@ def test_openrefine_finds_the_keys_of_a_thousand_dirty_names(
             rows = reconciled(openrefine, f"{live.base}/api/census/reconcile/", table, "poblacion", "cvegeo")
     matched = [row for row in rows if row["key"]]
     assert len(rows) == 1000
-    assert len(matched) >= 0.75 * len(rows)
+    assert len(matched) >= 0.7 * len(rows)
     assert sum(row["key"] == row["cvegeo"] for row in matched) >= 0.99 * len(matched)  # 99.6 % of all 2,187
     assert [row["Clave geoestadística"] for row in matched] == [row["key"] for row in matched]
     assert sum(bool(row["Población"]) for row in matched) > 100

@@ -41,8 +41,8 @@ async def add_trailing_slash(request: Request) -> Response:
 
 
 async def drop_trailing_slash(request: Request) -> Response:
-    """Redirect to the path without its trailing slash."""
-    return redirect(request, f"../{request.scope['path'].rstrip('/').rpartition('/')[2]}")
+    """Redirect to the path without its trailing slash: the route's, since a request's may end in a newline too."""
+    return redirect(request, f"../{request.scope['route'].path.rstrip('/').rpartition('/')[2]}")
 
 
 async def leave_out_blanks(request: Request) -> Response:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from localidades_api.search.areas import AreaBook
 from localidades_api.search.build import build_index
-from localidades_api.search.certainty import SURE
+from localidades_api.search.certainty import MIN_SURE, SURE
 from localidades_api.search.differences import compare, read_name
 from localidades_api.search.evidence import distance_fault, has_homonym
 from localidades_api.search.index import NameIndex
@@ -266,6 +266,8 @@ TOWNS = (
     (13, "Hidalgo", 67, "Tezontepec de Aldama", 1, "Tezontepec de Aldama", 8_000),
     (13, "Hidalgo", 67, "Tezontepec de Aldama", 2, "Panuaya", 3_000),
     (5, "Coahuila de Zaragoza", 7, "Cuatro Ciénegas", 1, "Cuatro Ciénegas de Carranza", 10_395),
+    (23, "Quintana Roo", 5, "Benito Juárez", 1, "Cancún", 888_797),
+    *((23, "Quintana Roo", 4, "Othón P. Blanco", 10 + number, "Benito Juárez", 200) for number in range(9)),
 )
 
 
@@ -306,6 +308,12 @@ def test_name_that_a_town_has_for_short_may_be_the_town(towns: NameIndex, row: M
     result = towns.match(row)
     assert result.id == certain
     assert result.candidates
+
+
+def test_seat_comes_first_of_what_bears_its_municipios_name(towns: NameIndex) -> None:
+    result = towns.match(MatchRow("Benito Juárez", None, "Quintana Roo"), MIN_SURE)
+    assert (result.outcome, result.candidates[0].id) == ("ambiguous", 230050001)
+    assert [one.score for one in result.candidates] == sorted((one.score for one in result.candidates), reverse=True)
 
 
 def test_name_of_the_municipio_at_a_point_far_away_leaves_doubt(index: NameIndex) -> None:

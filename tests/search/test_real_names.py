@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import names
+from localidades_api.domain.folding import fold
 from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.search.build import build_index
 from localidades_api.search.index import NameIndex
@@ -85,6 +86,48 @@ def test_municipios_by_estado_and_name_are_hardly_ever_in_another(real_index: Na
     }
     assert {seat: row for seat, row in elsewhere.items() if population.get(seat, 0) > TOWN} == {}
     assert len(elsewhere) <= 5, elsewhere
+
+
+def test_name_of_a_municipio_leads_to_its_seat_first(real_index: NameIndex, real_catalogues: Path) -> None:
+    """Or to that of its namesake in the estado: alone, nothing tells the two apart."""
+    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+    keys = {row.id for row in catalogue.localities}
+    seats: dict[tuple[int, str], set[int]] = {}
+    for id_, name in real_index.areas.municipios.items():
+        if (seat := id_ * KEYS_OF_A_MUNICIPIO + 1) in keys:
+            seats.setdefault((id_ // 1000, name), set()).add(seat)
+    assert len(seats) > 2450
+    for (estado_id, name), wanted in seats.items():
+        result = real_index.match(MatchRow(name, None, real_index.areas.estados[estado_id]))
+        assert result.candidates[0].id in wanted, name
+        assert result.id is None or wanted == {result.id}, name
+
+
+def test_homonyms_are_never_certain_without_a_point(real_index: NameIndex, real_catalogues: Path) -> None:
+    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+    by_name: dict[tuple[int, str], list[int]] = {}
+    for row in catalogue.localities:
+        by_name.setdefault((row.municipio_id, fold(row.nombre)), []).append(row.id)
+    homonyms = {name: ids for name, ids in by_name.items() if len(ids) > 1}
+    assert len(homonyms) > 10_000
+    areas = real_index.areas
+    for (municipio_id, name), ids in islice(homonyms.items(), 0, None, 4):
+        given = MatchRow(name, areas.municipios[municipio_id], areas.estados[municipio_id // 1000])
+        assert real_index.match(given).outcome == "ambiguous", given
+        assert {one.id for one in real_index.match(given).candidates} & set(ids), given
+
+
+def test_short_names_of_towns_are_never_another_place(real_index: NameIndex, real_catalogues: Path) -> None:
+    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+    areas = real_index.areas
+    rows = [
+        (MatchRow(short, areas.municipios[row.municipio_id], areas.estados[row.municipio_id // 1000]), row.id)
+        for row in catalogue.localities
+        if (row.poblacion or 0) >= TOWN and (short := SHORT.split(row.nombre)[0]) != row.nombre
+    ]
+    assert len(rows) > 500
+    _, wrong = certain_of_seats(real_index, rows)
+    assert len(wrong) <= 3, wrong
 
 
 def test_short_names_of_municipios_are_hardly_ever_another_place_in_them(

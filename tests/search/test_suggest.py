@@ -239,3 +239,14 @@ def test_place_that_has_a_key_comes_before_a_larger_one_that_had_it(tmp_path: Pa
     index = NameIndex(tmp_path / "names")
     assert [(one.id, one.match) for one in index.suggest("270080002")] == [(270080002, "key"), (270080003, "former")]
     index.close()
+
+
+def test_name_in_one_word_comes_before_what_is_spelt_like_it(tmp_path: Path) -> None:
+    places = [
+        IndexedPlace(50070001, "Cuatro Ciénegas de Carranza", 5007, "Cuatro Ciénegas", 5, "Coahuila", is_seat=True),
+        IndexedPlace(50070002, "Las Cuatrocientas", 5007, "Cuatro Ciénegas", 5, "Coahuila"),
+    ]
+    build_index(tmp_path / "names", places)
+    index = NameIndex(tmp_path / "names")
+    assert index.suggest("cuatrociénegas", kinds=["localidad"])[0].id == 50070001
+    index.close()

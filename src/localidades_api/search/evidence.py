@@ -28,6 +28,11 @@ def has_homonym(place: Known, faults: Sequence[Discrepancy]) -> bool:
     return bool(place.flags & HOMONYM) and other_names.isdisjoint(fault.code for fault in faults)
 
 
+def is_seat_named(words: Sequence[str], place: Known) -> bool:
+    """Tell whether a place is the seat of a municipio whose whole name was given."""
+    return bool(place.flags & SEAT) and tuple(words) == place.municipio_words
+
+
 def contradicts(fault: Discrepancy) -> bool:
     """Tell whether a fault may mean another place, whatever else agrees.
 

@@ -2,7 +2,7 @@
 
 import math
 from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, MutableSequence, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -23,10 +23,11 @@ from localidades_api.search.evidence import (
     distance_fault,
     gather,
     has_homonym,
+    is_seat_named,
     may_be_short,
     read_key,
 )
-from localidades_api.search.layout import EVERYWHERE, JOINED, KEY, PART_OF_MUNICIPIO, SHORT_OF_TOWN, WITHDRAWN
+from localidades_api.search.layout import EVERYWHERE, JOINED, KEY, PART_OF_MUNICIPIO, SEAT, SHORT_OF_TOWN, WITHDRAWN
 from localidades_api.search.normalize import core
 from localidades_api.search.places import MAX_TEXT
 from localidades_api.search.query import read
@@ -163,7 +164,15 @@ class Matcher:
                 at: NameDifference(one.cost + unknown.penalty, (*one.faults, unknown)) for at, one in found.items()
             }
         ranked = sorted(found.items(), key=lambda item: (item[1].cost, item[0]))
-        return [(self._index.place(at), difference) for at, difference in ranked[: MAX_CANDIDATES + 1]]
+        named = [(self._index.place(at), difference) for at, difference in ranked]
+        kept, others = named[: MAX_CANDIDATES + 1], named[MAX_CANDIDATES + 1 :]
+        if (
+            seat := None
+            if row.municipio
+            else next((one for one in others if is_seat_named(given.readings[0][0], one[0])), None)
+        ):
+            kept[-1] = seat  # it may be meant, however many places have its municipio's name
+        return kept
 
     def _compare_all(
         self,
@@ -285,7 +294,8 @@ class Matcher:
         self, question: Question, found: Sequence[tuple[Known, NameDifference]], gone: int | None, sure: float
     ) -> MatchResult:
         likely = certainty.probabilities(self._evidence(question, found))
-        ranked = sorted(zip(likely, found, strict=True), key=lambda item: -item[0])
+        has_moved = _put_seat_first(question, found, likely)
+        ranked = sorted(zip(likely, found, strict=True), key=lambda item: (-item[0], not item[1][0].flags & SEAT))
         candidates = tuple(self._candidate(place, one.faults, share) for share, (place, one) in ranked)
         if not candidates:
             return MatchResult("none", None, 0.0, (), gone)
@@ -295,7 +305,7 @@ class Matcher:
         # Another place may have the name, though it was not compared.
         other_may_be_meant = has_homonym(place, difference.faults) if km is None else km > certainty.FAR
         contradicted = any(map(contradicts, difference.faults))
-        doubtful = gone is not None or other_may_be_meant or contradicted or may_be_short(question, place)
+        doubtful = gone is not None or has_moved or other_may_be_meant or contradicted or may_be_short(question, place)
         outcome = certainty.outcome(share, is_doubtful=doubtful, is_literal=not difference.faults, sure=sure)
         if outcome == "none" and {fault.code for fault in difference.faults} == {"distance"}:
             outcome = "ambiguous"  # the name or the point is wrong, and a person can tell which
@@ -312,6 +322,24 @@ class Matcher:
             for fault in faults
         )
         return Candidate(place.id, self._index.label(place), _points(share), faults)
+
+
+def _put_seat_first(
+    question: Question, found: Sequence[tuple[Known, NameDifference]], likely: MutableSequence[float]
+) -> bool:
+    """Let the one seat whose municipio's name was given change places with the likeliest place; tell whether it did.
+
+    Whoever gives the name of a municipio, and nothing but the estado beside it, rather means its seat than a hamlet.
+    """
+    row = question.row
+    if row.municipio or row.ambito or row.latitud is not None:
+        return False
+    seats = [at for at, (place, _) in enumerate(found) if is_seat_named(question.words, place)]
+    if len(seats) != 1 or likely[seats[0]] == max(likely):
+        return False
+    best = likely.index(max(likely))
+    likely[seats[0]], likely[best] = likely[best], likely[seats[0]]
+    return True
 
 
 def _points(share: float) -> float:

@@ -136,12 +136,12 @@ class Suggester:
     def _misspelt(self, typed: Typed, scope: "_Scope", fits: dict[int, Fit]) -> Iterator[list[int]]:
         """Yield rows with letters wrong, or words too many, as long as nothing better fits."""
         words, terms = self._index.words, scope.terms()
+        if self._best(fits) < _SURE:
+            self._joined(typed, scope, fits)
         # A single word rather names a place than its area; half of Sinaloa is like `Sanalona`.
         for field in ("text",) if len(typed.words) > 1 else ("name", "text"):
             if self._best(fits) < _SURE and (nearly := words.nearly(typed, terms, field)) is not None:
                 yield words.propose(nearly, _PROPOSED_NEAR, is_rare=True)
-        if self._best(fits) < _SURE:
-            self._joined(typed, scope, fits)
         for looser in (words.without_kinds, words.most_words):
             if self._best(fits) < _LIKELY and (query := looser(typed, terms)) is not None:
                 yield words.propose(query, _PROPOSED_NEAR)

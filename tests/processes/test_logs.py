@@ -7,12 +7,15 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from localidades_api.observability.faults import Faults
 from localidades_api.observability.logging import ConsoleFormatter, JsonFormatter, Line, RequestLog
+from tests.support.application import import_file
+from tests.support.catalogue import many, write_catalogue
 from tests.support.database import BREAK_LOCALITIES
 from tests.support.metrics import await_metrics, value
 from tests.support.postgres import execute, out_of_reach
@@ -63,6 +66,15 @@ def test_request_is_one_line_when_asked_for(seeded_database: str) -> None:
         assert {record["level"] for record in records(live)} == {"info"}
         assert {record["logger"] for record in records(live) if "logger" in record} >= {"uvicorn.error"}
         assert page.all("x-request-id") == []
+
+
+def test_line_of_a_held_response_names_the_release_that_it_is_from(seeded_database: str, tmp_path: Path) -> None:
+    import_file(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140)))
+    with serving(seeded_database, LOCALIDADES_ACCESS_LOG="true", LOCALIDADES_LOG_FORMAT="json") as live:
+        for _ in range(3):
+            ask(live.base, f"{LOCALIDADES}10010001/?release=2020-01")
+        eventually(lambda: len(requests(live)) == 3)
+        assert [line["release"] for line in requests(live)] == ["2020-01"] * 3
 
 
 @pytest.mark.parametrize("form", ["json", "console"])

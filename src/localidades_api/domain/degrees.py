@@ -6,7 +6,7 @@ from typing import Literal
 Axis = Literal["latitud", "longitud"]
 
 BOUNDS: dict[Axis, int] = {"latitud": 90, "longitud": 180}
-PLAIN = r"-?[0-9]{1,3}(\.[0-9]{1,25})?"  # a decimal as programs write it; stricter than float()
+DECIMAL = r"-?[0-9]{1,3}(\.[0-9]{1,25})?"  # a decimal as programs write it; stricter than float()
 
 _SIGN = "([+-]?)"
 _NUMBER = r"[0-9]{1,20}(?:[.,][0-9]{0,30})?|[.,][0-9]{1,30}"

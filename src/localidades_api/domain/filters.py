@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from localidades_api.domain.degrees import PLAIN
+from localidades_api.domain.degrees import DECIMAL
 from localidades_api.domain.keys import STATE_KEYS
 from localidades_api.domain.mercator import Box
 from localidades_api.domain.pagination import whole_number
@@ -74,7 +74,7 @@ _BOX_DECIMALS = 9  # of a degree, a tenth of a millimetre
 
 def _normalize_box(text: str) -> str:
     """Check a box, and return it with no more decimals than it needs."""
-    if not re.fullmatch(rf"{PLAIN}(,{PLAIN}){{3}}", text):
+    if not re.fullmatch(rf"{DECIMAL}(,{DECIMAL}){{3}}", text):
         raise PydanticCustomError("bbox", "Use west,south,east,north in degrees, such as -103,21.5,-102,22.5.")
     west, south, east, north = box = Box(*(round(float(degrees), _BOX_DECIMALS) + 0.0 for degrees in text.split(",")))
     if not (-180 <= west <= east <= 180 and -90 <= south <= north <= 90):  # noqa: PLR2004  # degrees
@@ -90,7 +90,7 @@ _BoundingBox = Annotated[
         max_length=4 * 31,
         description="Only places within a box, or on its edges: west,south,east,north in degrees (WGS 84).",
         examples=["-103,21.5,-102,22.5"],
-        json_schema_extra={"pattern": rf"^{PLAIN}(,{PLAIN}){{3}}$"},
+        json_schema_extra={"pattern": rf"^{DECIMAL}(,{DECIMAL}){{3}}$"},
     ),
     AfterValidator(_normalize_box),
 ]

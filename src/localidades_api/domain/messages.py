@@ -46,7 +46,7 @@ def describe_fault(fault: Mapping[str, Any]) -> str:
         return refuse_value(str(fault.get("input", "")), _CHOICE.findall(context["expected"]))
     if kind in SENTENCES:
         return SENTENCES[kind].format_map({name: _written(value) for name, value in context.items()})
-    return "This is no value that can be read." if kind in _LIBRARY else f"{fault['msg'].rstrip('.')}."
+    return "This value can't be read." if kind in _LIBRARY else f"{fault['msg'].rstrip('.')}."
 
 
 def describe_place(location: Sequence[str | int]) -> str:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from localidades_api.domain import degrees
-from localidades_api.domain.degrees import BOUNDS, PLAIN, Axis
+from localidades_api.domain.degrees import BOUNDS, DECIMAL, Axis
 from localidades_api.domain.locality import Attribute
 
 NO_DATA = frozenset({"", "-", "*"})
@@ -112,7 +112,7 @@ def read_degrees(text: str, axis: Axis) -> float | None:
     """Read degrees: decimal, or in degrees, minutes and seconds."""
     if text in NO_DATA:
         return None
-    if re.fullmatch(PLAIN, text) and abs(number := float(text)) <= BOUNDS[axis]:  # nearly always
+    if re.fullmatch(DECIMAL, text) and abs(number := float(text)) <= BOUNDS[axis]:  # nearly always
         return number
     try:
         return round(degrees.read_degrees(text, axis), _DIGITS_OF_DEGREES)

@@ -2,22 +2,19 @@
 
 from functools import cached_property
 from typing import NamedTuple
-from urllib.parse import parse_qsl
 
 from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.http.headers import on_wire
-from localidades_api.http.paths import LOCALIDADES, OPERATION, operation_of
+from localidades_api.http.paths import OPERATION, operation_of
 from localidades_api.http.raw_response import RawResponse
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.router import Services
 
 MAX_BYTES = 96 * 1024**2  # of responses and their keys; half of it is kept when the other half is full
 MAX_BODY = 256 * 1024
 _OVERHEAD = 1000  # bytes per response besides its body, head and key
-_MAX_PLAIN = 200  # bytes of a query
 _STATUSES = frozenset({200, 304})
 _STATIC = "/static/"  # whose files may be edited while the service runs
 # The fields that a response may depend on; Host, because some name the address that was asked.
@@ -105,31 +102,11 @@ class ResponseCache:
         if self._bytes > self._limit // 2:
             self._older, self._recent, self._bytes = self._recent, {}, 0
 
-    def is_page_in_memory(self, scope: Scope) -> bool:
-        """Tell whether a request is plainly for a page of the served release, as JSON, that is in the page cache.
-
-        Routing answers it without the database; a request that is not recognized waits for its turn as others do.
-        """
-        if scope["path"] != LOCALIDADES or scope["method"] != "GET" or len(scope["query_string"]) > _MAX_PLAIN:
-            return False
-        if any(name == b"accept" and b"html" in value for name, value in scope["headers"]):
-            return False
-        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-        served, page = self._releases.served, query.pop("page", "1")
-        if served is None or query.items() - {("format", "json"), ("release", served.name)} or not page.isdecimal():
-            return False
-        held = self._services.pages.of(served)
-        return held is not None and 0 < int(page) < len(held.pages) and held.pages[int(page)] is not None
-
-    @cached_property
-    def _services(self) -> Services:
-        """Look them up once: each access to Starlette's `State` calls a method written in Python."""
-        services: Services = self._app.state.services
-        return services
-
     @cached_property
     def _releases(self) -> ReleaseTracker:
-        return self._services.releases
+        """Look them up once: each access to Starlette's `State` calls a method written in Python."""
+        releases: ReleaseTracker = self._app.state.services.releases
+        return releases
 
 
 def _key(scope: Scope) -> _Key:

@@ -4,7 +4,6 @@ import os
 from itertools import count
 from time import perf_counter
 
-from fastapi import FastAPI
 from starlette.types import Message, Receive, Scope, Send
 
 from localidades_api.http.paths import OPERATION, operation_of
@@ -22,9 +21,8 @@ _FAULT = 500  # from this status on, a call always logs the request and adds its
 class Telemetry:
     """Counts and logs requests."""
 
-    def __init__(self, inner: Middleware, app: FastAPI, settings: Settings) -> None:
+    def __init__(self, inner: Middleware, settings: Settings) -> None:
         self._inner = inner
-        self._app = app
         self._log = RequestLog(settings.log_format)
         self._logs_all = settings.access_log
         self._process = os.urandom(4).hex()
@@ -43,7 +41,6 @@ class Telemetry:
         return answer
 
     def _log_request(self, scope: Scope, operation: str, answer: RawResponse, seconds: float) -> None:
-        served = self._app.state.services.releases.served if operation != "none" else None
         self._log.add(
             Line(
                 self._next_id(),
@@ -51,7 +48,7 @@ class Telemetry:
                 operation,
                 answer.status,
                 seconds * 1000,
-                served.name if served else None,
+                _release_of(answer),
                 len(answer.body),
             )
         )
@@ -114,3 +111,9 @@ class _Watch:
     def release(self) -> str | None:
         """The release that the response comes from, by its header."""
         return next((value.decode("latin-1") for name, value in self._headers if name == b"catalogue-release"), None)
+
+
+def _release_of(answer: RawResponse) -> str | None:
+    """Return the release that a held response comes from, by its header."""
+    _, _, line = b"".join(answer.headers).partition(b"catalogue-release: ")
+    return line.partition(b"\r\n")[0].decode("latin-1") or None

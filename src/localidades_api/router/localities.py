@@ -111,10 +111,10 @@ async def suggest_localities(
     builder = _depending_on(names, builder)
     if builder.is_not_modified:
         return builder.not_modified()
-    return _answer_places(builder, "Suggestions", suggest(names, query))
+    return _answer_places(builder, "Suggestions", _suggest(names, query))
 
 
-def suggest(names: NameIndex, query: SuggestQuery) -> dict[str, Any]:
+def _suggest(names: NameIndex, query: SuggestQuery) -> dict[str, Any]:
     """Return the resource that answers a query."""
     found = names.suggest(
         query.q,

@@ -343,7 +343,7 @@ def test_role_that_could_do_more_is_refused_and_nothing_changes(
 
     async def roles_there() -> list[str]:
         async with connected(url) as connection:
-            query = "SELECT rolname::text FROM pg_roles WHERE rolname = ANY ($1) ORDER BY 1"
+            query = "SELECT rolname::text FROM pg_roles WHERE rolname::text = ANY ($1) ORDER BY 1"
             return [name for (name,) in await connection.fetch(query, [reader, importer])]
 
     table = "CREATE TABLE somebody_elses (id int)"

@@ -3,6 +3,7 @@
 import getpass
 import math
 import os
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +29,10 @@ _FOREIGN_OPTIONS = frozenset(
         "prepared_statement_cache_size",
         "schema",
     }
+)
+_ADDRESS = re.compile(  # RFC 3986, appendix B
+    r"(?P<scheme>postgres(ql)?(\+[^:/?#]*)?)://(?P<netloc>[^/?#]*)(?P<path>[^?#]*)(\?(?P<query>[^#]*))?(#(?P<fragment>.*))?",
+    re.IGNORECASE,
 )
 _MAX_PORT = 65535
 _EXAMPLE = "postgresql://user:password@host:5432/database"
@@ -114,12 +119,16 @@ class Dsn:
 
 
 def _split(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url.strip())
-    except ValueError:  # a bracket that is not closed
-        raise ConfigurationError(NO_ADDRESS) from None
-    if parts.scheme.partition("+")[0] not in {"postgres", "postgresql"}:
+    """Split an address; `urlsplit` takes no brackets behind the first of several hosts (CVE-2024-11168)."""
+    found = _ADDRESS.fullmatch(url.strip())
+    if found is None:
         raise ConfigurationError(NO_ADDRESS)
+    parts = SplitResult(*(found[name] or "" for name in SplitResult._fields))
+    try:
+        for host in parts.netloc.rpartition("@")[2].split(","):
+            urlsplit(f"//{host}")
+    except ValueError:  # a bracket that is not closed, or no address within
+        raise ConfigurationError(NO_ADDRESS) from None
     return parts
 
 

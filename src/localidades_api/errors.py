@@ -32,7 +32,6 @@ LocalidadesError                 500
 │   ├── ContentTooLargeError     413
 │   ├── UnsupportedMediaTypeError 415, with the media types that are read
 │   ├── UriTooLongError          414, and the connection ends
-│   ├── TooManyRequestsError     429, with Retry-After
 │   └── HeaderFieldsTooLargeError 431, and the connection ends
 ├── NotMirroredError             501, from the files of a mirror
 └── UnavailableError             503, with Retry-After
@@ -360,19 +359,6 @@ class UriTooLongError(RequestError):
     slug = "uri-too-long"
     meaning = "The address, including its query, is longer than 8 KiB."
     remedy = "Request less at a time; no address of the service needs to be this long."
-
-
-class TooManyRequestsError(RequestError):
-    """A client sent too many requests; the rate limit adds `Retry-After`."""
-
-    status = 429
-    title = "Too Many Requests"
-    slug = "too-many-requests"
-    meaning = "The client's address has sent more requests than the service allows."
-    remedy = "Wait for `Retry-After` seconds. The `RateLimit` header says how many requests are left."
-
-    def __init__(self) -> None:
-        super().__init__("This address has used up its requests; Retry-After says when it can send more.")
 
 
 class HeaderFieldsTooLargeError(RequestError):

@@ -29,6 +29,7 @@ _SYSTEM_DATA = Path("/var/lib/localidades-api")
 _FORMER = {
     "LOCALIDADES_CATALOGUE": "now LOCALIDADES_SEED",
     "LOCALIDADES_MAX_WAITING": "now LOCALIDADES_MAX_QUEUED",
+    "LOCALIDADES_RATE_LIMIT": "no longer a setting: nginx's `limit_req` limits rates, as deploy/nginx shows",
     "LOCALIDADES_OPERATIONS_PORT": "now LOCALIDADES_MANAGEMENT_PORT",
     "LOCALIDADES_TRUSTED_HOSTS": "no longer a setting, because no response depends on the Host header: unset it",
 }
@@ -167,13 +168,6 @@ class Settings(BaseSettings):
             " cuts one off.",
         ),
     ] = 16_384
-    rate_limit: Annotated[
-        str | None,
-        Field(
-            pattern=r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$",
-            description="Requests that each worker allows one address, such as `600/minute`; the rest get 429.",
-        ),
-    ] = None
     trusted_proxies: Annotated[
         tuple[_Network, ...] | None,
         NoDecode,

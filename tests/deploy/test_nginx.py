@@ -28,7 +28,7 @@ from tests.support.http_server import Request, Respond, Response, http_server
 from tests.support.machine import needed
 from tests.support.nginx import NGINX, Front, copy_distribution, running_distribution, running_nginx
 from tests.support.waiting import PATIENCE, eventually
-from tests.support.wire import LOCALIDADES, Answer, ask, connect, parse, send, serving
+from tests.support.wire import LOCALIDADES, Answer, ask, connect, parse, send, serving, statuses
 
 pytestmark = pytest.mark.tail
 
@@ -496,6 +496,54 @@ def test_no_read_of_what_is_held_fails_while_the_service_is_away_for_a_day(
             answer = ask(front.base, target, *wish)
             assert (answer.status, answer.body) == (200, body)
     assert ask(front.base, f"{LOCALIDADES}?page=3").status == 503
+
+
+# -- How often a client may ask
+
+BURST = 500  # requests, as the site says
+
+
+def flood(base: str, *clients: str) -> bytes:
+    """Send requests of clients in turn, twice as many as one may send at once, and return the answers."""
+    heads = [f"HEAD {LOCALIDADES} HTTP/1.1\r\nHost: test\r\nX-Forwarded-For: {client}\r\n" for client in clients]
+    last = heads[0].replace("HEAD", "GET") + "Connection: close\r\n\r\n"
+    return send(base, ("\r\n".join(heads * (2 * BURST // len(heads))) + "\r\n" + last).encode())
+
+
+@pytest.fixture(scope="module")
+def told(live_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+    """Lend an nginx that a proxy tells who asks, as its file shows."""
+    listen = "listen 127.0.0.1:PORT;\nset_real_ip_from 127.0.0.0/8;\nreal_ip_header X-Forwarded-For;"
+    with running_nginx(live_server, tmp_path_factory.mktemp("nginx"), listen) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("clients", "other"),
+    [
+        (["203.0.113.1"], "203.0.113.2"),
+        (["203.10.0.10"], "203.10.0.0"),
+        (["2001:db8:a00:a::1", "2001:db8:a00:a:ffff::2"], "2001:db8:a00:b::1"),
+        (["2001:db8:a0a:a0a:a0a::", "2001:db8:a0a:a0a::"], "2001:db8:a0a:a0b::"),
+    ],
+)
+def test_client_that_asks_too_often_gets_429_and_others_are_answered(
+    told: Front, clients: list[str], other: str
+) -> None:
+    answers = flood(told.base, *clients)
+    found = statuses(answers)
+    assert found[: BURST + 1] == [b"200"] * (BURST + 1)
+    assert found.count(b"429") > BURST // 2
+    refused = parse(answers[answers.rindex(b"HTTP/1.1 429") :])
+    assert refused.one("retry-after") == "1"
+    assert refused.one("content-type") == "application/problem+json"
+    assert refused.one("cache-control") == "no-store"
+    assert ask(told.base, LOCALIDADES, ("X-Forwarded-For", other)).status == 200
+
+
+@pytest.mark.parametrize("client", ["127.0.0.1", "10.1.2.3", "192.168.10.10", "::1", "fd00::a"])
+def test_private_address_may_ask_as_often_as_it_likes(told: Front, client: str) -> None:
+    assert set(statuses(flood(told.base, client))) == {b"200"}
 
 
 # -- Where it is installed

@@ -18,8 +18,8 @@ SLUGS = {
     "bad-request", "comparison-running", "content-too-large", "database-unavailable", "downloads-full", "gone",
     "header-fields-too-large", "internal-error", "invalid-page", "invalid-parameters", "method-not-allowed",
     "no-release", "not-acceptable", "not-found", "not-mirrored", "overloaded", "range-not-satisfiable",
-    "request-timeout", "search-unavailable",
-    "too-many-requests", "unavailable", "unreadable-body", "unsupported-media-type", "uri-too-long",
+    "request-timeout", "search-unavailable", "unavailable", "unreadable-body",
+    "unsupported-media-type", "uri-too-long",
 }  # fmt: skip
 
 

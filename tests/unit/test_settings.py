@@ -16,7 +16,6 @@ from tests.support.wire import environment
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("RATE_LIMIT", "0/minute"), ("RATE_LIMIT", "10"), ("RATE_LIMIT", "10/fortnight"), ("RATE_LIMIT", "-1/day"),
         ("TRUSTED_PROXIES", "*"),
         ("TRUSTED_PROXIES", "proxy.example.org"), ("TRUSTED_PROXIES", "10.0.0.1/8"), ("MAX_IN_FLIGHT", "0"),
     ],
@@ -39,6 +38,10 @@ def test_lists_are_read_with_or_without_spaces(monkeypatch: pytest.MonkeyPatch) 
         ("CATALOGUE", "LOCALIDADES_CATALOGUE is now LOCALIDADES_SEED"),
         ("MAX_WAITING", "LOCALIDADES_MAX_WAITING is now LOCALIDADES_MAX_QUEUED"),
         ("OPERATIONS_PORT", "LOCALIDADES_OPERATIONS_PORT is now LOCALIDADES_MANAGEMENT_PORT"),
+        (
+            "RATE_LIMIT",
+            "LOCALIDADES_RATE_LIMIT is no longer a setting: nginx's `limit_req` limits rates, as deploy/nginx shows",
+        ),
         (
             "TRUSTED_HOSTS",
             "LOCALIDADES_TRUSTED_HOSTS is no longer a setting, because no response depends on the Host"

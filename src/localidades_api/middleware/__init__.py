@@ -8,7 +8,6 @@ from localidades_api.middleware.interface import Middleware
 from localidades_api.middleware.management_port import ManagementPort
 from localidades_api.middleware.pages_in_memory import PagesInMemory
 from localidades_api.middleware.proxy_headers import ProxyHeaders
-from localidades_api.middleware.rate_limit import RateLimit
 from localidades_api.middleware.response_cache import MAX_BYTES, ResponseCache
 from localidades_api.middleware.telemetry import Telemetry
 from localidades_api.settings import Settings
@@ -20,8 +19,6 @@ def build_middleware_stack(app: FastAPI, settings: Settings) -> Middleware:
     stack: Middleware = ConcurrencyLimit(
         cache, PagesInMemory(app).has, max_in_flight=settings.max_in_flight, max_queued=settings.max_queued
     )
-    if settings.rate_limit:
-        stack = RateLimit(stack, settings.rate_limit)
     if settings.trusted_proxies:
         stack = ProxyHeaders(stack, settings.trusted_proxies)
     if settings.management_port is not None:

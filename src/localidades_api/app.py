@@ -24,6 +24,7 @@ from localidades_api.http.problems import install_handlers
 from localidades_api.http.static_files import STATIC, CompressedStaticFiles
 from localidades_api.middleware.api_headers import ApiHeaders
 from localidades_api.middleware.head_requests import HeadRequests
+from localidades_api.middleware.response_cache import MAX_BYTES, STATE, ResponseCache
 from localidades_api.middleware.tracking_parameters import TrackingParameters
 from localidades_api.observability.metrics import Snapshot, own_snapshot
 from localidades_api.observability.sampler import Sampler
@@ -58,8 +59,11 @@ _END_TIMEOUT = 1.0  # seconds at shutdown for cancelled tasks to end, which take
 
 
 @contextlib.asynccontextmanager
-async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) -> AsyncIterator[None]:
-    """Create the services, run the background tasks if wanted, and close the connections at shutdown."""
+async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) -> AsyncIterator[dict[str, Any]]:
+    """Create the services, run the background tasks if wanted, and close the connections at shutdown.
+
+    The state is for the server: the response cache.
+    """
     if settings.database_url is None:
         raise ConfigurationError("DATABASE_URL is not set: set it, or start the service with `localidades-api serve`.")
     url = settings.database_url.get_secret_value()
@@ -78,7 +82,7 @@ async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) ->
     )
     try:
         async with _running(*endless):
-            yield
+            yield {STATE: ResponseCache(services.releases, MAX_BYTES if settings.page_cache_bytes else 0)}
     finally:
         await services.names.close()
         await services.positions.close()

@@ -172,7 +172,7 @@ class Settings(BaseSettings):
         tuple[_Network, ...] | None,
         NoDecode,
         BeforeValidator(_split),
-        Field(description="Addresses and networks of proxies whose `X-Forwarded-For` is trusted."),
+        Field(description="Addresses and networks of proxies whose `X-Forwarded-Proto` is trusted."),
     ] = None
     shutdown_timeout: Annotated[
         int, Field(ge=1, le=3600, description="Seconds for requests and downloads to finish when a worker stops.")

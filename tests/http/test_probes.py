@@ -8,14 +8,9 @@ import time
 from contextlib import closing
 
 import asyncpg
-import httpx
 import pytest
-from starlette.types import Receive, Scope, Send
 
-from localidades_api.http.raw_response import RawResponse
-from localidades_api.middleware.exceptions import MiddlewareExceptions
 from tests.support.application import client_in_front_of, running_app
-from tests.support.asgi import as_asgi
 from tests.support.metrics import await_metrics, value
 from tests.support.postgres import execute, out_of_reach
 from tests.support.wire import LOCALIDADES, ask, environment, run, serving
@@ -113,36 +108,6 @@ async def test_fault_outside_the_census_is_a_problem(seeded_database: str) -> No
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.headers["x-request-id"]
         assert answer.headers["x-content-type-options"] == "nosniff"
-
-
-@pytest.mark.parametrize("path", [LOCALIDADES, "/readyz"])
-async def test_fault_in_front_of_routing_is_a_problem(path: str) -> None:
-    class Broken:
-        def try_respond(self, scope: Scope) -> RawResponse | None:
-            raise KeyError(scope["path"])
-
-        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # ASGI's
-            raise KeyError(scope["path"])
-
-    layer = MiddlewareExceptions(Broken())
-    assert layer.try_respond({"type": "http", "path": path}) is None
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(as_asgi(layer)), base_url="http://test") as client:
-        answer = await client.get(path)
-        assert (answer.status_code, answer.json()["type"]) == (500, "/problems#internal-error")
-        assert answer.headers.get("vary") == ("Accept" if path == LOCALIDADES else None)
-
-
-def test_fault_that_routing_makes_up_for_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    class Forgetful:
-        def try_respond(self, scope: Scope) -> RawResponse | None:
-            raise KeyError(scope["path"])
-
-        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-            """Respond as routing would."""
-
-    assert MiddlewareExceptions(Forgetful()).try_respond({"type": "http", "path": LOCALIDADES}) is None
-    assert "A cached response failed" in caplog.text
-    assert "Traceback" in caplog.text
 
 
 async def test_readiness_without_a_release_names_none(database: str) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from localidades_api.domain.schemas import LocalityDetail
 from localidades_api.http.paths import MATCH
 from localidades_api.router.reconcile.vocabulary import FETCHED, PROPERTIES
-from tests.support.application import client_in_front_of, client_of, recorded_statements, running_app
+from tests.support.application import client_of, recorded_statements, running_app
 from tests.support.postgres import out_of_reach
 from tests.support.reconciliation import HAS_SCHEMAS, hold_to
 
@@ -123,12 +123,6 @@ async def test_manifest_addresses_are_those_that_the_client_came_by_and_not_for_
         answer = await client.get(f"/claves{RECONCILE}")
         assert answer.json()["view"]["url"].startswith("https://example.org:8443/claves/api/census/reconcile/view/")
         assert answer.headers["cache-control"] == "no-cache, private"
-
-
-async def test_manifest_has_the_scheme_that_a_trusted_proxy_forwards(app: FastAPI) -> None:
-    async with client_in_front_of(app, trusted_proxies="127.0.0.1") as client:
-        answer = await client.get(RECONCILE, headers={"X-Forwarded-Proto": "https", "Host": "claves.example.org"})
-        assert answer.json()["preview"]["url"].startswith("https://claves.example.org/api/census/")
 
 
 async def test_address_without_its_slash_leads_to_the_manifest_and_takes_forms(client: httpx.AsyncClient) -> None:

@@ -182,17 +182,6 @@ def test_client_that_does_not_hang_up_after_its_last_answer_is_cut_off(strict: L
         await_open_files(strict, before)
 
 
-def test_upgrade_is_not_taken_and_the_request_is_answered(strict: Live) -> None:
-    for protocol in (b"websocket", b"h2c"):
-        with connect(strict.base) as connection:
-            asking = b"\r\nConnection: Upgrade\r\nUpgrade: " + protocol + b"\r\n\r\n"
-            connection.sendall(PAGE.replace(b"\r\n\r\n", asking))
-            assert statuses(read_answer(connection)) == [b"200"]
-            connection.sendall(LAST)
-            assert statuses(read_to_the_end(connection)) == [b"200"]
-    assert "WebSocket" not in strict.output.read_text()
-
-
 # -- Too large, or no HTTP
 
 

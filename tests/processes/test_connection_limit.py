@@ -1,6 +1,5 @@
 """More connections than a process has file descriptors for: the idlest make room, and probes are always answered."""
 
-import asyncio
 import re
 import resource
 import socket
@@ -13,7 +12,6 @@ import pytest
 from sqlalchemy import text
 
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.server.connection_limit import ConnectionLimit
 from localidades_api.storage.pool import Database
 from tests.support.waiting import eventually
 from tests.support.wire import COMMAND, LOCALIDADES, Live, ask, connect, environment, parse, read_answer, run, serving
@@ -72,7 +70,8 @@ def test_connections_beyond_the_limit_close_those_that_are_idle_longest(seeded_d
         assert ask(live.base, f"{LOCALIDADES}10010002/").status == 200
         still_open = [is_open(connection) for connection in connections]
         assert LIMIT - 8 < sum(still_open) <= LIMIT
-        assert still_open == sorted(still_open)
+        assert not any(still_open[: FILES + 44 - LIMIT - 8])  # the event loop's clock has milliseconds
+        assert all(still_open[8 - LIMIT :])
         assert metric(live.base, "localidades_connections_limit") == LIMIT
         assert metric(live.base, "localidades_connections") <= LIMIT
         assert metric(live.base, 'localidades_connections_closed_total{reason="idle"}') >= FILES + 44 - LIMIT
@@ -171,30 +170,3 @@ async def test_process_without_a_descriptor_does_not_blame_the_database(migrated
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert [list(row) for row in await database.fetch(text("SELECT 1"))] == [[1]]
     await database.dispose()
-
-
-class Kept:
-    """A client that closes when it is told to."""
-
-    is_closed = False
-
-    def make_room(self) -> bool:
-        """Close."""
-        self.is_closed = True
-        return True
-
-    def cut_off(self) -> None:
-        """Close."""
-        self.is_closed = True
-
-
-async def test_connection_that_was_opened_a_moment_ago_is_kept_before_one_that_is_idle_for_long() -> None:
-    """Its request is on its way; the other's client will hardly miss it."""
-    limit, idle, opened, another = ConnectionLimit(2), Kept(), Kept(), Kept()
-    assert limit.open(idle)
-    limit.mark_busy(idle)
-    limit.mark_idle(idle)
-    await asyncio.sleep(1.1)  # it is idle for long after a second
-    assert limit.open(opened)
-    assert limit.open(another)
-    assert [one.is_closed for one in (idle, opened, another)] == [True, False, False]

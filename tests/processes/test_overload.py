@@ -12,10 +12,8 @@ import pytest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from localidades_api.http.raw_response import RawResponse
 from localidades_api.middleware.concurrency_limit import ConcurrencyLimit
 from localidades_api.storage.pool import already_waited
-from tests.support.asgi import as_asgi
 from tests.support.downloads import stalled
 from tests.support.metrics import await_metrics, value
 from tests.support.postgres import locked, new_database
@@ -190,9 +188,6 @@ class Held:
         self.may_answer = asyncio.Event()
         self.waited: list[float] = []
 
-    def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Have no response that takes no waiting."""
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer in the end."""
         self.waited.append(already_waited.get())
@@ -205,7 +200,7 @@ async def one_in_flight() -> AsyncIterator[tuple[Held, ConcurrencyLimit, httpx.A
     """Lend what lets one request in, which it has, and one wait."""
     held = Held()
     layer = ConcurrencyLimit(held, lambda _: False, max_in_flight=1, max_queued=1)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(as_asgi(layer)), base_url="http://test") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(layer), base_url="http://test") as client:
         first = asyncio.create_task(client.get("/"))
         while layer.in_flight == 0:  # noqa: ASYNC110  # what is waited for is an attribute
             await asyncio.sleep(0)

@@ -15,6 +15,39 @@ CSV = b"nombre,estado\nZurita,1\n"
 LAST = f"GET {LOCALIDADES}?page=3 HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode()
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        LOCALIDADES, f"{LOCALIDADES}?page=2&format=api", f"{LOCALIDADES}10010001/", f"{LOCALIDADES}suggest/?q=lugar",
+        f"{LOCALIDADES}tiles/0/0/0.mvt", "/api/census/estados/", "/api/census/", "/nothing", "/livez", "/match",
+    ],
+)  # fmt: skip
+def test_what_is_held_is_written_as_it_was_at_first(live_server: str, target: str) -> None:
+    """Byte for byte but for the date; what is conditional, or named by another host, is held by its own spelling."""
+    with connect(live_server) as connection:
+
+        def ask_again(*fields: str) -> bytes:
+            lines = [f"GET {target} HTTP/1.1", *(fields or ["Host: test"]), "Accept-Encoding: gzip", "", ""]
+            connection.sendall("\r\n".join(lines).encode())
+            return re.sub(rb"date: [^\r]+", b"", read_answer(connection))
+
+        first = ask_again()
+        assert ask_again() == ask_again("Host: test", "User-Agent: x") == first
+        if etag := re.search(rb'etag: ((?:W/)?"[^"]+")', first):
+            condition = f"If-None-Match: {etag[1].decode()}"
+            assert ask_again("Host: test", condition) == ask_again("Host: test", condition)
+            assert statuses(ask_again("Host: test", condition)) == [b"304"]
+        assert statuses(ask_again("Host: a b")) == [b"400"]
+
+
+def test_download_without_a_record_ends_however_often_it_is_asked_for(live_server: str) -> None:
+    """It comes in one piece, but its length is not said: chunks frame it."""
+    with httpx.Client(base_url=live_server) as client:
+        for _ in range(3):
+            answer = client.get(f"{LOCALIDADES}download/?format=ndjson&municipio_id=1001&search=nonesuch")
+            assert (answer.status_code, answer.content) == (200, b"")
+
+
 def test_pipeline_is_answered_in_its_order(live_server: str) -> None:
     received = send(live_server, PAGE + BROWSABLE + PAGE + PAGE + LAST)
     assert statuses(received) == [b"200"] * 5

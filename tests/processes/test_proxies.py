@@ -33,12 +33,10 @@ def schemes(base: str, *headers: tuple[str, str]) -> set[str]:
     ("lines", "scheme"),
     [
         (["https"], "https"),
-        (["https, https"], "https"),
-        (["HTTPS"], "https"),
-        (["https, http"], "https"),  # between the proxies nothing is encrypted
-        (["https", "http"], "https"),
-        (["http,https"], "http"),
-        (["gopher, https"], "http"),
+        (["http"], "http"),
+        (["http", "https"], "https"),  # the last is the trusted proxy's own
+        (["https, http"], "http"),
+        (["gopher"], "http"),
         ([""], "http"),
         ([], "http"),
     ],

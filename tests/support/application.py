@@ -22,7 +22,7 @@ from localidades_api.releases.retire import retire_release
 from localidades_api.router import Services
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
-from tests.support.asgi import as_asgi
+from tests.support.asgi import with_state
 from tests.support.progress import Silent
 from tests.support.service_address import database_timeout, service_address
 from tests.support.waiting import PATIENCE, eventually_async, in_thread
@@ -54,7 +54,7 @@ async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # no
     address = service_address(url)
     settings = {"database_timeout": database_timeout(address), "release_poll": 0.2, "page_cache_bytes": 0, **options}
     app = create_app(Settings(database_url=SecretStr(address), **settings), in_background=in_background)
-    async with app.router.lifespan_context(app):
+    async with app.router.lifespan_context(app) as app.state.of_lifespan:
         if wants_names:
             await await_names(app)
         yield app
@@ -79,7 +79,7 @@ def client_of(app: FastAPI) -> httpx.AsyncClient:
 
 def client_in_front_of(app: FastAPI, **settings: Any) -> httpx.AsyncClient:  # noqa: ANN401  # passed on
     """Return a client that calls the middleware before the application, as the server does, without a network."""
-    transport = httpx.ASGITransport(as_asgi(build_middleware_stack(app, Settings(**settings))))
+    transport = httpx.ASGITransport(with_state(build_middleware_stack(app, Settings(**settings)), app))
     return httpx.AsyncClient(transport=transport, base_url="http://test")
 
 

@@ -1,34 +1,28 @@
-"""Middleware as an ASGI application, called as the server calls it."""
-
-import asyncio
+"""The application behind its middleware, called as the server calls it."""
 
 import httpx
+from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from localidades_api.middleware import Middleware
+from localidades_api.middleware.response_cache import STATE, Key, ResponseCache, spelling
 
 
-def as_asgi(middleware: Middleware) -> ASGIApp:
-    """Ask for a response that takes no waiting, and call the application only where there is none."""
+def cache_of(app: FastAPI) -> ResponseCache:
+    """Return the response cache of an application that `running_app` has started."""
+    cache: ResponseCache = app.state.of_lifespan[STATE]
+    return cache
+
+
+def with_state(stack: ASGIApp, app: FastAPI) -> ASGIApp:
+    """Hand the state of the application's lifespan on with each request, as the server does."""
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
-        response = middleware.try_respond(scope) if scope["type"] == "http" else None
-        if response is None:
-            await asyncio.sleep(0)  # the server makes a task, which begins in the event loop's next round
-            await middleware(scope, receive, send)
-        else:
-            await response(scope, receive, send)
+        await stack({**scope, "state": app.state.of_lifespan}, receive, send)
 
     return application
 
 
-def scope_of(request: httpx.Request) -> Scope:
-    """Return what the server hands to middleware."""
-    return {
-        "type": "http",
-        "method": request.method,
-        "scheme": request.url.scheme,
-        "path": request.url.path,
-        "query_string": request.url.query,
-        "headers": [(name.lower(), value) for name, value in request.headers.raw],
-    }
+def key_of(request: httpx.Request) -> Key:
+    """Return what a response is held by."""
+    fields = [(name.lower(), value) for name, value in request.headers.raw]
+    return spelling(request.url.port, request.url.raw_path, fields)

@@ -264,11 +264,13 @@ def workers_of(live: Live) -> list[int]:
 def read_answer(connection: socket.socket) -> bytes:
     """Read one answer whole, in as many pieces as it comes, from a connection that stays open."""
     received = b""
-    while not (head := re.search(rb"content-length: (\d+)\r\n.*?\r\n\r\n", received, re.DOTALL)):
+    while b"\r\n\r\n" not in received:
         piece = connection.recv(65536)
         assert piece, received
         received += piece
-    while len(received) < head.end() + int(head[1]):
+    end = received.index(b"\r\n\r\n") + 4
+    length = re.search(rb"content-length: (\d+)\r\n", received[:end])
+    while len(received) < end + (int(length[1]) if length else 0):  # none with 204 and 304
         piece = connection.recv(65536)
         assert piece, received
         received += piece

@@ -30,7 +30,7 @@ def undocumented_imports(module: ast.Module) -> Iterator[str]:
 
 def test_one_module_imports_what_uvicorn_does_not_document() -> None:
     importing = {path for path, module in modules_of_source().items() if list(undocumented_imports(module))}
-    assert importing == {"http/uvicorn_internals.py"}
+    assert importing == {"server/protocol.py"}
 
 
 def test_no_two_classes_have_one_name() -> None:

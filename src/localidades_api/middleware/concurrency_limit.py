@@ -11,13 +11,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.errors import OverloadedError
 from localidades_api.http.paths import takes_body
-from localidades_api.http.raw_response import RawResponse
-from localidades_api.middleware.interface import Middleware, is_operational
-from localidades_api.middleware.refusals import refuse
+from localidades_api.middleware.refusals import refusal
+from localidades_api.observability.metrics import COUNTERS
+from localidades_api.router.probes import OPERATIONAL
 from localidades_api.storage.pool import already_waited
 
 _log = logging.getLogger("uvicorn.error")
@@ -51,14 +52,13 @@ class ConcurrencyLimit:
     """
 
     def __init__(
-        self, inner: Middleware, is_in_memory: Callable[[Scope], bool], *, max_in_flight: int, max_queued: int
+        self, app: ASGIApp, is_in_memory: Callable[[Scope], bool], *, max_in_flight: int, max_queued: int
     ) -> None:
-        self._inner = inner
+        self._app = app
         self._is_in_memory = is_in_memory
         self._max_in_flight = max_in_flight
         self._max_queued = max_queued
         self._waiting: deque[_Slot] = deque()
-        self._arriving = 0
         self._refused = 0
         self._next_line = 0.0
         self.in_flight = 0
@@ -68,19 +68,10 @@ class ConcurrencyLimit:
         """Number of requests that wait for a slot."""
         return len(self._waiting)
 
-    def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Ask the inner middleware; if it has no response and there is no room, refuse."""
-        answer = self._inner.try_respond(scope)
-        if answer is None and self._needs_slot(scope):
-            if self._is_full:
-                return self._refuse(scope)
-            self._expect_one()
-        return answer
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Wait for a slot and pass on, or refuse."""
         if scope["type"] != "http" or not self._needs_slot(scope):
-            await self._inner(scope, receive, send)
+            await self._app(scope, receive, send)
         elif self.in_flight < self._max_in_flight:
             self.in_flight += 1
             await self._pass_on(scope, receive, send)
@@ -90,20 +81,11 @@ class ConcurrencyLimit:
             await self._refuse(scope)(scope, receive, send)
 
     def _needs_slot(self, scope: Scope) -> bool:
-        return not (is_operational(scope) or scope["path"].startswith("/static/") or self._is_in_memory(scope))
+        return not (scope["path"] in OPERATIONAL or scope["path"].startswith("/static/") or self._is_in_memory(scope))
 
     @property
     def _is_full(self) -> bool:
-        return self.in_flight + len(self._waiting) + self._arriving >= self._max_in_flight + self._max_queued
-
-    def _expect_one(self) -> None:
-        """Count a request whose task has not started yet, so that requests read meanwhile can't exceed the limit."""
-        if not self._arriving:
-            asyncio.get_running_loop().call_soon(self._forget_arriving)
-        self._arriving += 1
-
-    def _forget_arriving(self) -> None:
-        self._arriving = 0
+        return len(self._waiting) >= self._max_queued
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, and release the slot when the response begins."""
@@ -117,7 +99,7 @@ class ConcurrencyLimit:
             await send(message)
 
         try:
-            await self._inner(scope, receive, send_and_leave)
+            await self._app(scope, receive, send_and_leave)
         finally:
             if has_slot:
                 self._leave()
@@ -149,13 +131,14 @@ class ConcurrencyLimit:
         else:
             self.in_flight -= 1
 
-    def _refuse(self, scope: Scope) -> RawResponse:
+    def _refuse(self, scope: Scope) -> Response:
         """Refuse, and log a count of refusals now and then."""
         self._refused += 1
         if (now := time.monotonic()) >= self._next_line:
             _log.warning("Overloaded: refused %d requests since the last message.", self._refused)
             self._refused, self._next_line = 0, now + _LOG_INTERVAL
-        return refuse(scope, _OVERLOADED)
+        COUNTERS.refused[_OVERLOADED.slug] += 1
+        return refusal(scope, _OVERLOADED)
 
 
 async def _hang_up(scope: Scope, receive: Receive) -> None:

@@ -1,11 +1,10 @@
 """A separate port for probes and metrics."""
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from localidades_api.errors import NotFoundError
-from localidades_api.http.raw_response import RawResponse
-from localidades_api.middleware.interface import Middleware, is_operational
-from localidades_api.middleware.refusals import raw_problem
+from localidades_api.middleware.refusals import refusal
+from localidades_api.router.probes import OPERATIONAL
 
 _NOT_FOUND = NotFoundError("There is nothing at this address.")
 
@@ -13,16 +12,11 @@ _NOT_FOUND = NotFoundError("There is nothing at this address.")
 class ManagementPort:
     """Serves probes and metrics on the management port only, and nothing else there."""
 
-    def __init__(self, inner: Middleware, port: int) -> None:
-        self._inner = inner
+    def __init__(self, app: ASGIApp, port: int) -> None:
+        self._app = app
         self._port = port
 
-    def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Ask the inner middleware, or respond with 404 on the wrong port."""
-        if (scope["server"][1] == self._port) != is_operational(scope):
-            return raw_problem(scope, _NOT_FOUND)
-        return self._inner.try_respond(scope)
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on."""
-        await self._inner(scope, receive, send)
+        """Pass on, or respond with 404 on the wrong port."""
+        is_wrong = scope["type"] == "http" and (scope["server"][1] == self._port) != (scope["path"] in OPERATIONAL)
+        await (refusal(scope, _NOT_FOUND) if is_wrong else self._app)(scope, receive, send)

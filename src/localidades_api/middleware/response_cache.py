@@ -1,124 +1,150 @@
-"""Responses of routing, held by the exact spelling of their requests and sent again without it."""
+"""Responses of routing, held by the exact spelling of their requests and sent again without it (decision 0046)."""
 
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from http import HTTPStatus
 from typing import NamedTuple
 
-from fastapi import FastAPI
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.http.headers import on_wire
 from localidades_api.http.paths import OPERATION, operation_of
-from localidades_api.http.raw_response import RawResponse
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.releases.tracker import ReleaseTracker
 
 MAX_BYTES = 96 * 1024**2  # of responses and their keys; half of it is kept when the other half is full
 MAX_BODY = 256 * 1024
+STATE = "response_cache"  # key of the cache in the lifespan's state, which the server and every scope have
 _OVERHEAD = 1000  # bytes per response besides its body, head and key
-_STATUSES = frozenset({200, 304})
 _STATIC = "/static/"  # whose files may be edited while the service runs
-# The fields that a response may depend on; Host, because some name the address that was asked.
-_SELECTING = frozenset(
-    {b"host", b"accept", b"accept-encoding", b"accept-language", b"if-none-match", b"if-range", b"range"}
-)
+_FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade", b"expect"})  # of what ends a connection
+# What a response may depend on, and what makes a request one that is not held. Host is checked where it is new.
+_SELECTING = _FRAMING | {
+    b"host", b"accept", b"accept-encoding", b"accept-language", b"if-none-match", b"if-range", b"range"
+}  # fmt: skip
 
-_Key = tuple[str, bytes, str | None, tuple[tuple[bytes, bytes], ...]]
-_State = tuple[object, ...]
+Field = tuple[bytes, bytes]
+Key = tuple[int | None, bytes, tuple[Field, ...]]  # port that was asked, target, fields
 
 
-class _Held(NamedTuple):
-    response: RawResponse
+class HeldResponse(NamedTuple):
+    """A response of routing: `lines` are its header fields as they are sent, each with its CRLF."""
+
+    status: int
+    lines: bytes
+    body: bytes
     operation: str
 
 
 class ResponseCache:
-    """Answers a GET request with the response that routing gave to the same spelling, and passes all others on.
+    """Holds what routing answered, up to `limit` bytes; beyond them the least recent goes. With 0 it holds nothing.
 
-    It holds a 200 or 304 with an ETag that came in one piece. It forgets everything once another release is served or
-    searched, or a publication has changed the list of releases, and the least recent beyond `limit` bytes. With 0 it
-    holds nothing.
+    It forgets everything once another release is served or searched, or a publication has changed the list of releases.
     """
 
-    def __init__(self, app: FastAPI, limit: int = MAX_BYTES) -> None:
-        self._app = app
-        self._limit = limit
-        self._state: _State = ()
-        self._recent: dict[_Key, _Held] = {}
-        self._older: dict[_Key, _Held] = {}
+    def __init__(self, releases: ReleaseTracker, limit: int = MAX_BYTES) -> None:
+        self.limit = limit
+        self._releases = releases
+        self._state = releases.state
+        self._recent: dict[Key, HeldResponse] = {}
+        self._older: dict[Key, HeldResponse] = {}
         self._bytes = 0  # of the recent ones
 
-    def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Return a held response."""
-        if scope["method"] != "GET":
-            return None
+    @property
+    def state(self) -> object:
+        """What the responses depend on; one that began under another state is not to be held."""
+        return self._releases.state
+
+    def get(self, key: Key) -> HeldResponse | None:
+        """Return what is held for a spelling of a GET request."""
         if self._state != (state := self._releases.state):
             self._recent, self._older, self._bytes, self._state = {}, {}, 0, state
-        key = _key(scope)
         held = self._recent.get(key)
         if held is None:
             if (held := self._older.pop(key, None)) is None:
                 return None
-            self._put(key, held)
+            self.put(key, held)
         COUNTERS.response_hits += 1
-        scope[OPERATION] = held.operation
-        return held.response
+        return held
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on to routing, and hold its response."""
-        if (
-            self._limit
-            and scope["type"] == "http"
-            and scope["method"] == "GET"
-            and not scope["path"].startswith(_STATIC)
-        ):
-            COUNTERS.response_misses += 1
-            send = self._holding(scope, send)
-        await self._app(scope, receive, send)
-
-    def _holding(self, scope: Scope, send: Send) -> Send:
-        """Return a `send` that also holds the response, unless the releases have changed since the request."""
-        state, key = self._releases.state, _key(scope)
-        head: Message | None = None
-
-        async def send_and_hold(message: Message) -> None:
-            nonlocal head
-            if message["type"] == "http.response.start":
-                head = message if _may_be_held(message) else None
-            elif head:
-                body = message.get("body", b"")
-                is_whole = not message.get("more_body") and len(body) <= MAX_BODY
-                if is_whole and state == self._state == self._releases.state:
-                    response = RawResponse(head["status"], (on_wire(head["headers"]),), body)
-                    self._put(key, _Held(response, operation_of(scope)))
-                head = None
-            await send(message)
-
-        return send_and_hold
-
-    def _put(self, key: _Key, held: _Held) -> None:
+    def put(self, key: Key, held: HeldResponse) -> None:
+        """Hold a response for a spelling."""
         if key not in self._recent:
-            self._bytes += _size(key, held.response)
+            self._bytes += _size(*key[1:]) + len(held.lines) + len(held.body) + _OVERHEAD
         self._recent[key] = held
-        if self._bytes > self._limit // 2:
+        if self._bytes > self.limit // 2:
             self._older, self._recent, self._bytes = self._recent, {}, 0
 
-    @cached_property
-    def _releases(self) -> ReleaseTracker:
-        """Look them up once: each access to Starlette's `State` calls a method written in Python."""
-        releases: ReleaseTracker = self._app.state.services.releases
-        return releases
+
+def spelling(port: int | None, target: bytes, fields: Iterable[Field]) -> Key:
+    """Return the key of a GET request from its fields, whose names are in lower case."""
+    return port, target, tuple([field for field in fields if field[0] in _SELECTING])
 
 
-def _key(scope: Scope) -> _Key:
-    selecting = tuple([field for field in scope["headers"] if field[0] in _SELECTING])
-    return scope["path"], scope["query_string"], scope.get("scheme"), selecting
+def _size(target: bytes, fields: Iterable[Field]) -> int:
+    return len(target) + sum(len(value) for _, value in fields)
 
 
-def _size(key: _Key, response: RawResponse) -> int:
-    path, query, _, fields = key
-    spelling = len(path) + len(query) + sum(len(value) for _, value in fields)
-    return spelling + sum(map(len, response.headers)) + len(response.body) + _OVERHEAD
+class CachedResponses:
+    """Answers a GET request with what is held for its spelling, and holds what the application answers to others.
+
+    The server asks the cache first (`server.protocol`), so what comes here is rarely held; with another server, all of
+    it comes here. What is held is a 200 or 304 of known length in one piece, with an ETag, that all clients may share.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or pass on."""
+        cache: ResponseCache | None = scope.get("state", {}).get(STATE)
+        if cache is None or scope["type"] != "http" or scope["method"] != "GET" or scope["path"].startswith(_STATIC):
+            await self._app(scope, receive, send)
+            return
+        query = scope["query_string"]
+        target = scope["raw_path"] + b"?" + query if query else scope["raw_path"]
+        port = scope["server"][1] if scope.get("server") else None
+        key = spelling(port, target, scope["headers"])
+        if held := cache.get(key):
+            scope[OPERATION] = held.operation
+            await _send(held, send)
+        else:
+            COUNTERS.response_misses += 1
+            may_hold = cache.limit and not any(name in _FRAMING for name, _ in scope["headers"])
+            await self._app(scope, receive, _Holding(cache, key, scope, send) if may_hold else send)
 
 
-def _may_be_held(head: Message) -> bool:
-    return head["status"] in _STATUSES and any(name.lower() == b"etag" for name, _ in head["headers"])
+async def _send(held: HeldResponse, send: Send) -> None:
+    headers = [line.split(b": ", 1) for line in held.lines.split(b"\r\n")[:-1]]
+    await send({"type": "http.response.start", "status": held.status, "headers": headers})
+    await send({"type": "http.response.body", "body": held.body})
+
+
+class _Holding:
+    """The `send` of one request, which also holds the response unless the releases have changed since the request."""
+
+    def __init__(self, cache: ResponseCache, key: Key, scope: Scope, send: Send) -> None:
+        self._cache = cache
+        self._key = key
+        self._scope = scope
+        self._send = send
+        self._state = cache.state
+        self._head: Message | None = None
+
+    async def __call__(self, message: Message) -> None:
+        """Send a message of the response."""
+        if message["type"] == "http.response.start":
+            self._head = message if _may_be_held(message["status"], message["headers"]) else None
+        elif self._head:
+            body = message.get("body", b"")
+            if not message.get("more_body") and len(body) <= MAX_BODY and self._state == self._cache.state:
+                lines, operation = on_wire(self._head["headers"]), operation_of(self._scope)
+                self._cache.put(self._key, HeldResponse(self._head["status"], lines, body, operation))
+            self._head = None
+        await self._send(message)
+
+
+def _may_be_held(status: int, headers: Sequence[Field]) -> bool:
+    """Return whether a response has a validator and a length, and names neither the client nor the host it asked."""
+    fields = {name.lower(): value for name, value in headers}
+    has_length = status == HTTPStatus.NOT_MODIFIED or (status == HTTPStatus.OK and b"content-length" in fields)
+    return has_length and b"etag" in fields and b"private" not in fields.get(b"cache-control", b"")

@@ -4,54 +4,26 @@ import os
 from itertools import count
 from time import perf_counter
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from localidades_api.http.paths import OPERATION, operation_of
-from localidades_api.http.raw_response import RawResponse
-from localidades_api.middleware.interface import Middleware
+from localidades_api.http.paths import operation_of
 from localidades_api.observability.faults import cause
 from localidades_api.observability.logging import Line, RequestLog, request_id
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.settings import Settings
 
-_REFUSED = 400  # from this status on, the response is none of an operation
 _FAULT = 500  # from this status on, a call always logs the request and adds its id to the response
 
 
 class Telemetry:
     """Counts and logs requests."""
 
-    def __init__(self, inner: Middleware, settings: Settings) -> None:
-        self._inner = inner
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
         self._log = RequestLog(settings.log_format)
         self._logs_all = settings.access_log
         self._process = os.urandom(4).hex()
         self._numbers = count(1)
-
-    def try_respond(self, scope: Scope) -> RawResponse | None:
-        """Ask the inner middleware, and count its response."""
-        began = perf_counter()
-        answer = self._inner.try_respond(scope)
-        if answer is not None:
-            seconds = perf_counter() - began
-            operation = scope.get(OPERATION, "none") if answer.status < _REFUSED else "none"
-            COUNTERS.count(operation, answer.status, seconds)
-            if self._logs_all:  # refusals are not logged as faults: there may be thousands of them
-                self._log_request(scope, operation, answer, seconds)
-        return answer
-
-    def _log_request(self, scope: Scope, operation: str, answer: RawResponse, seconds: float) -> None:
-        self._log.add(
-            Line(
-                self._next_id(),
-                scope["method"],
-                operation,
-                answer.status,
-                seconds * 1000,
-                _release_of(answer),
-                len(answer.body),
-            )
-        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, then count and log the response."""
@@ -64,7 +36,7 @@ class Telemetry:
         watch = _Watch(id_, send)
         COUNTERS.in_flight += 1
         try:
-            await self._inner(scope, receive, watch)
+            await self._app(scope, receive, watch)
         finally:
             COUNTERS.in_flight -= 1
             seconds = perf_counter() - watch.began
@@ -76,7 +48,7 @@ class Telemetry:
 
     async def _observe(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await self._inner(scope, receive, send)
+            await self._app(scope, receive, send)
         finally:
             self._log.flush()
 
@@ -111,9 +83,3 @@ class _Watch:
     def release(self) -> str | None:
         """The release that the response comes from, by its header."""
         return next((value.decode("latin-1") for name, value in self._headers if name == b"catalogue-release"), None)
-
-
-def _release_of(answer: RawResponse) -> str | None:
-    """Return the release that a held response comes from, by its header."""
-    _, _, line = b"".join(answer.headers).partition(b"catalogue-release: ")
-    return line.partition(b"\r\n")[0].decode("latin-1") or None

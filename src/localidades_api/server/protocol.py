@@ -1,84 +1,104 @@
-"""HTTP/1.1 on one connection: uvicorn's protocol with limits on what a client may send."""
+"""HTTP/1.1 on one connection: uvicorn's protocol, which asks the response cache first and bounds what a client may do.
 
-import logging
+All that this project uses of uvicorn's inside is in this module (decision 0020):
+
+- of `HttpToolsProtocol` the callbacks of asyncio and the parser, `on_response_complete`, `_start_asgi_task` and
+  `shutdown`; `client`, `cycle`, `expect_100_continue`, `flow`, `headers`, `logger`, `loop`, `parser`, `pipeline`,
+  `root_path`, `scope`, `server`, `server_state`, `transport` and `url`;
+- of `RequestResponseCycle` what it knows of its request, its response and its transport;
+- `ServerState.connections`, `default_headers` and `total_requests`, and `STATUS_LINE`.
+"""
+
+import asyncio
+import socket
+import struct
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 import httptools
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState as ServerState  # noqa: PLC0414  # exported
 
 from localidades_api.errors import (
     HeaderFieldsTooLargeError,
     LocalidadesError,
     OverloadedError,
     RequestError,
+    RequestTimeoutError,
     UriTooLongError,
 )
-from localidades_api.http.clients import TRANSPORT
+from localidades_api.http.clients import bytes_unread
+from localidades_api.http.headers import API_HEADERS, on_wire
 from localidades_api.http.paths import takes_body
-from localidades_api.http.uvicorn_internals import ASGI3Application, RequestResponseCycle, ServerState
+from localidades_api.http.problems import Wanted, problem_of
+from localidades_api.middleware.response_cache import STATE, HeldResponse, ResponseCache, spelling
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.router.probes import OPERATIONAL
-from localidades_api.server.bodies import MAX_PIECE, BodyProtocol
-from localidades_api.server.close_delimited import CloseDelimited
-from localidades_api.server.connection_limit import ConnectionLimit
-from localidades_api.server.framing import HeadCheck, NothingFollowsError, malformed
-from localidades_api.server.lingering_close import LingeringTransport, refusal
+from localidades_api.server.head import MAX_HEAD, MAX_TARGET, announces_body, malformed
 
 if TYPE_CHECKING:
-    import asyncio
-
-    from starlette.types import Scope
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
     from uvicorn import Config
 
-_MAX_TARGET = 8 * 1024
-_MAX_HEAD = 16 * 1024
+    from localidades_api.server.connections import Connections
+
+_DRAIN_TIMEOUT = 1.0  # seconds that a connection stays open for another request once shutdown begins
+_LINGERING_TIMEOUT = 5.0  # seconds for a client that is still sending to read the last response (RFC 9112 §9.6)
+_MAX_COPIED_BODY = 16 * 1024  # bytes; copying a larger body behind its head takes longer than sending two buffers
 _MAX_UNREAD = 1024**2  # bytes discarded while a response is sent that may take minutes
 _MAPPED = "::ffff:"  # before the IPv4 address of a client at a socket for both (RFC 4291 §2.5.5.2)
 _OPERATIONAL = frozenset(path.encode() for path in OPERATIONAL)
+_RESET = struct.pack("ii", 1, 0)  # linger for no second
 
-_log = logging.getLogger(__name__)
+
+class _NothingFollowsError(Exception):
+    """Stops the parser behind a connection's last request."""
 
 
-class HttpProtocol(BodyProtocol):
-    """Rejects requests that are too large or ambiguous, and ignores bytes that follow a connection's last request.
+class HttpProtocol(HttpToolsProtocol):
+    """Writes held responses at once, and closes the connections of clients that send too much or take too long.
 
-    A request that announces a body is such a last one. Its body is passed on where the resource takes one.
+    A request with a body or an Upgrade is the last on its connection, so that a proxy and the server can't disagree on
+    where the next one begins; what follows it is discarded.
     """
 
     def __init__(
         self,
         config: "Config",
-        server_state: "ServerState",
+        server_state: ServerState,
         app_state: dict[str, Any],
-        _loop: "asyncio.AbstractEventLoop | None" = None,
-        *,
-        connection_limit: ConnectionLimit,
+        _loop: asyncio.AbstractEventLoop | None,
+        limits: "Connections",
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._limit = connection_limit
-        self._head_check = HeadCheck()
-        self._has_room = True
-        self._since = 0.0  # since when the client has been silent or its request unfinished; timeouts count from here
+        self._limits = limits
+        self._cache: ResponseCache | None = app_state.get(STATE) if limits.asks_cache else None
+        self._since = 0.0  # when the connection, its unfinished request, or its silence began
+        self._must_refuse = False  # there are too many connections
+        self._has_asked = False
+        self._is_reading = False  # a request has begun that has not been received completely
+        self._is_held = False  # it has been answered with a held response
+        self._is_last = False  # it is the connection's last one
+        self._has_progressed = False  # the parser has finished a head or received a part of a body
+        self._unparsed = 0  # bytes since it did
         self._running: RequestResponseCycle | None = None  # the one that the application was called with last
-        self._received = 0
-        self._last: object = None  # the scope of a request with a body: the connection closes after its response
-        self._whole: object = None  # the scope of the last request that has been received completely
-        self._unfinished: object = None  # the scope of the request that the latest bytes left incomplete
-        self._room = _MAX_HEAD  # bytes that the parser may take before the limits are checked again
-        self._refusal: bytes | None = None
-        self._leaving = False  # further bytes are discarded
+        self._refusal: bytes | None = None  # to be sent once the responses before it are complete
+        self._is_leaving = False  # further bytes are discarded
         self._has_left = False
+        self._unsent, self._unsent_since = 0, 0.0
 
-    def connection_made(self, transport: "asyncio.Transport") -> None:  # type: ignore[override]  # as in uvicorn
-        """Count the connection."""
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Make room for the connection, or refuse what it will ask for."""
         super().connection_made(transport)
         if self.client:
             self.client = (self.client[0].removeprefix(_MAPPED), self.client[1])
+        self._port = self.server and self.server[1]
         self._since = self.loop.time()
-        self._has_room = self._limit.open(self)
+        self._must_refuse = not self._limits.admit(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the running request; uvicorn tells only the newest one, which may still be queued behind it."""
-        self._limit.close(self)
         if self._running:
             self._running.disconnected = True
             self._running.message_event.set()
@@ -87,110 +107,144 @@ class HttpProtocol(BodyProtocol):
     # -- Requests
 
     def data_received(self, data: bytes) -> None:
-        """Parse the data in pieces that end where a head would exceed its limit."""
-        if self._leaving:
-            self._received += len(data)
-            if self._received > _MAX_UNREAD and self._is_answering():
+        """Parse the data in pieces, none of which is longer than a head may be."""
+        if self._is_leaving:
+            self._unparsed += len(data)
+            if self._unparsed > _MAX_UNREAD and self.is_answering:
                 self.transport.abort()
-        while data and not self._leaving:
-            piece, data = data[: self._room], data[self._room :]
-            self._read(piece)
-
-    def _read(self, data: bytes) -> None:
-        whole, rest = self._whole, data
-        try:
-            while rest:
-                try:
-                    self.parser.feed_data(rest)
-                    break
-                except httptools.HttpParserUpgrade as stop:
-                    # There is no protocol to upgrade to, so the field is ignored (RFC 9110 §7.8).
-                    rest = rest[stop.args[0] :]
-        except httptools.HttpParserError as error:
-            self._stop_reading(error.__context__)  # raised by a callback
-        else:
-            if self._is_receiving:
-                self._room = MAX_PIECE
-                if self._is_framed_at_length(len(data)):
-                    self._refuse_body()
-            elif self.scope is not self._whole:
-                self._await_rest(len(data), alone=whole is self._whole)
+        while data and not self._is_leaving:
+            piece, data = data[:MAX_HEAD], data[MAX_HEAD:]
+            self._has_progressed = False
+            try:
+                self.parser.feed_data(piece)
+            except httptools.HttpParserUpgrade:
+                self._read_no_more()
+            except httptools.HttpParserError as error:
+                self._stop_reading(error.__context__)  # raised by a callback
             else:
-                self._room = _MAX_HEAD
+                self._unparsed = 0 if self._has_progressed else self._unparsed + len(piece)
+                if self._unparsed > MAX_HEAD:
+                    self._stop_reading(HeaderFieldsTooLargeError())
+
+    def on_message_begin(self) -> None:
+        """Prepare for a request; its scope is made once it is known that the cache does not hold its response."""
+        if self._is_last:
+            raise _NothingFollowsError
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = False
+        self._is_reading = self._has_asked = True
+        self._since = self.loop.time()
+
+    def on_url(self, url: bytes) -> None:
+        """Add a part of the request target; raise UriTooLongError beyond 8 KiB."""
+        self.url += url
+        if len(self.url) > MAX_TARGET:
+            raise UriTooLongError
+
+    def on_headers_complete(self) -> None:
+        """Write the response that is held, or have the application called."""
+        began = perf_counter()
+        self._has_progressed = True
+        if held := self._find_held():
+            self._write(held)
+            COUNTERS.count(held.operation, held.status, perf_counter() - began)
+            return
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        has_body = announces_body(method, self.url, version, self.headers)
+        if self._must_refuse and self._limits.is_exceeded and self.url.partition(b"?")[0] not in _OPERATIONAL:
+            self._limits.count("refused")
+            raise OverloadedError
+        self._is_last = has_body or self.parser.should_upgrade()
+        url, fields, expects = self.url, self.headers, self.expect_100_continue
+        super().on_message_begin()
+        self.url, self.expect_100_continue = url, expects
+        self.headers.extend(fields)
+        super().on_headers_complete()
+        if has_body and takes_body(cast("Scope", self.scope)) and not self.parser.should_upgrade():
+            self.headers = []  # trailers are discarded (RFC 9112 §7.1.2)
+        elif self._is_last or not self.cycle.keep_alive:
+            raise _NothingFollowsError
+
+    def on_body(self, body: bytes) -> None:
+        """Pass a part of the body on."""
+        self._has_progressed = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Note that the request has been received completely."""
+        self._is_reading = False
+        if self._is_held:
+            self._is_held = False
+        else:
+            super().on_message_complete()
 
     def _stop_reading(self, reason: BaseException | None) -> None:
-        if isinstance(reason, NothingFollowsError):
+        if isinstance(reason, _NothingFollowsError):
             self._read_no_more()
-        elif self._is_receiving:
+        elif self._is_last and self._is_reading:
             self._refuse_body()
         else:
             self._refuse(reason if isinstance(reason, LocalidadesError) else malformed())
 
     def _read_no_more(self) -> None:
         """Answer the connection's last request, and discard the bytes that follow it."""
-        if self.scope is not self._whole:
+        if self._is_reading:
             self.on_message_complete()
-        self._received = 0
-        self._leaving = True
-        if self._last is self.scope and not self._is_answering():
+        self._unparsed = 0
+        self._is_leaving = True
+        if not self.is_answering:
             self._leave()
 
-    def _await_rest(self, size: int, *, alone: bool) -> None:
-        """Note when an incomplete request began, and how long its head is so far.
-
-        Bytes received together with the end of another request don't count, because the boundary is not known.
-        """
-        if self._unfinished is not self.scope:
-            self._unfinished = self.scope
-            self._since = self.loop.time()
-            self._received = size if alone else 0
-        else:
-            self._received += size
-        self._room = _MAX_HEAD - self._received
-        if self._room <= 0:
-            self._refuse(HeaderFieldsTooLargeError())
-
-    def on_url(self, url: bytes) -> None:
-        """Add a part of the request target; raise UriTooLongError beyond 8 KiB."""
-        self.url += url
-        if len(self.url) > _MAX_TARGET:
-            raise UriTooLongError
-
-    def on_headers_complete(self) -> None:
-        """Check the head before the application is called, and stop the parser if the connection ends with it."""
-        if self._head_check.announces_body(self.parser, self.url, self.headers):
-            self._last = self.scope
-        if not self._has_room and self._limit.is_exceeded and self.url.partition(b"?")[0] not in _OPERATIONAL:
-            self._limit.count_refusal()
-            raise OverloadedError
-        super().on_headers_complete()
-        if self._last and takes_body(cast("Scope", self.scope)) and not self.parser.should_upgrade():
-            self._begin_body()
-        elif self._last or not self.cycle.keep_alive:
-            raise NothingFollowsError
-
-    def on_message_complete(self) -> None:
-        """Note that the request has been received completely, and stop the parser behind a body."""
-        ends_body = self._is_receiving
-        if ends_body:
-            self._end_body()
-        self._whole = self.scope
-        if not self.cycle.response_complete:
-            super().on_message_complete()
-        if ends_body:
-            raise NothingFollowsError
+    def _refuse_body(self) -> None:
+        """End a request whose body is framed wrongly; those before it are still answered."""
+        self.cycle.disconnected = True
+        self.cycle.message_event.set()
+        if self.cycle.response_started and not self.cycle.response_complete:
+            self.transport.abort()
+            return
+        self.cycle.response_complete = True
+        if self.cycle is not self._running:
+            self.pipeline.popleft()
+        self._refuse(malformed())
 
     # -- Responses
 
-    def _start_asgi_task(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
+    def _find_held(self) -> HeldResponse | None:
+        """Return what the cache holds, unless something else comes first or the response ends the connection."""
+        if (
+            self._cache is None
+            or self.is_answering
+            or self.flow.write_paused
+            or self._limits.is_draining
+            or self._must_refuse
+            or self.parser.get_method() != b"GET"
+            or self.parser.get_http_version() != "1.1"
+            or not self.parser.should_keep_alive()
+            or self.transport.is_closing()
+        ):
+            return None
+        return self._cache.get(spelling(self._port, self.url, self.headers))
+
+    def _write(self, held: HeldResponse) -> None:
+        head = b"".join((STATUS_LINE[held.status], self._limits.default_lines(self.server_state), held.lines, b"\r\n"))
+        if len(held.body) <= _MAX_COPIED_BODY:
+            self.transport.write(head + held.body)
+        else:
+            self.transport.writelines((head, held.body))
+        self._is_held = True
+        self._since = self.loop.time()
+        self.server_state.total_requests += 1
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
-        cast("Scope", cycle.scope)[TRANSPORT] = self.transport
-        self._limit.mark_busy(self)
-        if cycle.scope is self._last:
+        if self._limits.is_draining:
             cycle.keep_alive = False
-            cycle.transport = cast("asyncio.Transport", LingeringTransport(self.transport, self._leave))
+        if self._is_last and cycle is self.cycle:
+            cycle.keep_alive = False
+            cycle.transport = cast("asyncio.Transport", _LingeringTransport(self))
         if cycle.scope["http_version"] == "1.0":
-            app = cast("ASGI3Application", CloseDelimited(app, cycle, self.transport))
+            app = cast("ASGI3Application", _CloseDelimited(app, cycle, self.transport))
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
@@ -202,52 +256,119 @@ class HttpProtocol(BodyProtocol):
         self.flow.resume_reading()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
-        elif self._leaving:
+        elif self._is_leaving:
             self._leave()
-        else:
-            self._limit.mark_idle(self)
 
-    def _is_answering(self) -> bool:
+    @property
+    def is_answering(self) -> bool:
+        """Whether the response to a request is not complete."""
         return bool(self.pipeline) or (self._running is not None and not self._running.response_complete)
 
     def _refuse(self, error: LocalidadesError) -> None:
         """Discard further bytes, and send the problem once the responses before it are complete."""
         if isinstance(error, RequestError):
-            _log.info("Refused a request: %s %s", error.status, error.slug)
+            self.logger.info("Refused a request: %s %s", error.status, error.slug)
         COUNTERS.refused[error.slug] += 1
-        self._refusal = refusal(error, self.root_path, self.server_state.default_headers)
-        self._received = 0
-        self._leaving = True
-        if not self._is_answering():
+        problem = problem_of(error, Wanted(root=self.root_path))
+        fields = [*self.server_state.default_headers, *problem.raw_headers, *API_HEADERS, (b"connection", b"close")]
+        self._refusal = b"".join((STATUS_LINE[problem.status_code], on_wire(fields), b"\r\n", bytes(problem.body)))
+        self._unparsed = 0
+        self._is_leaving = True
+        if not self.is_answering:
             self._leave()
-
-    def _refuse_body(self) -> None:
-        if self._abandon_body():
-            if self.cycle is not self._running:
-                self.pipeline.popleft()  # it came last; those before it are still answered
-            self._refuse(malformed())
 
     def _leave(self) -> None:
         """Send a refusal and half-close: a full close may reset the connection before it is read (RFC 9112 §9.6)."""
-        self._leaving = True
+        self._is_leaving = True
         self._since = self.loop.time()
         if self.transport.is_closing() or self._has_left:
             return
         self._has_left = True
-        self._limit.mark_idle(self)
         if self._refusal:
             self.transport.write(self._refusal)
         self.transport.write_eof()
 
-    # -- The connection limit
+    # -- Limits
 
-    def make_room(self) -> bool:
-        """Close the connection unless unsent data remain, and tell whether it was closed."""
-        if self.transport.get_write_buffer_size():
-            return False
-        self.transport.close()
-        return True
+    @property
+    def idle_since(self) -> float:
+        """When the client was last heard of; a second earlier where it has never asked for anything."""
+        return self._since - (not self._has_asked)
 
-    def cut_off(self) -> None:
-        """Close at once."""
-        self.transport.abort()
+    @property
+    def is_idle(self) -> bool:
+        """Whether the client would lose nothing if the connection were closed."""
+        return not (self.is_answering or self.transport.get_write_buffer_size() or self.transport.is_closing())
+
+    def close_if_late(self, now: float) -> None:
+        """Close the connection of a client that takes too long to ask, or to read its response.
+
+        uvicorn waits for ever for the rest of a request, and for a client that does not read.
+        """
+        if unsent := bytes_unread(self.transport):
+            if unsent != self._unsent:
+                self._unsent, self._unsent_since = unsent, now
+            elif now - self._unsent_since >= self._limits.send_timeout:
+                self.transport.abort()
+        elif self.is_answering:
+            self._unsent = 0
+        elif now - self._since >= self._patience:
+            if self._is_reading and not self._is_leaving:
+                self._refuse(RequestTimeoutError())
+            self.transport.close()  # a client that has sent so little can read the refusal even without lingering
+
+    @property
+    def _patience(self) -> float:
+        """How many seconds the client may take for what it owes: the end of the connection, a head, or another."""
+        if self._is_leaving:
+            return _LINGERING_TIMEOUT
+        is_owed = self._is_reading or not self._has_asked
+        return self._limits.header_timeout if is_owed else self._limits.keep_alive_timeout
+
+    def shutdown(self) -> None:
+        """Close after the next response, which says so, or after a second without a request.
+
+        A connection that looks idle may have a request on its way. Closing it at once would lose that request.
+        """
+        self._limits.is_draining = True
+        self.loop.call_later(_DRAIN_TIMEOUT, super().shutdown)
+
+
+class _LingeringTransport:
+    """The transport of a connection's last response: closing it waits for a client that is still sending."""
+
+    def __init__(self, protocol: HttpProtocol) -> None:
+        self.write = protocol.transport.write
+        self.is_closing = protocol.transport.is_closing
+        self.close = protocol._leave  # noqa: SLF001  # of this module
+
+
+class _CloseDelimited:
+    """Ends a response of unknown length to HTTP/1.0, which has neither chunks nor interim responses, by closing.
+
+    The client can't tell such an end from that of a response that has failed, so the latter resets the connection
+    (RFC 9112 §6.1, RFC 9110 §10.1.1).
+    """
+
+    def __init__(self, app: ASGI3Application, cycle: RequestResponseCycle, transport: asyncio.Transport) -> None:
+        self._app = cast("ASGIApp", app)
+        self._cycle = cycle
+        self._transport = transport
+        self._has_length = True
+        cycle.waiting_for_100_continue = False
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        async def send_unframed(message: "Message") -> None:
+            if message["type"] == "http.response.start":
+                self._has_length = any(name.lower() == b"content-length" for name, _ in message["headers"])
+            if not self._has_length:
+                self._cycle.chunked_encoding = False
+                self._cycle.expected_content_length = len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_unframed)
+        finally:
+            if not self._has_length and not self._cycle.response_complete:
+                self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                self._transport.abort()

@@ -1,0 +1,51 @@
+"""What a head announces, and what it may not be."""
+
+import pytest
+
+from localidades_api.errors import HeaderFieldsTooLargeError, RequestError
+from localidades_api.server.head import MAX_HEAD, announces_body
+
+HOST = (b"host", b"test")
+SMALLEST = len(b"GET / HTTP/1.1\r\nhost: test\r\nx: \r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ([HOST], False),
+        ([HOST, (b"content-length", b"0")], False),
+        ([HOST, (b"content-length", b"5")], True),
+        ([HOST, (b"content-length", b"0"), (b"content-length", b"0")], True),
+        ([HOST, (b"transfer-encoding", b"Chunked")], True),
+    ],
+)
+def test_head_says_whether_a_body_follows(fields: list[tuple[bytes, bytes]], *, expected: bool) -> None:
+    assert announces_body(b"GET", b"/", "1.1", fields) is expected
+
+
+@pytest.mark.parametrize(("size", "is_refused"), [(MAX_HEAD, False), (MAX_HEAD + 1, True)])
+def test_head_is_measured_as_it_was_sent(size: int, *, is_refused: bool) -> None:
+    fields = [HOST, (b"x", b"a" * (size - SMALLEST))]
+    if is_refused:
+        with pytest.raises(HeaderFieldsTooLargeError):
+            announces_body(b"GET", b"/", "1.1", fields)
+    else:
+        assert announces_body(b"GET", b"/", "1.1", fields) is False
+
+
+@pytest.mark.parametrize(
+    ("target", "version", "fields"),
+    [
+        (b"/", "2.0", [HOST]),
+        (b"/", "1.1", []),
+        (b"/", "1.0", [HOST, HOST]),
+        (b"/", "1.1", [(b"host", b"a b")]),
+        (b"http://a@test/", "1.1", [HOST]),
+        (b"/", "1.1", [HOST, (b"transfer-encoding", b"gzip")]),
+    ],
+)
+def test_head_that_two_servers_could_read_differently_is_refused(
+    target: bytes, version: str, fields: list[tuple[bytes, bytes]]
+) -> None:
+    with pytest.raises(RequestError):
+        announces_body(b"GET", target, version, fields)

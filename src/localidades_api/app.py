@@ -16,7 +16,7 @@ from localidades_api.cache.pages import PageCache
 from localidades_api.cache.positions import LONG_TIMEOUT, MAX_LONG_SEARCHES, PositionCache
 from localidades_api.cache.release_poller import ReleasePoller
 from localidades_api.cache.tiles import TileCache
-from localidades_api.downloads.transfer import Downloads
+from localidades_api.downloads.response import Downloads
 from localidades_api.errors import ConfigurationError
 from localidades_api.http.paths import PREFIX
 from localidades_api.http.problems import install_handlers

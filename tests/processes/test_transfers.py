@@ -18,7 +18,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message, Scope
 
-from localidades_api.downloads.transfer import Download
+from localidades_api.downloads.response import Download
 from tests.support.application import running_app
 from tests.support.downloads import DOWNLOAD
 from tests.support.machine import memory_of

@@ -11,7 +11,7 @@ from localidades_api.cache.pages import PageCache
 from localidades_api.cache.positions import PositionCache
 from localidades_api.cache.tiles import TileCache
 from localidades_api.domain.schemas import Release
-from localidades_api.downloads.transfer import Downloads
+from localidades_api.downloads.response import Downloads
 from localidades_api.http.transfers import Transfers
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.storage.repository import (

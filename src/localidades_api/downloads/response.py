@@ -1,7 +1,7 @@
 """Downloads of a release or a part of it, in chunks, so that memory stays small and no connection is held.
 
-Each chunk is a statement of its own over rows that never change, so a client may take as long as it likes and still
-gets one release. If a chunk fails or is incomplete, the transfer stops before its last byte, which every HTTP client
+Each chunk is a statement of its own over rows that never change, so a client that reads slowly still gets one
+release. If a chunk fails or is incomplete, the transfer stops before its last byte, which every HTTP client
 notices.
 """
 

@@ -279,11 +279,8 @@ def test_connection_of_a_client_that_reads_nothing_is_closed_with_its_transfer(b
         assert not is_refused(brief, f"{DOWNLOAD}?municipio_id=1001")
 
 
-@pytest.mark.parametrize("begin", [begin_download, begin_rows])
-def test_client_that_hangs_up_leaves_its_place_to_others(server: str, large: str, begin: Begin) -> None:
+def test_client_that_hangs_up_leaves_its_place_to_others(server: str, large: str) -> None:
     with new_database(server, large) as url, serving(url, LOCALIDADES_MAX_TRANSFERS="1") as live:
-        await_names(live.base)
-        with begin(live):
+        with begin_download(live):
             assert is_refused(live, DOWNLOAD)
         eventually(lambda: not is_refused(live, f"{DOWNLOAD}?municipio_id=1001"))
-        assert not is_refused(live, MATCH, method="POST", body=ROW)

@@ -16,8 +16,7 @@ _log = logging.getLogger(__name__)
 class Transfers:
     """The transfers under way: at most `limit`, and each for at most `timeout` seconds.
 
-    A client may read as slowly as it likes until then: whoever needs protection from slow readers has a proxy that
-    buffers.
+    A client may read as slowly as it likes until then. A proxy that buffers keeps slow readers from holding places.
     """
 
     def __init__(self, limit: int, timeout: float) -> None:

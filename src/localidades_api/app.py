@@ -11,17 +11,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from localidades_api import __version__, router
-from localidades_api.bulk.exchange import BulkRequests
 from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.pages import PageCache
 from localidades_api.cache.positions import LONG_TIMEOUT, MAX_LONG_SEARCHES, PositionCache
 from localidades_api.cache.release_poller import ReleasePoller
 from localidades_api.cache.tiles import TileCache
-from localidades_api.downloads.transfer import Transfers
+from localidades_api.downloads.response import Downloads
 from localidades_api.errors import ConfigurationError
 from localidades_api.http.paths import PREFIX
 from localidades_api.http.problems import install_handlers
 from localidades_api.http.static_files import STATIC, CompressedStaticFiles
+from localidades_api.http.transfers import Transfers
 from localidades_api.middleware.api_headers import ApiHeaders
 from localidades_api.middleware.head_requests import HeadRequests
 from localidades_api.middleware.response_cache import MAX_BYTES, STATE, ResponseCache
@@ -101,6 +101,7 @@ def _build_services(settings: Settings, url: str, database: Database, comparing:
     releases = ReleaseTracker(ReleasesRepository(database))
     changes = ChangesRepository(database, comparing)
     names = NameIndexes(url, releases, settings.database_timeout)
+    transfers = Transfers(settings.max_transfers, settings.transfer_timeout)
     return Services(
         releases,
         PageCache(repository, settings.page_cache_bytes),
@@ -112,8 +113,9 @@ def _build_services(settings: Settings, url: str, database: Database, comparing:
         MapRepository(database),
         changes,
         RecordsRepository(database),
-        Transfers(settings.max_downloads, settings.min_download_rate),
-        BulkRequests(),
+        transfers,
+        Downloads(transfers),
+        asyncio.Lock(),
         TileCache(TilesRepository(database)),
     )
 

@@ -36,7 +36,7 @@ LocalidadesError                 500
 ├── NotMirroredError             501, from the files of a mirror
 └── UnavailableError             503, with Retry-After
     ├── OverloadedError          the process is at capacity
-    │   └── DownloadsFullError   every download slot is in use
+    │   └── TransfersFullError   as many files and rows are under way as may be
     ├── ComparisonRunningError   a comparison outlasts its request, and continues
     ├── SearchUnavailableError   the index of names is not ready
     ├── NoReleaseError           nothing has been published yet
@@ -409,16 +409,16 @@ class OverloadedError(UnavailableError):
         super().__init__("The service is at capacity; try again later.")
 
 
-class DownloadsFullError(OverloadedError):
-    """Every download slot is in use; nothing else is refused for it."""
+class TransfersFullError(OverloadedError):
+    """As many long transfers are under way as may be; nothing else is refused for it."""
 
-    slug = "downloads-full"
-    meaning = "The service is sending as many files as it can at once; everything else is still served."
-    remedy = "Request the file again after `Retry-After` seconds; lists and single records can be read meanwhile."
+    slug = "transfers-full"
+    meaning = "The service is sending as many files and answers to rows as it can; everything else is still served."
+    remedy = "Send the request again after `Retry-After` seconds; lists and single records can be read meanwhile."
     retry_after = 5
 
     def __init__(self) -> None:
-        UnavailableError.__init__(self, "All download slots are in use; everything else is still served.")
+        UnavailableError.__init__(self, "All places for files and rows are taken; everything else is still served.")
 
 
 class ComparisonRunningError(UnavailableError):

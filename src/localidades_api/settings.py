@@ -29,6 +29,8 @@ _SYSTEM_DATA = Path("/var/lib/localidades-api")
 _FORMER = {
     "LOCALIDADES_CATALOGUE": "now LOCALIDADES_SEED",
     "LOCALIDADES_MAX_WAITING": "now LOCALIDADES_MAX_QUEUED",
+    "LOCALIDADES_MAX_DOWNLOADS": "now LOCALIDADES_MAX_TRANSFERS, which counts answers to rows too",
+    "LOCALIDADES_MIN_DOWNLOAD_RATE": "no longer a setting: a transfer ends after LOCALIDADES_TRANSFER_TIMEOUT seconds",
     "LOCALIDADES_RATE_LIMIT": "no longer a setting: nginx's `limit_req` limits rates, as deploy/nginx shows",
     "LOCALIDADES_OPERATIONS_PORT": "now LOCALIDADES_MANAGEMENT_PORT",
     "LOCALIDADES_TRUSTED_HOSTS": "no longer a setting, because no response depends on the Host header: unset it",
@@ -156,18 +158,17 @@ class Settings(BaseSettings):
     max_queued: Annotated[
         int, Field(ge=0, le=10_000, description="Maximum number of queued requests per worker; the rest get 503.")
     ] = 64
-    max_downloads: Annotated[
-        int,
-        Field(ge=1, le=10_000, description="Maximum number of files that each worker sends at once; the rest get 503."),
-    ] = 8
-    min_download_rate: Annotated[
+    max_transfers: Annotated[
         int,
         Field(
-            ge=0,
-            description="Bytes per second below which a download can be cut off when all slots are in use; 0 never"
-            " cuts one off.",
+            ge=1,
+            le=10_000,
+            description="Maximum number of files and answers to rows that each worker sends at once; the rest get 503.",
         ),
-    ] = 16_384
+    ] = 8
+    transfer_timeout: Annotated[
+        float, Field(gt=0, le=86_400, description="Seconds after which a file or an answer to rows is cut off.")
+    ] = 3600.0  # a file of 100 MB takes a quarter of it at 1 Mbit/s
     trusted_proxies: Annotated[
         tuple[_Network, ...] | None,
         NoDecode,

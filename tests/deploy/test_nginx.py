@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import ssl
 import subprocess
 import time
@@ -24,9 +25,11 @@ from localidades_api.http.html.i18n import choose_language
 from localidades_api.http.html.renderer import FORMATS
 from localidades_api.http.negotiation import choose_media_type
 from tests.support.accept import ACCEPTS, BROWSERS, CHROME, LANGUAGES, PROGRAMS, REPRESENTATIVE
+from tests.support.downloads import DOWNLOAD
 from tests.support.http_server import Request, Respond, Response, http_server
 from tests.support.machine import needed
 from tests.support.nginx import NGINX, Front, copy_distribution, running_distribution, running_nginx
+from tests.support.postgres import new_database
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, Answer, ask, connect, parse, send, serving, statuses
 
@@ -501,6 +504,7 @@ def test_no_read_of_what_is_held_fails_while_the_service_is_away_for_a_day(
 # -- How often a client may ask
 
 BURST = 500  # requests, as the site says
+TOLD = "listen 127.0.0.1:PORT;\nset_real_ip_from 127.0.0.0/8;\nreal_ip_header X-Forwarded-For;"
 
 
 def flood(base: str, *clients: str) -> bytes:
@@ -513,8 +517,7 @@ def flood(base: str, *clients: str) -> bytes:
 @pytest.fixture(scope="module")
 def told(live_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     """Lend an nginx that a proxy tells who asks, as its file shows."""
-    listen = "listen 127.0.0.1:PORT;\nset_real_ip_from 127.0.0.0/8;\nreal_ip_header X-Forwarded-For;"
-    with running_nginx(live_server, tmp_path_factory.mktemp("nginx"), listen) as running:
+    with running_nginx(live_server, tmp_path_factory.mktemp("nginx"), TOLD) as running:
         yield running
 
 
@@ -546,13 +549,63 @@ def test_private_address_may_ask_as_often_as_it_likes(told: Front, client: str) 
     assert set(statuses(flood(told.base, client))) == {b"200"}
 
 
+# -- Slow readers
+
+
+SLOW = f"GET {DOWNLOAD}?format=geojson HTTP/1.1\r\nHost: localidades.example.mx\r\nConnection: close\r\n"
+
+
+def begin(front: Front, header: str = "") -> socket.socket:
+    """Ask for a file, and read the first of it."""
+    reader = connect(front.base, receive_buffer=4096)
+    reader.sendall(f"{SLOW}{header}\r\n".encode())
+    assert reader.recv(12) == b"HTTP/1.1 200"
+    return reader
+
+
+def test_slow_reader_of_a_file_waits_for_nginx_and_holds_no_place_of_the_service(
+    server: str, large: str, tmp_path: Path
+) -> None:
+    copy = install_on_distribution(tmp_path)
+    with (
+        new_database(server, large) as url,
+        serving(url, LOCALIDADES_MAX_TRANSFERS="1") as live,
+        running_distribution(copy, live.base) as front,
+        begin(front) as slow,
+    ):
+        eventually(lambda: ask(live.base, f"{DOWNLOAD}?municipio_id=1001").status == 200)
+        assert b"".join(iter(lambda: slow.recv(1024**2), b"")).endswith(b"\r\n0\r\n\r\n")
+
+
+def test_client_gets_four_files_at_once(server: str, large: str, tmp_path: Path) -> None:
+    with (
+        new_database(server, large) as url,
+        serving(url) as live,
+        running_nginx(live.base, tmp_path, TOLD) as front,
+        ExitStack() as stack,
+    ):
+        for _ in range(4):
+            stack.enter_context(begin(front, "X-Forwarded-For: 203.0.113.1\r\n"))
+        refused = ask(front.base, DOWNLOAD, ("X-Forwarded-For", "203.0.113.1"))
+        assert (refused.status, refused.one("retry-after")) == (503, "5")
+        assert refused.one("content-type") == "application/problem+json"
+        assert ask(front.base, LOCALIDADES, ("X-Forwarded-For", "203.0.113.1")).status == 200
+        assert ask(front.base, f"{DOWNLOAD}?estado_id=1", ("X-Forwarded-For", "203.0.113.2")).status == 200
+
+
 # -- Where it is installed
 
 
-def test_site_works_beside_others_under_the_nginx_conf_of_the_distribution(live_server: str, tmp_path: Path) -> None:
-    copy = copy_distribution(tmp_path)
+def install_on_distribution(folder: Path) -> Path:
+    """Install the site in a copy of the distribution's files, as the guide says; return the copy."""
+    copy = copy_distribution(folder)
     for path in NGINX.glob("localidades*.conf"):
         shutil.copy(path, copy / "sites-enabled" if path.stem == "localidades" else copy)
+    return copy
+
+
+def test_site_works_beside_others_under_the_nginx_conf_of_the_distribution(live_server: str, tmp_path: Path) -> None:
+    copy = install_on_distribution(tmp_path)
     with running_distribution(copy, live_server) as front:
         for host, body in (("localidades.example.mx", ask(live_server, LOCALIDADES).body), ("other.example", b"")):
             request = f"GET {LOCALIDADES} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"

@@ -309,7 +309,7 @@ async def test_request_beyond_those_that_are_answered_at_a_time_is_refused(clien
     (refused,), admitted = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     goes_on.set()
     answer = refused.result()
-    assert (answer.json()["type"], answer.headers["retry-after"]) == ("/problems#overloaded", "1")
+    assert (answer.json()["type"], answer.headers["retry-after"]) == ("/problems#transfers-full", "5")
     assert [answer.status_code for answer in await asyncio.gather(*admitted)] == [200] * 8
     assert await matched(client, ROW)
 

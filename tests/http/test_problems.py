@@ -15,10 +15,10 @@ HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 _SECTION = re.compile(r"<section.*?</section>", re.DOTALL)
 # What clients have been told: a slug is never renamed, and one that is no longer used stays.
 SLUGS = {
-    "bad-request", "comparison-running", "content-too-large", "database-unavailable", "downloads-full", "gone",
+    "bad-request", "comparison-running", "content-too-large", "database-unavailable", "gone",
     "header-fields-too-large", "internal-error", "invalid-page", "invalid-parameters", "method-not-allowed",
     "no-release", "not-acceptable", "not-found", "not-mirrored", "overloaded", "range-not-satisfiable",
-    "request-timeout", "search-unavailable", "unavailable", "unreadable-body",
+    "request-timeout", "search-unavailable", "transfers-full", "unavailable", "unreadable-body",
     "unsupported-media-type", "uri-too-long",
 }  # fmt: skip
 

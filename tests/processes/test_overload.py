@@ -152,8 +152,7 @@ def test_storm_of_clients_that_hang_up_leaves_no_connection_and_no_place_taken(n
 
 
 def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: str, large: str) -> None:
-    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_QUEUED": "0", "LOCALIDADES_MAX_DOWNLOADS": "2",
-              "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}  # fmt: skip
+    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_QUEUED": "0", "LOCALIDADES_MAX_TRANSFERS": "2"}
     with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", **limits) as live:
         with stalled(live.base, "format=csv"), stalled(live.base, "format=ndjson", "gzip"):
             assert ask(live.base, slow()).status == 200
@@ -161,8 +160,8 @@ def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: s
             assert refused.status == 503
             assert refused.one("retry-after") == "5"
             problem = json.loads(refused.body)
-            assert problem["type"] == "/problems#downloads-full"
-            assert problem["detail"] == "All download slots are in use; everything else is still served."
+            assert problem["type"] == "/problems#transfers-full"
+            assert problem["detail"] == "All places for files and rows are taken; everything else is still served."
             assert "Traceback" not in live.output.read_text()
         eventually(lambda: ask(live.base, f"{DOWNLOAD}&estado_id=1").status == 200)
         for _ in range(3):
@@ -170,7 +169,7 @@ def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: s
 
 
 def test_file_that_fails_or_is_not_wanted_leaves_its_place(server: str, seeded: str) -> None:
-    limits = {"LOCALIDADES_MAX_DOWNLOADS": "1", "LOCALIDADES_DATABASE_TIMEOUT": "2"}
+    limits = {"LOCALIDADES_MAX_TRANSFERS": "1", "LOCALIDADES_DATABASE_TIMEOUT": "2"}
     with new_database(server, seeded) as url, serving(url, **limits) as live:
         with locked(url):
             assert json.loads(ask(live.base, DOWNLOAD).body)["type"] == "/problems#database-unavailable"

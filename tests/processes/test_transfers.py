@@ -1,38 +1,39 @@
-"""Downloads that are cut off, left or read slowly: what they leave in memory, and who has to give way to whom."""
+"""Long transfers: what those that are cut off or left leave in memory, how many there are, and how long they last."""
 
 import asyncio
 import gc
 import json
-import math
 import socket
 import threading
-import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import product
 from types import AsyncGeneratorType, FrameType
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from fastapi import FastAPI
 from starlette.types import Message, Scope
 
-from localidades_api.downloads.transfer import Download, Transfer
-from localidades_api.http.clients import TRANSPORT
+from localidades_api.downloads.response import Download
 from tests.support.application import running_app
 from tests.support.downloads import DOWNLOAD
 from tests.support.machine import memory_of
+from tests.support.metrics import await_metrics, value
 from tests.support.postgres import new_database, run_sql
 from tests.support.waiting import PATIENCE, eventually
-from tests.support.wire import Answer, Live, ask, parse, serving
+from tests.support.wire import LOCALIDADES, Live, ask, await_names, connect, parse, serving
 
 pytestmark = pytest.mark.tail
 
 TEXTS = ["csv", "excel", "ndjson", "geojson"]
 CODINGS = ["identity", "gzip", "br", "zstd"]
 KINDS = [*product(TEXTS, CODINGS), ("parquet", "identity"), ("xlsx", "identity"), ("gpkg", "identity")]
+MATCH = f"{LOCALIDADES}match/"
+ROW = b'{"nombre":"Lugar 1"}\n'
 HOLDING = (Download, AsyncGeneratorType, FrameType)  # what keeps a chunk or a compressor
 
 
@@ -101,26 +102,30 @@ class Reader:
             self._begun = True
             if self._ending == "client":
                 self._gone.set()
+            elif self._ending == "timeout":
+                await asyncio.Event().wait()
             elif self._ending == "database":
                 await run_sql(self._url, "ALTER TABLE municipalities RENAME TO elsewhere")
         self.size += len(message["body"])
 
 
-@pytest.mark.parametrize("ending", ["whole", "client", "database"])
+@pytest.mark.parametrize("ending", ["whole", "client", "database", "timeout"])
 async def test_transfer_leaves_nothing_to_the_garbage_collector_however_it_ends(
     server: str,
     large: str,
     ending: str,
 ) -> None:
-    part = "&municipio_id=1001" if ending == "whole" else ""
+    part = "&municipio_id=1001" if ending in {"whole", "timeout"} else ""
+    limit = 0.3 if ending == "timeout" else PATIENCE
     with new_database(server, large) as url:
-        async with running_app(url, pool_size=1, in_background=False) as app:
+        async with running_app(url, pool_size=1, in_background=False, transfer_timeout=limit) as app:
             await Reader(app, url, "whole").read("format=parquet&municipio_id=1001", "identity")
             for format_, coding in KINDS:
                 with no_garbage():
                     reader = Reader(app, url, ending)
                     await reader.read(f"format={format_}{part}", coding)
-                    assert reader.size or format_ == "gpkg"  # which is sent when its last record has been read
+                    # A GeoPackage is sent when its last record has been read.
+                    assert reader.size or format_ == "gpkg" or ending == "timeout"
                     assert reader.is_whole == (ending == "whole")
                     await asyncio.sleep(0)  # the task that waits for the client to hang up has its end
                 if ending == "database":
@@ -128,7 +133,7 @@ async def test_transfer_leaves_nothing_to_the_garbage_collector_however_it_ends(
 
 
 def leave(live: Live, format_: str, coding: str) -> bool:
-    """Begin a download and hang up after its first bytes; return False if all downloads are taken."""
+    """Begin a download and hang up after its first bytes; return False if all places are taken."""
     address = urlsplit(live.base)
     enough = 1 if format_ == "gpkg" else 2000  # a GeoPackage has only its head sent until all of it is written
     with socket.create_connection((address.hostname, address.port), timeout=30) as client:
@@ -146,7 +151,7 @@ def leave(live: Live, format_: str, coding: str) -> bool:
             return True
         while part := client.recv(2000):
             received += part
-    assert json.loads(parse(received).body)["type"] == "/problems#downloads-full"
+    assert json.loads(parse(received).body)["type"] == "/problems#transfers-full"
     return False
 
 
@@ -155,7 +160,7 @@ def test_memory_stays_small_however_many_downloads_are_left(server: str, large: 
     with (
         new_database(server, large) as url,
         # On a busy machine, more would overlap in the last rounds than in the first.
-        serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", LOCALIDADES_MAX_DOWNLOADS="6") as live,
+        serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", LOCALIDADES_MAX_TRANSFERS="6") as live,
         ThreadPoolExecutor(6) as clients,
     ):
 
@@ -170,21 +175,58 @@ def test_memory_stays_small_however_many_downloads_are_left(server: str, large: 
         assert min(used[-3:]) - max(used[:3]) <= 16 * 1024**2, used
 
 
-# -- Who gives way
+# -- How many, and for how long
+
+
+SETTINGS = {
+    "LOCALIDADES_MAX_TRANSFERS": "2",
+    "LOCALIDADES_TRANSFER_TIMEOUT": "5",
+    "LOCALIDADES_SEND_TIMEOUT": "600",  # or silent readers are cut off for another reason
+}
+
+
+@pytest.fixture(scope="module")
+def brief(server: str, large: str) -> Iterator[Live]:
+    """Lend a server that has room for two transfers, of five seconds."""
+    with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", **SETTINGS) as live:
+        await_names(live.base)
+        yield live
+
+
+def begin_download(live: Live) -> socket.socket:
+    """Ask for a file, and read the first of it."""
+    reader = connect(live.base, receive_buffer=4096)
+    reader.sendall(f"GET {DOWNLOAD}?format=csv HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
+    assert reader.recv(12) == b"HTTP/1.1 200"
+    return reader
+
+
+def begin_rows(live: Live) -> socket.socket:
+    """Send the first row, and read the first of its answer."""
+    sender = connect(live.base)
+    head = f"POST {MATCH} HTTP/1.1\r\nHost: test\r\nContent-Type: application/x-ndjson\r\n"
+    sender.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode() + b"%x\r\n%b\r\n" % (len(ROW), ROW))
+    assert sender.recv(12) == b"HTTP/1.1 200"
+    return sender
+
+
+Begin = Callable[[Live], socket.socket]
 
 
 class Trickle:
-    """Reads some bytes of each download now and then, in a thread of its own."""
+    """Reads some bytes of each answer now and then, in a thread of its own."""
 
-    def __init__(self, downloads: list[socket.socket]) -> None:
-        self._downloads = downloads
+    def __init__(self, answers: list[socket.socket]) -> None:
+        self._answers = answers
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:
         while not self._ended.wait(0.2):
-            for download in self._downloads:
-                download.recv(10)
+            for answer in self._answers:
+                with suppress(TimeoutError, ConnectionResetError):
+                    answer.settimeout(0.1)
+                    answer.recv(10)
 
     def __enter__(self) -> None:
         self._thread.start()
@@ -194,21 +236,9 @@ class Trickle:
         self._thread.join()
 
 
-MOST = 8  # LOCALIDADES_MAX_DOWNLOADS, as it is unless it is set
-LONG = 7.0  # seconds: it takes five to find out who is slow
-
-
-def begin(live: Live, source: str = "127.0.0.1") -> socket.socket:
-    """Ask for a download from an address of this machine's, and read the first of it."""
-    address = urlsplit(live.base)
-    reader = socket.create_connection((address.hostname, address.port), timeout=30, source_address=(source, 0))
-    reader.sendall(f"GET {DOWNLOAD}?format=csv HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n".encode())
-    assert reader.recv(12) == b"HTTP/1.1 200"
-    return reader
-
-
 def is_cut_off(reader: socket.socket) -> bool:
-    """Tell whether a download that is read to its end breaks off."""
+    """Tell whether an answer that is read to its end breaks off."""
+    reader.settimeout(PATIENCE)
     received = bytearray()
     with suppress(ConnectionResetError):
         while part := reader.recv(1024**2):
@@ -216,114 +246,41 @@ def is_cut_off(reader: socket.socket) -> bool:
     return not received.endswith(b"\r\n0\r\n\r\n")
 
 
-def ask_for_download(live: Live) -> Answer | None:
-    """Ask for a download; return None if all downloads are taken."""
-    answer = ask(live.base, f"{DOWNLOAD}?estado_id=1")
-    if answer.status != 503:
-        return answer
-    assert json.loads(answer.body)["type"] == "/problems#downloads-full"
-    return None
+def is_refused(live: Live, target: str, **options: Any) -> bool:  # noqa: ANN401  # passed on
+    """Tell whether all places are taken."""
+    answer = ask(live.base, target, ("Content-Type", "application/x-ndjson"), **options)
+    if answer.status == 200:
+        return False
+    assert (answer.status, json.loads(answer.body)["type"]) == (503, "/problems#transfers-full")
+    assert answer.one("retry-after") == "5"
+    return True
 
 
-def await_download(live: Live) -> Answer:
-    """Ask for a download, again and again while all are taken."""
-    answer = eventually(lambda: ask_for_download(live))
-    assert answer
-    return answer
-
-
-def assert_all_stay_taken(live: Live, seconds: float) -> None:
-    """Fail if a download ends within so many seconds."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        assert ask_for_download(live) is None
-        time.sleep(0.5)
-
-
-def test_client_that_reads_gets_the_place_of_one_that_trickles(server: str, large: str) -> None:
-    with (
-        new_database(server, large) as url,
-        serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0") as live,
-        ExitStack() as stack,
-    ):
-        readers = [stack.enter_context(begin(live)) for _ in range(MOST)]
-        with Trickle(readers):
-            answer = await_download(live)
-            assert answer.status == 200
-            assert answer.body.endswith(b"\r\n0\r\n\r\n")
-        with ThreadPoolExecutor(MOST) as pool:
-            assert sum(pool.map(is_cut_off, readers)) == 1  # and its client sees it
-
-
-def test_slow_reader_is_left_alone_while_there_is_room(server: str, large: str) -> None:
-    settings = {"LOCALIDADES_MAX_DOWNLOADS": "2", "LOCALIDADES_MIN_DOWNLOAD_RATE": "1000000000"}  # everybody is slow
-    with new_database(server, large) as url, serving(url, **settings) as live, begin(live) as slow:
-        end = time.monotonic() + LONG
-        while time.monotonic() < end:
-            received = slow.recv(100)
-            assert ask(live.base, f"{DOWNLOAD}?municipio_id=1001").status == 200
-        assert received
-        assert not is_cut_off(slow)
-
-
-def test_reader_is_left_alone_where_no_rate_is_too_slow(server: str, large: str) -> None:
-    settings = {"LOCALIDADES_MAX_DOWNLOADS": "1", "LOCALIDADES_MIN_DOWNLOAD_RATE": "0"}
-    with new_database(server, large) as url, serving(url, **settings) as live, begin(live) as slow:
-        assert_all_stay_taken(live, LONG)
-        assert not is_cut_off(slow)
-
-
-@pytest.mark.timeout(600)
-def test_client_with_the_most_downloads_is_sure_of_them_for_two_minutes_and_gives_way_then(
-    server: str, large: str
+@pytest.mark.parametrize("begins", [(begin_download, begin_download), (begin_download, begin_rows)])
+def test_client_that_is_slow_is_cut_off_in_the_end_and_another_gets_its_place(
+    brief: Live, begins: tuple[Begin, Begin]
 ) -> None:
-    settings = {
-        "LOCALIDADES_MAX_DOWNLOADS": "3",
-        "LOCALIDADES_MIN_DOWNLOAD_RATE": "0",
-        "LOCALIDADES_SEND_TIMEOUT": "600",
-    }
-    with new_database(server, large) as url, serving(url, **settings) as live, ExitStack() as stack:
-        greedy = [stack.enter_context(begin(live, "127.0.0.2")) for _ in range(2)]
-        modest = stack.enter_context(begin(live, "127.0.0.3"))
-        assert_all_stay_taken(live, 110)
-        assert await_download(live).status == 200
-        with ThreadPoolExecutor(3) as pool:
-            assert sum(pool.map(is_cut_off, greedy)) == 1
-            assert not is_cut_off(modest)
+    with ExitStack() as stack:
+        slow = [stack.enter_context(begin(brief)) for begin in begins]
+        with Trickle(slow):
+            assert is_refused(brief, f"{DOWNLOAD}?estado_id=1")
+            assert is_refused(brief, MATCH, method="POST", body=ROW)
+            assert ask(brief.base, f"{LOCALIDADES}?page=2").status == 200
+            eventually(lambda: not is_refused(brief, f"{DOWNLOAD}?municipio_id=1001"))
+            eventually(lambda: not is_refused(brief, MATCH, method="POST", body=ROW))
+        assert all(map(is_cut_off, slow))
+    assert "ERROR" not in brief.output.read_text()
 
 
-class Buffered:
-    """A transport with so much in its own buffer, on a socket whose buffer is the system's."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self.size = 0
-
-    def get_write_buffer_size(self) -> int:
-        """Return what is in it."""
-        return self.size
-
-    def get_extra_info(self, _: str) -> socket.socket:
-        """Return the socket."""
-        return self._connection
+def test_connection_of_a_client_that_reads_nothing_is_closed_with_its_transfer(brief: Live) -> None:
+    with begin_download(brief):
+        await_metrics(brief.base, lambda metrics: value(metrics, "connections") == 2)  # one asks for metrics
+        await_metrics(brief.base, lambda metrics: value(metrics, "connections") == 1)
+        assert not is_refused(brief, f"{DOWNLOAD}?municipio_id=1001")
 
 
-async def test_client_that_the_service_kept_waiting_has_not_read_less_than_nothing() -> None:
-    """While the service fetches a chunk nothing tells how much of the last one the system still holds."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.send(bytes(100_000))
-        transport = Buffered(ours)
-        sending = Transfer({"type": "http", "client": ("127.0.0.1", 1), TRANSPORT: transport})
-        try:
-            sending.sent = 100_000
-            await asyncio.sleep(LONG)  # in which all was handed to the system
-            assert sending.rate == math.inf
-            sending.sent += 1000
-            transport.size = 1000
-            async with asyncio.timeout(PATIENCE):
-                while sending.rate == math.inf:  # noqa: ASYNC110  # it is measured
-                    await asyncio.sleep(0.1)
-            assert sending.rate == 0
-        finally:
-            sending.end()
+def test_client_that_hangs_up_leaves_its_place_to_others(server: str, large: str) -> None:
+    with new_database(server, large) as url, serving(url, LOCALIDADES_MAX_TRANSFERS="1") as live:
+        with begin_download(live):
+            assert is_refused(live, DOWNLOAD)
+        eventually(lambda: not is_refused(live, f"{DOWNLOAD}?municipio_id=1001"))

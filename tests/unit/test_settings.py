@@ -39,6 +39,15 @@ def test_lists_are_read_with_or_without_spaces(monkeypatch: pytest.MonkeyPatch) 
         ("MAX_WAITING", "LOCALIDADES_MAX_WAITING is now LOCALIDADES_MAX_QUEUED"),
         ("OPERATIONS_PORT", "LOCALIDADES_OPERATIONS_PORT is now LOCALIDADES_MANAGEMENT_PORT"),
         (
+            "MAX_DOWNLOADS",
+            "LOCALIDADES_MAX_DOWNLOADS is now LOCALIDADES_MAX_TRANSFERS, which counts answers to rows too",
+        ),
+        (
+            "MIN_DOWNLOAD_RATE",
+            "LOCALIDADES_MIN_DOWNLOAD_RATE is no longer a setting: a transfer ends after LOCALIDADES_TRANSFER_TIMEOUT"
+            " seconds",
+        ),
+        (
             "RATE_LIMIT",
             "LOCALIDADES_RATE_LIMIT is no longer a setting: nginx's `limit_req` limits rates, as deploy/nginx shows",
         ),

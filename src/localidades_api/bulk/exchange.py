@@ -17,8 +17,9 @@ from localidades_api.bulk.outbox import Outbox
 from localidades_api.bulk.reading import RowReader
 from localidades_api.bulk.rows import Answer, Row
 from localidades_api.bulk.writing import AnswerWriter
-from localidades_api.errors import LocalidadesError, OverloadedError
+from localidades_api.errors import LocalidadesError
 from localidades_api.http.body import read_chunks
+from localidades_api.http.transfers import Transfers
 
 Answered = Sequence[tuple[Row, Answer]]
 # Takes some rows from an iterator, as many as a few milliseconds allow, and answers them; none if it is exhausted.
@@ -26,51 +27,29 @@ AnswerSome = Callable[[Iterator[Row]], Awaitable[Answered]]
 
 _log = logging.getLogger(__name__)
 
-_MAX_REQUESTS = 8  # at a time per process
 _EARLY_ERROR_TIMEOUT = 0.25  # seconds: an error in so short a time still gets a response of its own
-
-
-class BulkRequests:
-    """The requests of many rows that this process is answering.
-
-    They take turns, so that other requests wait for one of them at most.
-    """
-
-    def __init__(self) -> None:
-        self.turn = asyncio.Lock()
-        self.under_way = 0
-
-    def respond(
-        self,
-        request: Request,
-        reader: RowReader,
-        writer: AnswerWriter,
-        answering: AbstractAsyncContextManager[AnswerSome],
-        headers: Mapping[str, str],
-    ) -> "BulkResponse":
-        """Return the response to a request; raise OverloadedError if too many are under way."""
-        if self.under_way >= _MAX_REQUESTS:
-            raise OverloadedError
-        return BulkResponse(self, request, reader, writer, answering, headers)
 
 
 class BulkResponse(Response):
     """The answers to the rows of a request, sent while its body still comes.
 
-    Until the first answers are sent, an error is raised; later ones end the response before its last byte, which every
-    HTTP client notices.
+    Such responses take turns, so that other requests wait for one of them at most. Until the first answers are sent, an
+    error is raised, such as TransfersFullError; later ones end the response before its last byte, which every HTTP
+    client notices.
     """
 
     def __init__(
         self,
-        requests: BulkRequests,
+        transfers: Transfers,
+        turn: asyncio.Lock,
         request: Request,
         reader: RowReader,
         writer: AnswerWriter,
         answering: AbstractAsyncContextManager[AnswerSome],
         headers: Mapping[str, str],
     ) -> None:
-        self._requests = requests
+        self._transfers = transfers
+        self._turn = turn
         self._request = request
         self._reader = reader
         self._writer = writer
@@ -79,10 +58,9 @@ class BulkResponse(Response):
         self.background = None
         self.init_headers({**headers, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # the request has both
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # the request has it
         """Answer the rows as they come."""
-        self._requests.under_way += 1
-        try:
+        async with self._transfers.begin().sending(scope):
             with Outbox() as outbox:
                 answering = asyncio.create_task(self._fill(outbox))
                 try:
@@ -91,8 +69,6 @@ class BulkResponse(Response):
                     answering.cancel()
                     with suppress(BaseException):  # raised by `_send` already
                         await answering
-        finally:
-            self._requests.under_way -= 1
 
     async def _send(self, outbox: Outbox, answering: "asyncio.Task[None]", send: Send) -> None:
         """Send what comes into the outbox."""
@@ -130,7 +106,7 @@ class BulkResponse(Response):
 
     async def _answer(self, rows: Iterator[Row], answer: AnswerSome) -> AsyncIterator[bytes]:
         while True:
-            async with self._requests.turn:
+            async with self._turn:
                 answered = await answer(rows)
                 if not answered:
                     return

@@ -9,7 +9,6 @@ _MAX_UNREAD = 1024**3  # bytes of answers that a client may leave unread while i
 MAX_FILE = 256 * 1024**2  # bytes of a file, which is removed once it has been read
 _IN_MEMORY = 1024**2  # bytes of answers that are not in a file
 _PIECE = 64 * 1024  # bytes that are taken at once
-_SEND_TIMEOUT = 60.0  # seconds for a client that has left as much unread as it may
 
 
 class Outbox:
@@ -36,11 +35,10 @@ class Outbox:
         self._has_more.set()
 
     async def room(self) -> None:
-        """Wait until there is room; raise TimeoutError if the client reads nothing."""
+        """Wait until there is room."""
         while self._unread > _MAX_UNREAD:
             self._has_room.clear()
-            async with asyncio.timeout(_SEND_TIMEOUT):
-                await self._has_room.wait()
+            await self._has_room.wait()
 
     async def take(self, filling: "asyncio.Task[None]") -> bytes:
         """Return the next piece; none once the task that fills this has ended. Raises what ended it."""

@@ -48,7 +48,7 @@ class ConcurrencyLimit:
     Probes, static files and pages of the list that are in memory are always admitted: they need no database.
 
     A request holds its slot until its response begins, so slow readers and long downloads hold none. (Downloads have a
-    limit of their own, `downloads.transfer.Transfers`.)
+    limit of their own, `http.transfers.Transfers`.)
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from typing_extensions import TypeAliasType
 
 from localidades_api.bulk.answer_columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns
-from localidades_api.bulk.exchange import Answered, AnswerSome
+from localidades_api.bulk.exchange import Answered, AnswerSome, BulkResponse
 from localidades_api.bulk.matching import match_row
 from localidades_api.bulk.nearest import Point, answer_points
 from localidades_api.bulk.reading import MediaType, reader
@@ -197,7 +197,7 @@ def _respond(
     answers = writer(wanted, rows, subject.columns, subject.prefix)
     charset = "; charset=utf-8; header=present" if wanted == "text/csv" else ""
     headers = {"Content-Type": f"{wanted}{charset}", "Catalogue-Release": release.name}
-    return services.bulk.respond(request, rows, answers, answering, headers)
+    return BulkResponse(services.transfers, services.bulk_turn, request, rows, answers, answering, headers)
 
 
 def _media_type(request: Request) -> MediaType:

@@ -65,7 +65,7 @@ async def download_localities(
     name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}{FILE_TYPES[format_].ending}"
     headers |= {"Content-Disposition": f'attachment; filename="{name}"', "Catalogue-Records": str(len(places))}
     write = partial(write_file, services.records, release, places, format_)
-    return await services.transfers.start(request.scope, write, headers, FILE_TYPES[format_])
+    return await services.downloads.start(request.scope, write, headers, FILE_TYPES[format_])
 
 
 def _choose_format(wanted: DownloadFormat | None, request: Request) -> DownloadFormat:

@@ -137,7 +137,7 @@ async def _as_ndjson(builder: ResponseBuilder, services: Services, old: Release,
             described = await _describe(services, old, builder.release, changes[start : start + _CHUNK * 2])
             yield b"".join(to_json(change) + b"\n" for change in described)
 
-    return await services.transfers.start(builder.request.scope, lines, headers, FILE_TYPES["ndjson"])
+    return await services.downloads.start(builder.request.scope, lines, headers, FILE_TYPES["ndjson"])
 
 
 async def _describe(services: Services, old: Release, new: Release, changes: "array[int]") -> list[dict[str, Any]]:

@@ -1,17 +1,18 @@
 """The services that routes use."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Annotated, Self, cast
 
 from fastapi import Depends, Request
 
-from localidades_api.bulk.exchange import BulkRequests
 from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.pages import PageCache
 from localidades_api.cache.positions import PositionCache
 from localidades_api.cache.tiles import TileCache
 from localidades_api.domain.schemas import Release
-from localidades_api.downloads.transfer import Transfers
+from localidades_api.downloads.response import Downloads
+from localidades_api.http.transfers import Transfers
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.storage.repository import (
     AreasRepository,
@@ -38,7 +39,8 @@ class Services:
     changes: ChangesRepository
     records: RecordsRepository
     transfers: Transfers
-    bulk: BulkRequests
+    downloads: Downloads
+    bulk_turn: asyncio.Lock  # of the requests of many rows, which take turns
     tiles: TileCache
 
     @classmethod

@@ -1,0 +1,64 @@
+"""The limit on long transfers, which are files, and rows that are answered while they come."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.types import Scope
+
+from localidades_api.errors import TransfersFullError
+from localidades_api.http.clients import TRANSPORT
+
+_log = logging.getLogger(__name__)
+
+
+class Transfers:
+    """The transfers under way: at most `limit`, and each for at most `timeout` seconds.
+
+    A client may read as slowly as it likes until then. A proxy that buffers keeps slow readers from holding places.
+    """
+
+    def __init__(self, limit: int, timeout: float) -> None:
+        self._limit = limit
+        self._timeout = timeout
+        self._under_way: set[Transfer] = set()
+
+    def begin(self) -> "Transfer":
+        """Take a place, which is free again after `Transfer.end`; raise TransfersFullError if there is none."""
+        if len(self._under_way) >= self._limit:
+            raise TransfersFullError
+        transfer = Transfer(self._under_way, self._timeout)
+        self._under_way.add(transfer)
+        return transfer
+
+
+class Transfer:
+    """A transfer under way."""
+
+    def __init__(self, under_way: "set[Transfer]", timeout: float) -> None:
+        self._under_way = under_way
+        self._timeout = timeout
+        self._deadline = asyncio.get_running_loop().time() + timeout
+
+    def end(self) -> None:
+        """Free its place."""
+        self._under_way.discard(self)
+
+    @asynccontextmanager
+    async def sending(self, scope: Scope) -> AsyncIterator[None]:
+        """End it with the block, which is cancelled when its time is over; the connection is aborted then."""
+        try:
+            async with asyncio.timeout_at(self._deadline) as limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            _log.info("Cut off a transfer that had taken %g seconds.", self._timeout)
+            # Closed, the connection would stay until its client has read what is buffered.
+            transport: asyncio.Transport | None = scope.get(TRANSPORT)
+            if transport is not None:
+                transport.abort()
+                await asyncio.sleep(0)  # in which the server notices
+        finally:
+            self.end()

@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
-from starlette.requests import Request
-from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from localidades_api import __version__, router
+from localidades_api import __version__
 from localidades_api.cache.names import NameIndexes
 from localidades_api.cache.pages import PageCache
 from localidades_api.cache.positions import LONG_TIMEOUT, MAX_LONG_SEARCHES, PositionCache
@@ -18,30 +17,17 @@ from localidades_api.cache.release_poller import ReleasePoller
 from localidades_api.cache.tiles import TileCache
 from localidades_api.downloads.response import Downloads
 from localidades_api.errors import ConfigurationError
-from localidades_api.http.paths import PREFIX
-from localidades_api.http.problems import install_handlers
-from localidades_api.http.static_files import STATIC, CompressedStaticFiles
+from localidades_api.http.paths import PREFIX, is_api
 from localidades_api.http.transfers import Transfers
-from localidades_api.middleware.api_headers import ApiHeaders
-from localidades_api.middleware.head_requests import HeadRequests
 from localidades_api.middleware.response_cache import MAX_BYTES, STATE, ResponseCache
-from localidades_api.middleware.tracking_parameters import TrackingParameters
 from localidades_api.observability.metrics import Snapshot, own_snapshot
 from localidades_api.observability.sampler import Sampler
 from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.router import (
-    Services,
-    documentation,
-    map_page,
-    match_page,
-    not_found,
-    probes,
-    problem_types,
-    site_files,
-)
+from localidades_api.router import Services, census, site
+from localidades_api.router.census import CensusRouter
 from localidades_api.router.openapi import describe
-from localidades_api.router.redirects import slashless_redirects
+from localidades_api.router.routing import Router
 from localidades_api.settings import Settings
 from localidades_api.storage.pool import Database
 from localidades_api.storage.repository import (
@@ -145,7 +131,7 @@ def create_app(
     `collect_metrics` returns the metrics of all processes that serve the port. Without `in_background` no page is
     cached and no name indexed before it is requested, and no new release is noticed.
     """
-    app = FastAPI(
+    app = _Application(
         title="localidades-api",
         version=__version__,
         summary="INEGI's catalogue of the localities of Mexico.",
@@ -157,22 +143,26 @@ def create_app(
         telemetry={"auto_configure": True, "metrics": False, "logs": False},
     )
     app.state.collect_metrics = collect_metrics
-    app.routes.extend(router.list_routes())
-    for part in (problem_types, match_page, map_page, documentation):
-        app.routes.extend([*part.router.routes, *slashless_redirects(part.router.routes)])
-    for part in (probes, site_files):
-        app.routes.extend(part.router.routes)
-    app.mount(documentation.SWAGGER_UI, documentation.swagger_ui)
-    app.mount("/static", CompressedStaticFiles(directory=STATIC), name="static")
-    app.add_api_route("/", _go_to_index, include_in_schema=False)
-    install_handlers(app, not_found.describe_problem)
-    app.add_middleware(TrackingParameters)
-    app.add_middleware(ApiHeaders)
-    app.add_middleware(HeadRequests)
-    app.add_exception_handler(router.PageTooLargeError, router.show_smaller_page)
+    app.routes.extend([*census.list_routes(), *site.list_routes()])
     describe(app)
     return app
 
 
-async def _go_to_index(request: Request) -> Response:  # noqa: ARG001  # FastAPI's signature
-    return Response(status_code=307, headers={"Location": PREFIX.lstrip("/") + "/"})
+class _Application(FastAPI):
+    """FastAPI, whose routes are found by two routers of ours, without any middleware between them and a request."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Return what answers requests; FastAPI calls it once, when all routes are there."""
+        under_census = [route for route in self.routes if getattr(route, "path", "").startswith(PREFIX)]
+        census = CensusRouter(under_census)
+        site = Router(route for route in self.routes if route not in under_census)
+
+        async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                await self.router(scope, receive, send)
+            elif is_api(scope):
+                await census(scope, receive, send)
+            else:
+                await site(scope, receive, send)
+
+        return respond

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
@@ -146,8 +145,8 @@ async def test_server_that_does_not_suit_is_left_for_another(seeded: str) -> Non
     class Suitable:
         releases: Sequence[Release] = ()
 
-        async def __call__(self, connection: AsyncConnection, *, anew: bool = False) -> bool:  # noqa: ARG002
-            server: str = (await connection.get_raw_connection()).driver_connection.server  # type: ignore[union-attr]
+        def __call__(self, connection: Connection, *, anew: bool = False) -> bool:  # noqa: ARG002
+            server: str = connection.connection.driver_connection.server  # type: ignore[union-attr]
             asked[server] += 1
             return server != unsuitable
 
@@ -187,7 +186,7 @@ async def test_only_server_that_does_not_suit_is_unavailable(seeded: str) -> Non
     class Unsuitable:
         releases: Sequence[Release] = ()
 
-        async def __call__(self, connection: AsyncConnection, *, anew: bool = False) -> bool:  # noqa: ARG002
+        def __call__(self, connection: Connection, *, anew: bool = False) -> bool:  # noqa: ARG002
             return connection.closed
 
     try:

@@ -29,9 +29,15 @@ OPERATION = "localidades.operation"  # name of the path operation, set once it i
 WITH_BODY = "localidades.with_body"  # False for HEAD, so that a body that is not sent need not be made
 
 
+def path_of(scope: Scope) -> str:
+    """Return the path of a request below the service's root."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
+
+
 def is_api(scope: Scope) -> bool:
     """Return whether a request is for a path of the API."""
-    path: str = scope["path"]
+    path = path_of(scope)
     return path.startswith(_BELOW) or path == PREFIX
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, NamedTuple, Self
 
-from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
@@ -52,24 +51,20 @@ class ProblemPage(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
+_FORESEEN = (LocalidadesError, RequestValidationError, HTTPException)
+
 PageOf = Callable[[Request, LocalidadesError], Awaitable[ProblemPage | None]]
 
 
-def install_handlers(app: FastAPI, page_of: PageOf) -> None:
-    """Answer every error as a problem; add other middleware afterwards, so that it completes these responses too.
-
-    `page_of` is asked what the HTML page of a problem shows besides.
-    """
-
-    async def handle(request: Request, error: Exception) -> Response:
-        known = _translate(error, request.scope.get("endpoint"))
-        page = await page_of(request, known) if Wanted.of(request.scope).renderer.format == "api" else None
-        return problem_response(request.scope, error, page)
-
-    app.add_exception_handler(LocalidadesError, handle)
-    app.add_exception_handler(RequestValidationError, handle)
-    app.add_exception_handler(HTTPException, handle)
-    app.add_middleware(FaultsAsProblems)
+async def answer_error(request: Request, error: Exception, page_of: PageOf) -> Response:
+    """Return the problem of an exception; `page_of` is asked what its HTML page shows besides."""
+    page = None
+    if isinstance(error, _FORESEEN) and Wanted.of(request.scope).renderer.format == "api":
+        try:
+            page = await page_of(request, _translate(error, request.scope.get("endpoint")))
+        except Exception as worse:  # noqa: BLE001  # it is answered in place of the other
+            return problem_response(request.scope, worse)
+    return problem_response(request.scope, error, page)
 
 
 class FaultsAsProblems:

@@ -8,6 +8,8 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+from opentelemetry import trace
+
 _log = logging.getLogger(__name__)
 
 
@@ -30,6 +32,14 @@ def traced_statements() -> Iterator[Callable[[], AbstractContextManager[None]]]:
         yield suppress_instrumentation
     finally:
         instrumentor.uninstrument()
+
+
+def name_span(method: str, path: str | None) -> None:
+    """Name the span of a request by its route; `path` has parameters in braces."""
+    span = trace.get_current_span()
+    if path is not None and span.is_recording():
+        span.update_name(f"{method} {path}")
+        span.set_attribute("http.route", path)
 
 
 def _is_wanted() -> bool:

@@ -19,6 +19,7 @@ from localidades_api.domain.schemas import (
 from localidades_api.http.paths import PREFIX
 from localidades_api.router import html_context
 from localidades_api.router.by_key import NO_KEY, answer_by_key
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.router.params import MunicipalitiesQuery, ReleaseQuery, StatesQuery
 from localidades_api.router.redirects import leave_out_blanks
 from localidades_api.router.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
@@ -26,7 +27,7 @@ from localidades_api.router.services import ServicesDep
 from localidades_api.router.strict import STRICT
 from localidades_api.storage.models import municipalities, states
 
-router = APIRouter(prefix=PREFIX, tags=["Areas"], responses=CACHEABLE)
+router = APIRouter(route_class=DirectRoute, prefix=PREFIX, tags=["Areas"], responses=CACHEABLE)
 router.add_api_route("/municipios/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
 
 

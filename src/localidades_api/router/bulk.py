@@ -32,6 +32,7 @@ from localidades_api.domain.schemas import (
 from localidades_api.errors import UnsupportedMediaTypeError
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.http.paths import PREFIX
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.router.localities import describe_near
 from localidades_api.router.params import OfRelease, plain_decimal
 from localidades_api.router.responses import CACHEABLE
@@ -39,7 +40,7 @@ from localidades_api.router.services import Services, ServicesDep
 from localidades_api.router.strict import STRICT
 from localidades_api.search.certainty import MAX_SURE, MIN_SURE, SURE
 
-router = APIRouter(prefix=f"{PREFIX}/localidades", tags=["Matching"], responses=CACHEABLE)
+router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags=["Matching"], responses=CACHEABLE)
 
 _ROW = {"nombre": "Guadalajra", "municipio": "Guadalajara", "estado": "Jal."}
 _POINT = {"latitud": 20.6767, "longitud": -103.3475}

@@ -11,6 +11,7 @@ from starlette.staticfiles import StaticFiles
 from localidades_api.http.html.i18n import preferred_language
 from localidades_api.http.html.reference import describe_reference
 from localidades_api.http.html.renderer import HTML, View, root_of
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.router.params import OfLanguage
 from localidades_api.router.strict import STRICT
 
@@ -18,7 +19,7 @@ SWAGGER_UI = "/static-swagger-ui"
 # Swagger UI has its icons as `data:` addresses.
 _POLICY = HTML.headers["Content-Security-Policy"].replace("img-src 'self'", "img-src 'self' data:")
 
-router = APIRouter(include_in_schema=False, dependencies=STRICT)
+router = APIRouter(route_class=DirectRoute, include_in_schema=False, dependencies=STRICT)
 swagger_ui = StaticFiles(directory=str(files("fastapi_offline") / "static"))
 
 

@@ -13,12 +13,13 @@ from localidades_api.downloads.ranges import range_headers
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.http.paths import PREFIX
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.router.params import DownloadQuery
 from localidades_api.router.responses import CACHEABLE
 from localidades_api.router.services import ServicesDep
 from localidades_api.router.strict import STRICT
 
-router = APIRouter(prefix=f"{PREFIX}/localidades", tags=["Downloads"], responses=CACHEABLE)
+router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags=["Downloads"], responses=CACHEABLE)
 
 _OBJECT = {"schema": {"type": "object"}}
 _FILE = {"schema": {"type": "string", "format": "binary"}}

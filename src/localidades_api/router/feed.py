@@ -11,6 +11,7 @@ from localidades_api.domain.schemas import Release
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.html.renderer import render_text, root_of
 from localidades_api.http.paths import PREFIX
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.router.params import OfLanguage
 from localidades_api.router.responses import CACHEABLE
 from localidades_api.router.services import ServicesDep
@@ -19,7 +20,7 @@ from localidades_api.router.strict import STRICT
 _MAX_ENTRIES = 50
 _NAMESPACE = UUID("6f0f7a3e-52a1-4d0b-9d6b-7a6f6f1d2c84")  # made once, for the ids of entries
 
-router = APIRouter(prefix=f"{PREFIX}/releases", responses=CACHEABLE)
+router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/releases", responses=CACHEABLE)
 
 
 class FeedQuery(BaseModel):

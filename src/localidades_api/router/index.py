@@ -12,12 +12,13 @@ from localidades_api.domain.schemas import (
     Totals,
 )
 from localidades_api.http.paths import PREFIX
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.router.params import ReleaseQuery
 from localidades_api.router.responses import CACHEABLE, ResponseBuilder
 from localidades_api.router.services import ServicesDep
 from localidades_api.router.strict import STRICT
 
-router = APIRouter(prefix=PREFIX, tags=["Releases"], responses=CACHEABLE)
+router = APIRouter(route_class=DirectRoute, prefix=PREFIX, tags=["Releases"], responses=CACHEABLE)
 
 
 @router.get("/", summary="Show a release and its totals", response_model=Index, dependencies=STRICT)

@@ -26,6 +26,7 @@ from localidades_api.http.paths import PREFIX
 from localidades_api.router import html_context
 from localidades_api.router.areas import describe_state
 from localidades_api.router.by_key import NO_KEY, answer_by_key
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.router.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
 from localidades_api.router.redirects import leave_out_blanks
 from localidades_api.router.responses import CACHEABLE, LISTED, ResponseBuilder
@@ -35,7 +36,7 @@ from localidades_api.search.index import NameIndex
 from localidades_api.search.places import Suggested
 from localidades_api.storage.models import localities
 
-router = APIRouter(prefix=f"{PREFIX}/localidades", tags=["Localities"], responses=CACHEABLE)
+router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags=["Localities"], responses=CACHEABLE)
 router.add_api_route("/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
 
 _LOCALITY_ID = Annotated[

@@ -10,13 +10,14 @@ from localidades_api.domain.schemas import Release
 from localidades_api.http.html.renderer import root_of
 from localidades_api.http.html.svg import draw_country
 from localidades_api.http.paths import LOCALIDADES, MAP_PAGE
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.router.params import MapQuery
 from localidades_api.router.responses import ResponseBuilder
 from localidades_api.router.services import Services, ServicesDep
 from localidades_api.router.strict import STRICT
 from localidades_api.storage.repository import Overview
 
-router = APIRouter()
+router = APIRouter(route_class=DirectRoute)
 
 
 @router.get(MAP_PAGE, include_in_schema=False, dependencies=STRICT)

@@ -8,12 +8,13 @@ from starlette.responses import Response
 from localidades_api.bulk.rows import ROLES
 from localidades_api.http.html.renderer import root_of
 from localidades_api.http.paths import MATCH, MATCH_PAGE
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.router.params import ReleaseQuery
 from localidades_api.router.responses import ResponseBuilder
 from localidades_api.router.services import ServicesDep
 from localidades_api.router.strict import STRICT
 
-router = APIRouter()
+router = APIRouter(route_class=DirectRoute)
 
 
 @router.get(MATCH_PAGE, include_in_schema=False, dependencies=STRICT)

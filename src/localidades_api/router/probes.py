@@ -13,13 +13,14 @@ from localidades_api.errors import DatabaseUnavailableError, SearchUnavailableEr
 from localidades_api.observability.metrics import exposition
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.router import Services
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.storage.pool import Database
 from localidades_api.storage.sqlstate import sqlstate_of
 
 METRICS = "/metrics"  # for the operator: scripts of other origins can't read it
 OPERATIONAL = frozenset({"/livez", "/readyz", "/startupz", METRICS})  # exempt from rate and concurrency limits
 
-router = APIRouter(tags=["Health"])
+router = APIRouter(route_class=DirectRoute, tags=["Health"])
 
 
 class Served(BaseModel):
@@ -54,11 +55,16 @@ async def get_liveness() -> Response:
 
 @router.get(
     "/readyz",
+    response_model=Ready,
     summary="Check whether the service is ready",
     responses={503: {"model": NotReadyProblem, "description": "The service is not ready; `detail` says why."}},
 )
-async def get_readiness(request: Request, services: Annotated[Services, Depends(Services.of)]) -> Ready:
+async def get_readiness(request: Request, services: Annotated[Services, Depends(Services.of)]) -> Response:
     """Answer 200 if the database answers in time and a release is published."""
+    return _respond(await _check(request, services))
+
+
+async def _check(request: Request, services: Services) -> Ready:
     database = cast("Database", request.app.state.database)
     releases = services.releases
     try:
@@ -78,15 +84,16 @@ async def get_readiness(request: Request, services: Annotated[Services, Depends(
 
 @router.get(
     "/startupz",
+    response_model=Ready,
     summary="Check whether the service has started",
     responses={503: {"model": NotReadyProblem, "description": "The service has not started; `detail` says why."}},
 )
-async def get_startup(request: Request, services: Annotated[Services, Depends(Services.of)]) -> Ready:
+async def get_startup(request: Request, services: Annotated[Services, Depends(Services.of)]) -> Response:
     """Answer 200 if the service is ready, and the names of its release are indexed or can't be."""
-    ready = await get_readiness(request, services)
+    ready = await _check(request, services)
     if services.names.is_awaited(await services.release(None, by_name=True)):
         raise SearchUnavailableError
-    return ready
+    return _respond(ready)
 
 
 @router.get(METRICS, include_in_schema=False)
@@ -95,6 +102,10 @@ async def get_metrics(request: Request) -> Response:
     snapshot = await request.app.state.collect_metrics()
     headers = {"Content-Type": CONTENT_TYPE_LATEST, "X-Content-Type-Options": "nosniff"}
     return Response(await asyncio.to_thread(exposition, snapshot), headers=headers)
+
+
+def _respond(ready: Ready) -> Response:
+    return Response(ready.model_dump_json(), media_type="application/json")
 
 
 def _served(releases: ReleaseTracker) -> dict[str, Any]:

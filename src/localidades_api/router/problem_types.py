@@ -10,10 +10,11 @@ from localidades_api.errors import CommandError, LocalidadesError
 from localidades_api.http.html.i18n import preferred_language
 from localidades_api.http.html.renderer import View, root_of, select_renderer
 from localidades_api.http.problems import PROBLEMS, problem_type
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.router.params import RepresentationQuery
 from localidades_api.router.strict import STRICT
 
-router = APIRouter()
+router = APIRouter(route_class=DirectRoute)
 
 
 def answerable() -> list[type[LocalidadesError]]:

@@ -9,13 +9,15 @@ from fastapi.routing import APIRoute
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from localidades_api.router.direct_route import DirectRoute
+
 
 def slash_redirects(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
     """Return redirects from the slashless form of every path of some routes.
 
     A POST is answered there, because a redirect may lose its body.
     """
-    redirects = APIRouter(include_in_schema=False)
+    redirects = APIRouter(route_class=DirectRoute, include_in_schema=False)
     for route in routes:
         if isinstance(route, APIRoute) and route.path.endswith("/"):
             path = route.path.rstrip("/")
@@ -28,7 +30,7 @@ def slash_redirects(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
 
 def slashless_redirects(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
     """Return redirects to the paths of some routes from the same paths with a slash, as people type them."""
-    redirects = APIRouter(include_in_schema=False)
+    redirects = APIRouter(route_class=DirectRoute, include_in_schema=False)
     for route in routes:
         if isinstance(route, APIRoute):
             redirects.add_api_route(f"{route.path}/", drop_trailing_slash)

@@ -28,13 +28,14 @@ from localidades_api.http.html.renderer import FORMATS, Format
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.http.paths import PREFIX
 from localidades_api.router import html_context
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.router.params import ChangesQuery, ReleaseName, ReleaseQuery, ReleasesQuery
 from localidades_api.router.redirects import leave_out_blanks
 from localidades_api.router.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
 from localidades_api.router.services import Services, ServicesDep
 from localidades_api.router.strict import STRICT
 
-router = APIRouter(prefix=f"{PREFIX}/releases", tags=["Releases"], responses=CACHEABLE)
+router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/releases", tags=["Releases"], responses=CACHEABLE)
 router.add_api_route("/{name}/changes/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
 
 _CHUNK = 2000  # changes read per statement

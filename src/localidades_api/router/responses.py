@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Self, cast
+from typing import Any, Self
 from urllib.parse import urlencode
 
 from fastapi import Request
@@ -196,9 +196,9 @@ def _refuse_too_large(asked: Mapping[str, str]) -> None:
         raise PageTooLargeError({**asked, "page": str(holding), "page_size": str(MAX_HTML_PAGE_SIZE)})
 
 
-async def show_smaller_page(_: Request, error: Exception) -> Response:
+def show_smaller_page(error: PageTooLargeError) -> Response:
     """Redirect to the smaller page, by a relative address; temporarily, since this address still returns JSON."""
-    query = urlencode(cast("PageTooLargeError", error).smaller)
+    query = urlencode(error.smaller)
     return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": f"?{query}"})
 
 

@@ -44,7 +44,7 @@ class Services:
     tiles: TileCache
 
     @classmethod
-    async def of(cls, request: Request) -> Self:
+    def of(cls, request: Request) -> Self:
         """Return the services of the application that handles this request."""
         return cast("Self", request.app.state.services)
 

@@ -7,6 +7,7 @@ from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.http.html.renderer import root_of
 from localidades_api.http.paths import LOCALIDADES, RECONCILE
 from localidades_api.http.static_files import STATIC
+from localidades_api.router.direct_route import DirectRoute
 
 # Records, lists and pages may be indexed; these answer questions, or are files without end for a crawler.
 _NOT_FOR_CRAWLERS = [
@@ -14,7 +15,7 @@ _NOT_FOR_CRAWLERS = [
     RECONCILE,
 ]
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(route_class=DirectRoute, include_in_schema=False)
 
 
 @router.get("/robots.txt")

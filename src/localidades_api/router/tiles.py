@@ -19,13 +19,14 @@ from localidades_api.http.html.renderer import JSON
 from localidades_api.http.mvt import MEDIA_TYPE
 from localidades_api.http.negotiation import choose_coding
 from localidades_api.http.paths import LOCALIDADES, PREFIX
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.router.index import describe_release
 from localidades_api.router.params import OfRelease
 from localidades_api.router.responses import CACHEABLE
 from localidades_api.router.services import ServicesDep
 from localidades_api.router.strict import STRICT
 
-router = APIRouter(prefix=f"{PREFIX}/localidades", tags=["Map"], responses=CACHEABLE)
+router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags=["Map"], responses=CACHEABLE)
 
 _NUMBER = whole_number("The numbers of a tile have the digits 0 to 9 only.")
 _LAYERS = [

@@ -28,7 +28,7 @@ from localidades_api.errors import (
     RequestTimeoutError,
     UriTooLongError,
 )
-from localidades_api.http.clients import bytes_unread
+from localidades_api.http.clients import TRANSPORT, bytes_unread
 from localidades_api.http.headers import API_HEADERS, on_wire
 from localidades_api.http.paths import takes_body
 from localidades_api.http.problems import Wanted, problem_of
@@ -238,6 +238,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
+        cast("Scope", cycle.scope)[TRANSPORT] = self.transport
         if self._limits.is_draining:
             cycle.keep_alive = False
         if self._is_last and cycle is self.cycle:

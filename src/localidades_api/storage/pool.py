@@ -2,17 +2,18 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Protocol, Self, cast
 
 import asyncpg
-from sqlalchemy import Executable, Row
+from sqlalchemy import Connection, Executable, Row
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import QueuePool
+from sqlalchemy.util import greenlet_spawn
 
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
@@ -53,7 +54,7 @@ class ReplicaCheck(Protocol):
     def releases(self) -> Sequence[Release]:
         """Return the releases that the server has to have."""
 
-    async def __call__(self, connection: AsyncConnection, *, anew: bool = False) -> bool:
+    def __call__(self, connection: Connection, *, anew: bool = False) -> bool:
         """Return whether it can."""
 
 
@@ -137,25 +138,21 @@ class Database:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[AsyncConnection]:
         """Lend a connection; raise DatabaseUnavailableError if the database can't answer now."""
-        try:
-            async with AsyncExitStack() as stack:
-                yield await self._lend(stack)
-        except (OSError, TimeoutError, PoolTimeoutError) as error:
-            COUNTERS.database_errors[error_kind(error)] += 1
-            raise translate_connecting(error) from error
-        except (DBAPIError, asyncpg.PostgresError) as error:
-            COUNTERS.database_errors[error_kind(error)] += 1
-            translated = translate(error)
-            if translated is None:
-                raise
-            raise translated from error
+        with _translated():
+            async with self.engine.connect() as connection:
+                yield connection
 
-    async def _lend(self, stack: AsyncExitStack) -> AsyncConnection:
-        self.waiting += 1
-        try:
-            return await stack.enter_async_context(self.engine.connect())
-        finally:
-            self.waiting -= 1
+    @contextmanager
+    def _lend(self) -> Iterator[Connection]:
+        """Do as `connect`, within a greenlet."""
+        with _translated():
+            self.waiting += 1
+            try:
+                connection = self.engine.sync_engine.connect()
+            finally:
+                self.waiting -= 1
+            with connection:
+                yield connection
 
     async def fetch(
         self,
@@ -174,11 +171,11 @@ class Database:
             async with asyncio.timeout(self.timeout - already_waited.get()):
                 for _ in range(_MAX_ATTEMPTS - 1):
                     try:
-                        return await self._fetch_once(statement, parameters, replica_check)
+                        return await greenlet_spawn(self._fetch_once, statement, parameters, replica_check)
                     except DatabaseUnavailableError as error:
                         if not error.is_passing:
                             raise
-                return await self._fetch_once(statement, parameters, replica_check)
+                return await greenlet_spawn(self._fetch_once, statement, parameters, replica_check)
         except TimeoutError as error:
             COUNTERS.database_errors[error_kind(error)] += 1
             raise DatabaseUnavailableError from error
@@ -189,26 +186,29 @@ class Database:
                 raise
             raise refusal from error
 
-    async def _fetch_once(
+    def _fetch_once(
         self, statement: Executable, parameters: Mapping[str, Any] | None, replica_check: ReplicaCheck | None
     ) -> Sequence[Row[Any]]:
-        """Run a SELECT on the first connection that passes the check; close those that fail."""
+        """Run a SELECT on the first connection that passes the check; close those that fail.
+
+        All of it is one greenlet: SQLAlchemy's asynchronous connection takes one for each step, and a task to close.
+        """
         if replica_check and self._shares_sessions:
-            async with self.connect() as connection:
-                rows = await fetch_checked(connection, statement, parameters, replica_check.releases, self.timeout)
+            with self._lend() as connection:
+                rows = fetch_checked(connection, statement, parameters, replica_check.releases, self.timeout)
             if any(map(any, rows)):
                 return rows
         while True:
-            async with self.connect() as connection, self._one_server(connection):
-                if replica_check is None or await replica_check(connection):
-                    rows = (await connection.execute(statement, parameters)).all()
+            with self._lend() as connection, self._one_server(connection):
+                if replica_check is None or replica_check(connection):
+                    rows = connection.execute(statement, parameters).all()
                     # Rows that were removed in the meantime look like an empty result.
-                    if replica_check is None or any(map(any, rows)) or await replica_check(connection, anew=True):
+                    if replica_check is None or any(map(any, rows)) or replica_check(connection, anew=True):
                         return rows
-                if not self._servers.avoid((await _driver_of(connection)).server):
+                if not self._servers.avoid(cast("ServerConnection", connection.connection.driver_connection).server):
                     sentence = "The database server does not have the requested release yet."
                     raise DatabaseUnavailableError(sentence, is_passing=True)
-                await connection.invalidate()
+                connection.invalidate()
 
     async def check_sessions(self) -> None:
         """Raise ConfigurationError if a pooler's sessions lack settings; log what costs time only.
@@ -219,13 +219,14 @@ class Database:
             return
         try:
             async with self.connect() as connection:
-                remark = cast("PooledConnection", await _driver_of(connection)).sessions.remark
+                driver = (await connection.get_raw_connection()).driver_connection
+                remark = cast("PooledConnection", driver).sessions.remark
         except DatabaseUnavailableError as error:
             remark = f"The pooler gives no session: its settings are checked once it gives one. {error}"
         if remark:
             _log.warning(remark)
 
-    def _one_server(self, connection: AsyncConnection) -> AbstractAsyncContextManager[None]:
+    def _one_server(self, connection: Connection) -> AbstractContextManager[None]:
         """Stay with one server, as a connection to Postgres itself always does."""
         return one_transaction(connection, self.timeout) if self._shares_sessions else nullcontext()
 
@@ -244,5 +245,17 @@ class Database:
         await self.engine.dispose()
 
 
-async def _driver_of(connection: AsyncConnection) -> ServerConnection:
-    return cast("ServerConnection", (await connection.get_raw_connection()).driver_connection)
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Count errors of the database, and raise DatabaseUnavailableError for those that can pass."""
+    try:
+        yield
+    except (OSError, TimeoutError, PoolTimeoutError) as error:
+        COUNTERS.database_errors[error_kind(error)] += 1
+        raise translate_connecting(error) from error
+    except (DBAPIError, asyncpg.PostgresError) as error:
+        COUNTERS.database_errors[error_kind(error)] += 1
+        translated = translate(error)
+        if translated is None:
+            raise
+        raise translated from error

@@ -4,15 +4,16 @@ A statement is one round trip all the same: it contains the check of its release
 driver has to know of it (decision 0031).
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
-from sqlalchemy import Executable, Row, event
+from sqlalchemy import Connection, Executable, Row, event
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.util import await_only
 
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError
@@ -111,8 +112,8 @@ def _with_checks(
     return f"{_CHECKED}{statement}) AS found WHERE {' AND '.join(checks)}", values
 
 
-async def fetch_checked(
-    connection: AsyncConnection,
+def fetch_checked(
+    connection: Connection,
     statement: Executable,
     parameters: Mapping[str, Any] | None,
     releases: Sequence[Release],
@@ -122,19 +123,19 @@ async def fetch_checked(
 
     The server lacks a release, a migration has changed the schema, or the pooler no longer knows the statement.
     """
-    if not (await _driver_of(connection)).sessions.have_limits(deadline):
+    if not _driver_of(connection).sessions.have_limits(deadline):
         return ()
     try:
-        return (await connection.execute(statement, parameters, execution_options={"releases": releases})).all()
+        return connection.execute(statement, parameters, execution_options={"releases": releases}).all()
     except DBAPIError as error:
         if sqlstate_of(error) not in _NOT_AS_DESCRIBED:
             raise
-        await connection.invalidate()
+        connection.invalidate()
         return ()
 
 
-@asynccontextmanager
-async def one_transaction(connection: AsyncConnection, deadline: float) -> AsyncIterator[None]:
+@contextmanager
+def one_transaction(connection: Connection, deadline: float) -> Iterator[None]:
     """Stay with one session, in a transaction whose limits are those of the deadline.
 
     It begins and ends in the driver, which costs a worker less than in SQLAlchemy. After an error the connection is
@@ -142,19 +143,19 @@ async def one_transaction(connection: AsyncConnection, deadline: float) -> Async
     """
     connection.info.pop("releases", None)  # another server may have had them
     connection.info["is_shared"] = True
-    driver = await _driver_of(connection)
+    driver = _driver_of(connection)
     begin = "BEGIN" if driver.sessions.have_limits(deadline) else f"BEGIN; {set_limits(limits(deadline))}"
     try:
-        await driver.execute(begin)
+        await_only(driver.execute(begin))
         yield
-        await driver.execute("ROLLBACK")
+        await_only(driver.execute("ROLLBACK"))
     except asyncpg.InterfaceError as error:  # the connection is closed
-        await connection.invalidate()
+        connection.invalidate()
         raise DatabaseUnavailableError(is_passing=True) from error
     except BaseException:
-        await connection.invalidate()
+        connection.invalidate()
         raise
 
 
-async def _driver_of(connection: AsyncConnection) -> PooledConnection:
-    return cast("PooledConnection", (await connection.get_raw_connection()).driver_connection)
+def _driver_of(connection: Connection) -> PooledConnection:
+    return cast("PooledConnection", connection.connection.driver_connection)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, bindparam, select, text
+from sqlalchemy.util import await_only
 
 from localidades_api.domain.schemas import Release
 from localidades_api.storage.models import releases
@@ -38,18 +38,18 @@ class _RequiresReleases:
 
     releases: Sequence[Release]
 
-    async def __call__(self, connection: AsyncConnection, *, anew: bool = False) -> bool:
+    def __call__(self, connection: Connection, *, anew: bool = False) -> bool:
         """Return whether it has; a connection to Postgres itself has said so before."""
         known = connection.info.setdefault("releases", set())
         for release in self.releases:
             key = (release.id, release.published_at)
             if connection.info.get("is_shared") and not anew:
-                if not await _has(connection, release):
+                if not _has(connection, release):
                     return False
                 continue
             if anew or key not in known:
                 parameters = {"release_id": release.id, "moment": release.published_at}
-                found = (await connection.execute(_PUBLISHED, parameters)).first()
+                found = connection.execute(_PUBLISHED, parameters).first()
                 if found is None or (anew and found.retired_at and not found.is_attached):
                     known.discard(key)
                     return False
@@ -57,10 +57,10 @@ class _RequiresReleases:
         return True
 
 
-async def _has(connection: AsyncConnection, release: Release) -> bool:
+def _has(connection: Connection, release: Release) -> bool:
     """Ask the driver, in one round trip: behind a pooler each transaction asks."""
-    driver = (await connection.get_raw_connection()).driver_connection
+    driver = connection.connection.driver_connection
     assert driver is not None  # noqa: S101  # it is lent
     published = f"id = {release.id} AND published_at = '{release.published_at.isoformat()}'"  # no text of a client
-    found = await driver.execute(f"SELECT FROM releases WHERE {published}")
+    found = await_only(driver.execute(f"SELECT FROM releases WHERE {published}"))
     return bool(found == "SELECT 1")

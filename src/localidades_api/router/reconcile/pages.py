@@ -18,6 +18,7 @@ from localidades_api.http.html.renderer import BrowsableRenderer, View, root_of
 from localidades_api.http.paths import PREFIX, RECONCILE
 from localidades_api.http.problems import ProblemPage
 from localidades_api.router.by_key import refuse_unknown
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.router.params import OfLanguage
 from localidades_api.router.reconcile.vocabulary import kind_of
 from localidades_api.router.responses import ERRORS
@@ -33,7 +34,13 @@ _FRAMEABLE = BrowsableRenderer.headers["Content-Security-Policy"].replace("frame
 
 PREVIEW = f"{RECONCILE}preview/"
 
-router = APIRouter(prefix=f"{PREFIX}/reconcile", tags=["Reconciliation"], responses=ERRORS, dependencies=STRICT)
+router = APIRouter(
+    route_class=DirectRoute,
+    prefix=f"{PREFIX}/reconcile",
+    tags=["Reconciliation"],
+    responses=ERRORS,
+    dependencies=STRICT,
+)
 
 
 class EntityQuery(BaseModel):

@@ -30,6 +30,7 @@ from localidades_api.errors import ContentTooLargeError, InvalidParametersError,
 from localidades_api.http.body import read_body
 from localidades_api.http.html.renderer import JSON
 from localidades_api.http.paths import PREFIX, RECONCILE
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.router.reconcile.extend import extend
 from localidades_api.router.reconcile.queries import answer_batch
 from localidades_api.router.reconcile.vocabulary import TYPES
@@ -53,7 +54,7 @@ _OF_BODY: dict[int | str, dict[str, Any]] = {
     415: {"model": Problem, "description": "The body is not a form."},
 }
 
-router = APIRouter(prefix=f"{PREFIX}/reconcile", tags=["Reconciliation"], responses=ERRORS)
+router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/reconcile", tags=["Reconciliation"], responses=ERRORS)
 
 
 class ReconcileQuery(BaseModel):

@@ -14,6 +14,7 @@ from localidades_api.domain.pagination import whole_number
 from localidades_api.domain.schemas.reconcile import Described, ProposedProperties, SuggestedEntity
 from localidades_api.http.html.renderer import JSON
 from localidades_api.http.paths import PREFIX
+from localidades_api.router.direct_route import DirectRoute
 from localidades_api.router.reconcile.vocabulary import FETCHED, PROPERTIES, TYPES, beginning_with, named_type
 from localidades_api.router.responses import ERRORS
 from localidades_api.router.services import ServicesDep
@@ -28,7 +29,13 @@ _OF_WIDGET = frozenset(
      "type_strict"}
 )  # fmt: skip
 
-router = APIRouter(prefix=f"{PREFIX}/reconcile", tags=["Reconciliation"], responses=ERRORS, dependencies=STRICT)
+router = APIRouter(
+    route_class=DirectRoute,
+    prefix=f"{PREFIX}/reconcile",
+    tags=["Reconciliation"],
+    responses=ERRORS,
+    dependencies=STRICT,
+)
 
 OfKind = Annotated[PlaceKind | None, Field(description="Only what is of this type.", examples=["localidad"])]
 

@@ -10,7 +10,7 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from localidades_api.domain.schemas import Release
 from localidades_api.errors import (
@@ -65,37 +65,6 @@ async def answer_error(request: Request, error: Exception, page_of: PageOf) -> R
         except Exception as worse:  # noqa: BLE001  # it is answered in place of the other
             return problem_response(request.scope, worse)
     return problem_response(request.scope, error, page)
-
-
-class FaultsAsProblems:
-    """Turns exceptions that the application does not handle into problems, unless a response has begun.
-
-    `sender` wraps `send` to complete the headers of such a response, where no middleware around this one does.
-    """
-
-    def __init__(self, app: ASGIApp, sender: Callable[[Scope, Send], Send] = lambda _, send: send) -> None:
-        self._app = app
-        self._sender = sender
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Call the application, and answer an exception as a problem."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        has_begun = False
-
-        async def send_and_note(message: Message) -> None:
-            nonlocal has_begun
-            has_begun = True
-            await send(message)
-
-        try:
-            await self._app(scope, receive, send_and_note)
-        except Exception as error:
-            if has_begun:
-                raise
-            answer = problem_response(scope, error)
-            await answer(scope, receive, self._sender(scope, send))
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class DirectRoute(APIRoute):
         if self._query:
             name, adapter = self._query
             try:
-                taken[name] = adapter.validate_python(dict(request.query_params))
+                taken[name] = adapter.validate_python(dict(request.query_params.multi_items()))
             except ValidationError as error:
                 faults += _faults(error, "query")
         if faults:

@@ -12,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import and_, select
+from sqlalchemy import select
 from sqlalchemy.dialects import postgresql
 
 from localidades_api.cache.positions import PositionCache
@@ -490,8 +490,8 @@ async def test_boxes_evict_no_other_choice(app: FastAPI) -> None:
 
 def test_box_is_found_by_the_index_of_points(varied_database: str) -> None:
     filters = LocalityFilters(bbox="-103,21,-102.9,21.1")
-    chosen = and_(*conditions(filtered_by(filters))).params(values(filters))
-    statement = select(localities.c.position).where(localities.c.release_id == 1, chosen)
+    chosen = conditions(filtered_by(filters))
+    statement = select(localities.c.position).where(localities.c.release_id == 1, *chosen).params(values(filters))
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
     written = str(statement.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
     # A table this small is sooner read as a whole.

@@ -4,7 +4,20 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ARRAY, ColumnElement, Integer, Row, Select, Table, TextClause, bindparam, func, select, text
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Integer,
+    Row,
+    Select,
+    Table,
+    TextClause,
+    bindparam,
+    column,
+    func,
+    select,
+    text,
+)
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
 from localidades_api.domain.filters import LocalityFilters
@@ -55,17 +68,30 @@ _MUNICIPALITIES = select(
     municipalities.c.localities.label("localidades"),
 ).order_by(municipalities.c.id)
 
+_DETAIL_COLUMNS = {
+    "id": "l.id",
+    "municipio_id": "l.municipio_id",
+    "clave": "l.clave",
+    "nombre": "l.nombre",
+    "cvegeo": "lpad(l.id::text, 9, '0')",
+    **{name: f"l.{name}" for name in ATTRIBUTES},
+    "municipio_clave": "m.clave",
+    "municipio_nombre": "m.nombre",
+    "municipio_localidades": "m.localities",
+    "estado_id": "s.id",
+    "estado_clave": "s.clave",
+    "estado_nombre": "s.nombre",
+    "estado_abreviatura": "s.abreviatura",
+}
 _DETAILS = f"""
-    SELECT l.id, l.municipio_id, l.clave, l.nombre, lpad(l.id::text, 9, '0') AS cvegeo,
-           {", ".join(f"l.{name}" for name in ATTRIBUTES)},
-           m.clave AS municipio_clave, m.nombre AS municipio_nombre, m.localities AS municipio_localidades,
-           s.id AS estado_id, s.clave AS estado_clave, s.nombre AS estado_nombre, s.abreviatura AS estado_abreviatura
+    SELECT {", ".join(f"{sql} AS {name}" for name, sql in _DETAIL_COLUMNS.items())}
       FROM localities AS l
       JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
       JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
      WHERE l.release_id = :release_id AND
 """
-_DETAIL = text(f"{_DETAILS} l.id = :id")
+# SQLAlchemy learns the columns of a text from each of its results, unless it is told.
+_DETAIL = text(f"{_DETAILS} l.id = :id").columns(*map(column, _DETAIL_COLUMNS))
 _DETAILS_BETWEEN = text(f"{_DETAILS} l.id BETWEEN :first AND :last ORDER BY l.id")
 _DETAILS_AMONG = text(f"{_DETAILS} l.id = ANY(:ids) ORDER BY l.prominence LIMIT :limit")
 _SUCCESSORS = text(

@@ -12,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import and_, select
+from sqlalchemy import select
 from sqlalchemy.dialects import postgresql
 
 from localidades_api.cache.positions import PositionCache
@@ -21,7 +21,7 @@ from localidades_api.domain.folding import fold
 from localidades_api.search.normalize import open_word
 from localidades_api.search.vocabulary import STOP_WORDS
 from localidades_api.storage.models import localities
-from localidades_api.storage.repository.conditions import conditions
+from localidades_api.storage.repository.conditions import conditions, filtered_by, values
 from tests.support.application import import_file, recorded_statements, running_app
 from tests.support.catalogue import TRAPS, Place, write_catalogue
 from tests.support.postgres import execute, new_database
@@ -489,8 +489,9 @@ async def test_boxes_evict_no_other_choice(app: FastAPI) -> None:
 
 
 def test_box_is_found_by_the_index_of_points(varied_database: str) -> None:
-    chosen = and_(*conditions(LocalityFilters(bbox="-103,21,-102.9,21.1")))
-    statement = select(localities.c.position).where(localities.c.release_id == 1, chosen)
+    filters = LocalityFilters(bbox="-103,21,-102.9,21.1")
+    chosen = conditions(filtered_by(filters))
+    statement = select(localities.c.position).where(localities.c.release_id == 1, *chosen).params(values(filters))
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
     written = str(statement.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
     # A table this small is sooner read as a whole.

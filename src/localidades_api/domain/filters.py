@@ -1,6 +1,7 @@
 """The filters of localities: query parameters and their bounds."""
 
 import re
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -124,7 +125,7 @@ class LocalityFilters(BaseModel):
         """The box that places are within."""
         return None if self.bbox is None else Box(*map(float, self.bbox.split(",")))
 
-    @property
+    @cached_property
     def chosen(self) -> dict[str, str]:
         """The filters that are set, as in a query string."""
         values = ((name, getattr(self, name)) for name in LocalityFilters.model_fields)

@@ -47,5 +47,7 @@ def is_fresh(if_none_match: Sequence[str], etag: str) -> bool:
     `if_none_match` has the lines of that header, since a list may be split over several (RFC 9110 §5.3).
     If-Modified-Since is ignored: going back to an older release makes the dates run backwards.
     """
+    if not if_none_match:
+        return False
     listed = ", ".join(if_none_match)
     return listed.strip() == "*" or etag in _ENTITY_TAG.findall(listed)

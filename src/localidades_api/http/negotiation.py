@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from starlette.datastructures import Headers
@@ -49,7 +50,7 @@ def choose_media_type(accept: str | None, offered: Sequence[str]) -> str:
     """
     if accept is None:
         return offered[0]
-    ranges = _parse(accept)
+    ranges = _parse(accept) if len(accept) <= _MAX_HEADER else ()
     qualities = [_quality(media_type, ranges) for media_type in offered]
     best = max(qualities)
     if best <= 0:
@@ -79,10 +80,9 @@ def _quality(media_type: str, ranges: Sequence[_MediaRange]) -> float:
     return quality if precedence else 0.0
 
 
-def _parse(accept: str) -> list[_MediaRange]:
-    """Parse a header; one that is malformed or too long has no media ranges, so nothing is acceptable."""
-    if len(accept) > _MAX_HEADER:
-        return []
+@lru_cache(maxsize=256)  # clients send a few dozen
+def _parse(accept: str) -> Sequence[_MediaRange]:
+    """Parse a header; one that is malformed has no media ranges, so nothing is acceptable."""
     ranges = []
     for element in _ELEMENT.findall(accept):
         if not element.strip():

@@ -69,7 +69,7 @@ class ResponseBuilder:
         """
         renderer = select_renderer(query.format, request.headers)
         language = query.lang or preferred_language(request.headers)
-        asked = dict(request.query_params)  # no parameter is repeated: STRICT refuses that
+        asked = dict(request.query_params.multi_items())  # no parameter is repeated: STRICT refuses that
         release = await services.release(query.release, by_name=by_name)
         is_immutable = query.release is not None
         builder = cls(request, asked, renderer, release, query.release, language, is_immutable=is_immutable)

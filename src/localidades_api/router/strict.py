@@ -16,17 +16,17 @@ def _refuse_ambiguous(request: Request) -> None:
     """
     if not request.scope["query_string"]:
         return
-    raw = unquote_to_bytes(request.scope["query_string"].replace(b"+", b" "))
+    raw = unquote_to_bytes(request.scope["query_string"])
     try:
         text = raw.decode()
     except UnicodeDecodeError:
         raise InvalidParametersError([("query", "The query is not UTF-8.")]) from None
     if "\0" in text:
         raise InvalidParametersError([("query", "The query contains a NUL character.")])
-    counts = Counter(name for name, _ in request.query_params.multi_items())
-    repeated = [(plain_name(name), "Give this parameter only once.") for name, count in counts.items() if count > 1]
-    if repeated:
-        raise InvalidParametersError(repeated)
+    names = [name for name, _ in request.query_params.multi_items()]
+    if len(names) > len(set(names)):
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        raise InvalidParametersError([(plain_name(name), "Give this parameter only once.") for name in repeated])
 
 
 STRICT = [Depends(_refuse_ambiguous)]

@@ -19,8 +19,13 @@ _RANGE = re.compile(rf"\s*([A-Za-z]{{1,8}})(?:-[A-Za-z0-9-]{{1,32}})?\s*(?:;\s*[
 
 def choose_language(accept_language: str | None) -> Language:
     """Return the supported language that an Accept-Language header prefers, English if it names none."""
+    return _choose((accept_language or "")[:_MAX_HEADER])
+
+
+@lru_cache(maxsize=256)  # clients send a few dozen
+def _choose(accept_language: str) -> Language:
     best, preferred = 0.0, LANGUAGES[0]
-    for element in (accept_language or "")[:_MAX_HEADER].split(","):
+    for element in accept_language.split(","):
         if matched := _RANGE.fullmatch(element):
             for language in LANGUAGES:
                 if matched[1].lower() == language and (quality := float(matched[2] or 1)) > best:

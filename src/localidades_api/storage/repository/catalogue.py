@@ -1,9 +1,23 @@
 """Reads the records of a release: pages of the list, estados, municipios, and single ones."""
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Table, func, select, text
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Integer,
+    Row,
+    Select,
+    Table,
+    TextClause,
+    bindparam,
+    column,
+    func,
+    select,
+    text,
+)
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
 from localidades_api.domain.filters import LocalityFilters
@@ -23,7 +37,7 @@ from localidades_api.storage.models import (
 )
 from localidades_api.storage.pool import Database
 from localidades_api.storage.replica_check import requires_release
-from localidades_api.storage.repository.conditions import conditions
+from localidades_api.storage.repository.conditions import conditions, filtered_by, values
 from localidades_api.storage.repository.exports import json_object
 from localidades_api.storage.repository.places import KEY_IS_NEW, SAME_PLACE
 from localidades_api.storage.repository.positions import at_positions, in_order
@@ -54,17 +68,30 @@ _MUNICIPALITIES = select(
     municipalities.c.localities.label("localidades"),
 ).order_by(municipalities.c.id)
 
+_DETAIL_COLUMNS = {
+    "id": "l.id",
+    "municipio_id": "l.municipio_id",
+    "clave": "l.clave",
+    "nombre": "l.nombre",
+    "cvegeo": "lpad(l.id::text, 9, '0')",
+    **{name: f"l.{name}" for name in ATTRIBUTES},
+    "municipio_clave": "m.clave",
+    "municipio_nombre": "m.nombre",
+    "municipio_localidades": "m.localities",
+    "estado_id": "s.id",
+    "estado_clave": "s.clave",
+    "estado_nombre": "s.nombre",
+    "estado_abreviatura": "s.abreviatura",
+}
 _DETAILS = f"""
-    SELECT l.id, l.municipio_id, l.clave, l.nombre, lpad(l.id::text, 9, '0') AS cvegeo,
-           {", ".join(f"l.{name}" for name in ATTRIBUTES)},
-           m.clave AS municipio_clave, m.nombre AS municipio_nombre, m.localities AS municipio_localidades,
-           s.id AS estado_id, s.clave AS estado_clave, s.nombre AS estado_nombre, s.abreviatura AS estado_abreviatura
+    SELECT {", ".join(f"{sql} AS {name}" for name, sql in _DETAIL_COLUMNS.items())}
       FROM localities AS l
       JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
       JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
      WHERE l.release_id = :release_id AND
 """
-_DETAIL = text(f"{_DETAILS} l.id = :id")
+# SQLAlchemy learns the columns of a text from each of its results, unless it is told.
+_DETAIL = text(f"{_DETAILS} l.id = :id").columns(*map(column, _DETAIL_COLUMNS))
 _DETAILS_BETWEEN = text(f"{_DETAILS} l.id BETWEEN :first AND :last ORDER BY l.id")
 _DETAILS_AMONG = text(f"{_DETAILS} l.id = ANY(:ids) ORDER BY l.prominence LIMIT :limit")
 _SUCCESSORS = text(
@@ -78,6 +105,35 @@ _SUCCESSORS = text(
      LIMIT 2
     """
 )
+
+
+@lru_cache
+def _find(filters: tuple[str, ...], sort: Sort) -> Select[bytes | None]:
+    """Select the positions that these filters choose; building the statement takes longer than running it."""
+    return _in_order(sort).where(*conditions(filters))
+
+
+@lru_cache
+def _sort_among(sort: Sort) -> Select[bytes | None]:
+    return _in_order(sort).where(localities.c.position == func.any(bindparam("among", type_=ARRAY(Integer))))
+
+
+def _in_order(sort: Sort) -> Select[bytes | None]:
+    position = func.int4send(localities.c.position, type_=BYTEA)
+    found = func.string_agg(position, aggregate_order_by(text("''::bytea"), *ORDERS[sort]), type_=BYTEA)
+    return select(found).where(localities.c.release_id == bindparam("release_id"))
+
+
+@lru_cache
+def _list(record: str, chosen: str, order: str) -> TextClause:
+    """Select localities as JSON text, without the brackets."""
+    return text(
+        f"""
+        SELECT coalesce(string_agg({record}, ',' ORDER BY {order}), '')
+          FROM localities AS l
+         WHERE release_id = :release_id AND {chosen}
+        """
+    )
 
 
 def _akin(release: Release) -> ColumnElement[bool]:
@@ -110,11 +166,12 @@ class CatalogueRepository:
 
         `among` are the only positions to sort, of what a search found with all filters.
         """
-        position = func.int4send(localities.c.position, type_=BYTEA)
-        found = func.string_agg(position, aggregate_order_by(text("''::bytea"), *ORDERS[sort]), type_=BYTEA)
-        chosen = conditions(filters) if among is None else [localities.c.position == func.any(list(among))]
-        statement = select(found).where(localities.c.release_id == release.id, *chosen)
-        rows = await self._database.fetch(statement, replica_check=requires_release(release))
+        if among is None:
+            statement, parameters = _find(filtered_by(filters), sort), values(filters)
+        else:
+            statement, parameters = _sort_among(sort), {"among": list(among)}
+        parameters["release_id"] = release.id
+        rows = await self._database.fetch(statement, parameters, replica_check=requires_release(release))
         return bytes(rows[0][0] or b"")
 
     async def list_places(self, release: Release, places: Sequence[int], fields: Sequence[str] = ()) -> str:
@@ -124,12 +181,8 @@ class CatalogueRepository:
         """
         chosen, parameters = at_positions(release, places)
         record = json_object(fields) if fields else _LOCALITY
-        statement = f"""
-            SELECT coalesce(string_agg({record}, ',' ORDER BY {in_order(places)}), '')
-              FROM localities AS l
-             WHERE release_id = :release_id AND {chosen}
-        """
-        rows = await self._database.fetch(text(statement), parameters, replica_check=requires_release(release))
+        statement = _list(record, chosen, in_order(places))
+        rows = await self._database.fetch(statement, parameters, replica_check=requires_release(release))
         return str(rows[0][0])
 
     async def list_states(self, release: Release) -> Sequence[Row[Any]]:

@@ -1,28 +1,55 @@
-"""Filters as SQL conditions."""
+"""Filters as SQL conditions, whose statements stay the same whatever the values are."""
 
-from sqlalchemy import ColumnElement, func
+from collections.abc import Mapping
+
+from sqlalchemy import ARRAY, ColumnElement, Double, Integer, bindparam, func
 
 from localidades_api.domain.filters import LocalityFilters
 from localidades_api.domain.keys import municipalities_of
 from localidades_api.storage.models import localities
 
+_columns = localities.c
 
-def conditions(filters: LocalityFilters) -> list[ColumnElement[bool]]:
-    """Return the conditions of the filters, without the one on the release; searches use the index of names."""
-    columns = localities.c
-    found: list[ColumnElement[bool]] = []
+
+def _point(x: str, y: str) -> ColumnElement[object]:
+    return func.point(bindparam(x, type_=Double), bindparam(y, type_=Double))
+
+
+_CONDITIONS: Mapping[str, ColumnElement[bool]] = {
+    "municipio_id": _columns.municipio_id == bindparam("municipio_id"),
+    "estado_id": _columns.municipio_id.between(bindparam("first_municipio"), bindparam("last_municipio")),
+    "clave": _columns.clave == bindparam("clave"),
+    "ambito": _columns.ambito == bindparam("ambito"),
+    "cvegeo": _columns.id == func.any(bindparam("keys", type_=ARRAY(Integer))),
+    "bbox": func.point(_columns.longitud, _columns.latitud).bool_op("<@")(
+        func.box(_point("west", "south"), _point("east", "north"))
+    ),
+}
+
+
+def filtered_by(filters: LocalityFilters) -> tuple[str, ...]:
+    """Return the names of the filters that are conditions; searches use the index of names."""
+    return tuple(name for name in filters.chosen if name in _CONDITIONS)
+
+
+def conditions(names: tuple[str, ...]) -> list[ColumnElement[bool]]:
+    """Return the conditions of these filters, without the one on the release."""
+    return [_CONDITIONS[name] for name in names]
+
+
+def values(filters: LocalityFilters) -> dict[str, object]:
+    """Return the parameters of the conditions."""
+    found: dict[str, object] = {}
     if filters.municipio_id is not None:
-        found.append(columns.municipio_id == filters.municipio_id)
+        found["municipio_id"] = filters.municipio_id
     if filters.estado_id is not None:
-        found.append(columns.municipio_id.between(*municipalities_of(filters.estado_id)))
+        found["first_municipio"], found["last_municipio"] = municipalities_of(filters.estado_id)
     if filters.clave is not None:
-        found.append(columns.clave == filters.clave)
+        found["clave"] = filters.clave
     if filters.ambito is not None:
-        found.append(columns.ambito == filters.ambito)
+        found["ambito"] = filters.ambito
     if filters.cvegeo is not None:
-        found.append(columns.id == func.any([int(key) for key in filters.cvegeo.split(",")]))
+        found["keys"] = [int(key) for key in filters.cvegeo.split(",")]
     if filters.box is not None:
-        west, south, east, north = filters.box
-        box = func.box(func.point(west, south), func.point(east, north))
-        found.append(func.point(columns.longitud, columns.latitud).bool_op("<@")(box))
+        found |= filters.box._asdict()
     return found

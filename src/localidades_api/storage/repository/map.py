@@ -9,7 +9,7 @@ from localidades_api.domain.schemas import Release
 from localidades_api.storage.models import localities
 from localidades_api.storage.pool import Database
 from localidades_api.storage.replica_check import requires_release
-from localidades_api.storage.repository.conditions import conditions
+from localidades_api.storage.repository.conditions import conditions, filtered_by, values
 
 _LARGEST = 20
 _COLUMNS = localities.c
@@ -30,7 +30,7 @@ class MapRepository:
 
     async def overview(self, release: Release, filters: LocalityFilters) -> Overview:
         """Return the overview of the places that the filters choose; without coordinates there is none."""
-        chosen = [_COLUMNS.release_id == release.id, _COLUMNS.latitud.is_not(None), *conditions(filters)]
+        chosen = [_COLUMNS.release_id == release.id, _COLUMNS.latitud.is_not(None), *conditions(filtered_by(filters))]
         east, north = _COLUMNS.longitud, _COLUMNS.latitud
         box = select(func.min(east), func.min(north), func.max(east), func.max(north)).where(*chosen).subquery()
         largest = (
@@ -45,5 +45,5 @@ class MapRepository:
             .select_from(box.join(largest, true()))
             .order_by(largest.c.poblacion.desc().nulls_last(), largest.c.id)
         )
-        rows = await self._database.fetch(statement, replica_check=requires_release(release))
+        rows = await self._database.fetch(statement, values(filters), replica_check=requires_release(release))
         return Overview(tuple(rows[0][-4:]) if rows else None, list(rows))

@@ -2,9 +2,11 @@
 
 import uvicorn
 from uvicorn._types import ASGI3Application
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.middleware.proxy_headers import _TrustedHosts as TrustedHosts
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
+from uvicorn.supervisors import Multiprocess
 
 from localidades_api.errors import ConfigurationError
 
@@ -21,9 +23,11 @@ def check_version(installed: str = uvicorn.__version__) -> None:
 
 
 __all__ = [
+    "STARTUP_FAILURE",
     "STATUS_LINE",
     "ASGI3Application",
     "HttpToolsProtocol",
+    "Multiprocess",
     "RequestResponseCycle",
     "ServerState",
     "TrustedHosts",

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
 
+# On a connection, whose client then opens another: the worker that has least to do is first to take it (decision 0014).
+_MAX_REQUESTS = 1000
 _DRAIN_TIMEOUT = 1.0  # seconds that a connection stays open for another request once shutdown begins
 _MAX_COPIED_BODY = 16 * 1024  # bytes; copying a larger body behind its head takes longer than sending two buffers
 
@@ -43,6 +45,7 @@ class CachedResponseProtocol(TimeoutProtocol):
     def __init__(self, *arguments: Any, middleware: Middleware, **options: Any) -> None:  # noqa: ANN401  # passed on
         super().__init__(*arguments, **options)
         self._middleware = middleware
+        self._requests = 0
 
     def shutdown(self) -> None:
         """Close after the next response, which says so, or after a second without a request.
@@ -54,7 +57,8 @@ class CachedResponseProtocol(TimeoutProtocol):
 
     def _start_asgi_task(self, cycle: "RequestResponseCycle", app: "ASGI3Application") -> None:
         """Write the middleware's response, or have the application respond."""
-        if self._limit.is_draining:
+        self._requests += 1
+        if self._limit.is_draining or self._requests == _MAX_REQUESTS:
             cycle.keep_alive = False
         response = self._middleware.try_respond(cast("Scope", cycle.scope))
         if response is None:

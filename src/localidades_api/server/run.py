@@ -10,8 +10,8 @@ import logging
 import multiprocessing
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from socket import socket
 from typing import TYPE_CHECKING, cast
@@ -66,7 +66,10 @@ def run_server(sockets: Sequence[socket], settings: Settings, *, workers: int) -
             uvicorn.Server(config).run(list(sockets))
         return
     supervisor = _Supervisor(config, list(sockets))
-    supervisor.run()
+    try:
+        supervisor.run()
+    finally:
+        supervisor.terminate_all()  # at an error: workers would keep this process waiting for their end
     if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
         raise WorkerError("A worker can't start; the log above says why.")
 
@@ -84,16 +87,26 @@ class _Supervisor(Multiprocess):
     """uvicorn's supervisor, which stays when the system refuses another process: it tries again."""
 
     def handle_signals(self) -> None:
-        try:
+        """Act on signals."""
+        with _logged_refusal():
             super().handle_signals()
-        except OSError as error:
-            _log.error("Can't start another worker (%s)", error.strerror)
 
     def keep_subprocess_alive(self) -> None:
-        try:
+        """Replace workers that have ended, or are silent."""
+        for process in self.processes:
+            # The worker's end of the pipe. With a copy of it here, a worker that ends while it is pinged would only be
+            # noticed after the timeout.
+            process.child_conn.close()
+        with _logged_refusal():
             super().keep_subprocess_alive()
-        except OSError as error:
-            _log.error("Can't start another worker (%s)", error.strerror)
+
+
+@contextmanager
+def _logged_refusal() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        _log.error("Can't start another worker (%s)", error.strerror)
 
 
 def _build(shared: SharedMetrics | None = None) -> "Middleware":

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from localidades_api.errors import ConfigurationError
 from localidades_api.http.paths import PREFIX, is_api
 from localidades_api.http.transfers import Transfers
 from localidades_api.middleware.response_cache import MAX_BYTES, STATE, ResponseCache
-from localidades_api.observability.metrics import Snapshot, own_snapshot
+from localidades_api.observability.metrics import COUNTERS
 from localidades_api.observability.sampler import Sampler
 from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker
@@ -55,7 +55,6 @@ async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) ->
     url = settings.database_url.get_secret_value()
     tasks_before = asyncio.all_tasks()
     database = Database.for_reading(url, pool_size=settings.pool_size, timeout=settings.database_timeout)
-    await database.check_sessions()
     # Comparing and sorting take no connection from requests: they have their own pool, which connects on first use.
     comparing = Database.for_reading(url, pool_size=MAX_LONG_SEARCHES, timeout=LONG_TIMEOUT)
     services = _build_services(settings, url, database, comparing)
@@ -123,13 +122,11 @@ async def _running(*endless: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 def create_app(
     settings: Settings,
     *,
-    collect_metrics: Callable[[], Awaitable[Snapshot]] = own_snapshot,
     in_background: bool = True,
 ) -> FastAPI:
     """Build the application; it connects to the database when it starts, not here.
 
-    `collect_metrics` returns the metrics of all processes that serve the port. Without `in_background` no page is
-    cached and no name indexed before it is requested, and no new release is noticed.
+    Without `in_background` no page is cached and no name indexed before it is requested, and no new release is noticed.
     """
     app = _Application(
         title="localidades-api",
@@ -142,7 +139,7 @@ def create_app(
         # Traces if OpenTelemetry's variables configure them; Prometheus scrapes the metrics, and logs go to stderr.
         telemetry={"auto_configure": True, "metrics": False, "logs": False},
     )
-    app.state.collect_metrics = collect_metrics
+    app.state.collect_metrics = COUNTERS.snapshot
     app.routes.extend([*census.list_routes(), *site.list_routes()])
     describe(app)
     return app

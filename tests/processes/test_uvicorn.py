@@ -4,7 +4,7 @@ import sys
 
 import uvicorn
 
-from localidades_api.server.uvicorn_server import TESTED
+from localidades_api.server.run import TESTED
 from tests.support.metrics import await_metrics, value
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, ask, serving

@@ -5,6 +5,7 @@ A command imports what it needs when it runs, so that help and completion are fa
 
 import atexit
 import gc
+import logging.config
 import os
 import signal
 import sys
@@ -80,19 +81,18 @@ def serve(
     with errors_as_sentences():
         from localidades_api.cli.database import ready_database  # noqa: PLC0415  # see above
         from localidades_api.cli.tasks import print_where_to_look  # noqa: PLC0415  # see above
-        from localidades_api.server.process import run_server  # noqa: PLC0415  # see above
+        from localidades_api.observability.logging import log_config  # noqa: PLC0415  # see above
+        from localidades_api.server.run import run_server  # noqa: PLC0415  # see above
         from localidades_api.server.sockets import listen  # noqa: PLC0415  # see above
         from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
 
         settings = read_settings()
 
-        def listen_on_all(stack: ExitStack) -> list[list[socket]]:
-            listeners = stack.enter_context(listen(host, port, workers=workers))
-            shared = []
+        def listen_on_all(stack: ExitStack) -> list[socket]:
+            ports = {"--port": port}
             if settings.management_port:
-                management = listen(host, settings.management_port, setting="LOCALIDADES_MANAGEMENT_PORT")
-                shared = stack.enter_context(management)
-            return [[listener, *shared] for listener in listeners]
+                ports["LOCALIDADES_MANAGEMENT_PORT"] = settings.management_port
+            return [stack.enter_context(listen(host, number, setting=setting)) for setting, number in ports.items()]
 
         # A port that is in use is refused at once. While a first start loads the demo, clients are refused, too: they
         # would wait for an answer until the end.
@@ -100,11 +100,12 @@ def serve(
             listen_on_all(stack)
         with ExitStack() as stack:
             url = stack.enter_context(ready_database(settings, watch=True))
-            listeners = listen_on_all(stack)
+            sockets = listen_on_all(stack)
             # Worker processes read their settings from the environment, and so does this one without workers.
             os.environ["DATABASE_URL"] = url
-            print_where_to_look(url, settings, listeners[0][0].getsockname())
-            run_server(listeners, read_settings())
+            logging.config.dictConfig(log_config(settings.log_format, settings.log_level))
+            print_where_to_look(url, settings, sockets[0].getsockname())
+            run_server(sockets, settings, workers=workers)
 
 
 @app.command(

@@ -1,7 +1,6 @@
 """Metrics for Prometheus: their names, the counters of a process, and how those of several processes are merged.
 
-A process counts in plain Python. A `Snapshot` is a copy of its counters; the supervisor merges those of its workers in
-memory and over sockets, so that a full disk can't stop the metrics.
+A process counts in plain Python. A `Snapshot` is a copy of its counters; workers share theirs (`shared_metrics`).
 """
 
 from bisect import bisect_left
@@ -173,11 +172,6 @@ def _no_requests() -> list[float]:
 
 
 COUNTERS = Counters()
-
-
-async def own_snapshot() -> Snapshot:
-    """Return the metrics of a process without peers."""
-    return COUNTERS.snapshot()
 
 
 def merge(snapshots: Iterable[Snapshot]) -> Snapshot:

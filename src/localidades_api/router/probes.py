@@ -99,7 +99,7 @@ async def get_startup(request: Request, services: Annotated[Services, Depends(Se
 @router.get(METRICS, include_in_schema=False)
 async def get_metrics(request: Request) -> Response:
     """Return the metrics of all workers in Prometheus's text format."""
-    snapshot = await request.app.state.collect_metrics()
+    snapshot = request.app.state.collect_metrics()
     headers = {"Content-Type": CONTENT_TYPE_LATEST, "X-Content-Type-Options": "nosniff"}
     return Response(await asyncio.to_thread(exposition, snapshot), headers=headers)
 

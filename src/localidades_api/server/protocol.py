@@ -47,6 +47,7 @@ _DRAIN_TIMEOUT = 1.0  # seconds that a connection stays open for another request
 _LINGERING_TIMEOUT = 5.0  # seconds for a client that is still sending to read the last response (RFC 9112 §9.6)
 _MAX_COPIED_BODY = 16 * 1024  # bytes; copying a larger body behind its head takes longer than sending two buffers
 _MAX_UNREAD = 1024**2  # bytes discarded while a response is sent that may take minutes
+_MAX_REQUESTS = 1000  # on a connection; as nginx does, so that connections move to workers that have fewer
 _MAPPED = "::ffff:"  # before the IPv4 address of a client at a socket for both (RFC 4291 §2.5.5.2)
 _OPERATIONAL = frozenset(path.encode() for path in OPERATIONAL)
 _RESET = struct.pack("ii", 1, 0)  # linger for no second
@@ -76,7 +77,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._cache: ResponseCache | None = app_state.get(STATE) if limits.asks_cache else None
         self._since = 0.0  # when the connection, its unfinished request, or its silence began
         self._must_refuse = False  # there are too many connections
-        self._has_asked = False
+        self._requests = 0
         self._is_reading = False  # a request has begun that has not been received completely
         self._is_held = False  # it has been answered with a held response
         self._is_last = False  # it is the connection's last one
@@ -133,7 +134,8 @@ class HttpProtocol(HttpToolsProtocol):
         self.url = b""
         self.headers = []
         self.expect_100_continue = False
-        self._is_reading = self._has_asked = True
+        self._is_reading = True
+        self._requests += 1
         self._since = self.loop.time()
 
     def on_url(self, url: bytes) -> None:
@@ -161,6 +163,8 @@ class HttpProtocol(HttpToolsProtocol):
         self.url, self.expect_100_continue = url, expects
         self.headers.extend(fields)
         super().on_headers_complete()
+        if self._requests >= _MAX_REQUESTS:
+            self.cycle.keep_alive = False
         if has_body and takes_body(cast("Scope", self.scope)) and not self.parser.should_upgrade():
             self.headers = []  # trailers are discarded (RFC 9112 §7.1.2)
         elif self._is_last or not self.cycle.keep_alive:
@@ -218,6 +222,7 @@ class HttpProtocol(HttpToolsProtocol):
             or self.flow.write_paused
             or self._limits.is_draining
             or self._must_refuse
+            or self._requests >= _MAX_REQUESTS
             or self.parser.get_method() != b"GET"
             or self.parser.get_http_version() != "1.1"
             or not self.parser.should_keep_alive()
@@ -294,7 +299,7 @@ class HttpProtocol(HttpToolsProtocol):
     @property
     def idle_since(self) -> float:
         """When the client was last heard of; a second earlier where it has never asked for anything."""
-        return self._since - (not self._has_asked)
+        return self._since - (not self._requests)
 
     @property
     def is_idle(self) -> bool:
@@ -323,7 +328,7 @@ class HttpProtocol(HttpToolsProtocol):
         """How many seconds the client may take for what it owes: the end of the connection, a head, or another."""
         if self._is_leaving:
             return _LINGERING_TIMEOUT
-        is_owed = self._is_reading or not self._has_asked
+        is_owed = self._is_reading or not self._requests
         return self._limits.header_timeout if is_owed else self._limits.keep_alive_timeout
 
     def shutdown(self) -> None:

@@ -1,0 +1,178 @@
+"""uvicorn with the options of this service: in one process, or in workers under its supervisor (decision 0017).
+
+The application is imported where it runs, so that the supervisor neither waits for it nor holds it in memory.
+"""
+
+import asyncio
+import faulthandler
+import gc
+import logging
+import multiprocessing
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from functools import partial
+from socket import socket
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+
+from localidades_api.errors import LocalidadesError, WorkerError
+from localidades_api.observability.logging import log_config
+from localidades_api.observability.shared_metrics import SharedMetrics
+from localidades_api.server.connections import Connections, max_connections
+from localidades_api.server.sockets import BACKLOG
+from localidades_api.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from starlette.types import ASGIApp
+
+TESTED = "0.54."  # the minor version of uvicorn whose inside `server.protocol` was tested with
+
+_HANG_TIMEOUT = 30  # seconds without a sign of life, after which a worker is replaced; a busy machine may be slow
+_REPORT_INTERVAL = 1.0  # seconds
+_COLLECTION_THRESHOLD = 10_000  # net new objects before a collection; Python's default, 700, is some twenty requests
+_SWITCH_INTERVAL = 0.0005  # seconds; a tenth of the default
+
+_log = logging.getLogger(__name__)
+
+
+def run_server(sockets: Sequence[socket], settings: Settings, *, workers: int) -> None:
+    """Serve requests until SIGINT or SIGTERM, then finish those in flight, up to the shutdown timeout.
+
+    The application reads its settings from the environment. Raises WorkerError if a first worker can't start.
+    """
+    config = uvicorn.Config(
+        partial(_build_in_worker, SharedMetrics()) if workers > 1 else _build,
+        factory=True,
+        http=_protocol(settings),
+        ws="none",  # even if a WebSocket library is installed
+        lifespan="on",
+        workers=workers,
+        server_header=False,
+        access_log=False,  # a line per request costs more than the request; see `observability.logging`
+        log_config=log_config(settings.log_format, settings.log_level),
+        backlog=BACKLOG,
+        forwarded_allow_ips=list(settings.trusted_proxies or ()),
+        timeout_graceful_shutdown=settings.shutdown_timeout,
+        timeout_worker_healthcheck=_HANG_TIMEOUT,
+    )
+    if workers == 1:
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(list(sockets))
+        return
+    supervisor = _Supervisor(config, list(sockets))
+    try:
+        supervisor.run()
+    finally:
+        supervisor.terminate_all()  # at an error: workers would keep this process waiting for their end
+    if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+        raise WorkerError("A worker can't start; the log above says why.")
+
+
+def _protocol(settings: Settings) -> "type[asyncio.Protocol] | Literal['auto']":
+    """Return what makes a connection's protocol: ours, or uvicorn's own where that may be another one inside."""
+    if not uvicorn.__version__.startswith(TESTED):
+        _log.warning(
+            "uvicorn %s is installed, whose inside was not tested: clients may take as long as they like, and send as"
+            " much. Install uvicorn %s* for the limits on connections.",
+            uvicorn.__version__,
+            TESTED,
+        )
+        return "auto"
+    connections = Connections(
+        max_connections(settings.max_connections, pool_size=settings.pool_size),
+        settings.header_timeout,
+        settings.keep_alive_timeout,
+        settings.send_timeout,
+        asks_cache=not settings.access_log,
+    )
+    return cast("type[asyncio.Protocol]", connections)  # uvicorn calls it as it would call a class
+
+
+class _Supervisor(Multiprocess):
+    """uvicorn's supervisor, which stays when the system refuses another process: it tries again."""
+
+    def handle_signals(self) -> None:
+        """Act on signals."""
+        with _logged_refusal():
+            super().handle_signals()
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace workers that have ended, or are silent."""
+        for process in self.processes:
+            # The worker's end of the pipe. With a copy of it here, a worker that ends while it is pinged would only be
+            # noticed after the timeout.
+            process.child_conn.close()
+        with _logged_refusal():
+            super().keep_subprocess_alive()
+
+
+@contextmanager
+def _logged_refusal() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        _log.error("Can't start another worker (%s)", error.strerror)
+
+
+def _build(shared: SharedMetrics | None = None) -> "ASGIApp":
+    """Build the application with the middleware in front of it; `shared` are the metrics of all workers."""
+    gc.set_threshold(50_000)  # while the application is imported, as in every command (`cli`)
+    from localidades_api.app import create_app  # noqa: PLC0415  # see above
+    from localidades_api.middleware import build_middleware_stack  # noqa: PLC0415  # see above
+
+    settings = read_settings()
+    app = create_app(settings)
+    if shared:
+        app.state.collect_metrics = shared.collect
+        app.router.lifespan_context = partial(_worker_lifespan, app.router.lifespan_context, shared)
+    stack = build_middleware_stack(app, settings)
+    # Everything loaded by now lives as long as the process, so no collection needs to traverse it again. Requests
+    # create almost no reference cycles, and looking for them took a tenth of the time with 1,000 open connections.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECTION_THRESHOLD)
+    # Threads encode tiles and compress downloads; the event loop waits this long for its turn beside one.
+    sys.setswitchinterval(_SWITCH_INTERVAL)
+    return stack
+
+
+def _build_in_worker(shared: SharedMetrics) -> "ASGIApp":
+    """Build the application, or exit: the supervisor ends with a first worker, and tries a later one again."""
+    try:
+        return _build(shared)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is logged
+        _log.error("A worker can't start: %s", error, exc_info=not isinstance(error, LocalidadesError))
+        sys.exit(1 if shared.is_used else STARTUP_FAILURE)
+
+
+@asynccontextmanager
+async def _worker_lifespan(
+    inner: "Callable[[FastAPI], AbstractAsyncContextManager[Any]]", shared: SharedMetrics, app: "FastAPI"
+) -> AsyncIterator[Any]:
+    """Run the application; meanwhile publish its metrics, and see to it that the worker doesn't outlive its use."""
+    shared.take_place()
+    reporting = asyncio.create_task(_report(shared))
+    try:
+        async with inner(app) as state:
+            yield state
+    finally:
+        reporting.cancel()
+        shared.publish()
+
+
+async def _report(shared: SharedMetrics) -> None:
+    """Publish metrics every second; end if the supervisor has been killed, or if the event loop hangs."""
+    supervisor = multiprocessing.parent_process()
+    while True:
+        # A thread prints the stack and ends the process, unless the event loop comes back here in time.
+        faulthandler.dump_traceback_later(_HANG_TIMEOUT, exit=True)
+        if supervisor and not supervisor.is_alive():
+            signal.raise_signal(signal.SIGTERM)
+        shared.publish()
+        await asyncio.sleep(_REPORT_INTERVAL)

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.names import places_of, read_catalogue, withdrawn_of
-from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
-from localidades_api.search.build import build_index
-from localidades_api.search.index import NameIndex
-from localidades_api.search.rows import MatchRow
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
+from localidades_api.names.build import build_index
+from localidades_api.names.index import NameIndex
+from localidades_api.names.rows import MatchRow
 
 BANDS = (0, 10, 30, 50, 70, 80, 85, 95, 97, 99, 100.01)  # points of a score
 _OFFICIAL = "sedesol_catalogo"  # another office's list, typed by nobody

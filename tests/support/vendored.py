@@ -5,7 +5,7 @@ import brotli  # type: ignore[import-untyped]
 from tests.support.wire import ROOT
 
 PACKAGE = ROOT / "tests" / "browser" / "node_modules" / "maplibre-gl"
-FOLDER = ROOT / "src" / "localidades_api" / "http" / "html" / "static" / "maplibre"
+FOLDER = ROOT / "src" / "localidades_api" / "html" / "static" / "maplibre"
 SCRIPTS = ("maplibre-gl.mjs", "maplibre-gl-worker.mjs")
 LICENCE = "LICENSE.txt"
 

@@ -6,11 +6,11 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.responses import Response
 from starlette.types import Scope
 
+from localidades_api.api.problems import Wanted, problem_of
 from localidades_api.errors import LocalidadesError
+from localidades_api.html.renderer import root_of
 from localidades_api.http.headers import complete
-from localidades_api.http.html.renderer import root_of
 from localidades_api.http.paths import allowed, is_api
-from localidades_api.http.problems import Wanted, problem_of
 
 _NEGOTIATED = (b"accept", b"accept-language")
 

@@ -20,6 +20,8 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState as ServerState  # noqa: PLC0414  # exported
 
+from localidades_api.api.probes import OPERATIONAL
+from localidades_api.api.problems import Wanted, problem_of
 from localidades_api.errors import (
     HeaderFieldsTooLargeError,
     LocalidadesError,
@@ -31,10 +33,8 @@ from localidades_api.errors import (
 from localidades_api.http.clients import TRANSPORT, bytes_unread
 from localidades_api.http.headers import API_HEADERS, on_wire
 from localidades_api.http.paths import takes_body
-from localidades_api.http.problems import Wanted, problem_of
-from localidades_api.middleware.response_cache import STATE, HeldResponse, ResponseCache, spelling
 from localidades_api.observability.metrics import COUNTERS
-from localidades_api.router.probes import OPERATIONAL
+from localidades_api.response_cache import STATE, HeldResponse, ResponseCache, spelling
 from localidades_api.server.head import MAX_HEAD, MAX_TARGET, announces_body, malformed
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import Self
 from pydantic import BaseModel
 from pydantic_core import from_json
 
+from localidades_api.api.problems import PROBLEMS, Wanted, problem_of
+from localidades_api.catalogue.schemas import MAX_PAGE_SIZE
 from localidades_api.cli.mirroring.upstream import Head, Upstream, fetch
-from localidades_api.domain.schemas import MAX_PAGE_SIZE
 from localidades_api.errors import (
     InvalidParametersError,
     LocalidadesError,
@@ -21,7 +22,6 @@ from localidades_api.errors import (
     UnavailableError,
 )
 from localidades_api.http.paths import LOCALIDADES, PREFIX
-from localidades_api.http.problems import PROBLEMS, Wanted, problem_of
 
 _RELEASES = f"{PREFIX}/releases/"
 _OK, _NOT_FOUND = 200, 404

@@ -275,7 +275,7 @@ async def test_page_of_a_service_below_a_path_stays_below_it(app: FastAPI, targe
 
 
 async def test_style_and_scripts_refer_to_nothing_outside() -> None:
-    static = Path(localidades_api.__file__).parent / "http" / "html" / "static"
+    static = Path(localidades_api.__file__).parent / "html" / "static"
     for file in static.glob("*.*"):  # tests/pages/test_map_page.py has what MapLibre asks for
         text = file.read_text("latin-1").replace("http://www.w3.org/2000/svg", "").replace("http://127.0.0.1:8000", "")
         assert not re.search(r"//[a-z0-9.-]+\.[a-z]|https?:|@import|innerHTML|eval\(|document\.write", text), file.name

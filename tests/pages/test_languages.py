@@ -28,7 +28,7 @@ from localidades_api.importer.file_kinds import KINDS
 from tests.support.pages import ERRORS, PAGES, Page
 
 PACKAGE = Path(localidades_api.__file__).parent
-HTML = PACKAGE / "http" / "html"
+HTML = PACKAGE / "html"
 OPTIONS = {"trim_blocks": "true", "lstrip_blocks": "true", "silent": "false"}  # as the environment has them
 
 

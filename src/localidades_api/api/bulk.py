@@ -13,7 +13,7 @@ from typing_extensions import TypeAliasType
 
 from localidades_api.api.direct_route import DirectRoute
 from localidades_api.api.localities import describe_near
-from localidades_api.api.params import OfRelease, plain_decimal
+from localidades_api.api.params import ReleaseParam, plain_decimal
 from localidades_api.api.responses import CACHEABLE
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.api.strict import STRICT
@@ -78,7 +78,7 @@ class BulkQuery(BaseModel):
             examples=["csv"],
         ),
     ] = None
-    release: OfRelease = None
+    release: ReleaseParam = None
     latitud: _Column = None
     longitud: _Column = None
 

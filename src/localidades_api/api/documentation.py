@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from localidades_api.api.direct_route import DirectRoute
-from localidades_api.api.params import OfLanguage
+from localidades_api.api.params import LanguageParam
 from localidades_api.api.strict import STRICT
 from localidades_api.html.i18n import preferred_language
 from localidades_api.html.reference import describe_reference
@@ -29,7 +29,7 @@ class DocumentationQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     format: Literal["api"] | None = None
-    lang: OfLanguage = None
+    lang: LanguageParam = None
 
 
 @router.get("/docs")

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.responses import Response
 
 from localidades_api.api.direct_route import DirectRoute
-from localidades_api.api.params import OfLanguage
+from localidades_api.api.params import LanguageParam
 from localidades_api.api.responses import CACHEABLE
 from localidades_api.api.services import ServicesDep
 from localidades_api.api.strict import STRICT
@@ -28,7 +28,7 @@ class FeedQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    lang: OfLanguage = None
+    lang: LanguageParam = None
 
 
 @router.get("/feed.atom", dependencies=STRICT, include_in_schema=False)

@@ -9,19 +9,19 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from localidades_api.catalogue.choices import several_of
-from localidades_api.catalogue.fields import OfFields
+from localidades_api.catalogue.fields import FieldsParam
 from localidades_api.catalogue.filters import (
     MAX_TEXT_LENGTH,
+    KindParam,
     LocalityFilters,
-    OfKind,
-    OfMunicipality,
-    OfState,
+    MunicipalityParam,
+    StateParam,
 )
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.pagination import PageNumber, PageSize, whole_number
 from localidades_api.catalogue.patterns import NameOfRelease
 from localidades_api.catalogue.schemas import PAGE_SIZE, ChangeKind
-from localidades_api.catalogue.sorting import DEFAULT_SORT, OfSort
+from localidades_api.catalogue.sorting import DEFAULT_SORT, SortParam
 from localidades_api.downloads.file_types import DownloadFormat
 from localidades_api.html import i18n, renderer
 
@@ -31,13 +31,13 @@ _DECIMAL = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,25})?")  # no language writes mor
 Language = TypeAliasType("Language", i18n.Language)
 Format = TypeAliasType("Format", renderer.Format)
 
-OfLanguage = Annotated[
+LanguageParam = Annotated[
     Language | None,
     Field(
         description="Language of the browsable page; by default the one that Accept-Language prefers.", examples=["es"]
     ),
 ]
-OfRelease = Annotated[
+ReleaseParam = Annotated[
     NameOfRelease | None,
     Field(description="Name of the release to read; by default the current one.", examples=["2018-09"]),
 ]
@@ -55,13 +55,13 @@ class RepresentationQuery(BaseModel):
             examples=["json"],
         ),
     ] = None
-    lang: OfLanguage = None
+    lang: LanguageParam = None
 
 
 class ReleaseQuery(RepresentationQuery):
     """The parameters of every resource of a release."""
 
-    release: OfRelease = None
+    release: ReleaseParam = None
 
 
 class _Paged(BaseModel):
@@ -76,14 +76,14 @@ class StatesQuery(_Paged, ReleaseQuery):
 class MunicipalitiesQuery(_Paged, ReleaseQuery):
     """The parameters of the list of municipios."""
 
-    estado_id: OfState = None
+    estado_id: StateParam = None
 
 
 class LocalitiesQuery(LocalityFilters, _Paged, ReleaseQuery):
     """The parameters of the list of localities."""
 
-    sort: OfSort = DEFAULT_SORT
-    fields: OfFields = None
+    sort: SortParam = DEFAULT_SORT
+    fields: FieldsParam = None
 
     @property
     def kept(self) -> dict[str, str]:
@@ -95,7 +95,7 @@ class LocalitiesQuery(LocalityFilters, _Paged, ReleaseQuery):
 class LocalityQuery(ReleaseQuery):
     """The parameters of a locality."""
 
-    fields: OfFields = None
+    fields: FieldsParam = None
 
 
 _KIND = "|".join(get_args(PlaceKind))
@@ -126,8 +126,8 @@ class SuggestQuery(ReleaseQuery):
         Field(ge=1, le=20, description="Maximum number of suggestions.", examples=[10]),
         whole_number("Use a whole number from 1 to 20."),
     ] = 10
-    estado_id: OfState = None
-    municipio_id: OfMunicipality = None
+    estado_id: StateParam = None
+    municipio_id: MunicipalityParam = None
 
     @property
     def kinds(self) -> "tuple[PlaceKind, ...]":
@@ -169,9 +169,9 @@ class NearestQuery(ReleaseQuery):
 class MapQuery(ReleaseQuery):
     """The parameters of the map: the filters that can be applied to each of its points."""
 
-    municipio_id: OfMunicipality = None
-    estado_id: OfState = None
-    ambito: OfKind = None
+    municipio_id: MunicipalityParam = None
+    estado_id: StateParam = None
+    ambito: KindParam = None
 
     @property
     def filters(self) -> LocalityFilters:
@@ -194,7 +194,7 @@ class DownloadQuery(LocalityFilters):
             examples=["csv"],
         ),
     ] = None
-    release: OfRelease = None
+    release: ReleaseParam = None
 
 
 class ReleasesQuery(_Paged, RepresentationQuery):
@@ -206,7 +206,7 @@ class ChangesQuery(_Paged):
 
     model_config = ConfigDict(extra="forbid")
 
-    lang: OfLanguage = None
+    lang: LanguageParam = None
     since: Annotated[
         NameOfRelease, Field(description="Name of the release from which the changes lead.", examples=["2012-06"])
     ]

@@ -59,7 +59,7 @@ PageOf = Callable[[Request, LocalidadesError], Awaitable[ProblemPage | None]]
 async def answer_error(request: Request, error: Exception, page_of: PageOf) -> Response:
     """Return the problem of an exception; `page_of` is asked what its HTML page shows besides."""
     page = None
-    if isinstance(error, _FORESEEN) and Wanted.of(request.scope).renderer.format == "api":
+    if isinstance(error, _FORESEEN) and ResponsePreferences.of(request.scope).renderer.format == "api":
         try:
             page = await page_of(request, _translate(error, request.scope.get("endpoint")))
         except Exception as worse:  # noqa: BLE001  # it is answered in place of the other
@@ -68,7 +68,7 @@ async def answer_error(request: Request, error: Exception, page_of: PageOf) -> R
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ResponsePreferences:
     """The headers and query that choose a problem's representation, valid or not; the defaults choose JSON."""
 
     headers: Headers = field(default_factory=Headers)
@@ -104,10 +104,10 @@ def problem_response(scope: Scope, error: Exception, page: ProblemPage | None = 
         COUNTERS.refused[known.slug] += 1
     elif known.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         _log_fault(known, error)
-    return problem_of(known, Wanted.of(scope), page)
+    return problem_of(known, ResponsePreferences.of(scope), page)
 
 
-def problem_of(known: LocalidadesError, wanted: Wanted, page: ProblemPage | None = None) -> Response:
+def problem_of(known: LocalidadesError, wanted: ResponsePreferences, page: ProblemPage | None = None) -> Response:
     """Return the response to an error of ours, without logging it."""
     page = page or ProblemPage()
     content = problem_document(known, wanted.root)

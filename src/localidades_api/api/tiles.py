@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from localidades_api.api.direct_route import DirectRoute
 from localidades_api.api.index import describe_release
-from localidades_api.api.params import OfRelease
+from localidades_api.api.params import ReleaseParam
 from localidades_api.api.responses import CACHEABLE
 from localidades_api.api.services import ServicesDep
 from localidades_api.api.strict import STRICT
@@ -55,7 +55,7 @@ class TilesQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    release: OfRelease = None
+    release: ReleaseParam = None
 
 
 @router.get("/tiles.json", response_model=TileJson, dependencies=STRICT)

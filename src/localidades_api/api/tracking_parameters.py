@@ -4,7 +4,7 @@ import re
 
 from starlette.types import Scope
 
-from localidades_api.api.problems import Wanted
+from localidades_api.api.problems import ResponsePreferences
 
 _TRACKING = re.compile(
     rb"(?:utm_[a-z_]+|fbclid|gclid|gclsrc|gbraid|wbraid|gad_source|gad_campaignid|dclid|_gl|_ga|msclkid|mc_cid|mc_eid"
@@ -17,5 +17,5 @@ def drop_tracking_parameters(scope: Scope) -> None:
     """Remove tracking parameters from the query of an HTML page; JSON refuses them as it does any unknown one."""
     parts = scope["query_string"].split(b"&")
     left = [part for part in parts if not _TRACKING.fullmatch(part)]
-    if len(left) < len(parts) and Wanted.of(scope).renderer.format == "api":
+    if len(left) < len(parts) and ResponsePreferences.of(scope).renderer.format == "api":
         scope["query_string"] = b"&".join(left)

@@ -64,7 +64,7 @@ class PageCache:
             held = self._held[release.id] = ReleasePages(release, self.limit)
         return held
 
-    def drop_all_but(self, release: Release | None) -> None:
+    def keep_only(self, release: Release | None) -> None:
         """Drop the pages of every other release."""
         self._held = {id_: held for id_, held in self._held.items() if release and id_ == release.id}
 

@@ -83,7 +83,7 @@ class ReleasePoller:
         await self._names.tidy()
         if newest := self._releases.newest:
             await self._activate(newest)
-        self._pages.drop_all_but(newest)
+        self._pages.keep_only(newest)
 
     async def _activate(self, release: Release) -> None:
         """Make a release ready, and let requests see it once it is, or it has taken too long."""

@@ -21,7 +21,7 @@ _Fields = Annotated[
     ),
     several_of(FIELDS),
 ]
-OfFields = _Fields | None
+FieldsParam = _Fields | None
 
 
 def names_of(fields: str | None) -> list[str]:

@@ -32,12 +32,12 @@ MunicipalityId = Annotated[
     whole_number("The key of a municipio has five digits, such as 01001."),
 ]
 
-OfState = Annotated[StateId | None, Field(description="Only records in the estado with this key.", examples=[1])]
-OfMunicipality = Annotated[
+StateParam = Annotated[StateId | None, Field(description="Only records in the estado with this key.", examples=[1])]
+MunicipalityParam = Annotated[
     MunicipalityId | None, Field(description="Only records in the municipio with this key.", examples=[1001])
 ]
 
-OfKind = Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).", examples=["U"])]
+KindParam = Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).", examples=["U"])]
 
 
 def _split_keys(text: str) -> str:
@@ -102,10 +102,10 @@ class LocalityFilters(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    municipio_id: OfMunicipality = None
-    estado_id: OfState = None
+    municipio_id: MunicipalityParam = None
+    estado_id: StateParam = None
     clave: _Clave | None = None
-    ambito: OfKind = None
+    ambito: KindParam = None
     cvegeo: _Keys | None = None
     bbox: _BoundingBox | None = None
     search: Annotated[

@@ -8,7 +8,7 @@ Sort = Literal["clave", "-clave", "nombre", "-nombre", "poblacion", "-poblacion"
 
 DEFAULT_SORT: Sort = "clave"  # that of the positions of a release
 
-OfSort = Annotated[
+SortParam = Annotated[
     Sort,
     Field(
         description="Order of the list; a minus reverses it. Names are sorted as in Spanish: ñ comes after n, and"

@@ -65,12 +65,12 @@ async def _make(connection: AsyncConnection, name: str) -> None:
         ),
         {"name": name},
     )
-    is_mighty = found.scalar_one_or_none()
-    if is_mighty:
+    has_extra_privileges = found.scalar_one_or_none()
+    if has_extra_privileges:
         raise RoleError(
             f"Role {name} is a superuser, or has other rights or memberships: name a role made for this service."
         )
-    if is_mighty is None:
+    if has_extra_privileges is None:
         await connection.execute(text(f'CREATE ROLE "{name}" LOGIN'))
     else:
         await connection.execute(text(f'ALTER ROLE "{name}" LOGIN'))

@@ -24,7 +24,7 @@ class Block:
             for word in name.split(" "):
                 self._by_word[word].append(index)
 
-    def likest(self, words: Iterable[str], essence: Iterable[str], limit: int) -> dict[int, None]:
+    def most_similar(self, words: Iterable[str], essence: Iterable[str], limit: int) -> dict[int, None]:
         """Return the rows of the names with most letters of these words, and of those spelt most like them.
 
         `essence` are the words without those for the kind of a place.

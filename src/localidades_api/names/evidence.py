@@ -8,8 +8,8 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.names.areas import Area
 from localidades_api.names.layout import HOMONYM, SEAT, SHORT_OF_TOWN, SHORT_OF_TOWN_IN_STATE, URBAN
 from localidades_api.names.normalize import canonical, take_apart
-from localidades_api.names.ranking import Known
-from localidades_api.names.rows import Discrepancy, MatchRow
+from localidades_api.names.ranking import IndexedLocality
+from localidades_api.names.rows import MatchFault, MatchRow
 from localidades_api.names.vocabulary import ESTABLISHMENTS, GENERICS, SETTLEMENTS, WEIGHTY_GENERICS
 
 _MUNICIPIO_SHARE = 0.4  # of how much the municipio's name is unlike the given
@@ -22,18 +22,18 @@ _OTHER_AMBITO = 0.9  # less than any margin: it orders homonyms and decides noth
 OTHER_MUNICIPIO, UNKNOWN_MUNICIPIO = 22.0, 12.0  # the penalties of a municipio that is another, or that nobody knows
 
 
-def has_homonym(place: Known, faults: Sequence[Discrepancy]) -> bool:
+def has_homonym(place: IndexedLocality, faults: Sequence[MatchFault]) -> bool:
     """Tell whether another place of the municipio answers to what was given as well, compared or not."""
     other_names = {"former_name", "bracket", "seat", "everyday"}
     return bool(place.flags & HOMONYM) and other_names.isdisjoint(fault.code for fault in faults)
 
 
-def is_seat_named(words: Sequence[str], place: Known) -> bool:
+def is_seat_named(words: Sequence[str], place: IndexedLocality) -> bool:
     """Tell whether a place is the seat of a municipio whose whole name was given."""
     return bool(place.flags & SEAT) and tuple(words) == place.municipio_words
 
 
-def contradicts(fault: Discrepancy) -> bool:
+def contradicts(fault: MatchFault) -> bool:
     """Tell whether a fault may mean another place, whatever else agrees.
 
     It may if a word was added to the name, as people's second surnames are, or a number or contrasting word is another.
@@ -43,7 +43,7 @@ def contradicts(fault: Discrepancy) -> bool:
     )
 
 
-def may_be_short(question: "Question", place: Known) -> bool:
+def may_be_short(question: "Question", place: IndexedLocality) -> bool:
     """Tell whether the name given is what people call another place for short: a town, or the seats of two municipios.
 
     Nothing in the row tells then which is meant.
@@ -61,18 +61,18 @@ def read_key(text: str | None) -> int | None:
     return int(stripped) if stripped.isdecimal() and len(stripped) <= 9 else None  # noqa: PLR2004  # digits of a key
 
 
-def area_fault(row: MatchRow, area: Area, municipios: Mapping[int, str]) -> Discrepancy | None:
+def area_fault(row: MatchRow, area: Area, municipios: Mapping[int, str]) -> MatchFault | None:
     """Return the fault of a municipio whose name is not quite the one given."""
     if area.likeness >= 100:  # noqa: PLR2004  # the same name
         return None
     if area.former:
         penalty = _FORMER_MUNICIPIO if area.likeness >= _SAME_BUT_FORMER else _LIKE_FORMER_MUNICIPIO
-        return Discrepancy("municipio", row.municipio or "", "", penalty)
+        return MatchFault("municipio", row.municipio or "", "", penalty)
     penalty = round((100 - area.likeness) * _MUNICIPIO_SHARE, 2)
-    return Discrepancy("municipio", row.municipio or "", municipios.get(area.id, ""), penalty)
+    return MatchFault("municipio", row.municipio or "", municipios.get(area.id, ""), penalty)
 
 
-def distance(row: MatchRow, place: Known) -> float | None:
+def distance(row: MatchRow, place: IndexedLocality) -> float | None:
     """Return the kilometres from the point given to a place; None where either has no point."""
     if row.latitud is None or row.longitud is None or place.latitud is None or place.longitud is None:
         return None
@@ -80,19 +80,19 @@ def distance(row: MatchRow, place: Known) -> float | None:
     return _KM_PER_DEGREE * math.hypot(place.latitud - row.latitud, east)
 
 
-def distance_fault(row: MatchRow, place: Known) -> Discrepancy | None:
+def distance_fault(row: MatchRow, place: IndexedLocality) -> MatchFault | None:
     """Return the fault of a place that is away from the point given."""
     km = distance(row, place)
     if km is None:
         return None
     penalty = next(cost for bound, cost in _DISTANCES if km <= bound)
-    return Discrepancy("distance", f"{km:.1f} km", "", penalty) if penalty else None
+    return MatchFault("distance", f"{km:.1f} km", "", penalty) if penalty else None
 
 
-def ambito_fault(row: MatchRow, place: Known) -> Discrepancy | None:
+def ambito_fault(row: MatchRow, place: IndexedLocality) -> MatchFault | None:
     """Return the fault of a place that is urban where rural was given, or the other way round."""
     found = "U" if place.flags & URBAN else "R"
-    return Discrepancy("ambito", row.ambito, found, _OTHER_AMBITO) if row.ambito and row.ambito != found else None
+    return MatchFault("ambito", row.ambito, found, _OTHER_AMBITO) if row.ambito and row.ambito != found else None
 
 
 # -- What speaks for and against a place
@@ -126,7 +126,7 @@ class Question(NamedTuple):
     is_word: Callable[[str], bool]
 
 
-def gather(question: Question, place: Known, faults: Sequence[Discrepancy], lead: float) -> dict[str, float]:
+def gather(question: Question, place: IndexedLocality, faults: Sequence[MatchFault], lead: float) -> dict[str, float]:
     """Return the evidence for a place, by name; what is not there is 0. `lead` is over the best of the others."""
     found: dict[str, float] = {"any": 1.0}
     for name, value in (
@@ -145,7 +145,7 @@ def gather(question: Question, place: Known, faults: Sequence[Discrepancy], lead
     return found
 
 
-def _of_faults(question: Question, faults: Sequence[Discrepancy]) -> Iterator[tuple[str, float]]:
+def _of_faults(question: Question, faults: Sequence[MatchFault]) -> Iterator[tuple[str, float]]:
     codes = [fault.code for fault in faults if fault.code in _OF_NAME]
     if not codes:
         yield "same_name", 1.0
@@ -162,7 +162,7 @@ def _of_faults(question: Question, faults: Sequence[Discrepancy]) -> Iterator[tu
         yield from _of_word(question, fault)
 
 
-def _of_fault(fault: Discrepancy) -> Iterator[tuple[str, float]]:
+def _of_fault(fault: MatchFault) -> Iterator[tuple[str, float]]:
     """Yield the evidence of a name that is another, or is written otherwise."""
     if fault.code in {"article", "order", "everyday"}:
         yield fault.code, 1.0
@@ -174,7 +174,7 @@ def _of_fault(fault: Discrepancy) -> Iterator[tuple[str, float]]:
         yield f"bracket_{_BRACKETS.get(fault.penalty, 'left_out')}", 1.0
 
 
-def _of_word(question: Question, fault: Discrepancy) -> Iterator[tuple[str, float]]:
+def _of_word(question: Question, fault: MatchFault) -> Iterator[tuple[str, float]]:
     """Yield the evidence of a word that is another, was added or is missing."""
     side = "other" if fault.given and fault.found else "added" if fault.given else "missing"
     if fault.code == "spelling":
@@ -193,7 +193,7 @@ def _of_word(question: Question, fault: Discrepancy) -> Iterator[tuple[str, floa
         yield "missing_rarity", question.rarity(fault.found)
 
 
-def _of_spelling(question: Question, fault: Discrepancy) -> Iterator[tuple[str, float]]:
+def _of_spelling(question: Question, fault: MatchFault) -> Iterator[tuple[str, float]]:
     yield "spelling", 1.0
     yield "spelling_cost", fault.penalty / 10
     if question.is_word(fault.given):  # two words of the catalogue's: one is hardly a slip of the other
@@ -209,7 +209,7 @@ def _kind(word: str) -> str:
     return "settlement" if word in SETTLEMENTS else "weighty" if word in WEIGHTY_GENERICS else "other"
 
 
-def _of_words(question: Question, place: Known, faults: Sequence[Discrepancy]) -> Iterator[tuple[str, float]]:
+def _of_words(question: Question, place: IndexedLocality, faults: Sequence[MatchFault]) -> Iterator[tuple[str, float]]:
     """Yield how much of the name given, and of the place's outside its brackets, agrees, by how rare the words are."""
     differ = {fault.given for fault in faults if fault.code in {"spelling", "number", "contrast", "kind", "added"}}
     shared = [word for word in question.words if word not in differ and word not in GENERICS]
@@ -224,7 +224,7 @@ def _of_words(question: Question, place: Known, faults: Sequence[Discrepancy]) -
         yield "share_of_place", sum(question.rarity(word) for word in main if word in question.all_words) / whole
 
 
-def _of_area(question: Question, place: Known, faults: Sequence[Discrepancy]) -> Iterator[tuple[str, float]]:
+def _of_area(question: Question, place: IndexedLocality, faults: Sequence[MatchFault]) -> Iterator[tuple[str, float]]:
     row = question.row
     penalties = [fault.penalty for fault in faults if fault.code == "municipio"]
     if OTHER_MUNICIPIO in penalties:
@@ -247,7 +247,7 @@ def _of_area(question: Question, place: Known, faults: Sequence[Discrepancy]) ->
         yield "km_under_1" if km < 1 else "km_1_to_3" if km < 3 else "km_3_to_8" if km < 8 else "km_over_8", 1.0  # noqa: PLR2004
 
 
-def _of_place(question: Question, place: Known) -> Iterator[tuple[str, float]]:
+def _of_place(question: Question, place: IndexedLocality) -> Iterator[tuple[str, float]]:
     is_seat, is_urban = bool(place.flags & SEAT), bool(place.flags & URBAN)
     population = math.log10(1 + (place.poblacion or 0))
     yield "population", population

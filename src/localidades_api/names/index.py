@@ -14,8 +14,8 @@ from localidades_api.names.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM
 from localidades_api.names.match import Matcher
 from localidades_api.names.one_line import readings
 from localidades_api.names.places import Suggested, prominent_population
-from localidades_api.names.query import Words
-from localidades_api.names.ranking import PROMINENCE, Known
+from localidades_api.names.query import WordIndex
+from localidades_api.names.ranking import PROMINENCE, IndexedLocality
 from localidades_api.names.rows import MatchResult, MatchRow
 from localidades_api.names.suggest import Suggester
 
@@ -32,7 +32,7 @@ class NameIndex:
         self.digest = folder.name[:12]  # of all that the index is made from, as `caches.names` calls the folder
         meta = self.layout.meta
         self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), _by_key(meta["former"]))
-        self.words = Words(folder)
+        self.words = WordIndex(folder)
         self.place = lru_cache(_CACHED_PLACES)(self._read_place)
         self._suggester = Suggester(self)
         self._finder = Finder(self)
@@ -76,7 +76,7 @@ class NameIndex:
         """Return the keys of a named row's candidates, and the evidence for each."""
         return self._matcher.candidates(row)
 
-    def label(self, place: Known) -> str:
+    def label(self, place: IndexedLocality) -> str:
         """Return the label of a place, as the service writes it."""
         return self.label_of(place.id, place.nombre, place.flags)
 
@@ -93,13 +93,13 @@ class NameIndex:
             municipio_has_homonym=bool(flags & MUNICIPIO_HOMONYM),
         )
 
-    def _read_place(self, row: int) -> Known:
+    def _read_place(self, row: int) -> IndexedLocality:
         id_, population, latitude, longitude, offset, flags = self.layout.record(row)
         poblacion = None if population < 0 else population
         prominence = prominent_population(poblacion, is_urban=bool(flags & URBAN), is_seat=bool(flags & SEAT))
         nombre, told, former = self.layout.text(offset).split(PART)
         municipio_id = id_ // KEYS_OF_A_MUNICIPIO
-        return Known(
+        return IndexedLocality(
             row,
             id_,
             nombre,

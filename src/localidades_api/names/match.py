@@ -31,8 +31,8 @@ from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, PART_OF_MUNICI
 from localidades_api.names.normalize import core
 from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.query import read
-from localidades_api.names.ranking import Known
-from localidades_api.names.rows import Candidate, Discrepancy, MatchResult, MatchRow
+from localidades_api.names.ranking import IndexedLocality
+from localidades_api.names.rows import Candidate, MatchFault, MatchResult, MatchRow
 
 if TYPE_CHECKING:
     from localidades_api.names.index import NameIndex
@@ -146,7 +146,7 @@ class Matcher:
 
     def _by_name(
         self, row: MatchRow, given: GivenName, estado_id: int | None, areas: Sequence[Area]
-    ) -> list[tuple[Known, NameDifference]]:
+    ) -> list[tuple[IndexedLocality, NameDifference]]:
         found: dict[int, NameDifference] = {}
         if not given.folded:
             return []
@@ -156,10 +156,10 @@ class Matcher:
             )
         if not found or 100 - min(one.cost for one in found.values()) < _WITHIN_REACH:
             penalty = OTHER_MUNICIPIO if areas else UNKNOWN_MUNICIPIO
-            fault = Discrepancy("municipio", row.municipio, "", penalty) if row.municipio else None
+            fault = MatchFault("municipio", row.municipio, "", penalty) if row.municipio else None
             self._compare_all(self._anywhere(given, estado_id), row, given, found, fault)
         if row.estado and estado_id is None:
-            unknown = Discrepancy("estado", row.estado, "", _UNKNOWN_ESTADO)
+            unknown = MatchFault("estado", row.estado, "", _UNKNOWN_ESTADO)
             found = {
                 at: NameDifference(one.cost + unknown.penalty, (*one.faults, unknown)) for at, one in found.items()
             }
@@ -180,7 +180,7 @@ class Matcher:
         row: MatchRow,
         given: GivenName,
         found: dict[int, NameDifference],
-        area: Discrepancy | None,
+        area: MatchFault | None,
     ) -> None:
         costs: list[float] = []
         for at in rows:
@@ -204,7 +204,7 @@ class Matcher:
         block = self._block(municipio_id)
         found = dict.fromkeys(homonyms)
         for number, (words, _) in enumerate(given.readings[:3]):
-            found |= block.likest(words, core(words), _PROPOSED if number == 0 else _PROPOSED // 2)
+            found |= block.most_similar(words, core(words), _PROPOSED if number == 0 else _PROPOSED // 2)
         return list(found)
 
     def _read_block(self, municipio_id: int) -> Block:
@@ -248,7 +248,7 @@ class Matcher:
         if given is None:
             return MatchResult("none", None, 0.0, (), gone)
         code, penalty = ("key", _OTHER_KEY) if found else ("withdrawn_key" if gone else "unknown_key", _UNKNOWN_KEY)
-        fault = Discrepancy(code, f"{key:09d}", "", penalty)  # type: ignore[arg-type]
+        fault = MatchFault(code, f"{key:09d}", "", penalty)  # type: ignore[arg-type]
         named = [
             (place, NameDifference(one.cost + fault.penalty, (*one.faults, fault)))
             for place, one in self._by_name(row, given, estado_id, areas)
@@ -257,7 +257,7 @@ class Matcher:
         ranked = sorted([*found, *named], key=lambda item: item[1].cost)[: MAX_CANDIDATES + 1]
         return self._decide(self._question(row, given, areas), ranked, gone, sure)
 
-    def _decide_by_key(self, found: Sequence[tuple[Known, NameDifference]], sure: float) -> MatchResult:
+    def _decide_by_key(self, found: Sequence[tuple[IndexedLocality, NameDifference]], sure: float) -> MatchResult:
         """Return the result for a key that a release has or had, whose name is like the one given."""
         likely = certainty.probabilities_by_key([one.cost for _, one in found])
         candidates = [
@@ -269,21 +269,23 @@ class Matcher:
         return MatchResult(outcome, best, round(best.score - second, 2), tuple(candidates[:MAX_CANDIDATES]))
 
     @staticmethod
-    def _difference_of_key(row: MatchRow, key: int, given: GivenName | None, place: Known) -> NameDifference:
+    def _difference_of_key(row: MatchRow, key: int, given: GivenName | None, place: IndexedLocality) -> NameDifference:
         """Return the faults of a place that has the key given, or had it."""
         difference = compare(given, place) if given else NameDifference(0.0, ())
         faults = list(difference.faults)
         if given and difference.cost > 100:  # noqa: PLR2004  # beyond all penalties
-            faults.append(Discrepancy("name", given.text, place.nombre, _OTHER_NAME))
+            faults.append(MatchFault("name", given.text, place.nombre, _OTHER_NAME))
         if place.id != key:
-            faults.append(Discrepancy("former_key", f"{key:09d}", f"{place.id:09d}", _FORMER_KEY))
+            faults.append(MatchFault("former_key", f"{key:09d}", f"{place.id:09d}", _FORMER_KEY))
         faults += [fault for fault in (distance_fault(row, place), ambito_fault(row, place)) if fault]
         return NameDifference(sum(fault.penalty for fault in faults), tuple(faults))
 
     # -- The outcome
 
     @staticmethod
-    def _evidence(question: Question, found: Sequence[tuple[Known, NameDifference]]) -> list[dict[str, float]]:
+    def _evidence(
+        question: Question, found: Sequence[tuple[IndexedLocality, NameDifference]]
+    ) -> list[dict[str, float]]:
         costs = [one.cost for _, one in found]
         return [
             gather(question, place, one.faults, min(costs[:at] + costs[at + 1 :], default=_NO_OTHER) - one.cost)
@@ -291,7 +293,7 @@ class Matcher:
         ]
 
     def _decide(
-        self, question: Question, found: Sequence[tuple[Known, NameDifference]], gone: int | None, sure: float
+        self, question: Question, found: Sequence[tuple[IndexedLocality, NameDifference]], gone: int | None, sure: float
     ) -> MatchResult:
         likely = certainty.probabilities(self._evidence(question, found))
         has_moved = _put_seat_first(question, found, likely)
@@ -315,7 +317,7 @@ class Matcher:
             outcome, None if outcome == "none" else best, 0.0 if outcome == "none" else margin, shown, gone
         )
 
-    def _candidate(self, place: Known, faults: tuple[Discrepancy, ...], share: float) -> Candidate:
+    def _candidate(self, place: IndexedLocality, faults: tuple[MatchFault, ...], share: float) -> Candidate:
         municipio = self._index.areas.municipios[place.id // KEYS_OF_A_MUNICIPIO]
         faults = tuple(
             fault._replace(found=municipio) if fault.code == "municipio" and not fault.found else fault
@@ -325,7 +327,7 @@ class Matcher:
 
 
 def _put_seat_first(
-    question: Question, found: Sequence[tuple[Known, NameDifference]], likely: MutableSequence[float]
+    question: Question, found: Sequence[tuple[IndexedLocality, NameDifference]], likely: MutableSequence[float]
 ) -> bool:
     """Let the one seat whose municipio's name was given change places with the likeliest place; tell whether it did.
 

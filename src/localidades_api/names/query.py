@@ -11,7 +11,7 @@ from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.names.fields import MAX_BEGINNING, MAX_START, schema
 from localidades_api.names.layout import PROMINENT_WORDS, WORDS, IndexUnreadableError
 from localidades_api.names.normalize import canonical, canonical_words, repair
-from localidades_api.names.ranking import Typed
+from localidades_api.names.ranking import ParsedQuery
 from localidades_api.names.vocabulary import ARTICLES, GENERICS, STOP_WORDS
 
 _BEGINNINGS_OF_STOP_WORDS = frozenset(word[:length] for word in STOP_WORDS for length in range(1, len(word) + 1))
@@ -21,12 +21,12 @@ _SHORT = 3  # letters: a word so short is not looked up with letters wrong
 _LONG = 8  # letters: in a word so long, two may be wrong
 
 
-def read(text: str) -> Typed:
+def read(text: str) -> ParsedQuery:
     """Take a text apart; its last word may be unfinished unless something follows it."""
     return readings(text)[0]
 
 
-def readings(text: str) -> list[Typed]:
+def readings(text: str) -> list[ParsedQuery]:
     """Take a text apart in each way that it may go on, the likeliest first.
 
     A last word such as `d` may begin a name (`Oaxaca Díaz`), or be, or become, one that names do without (`Oaxaca de`).
@@ -37,7 +37,7 @@ def readings(text: str) -> list[Typed]:
     spoken = folded.split()
     last = spoken[-1] if spoken and _may_go_on(text, spoken[-1]) else None
     words = canonical_words(folded)
-    whole = Typed(text, folded, words[:_MAX_WORDS], last)
+    whole = ParsedQuery(text, folded, words[:_MAX_WORDS], last)
     if spoken and STOP_WORDS.issuperset(spoken[:-1]) and spoken[-1] in _BEGINNINGS_OF_STOP_WORDS:
         return [whole._replace(words=(spoken[-1],), unfinished=spoken[-1], is_cut=len(spoken) > 1)]  # `La `, `La E`
     if spoken and spoken[-1] in (_BEGINNINGS_OF_STOP_WORDS if last else STOP_WORDS):
@@ -59,7 +59,7 @@ def _may_go_on(text: str, word: str) -> bool:
     return " " not in fold(f"x{text[-1]}x")  # accents and apostrophes are parts of words
 
 
-class Words:
+class WordIndex:
     """The words of an index, opened."""
 
     def __init__(self, folder: Path) -> None:
@@ -96,7 +96,7 @@ class Words:
         """Names that begin with a few letters."""
         return self.within(Query.term_query(self._schema, "start", folded.replace(" ", "_")), scopes)
 
-    def with_article(self, typed: Typed, scopes: Iterable[str]) -> Query:
+    def with_article(self, typed: ParsedQuery, scopes: Iterable[str]) -> Query:
         """Names that begin with an article and have every word; the last is begun."""
         return all_of([self.beginning(typed.folded[:MAX_START].strip(), ()), self.all_words(typed, "name", scopes)])
 
@@ -109,7 +109,7 @@ class Words:
         municipio_id, clave = divmod(id_, KEYS_OF_A_MUNICIPIO)
         return all_of([self.word("scope", f"m{municipio_id}"), self.word("scope", f"c{clave:04d}")])
 
-    def all_words(self, typed: Typed, field: str, scopes: Iterable[str]) -> Query:
+    def all_words(self, typed: ParsedQuery, field: str, scopes: Iterable[str]) -> Query:
         """Every word stands in the field; the last as it is or begun."""
         last = len(typed.words) - 1
         parts = [
@@ -118,7 +118,7 @@ class Words:
         ]
         return self.within(all_of(parts), scopes)
 
-    def nearly(self, typed: Typed, scopes: Iterable[str], field: str = "text") -> Query | None:
+    def nearly(self, typed: ParsedQuery, scopes: Iterable[str], field: str = "text") -> Query | None:
         """Every word stands in the field, but some with a letter wrong: those that it has nowhere, if any."""
         words = typed.words
         unknown = {word for word in words if not self._searcher.doc_freq(field, word)}
@@ -133,14 +133,14 @@ class Words:
         ]
         return self.within(any_of(variants), scopes) if variants else None
 
-    def without_kinds(self, typed: Typed, scopes: Iterable[str]) -> Query | None:
+    def without_kinds(self, typed: ParsedQuery, scopes: Iterable[str]) -> Query | None:
         """Every word but those for the kind of a place; letters may be wrong."""
         words = [word for word in typed.words if word not in GENERICS]
         if not words or len(words) == len(typed.words):
             return None
         return self.within(all_of([self._loose(word, typed) for word in words]), scopes)
 
-    def most_words(self, typed: Typed, scopes: Iterable[str]) -> Query | None:
+    def most_words(self, typed: ParsedQuery, scopes: Iterable[str]) -> Query | None:
         """Every word but one, which may be any, and those for the kind of a place; letters may be wrong."""
         words = [word for word in typed.words if word not in GENERICS] or list(typed.words)
         if len(words) < 2:  # noqa: PLR2004  # of one word none can be left out
@@ -167,7 +167,7 @@ class Words:
         """Every place with a word in a field that begins like this one, or is like it, letters wrong at most."""
         return Query.fuzzy_term_query(self._schema, field, word, distance, prefix=prefix)
 
-    def _loose(self, word: str, typed: Typed, field: str = "text") -> Query:
+    def _loose(self, word: str, typed: ParsedQuery, field: str = "text") -> Query:
         unfinished = typed.unfinished if word == typed.words[-1] else None
         if len(word) < _SHORT:
             return self._begun(field, word, unfinished) if unfinished else self.word(field, word)

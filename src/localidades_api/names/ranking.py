@@ -34,7 +34,7 @@ _OTHER_NAMES = frozenset(_MATCHES)
 _NAME, _MUNICIPIO = 0, 1  # where a word stands
 
 
-class Typed(NamedTuple):
+class ParsedQuery(NamedTuple):
     """What was typed, taken apart."""
 
     text: str
@@ -44,7 +44,7 @@ class Typed(NamedTuple):
     is_cut: bool = False  # an article, `de`, its beginning or a clave was left out, but should be there
 
 
-class Known(NamedTuple):
+class IndexedLocality(NamedTuple):
     """A place as an index knows it: names are kind, canonical words, and how they are written."""
 
     row: int
@@ -69,7 +69,7 @@ class Fit(NamedTuple):
     written: str
 
 
-def fit(typed: Typed, place: Known) -> Fit:
+def fit(typed: ParsedQuery, place: IndexedLocality) -> Fit:
     """Return the fit of the name that fits best."""
     best, kind_of_best, written_of_best, most = None, "n", "", -math.inf
     for kind, words, written in place.names:
@@ -86,7 +86,7 @@ class _Fitting:
     __slots__ = ("at", "begun", "early", "hits", "in_municipio", "in_state", "left", "lost", "misspelt", "ordered",
                  "place", "typed", "weighty", "words")  # fmt: skip
 
-    def __init__(self, typed: Typed, place: Known, words: tuple[str, ...]) -> None:
+    def __init__(self, typed: ParsedQuery, place: IndexedLocality, words: tuple[str, ...]) -> None:
         self.typed = typed
         self.place = place
         self.words = words
@@ -186,7 +186,7 @@ class _Fitting:
         return "prefix" if self.begun or self.left else "exact"
 
 
-def literal_points(typed: Typed, place: Known) -> float:
+def literal_points(typed: ParsedQuery, place: IndexedLocality) -> float:
     """Return the points that a place wins whose name was typed to the letter; more for a name that it had earlier."""
     text = f" {typed.folded} "
     if f" {fold(place.nombre)} " in text:
@@ -206,7 +206,7 @@ def _left_out(left: list[str], words: tuple[str, ...]) -> float:
     return max(_LEFT_OUT * heavy / whole, _LEFT_OUT_AT_LEAST) + (0 if begins else 4)
 
 
-def _nearest(word: str, left: list[str], place: Known, *, unfinished: bool) -> tuple[str | None, float, int]:
+def _nearest(word: str, left: list[str], place: IndexedLocality, *, unfinished: bool) -> tuple[str | None, float, int]:
     """Return the word of a place that was misspelt, the points lost, and where it stands: name, municipio or estado."""
     allowed = 0 if len(word) < 3 else 1 if len(word) < 8 else 2  # noqa: PLR2004  # letters
     best: tuple[str | None, float, int] = (None, 0.0, 0)

@@ -12,7 +12,7 @@ from localidades_api.names.fields import MAX_START
 from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, LABEL, SEAT
 from localidades_api.names.places import MAX_TEXT, Suggested
 from localidades_api.names.query import readings
-from localidades_api.names.ranking import Fit, Known, Typed, fit, literal_points
+from localidades_api.names.ranking import Fit, IndexedLocality, ParsedQuery, fit, literal_points
 from localidades_api.names.vocabulary import STOP_WORDS
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Suggester:
 
     # -- Localities
 
-    def _localities(self, readings: Sequence[Typed], scope: "_Scope", limit: int) -> list[Suggested]:
+    def _localities(self, readings: Sequence[ParsedQuery], scope: "_Scope", limit: int) -> list[Suggested]:
         fits: dict[int, Fit] = {}
         place = self._index.place
         for reading in readings:
@@ -97,7 +97,7 @@ class Suggester:
             found = [*whole, *(suggested for suggested in found if suggested.id not in {one.id for one in whole})]
         return found[:limit]
 
-    def _fit(self, typed: Typed, place: Known) -> Fit:
+    def _fit(self, typed: ParsedQuery, place: IndexedLocality) -> Fit:
         """Return the fit of a place; one that does not go on as was typed loses points if something was left out."""
         if typed.words[0] in STOP_WORDS and fold(place.nombre).startswith(typed.folded):  # `Los` begins Los Mochis
             return Fit(_ARTICLE_POINTS, "prefix", "")
@@ -110,7 +110,7 @@ class Suggester:
         goes_on = f" {typed.folded}" in f" {fold(self._index.label(place))}"
         return found if goes_on else found._replace(points=found.points - _CUT)
 
-    def _proposals(self, typed: Typed, scope: "_Scope", limit: int, fits: dict[int, Fit]) -> Iterator[list[int]]:
+    def _proposals(self, typed: ParsedQuery, scope: "_Scope", limit: int, fits: dict[int, Fit]) -> Iterator[list[int]]:
         """Yield rows that may be meant: names in full, then words, then misspelt ones."""
         words, wanted = self._index.words, max(_PROPOSED, limit + 4)
         terms = scope.terms()
@@ -133,7 +133,7 @@ class Suggester:
                 yield words.propose(words.all_words(typed, "name", terms), wanted)
         yield from self._misspelt(typed, scope, fits)
 
-    def _misspelt(self, typed: Typed, scope: "_Scope", fits: dict[int, Fit]) -> Iterator[list[int]]:
+    def _misspelt(self, typed: ParsedQuery, scope: "_Scope", fits: dict[int, Fit]) -> Iterator[list[int]]:
         """Yield rows with letters wrong, or words too many, as long as nothing better fits."""
         words, terms = self._index.words, scope.terms()
         if self._best(fits) < _SURE:
@@ -146,7 +146,7 @@ class Suggester:
             if self._best(fits) < _LIKELY and (query := looser(typed, terms)) is not None:
                 yield words.propose(query, _PROPOSED_NEAR)
 
-    def _keep_estado(self, typed: Typed, fits: dict[int, Fit]) -> None:
+    def _keep_estado(self, typed: ParsedQuery, fits: dict[int, Fit]) -> None:
         """Keep only the places of an estado that was named, as in `Ciudad de México`, unless a place has that name."""
         estados = {id_ for id_ in self._index.areas.scopes(typed.words) if id_ < KEYS_OF_A_STATE}
         if estados and self._best(fits) < _WHOLE:
@@ -154,7 +154,7 @@ class Suggester:
                 if self._index.place(row).id // KEYS_OF_A_MUNICIPIO // KEYS_OF_A_STATE not in estados:
                     del fits[row]
 
-    def _joined(self, typed: Typed, scope: "_Scope", fits: dict[int, Fit]) -> None:
+    def _joined(self, typed: ParsedQuery, scope: "_Scope", fits: dict[int, Fit]) -> None:
         """Add the prominent places whose name was typed without its spaces: `playadelcarmen`."""
         for row in self._index.layout.find(JOINED, typed.folded.replace(" ", ""), _PROPOSED):
             if scope.holds(self._index.place(row).id):
@@ -164,7 +164,7 @@ class Suggester:
     def _best(fits: dict[int, Fit]) -> float:
         return max((found.points for found in fits.values()), default=0.0)
 
-    def _whole_names(self, typed: Typed, scope: "_Scope") -> Iterator[list[int]]:
+    def _whole_names(self, typed: ParsedQuery, scope: "_Scope") -> Iterator[list[int]]:
         """Yield places whose whole name was typed, alone or with areas before or behind it."""
         find, words = self._index.layout.find, typed.words
         within = scope.narrowest()
@@ -175,7 +175,7 @@ class Suggester:
                     rows = find(id_, " ".join(name), 6)
                     yield [row for row in rows if scope.holds(self._index.place(row).id)] if within else rows
 
-    def _suggested(self, place: Known, found: Fit) -> Suggested:
+    def _suggested(self, place: IndexedLocality, found: Fit) -> Suggested:
         municipio_id, estado_id = place.id // KEYS_OF_A_MUNICIPIO, place.id // KEYS_OF_A_MUNICIPIO // KEYS_OF_A_STATE
         municipio, estado = self._index.areas.municipios[municipio_id], self._index.areas.estados[estado_id]
         return Suggested(
@@ -197,7 +197,7 @@ class Suggester:
 
     # -- Areas
 
-    def _areas(self, typed: Typed, kinds: Collection[PlaceKind], scope: "_Scope") -> Iterator[Suggested]:
+    def _areas(self, typed: ParsedQuery, kinds: Collection[PlaceKind], scope: "_Scope") -> Iterator[Suggested]:
         for area in self._index.areas.suggest(typed.text):
             kind: PlaceKind = "estado" if area.id < KEYS_OF_A_STATE else "municipio"
             if kind in kinds and scope.holds_area(area.id):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from localidades_api.catalogue.schemas import Publication, Release
-from localidades_api.database.queries import ChangeCounts, Reading, ReleasesRepository
+from localidades_api.database.queries import ChangeCounts, ReleaseSnapshot, ReleasesRepository
 from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, NotFoundError
 from localidades_api.observability.metrics import Series
 
@@ -110,7 +110,7 @@ class ReleaseTracker:
             self._in_step_at = self.checked_at
         return reading.is_behind
 
-    def _is_older(self, reading: Reading) -> bool:
+    def _is_older(self, reading: ReleaseSnapshot) -> bool:
         """Return whether a reading is older than the last one, by the number of publications.
 
         Times are not compared, because a clock may be set back. If an id belongs to another release than before, the

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState as ServerState  # noqa: PLC0414  # exported
 
 from localidades_api.api.probes import OPERATIONAL
-from localidades_api.api.problems import Wanted, problem_of
+from localidades_api.api.problems import ResponsePreferences, problem_of
 from localidades_api.errors import (
     HeaderFieldsTooLargeError,
     LocalidadesError,
@@ -275,7 +275,7 @@ class HttpProtocol(HttpToolsProtocol):
         if isinstance(error, RequestError):
             self.logger.info("Refused a request: %s %s", error.status, error.slug)
         COUNTERS.refused[error.slug] += 1
-        problem = problem_of(error, Wanted(root=self.root_path))
+        problem = problem_of(error, ResponsePreferences(root=self.root_path))
         fields = [*self.server_state.default_headers, *problem.raw_headers, *API_HEADERS, (b"connection", b"close")]
         self._refusal = b"".join((STATUS_LINE[problem.status_code], on_wire(fields), b"\r\n", bytes(problem.body)))
         self._unparsed = 0

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from localidades_api.api.by_key import refuse_unknown
 from localidades_api.api.direct_route import DirectRoute
-from localidades_api.api.params import OfLanguage
+from localidades_api.api.params import LanguageParam
 from localidades_api.api.problems import ProblemPage
 from localidades_api.api.reconcile.vocabulary import kind_of
 from localidades_api.api.responses import ERRORS
@@ -60,7 +60,7 @@ class EntityQuery(BaseModel):
 class PreviewQuery(EntityQuery):
     """The parameters of a preview."""
 
-    lang: OfLanguage = None
+    lang: LanguageParam = None
 
 
 @router.get(

@@ -37,7 +37,7 @@ router = APIRouter(
     dependencies=STRICT,
 )
 
-OfKind = Annotated[PlaceKind | None, Field(description="Only what is of this type.", examples=["localidad"])]
+KindParam = Annotated[PlaceKind | None, Field(description="Only what is of this type.", examples=["localidad"])]
 
 
 class PrefixQuery(BaseModel):
@@ -53,7 +53,7 @@ class PrefixQuery(BaseModel):
         Field(ge=0, le=_MAX_CURSOR, description="How many suggestions to skip.", examples=[0]),
         whole_number("Use a whole number from 0 to 90."),
     ] = 0
-    type: OfKind = None
+    type: KindParam = None
 
     @model_validator(mode="before")
     @classmethod

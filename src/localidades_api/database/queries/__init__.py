@@ -7,7 +7,7 @@ from localidades_api.database.queries.exports import RecordsRepository
 from localidades_api.database.queries.map import MapRepository, Overview
 from localidades_api.database.queries.names import NamesRepository
 from localidades_api.database.queries.nearest import NearestRepository
-from localidades_api.database.queries.releases import ChangeCounts, Reading, ReleasesRepository
+from localidades_api.database.queries.releases import ChangeCounts, ReleaseSnapshot, ReleasesRepository
 from localidades_api.database.queries.tiles import TilesRepository
 
 __all__ = [
@@ -19,8 +19,8 @@ __all__ = [
     "NamesRepository",
     "NearestRepository",
     "Overview",
-    "Reading",
     "RecordsRepository",
+    "ReleaseSnapshot",
     "ReleasesRepository",
     "TilesRepository",
     "count_changes",

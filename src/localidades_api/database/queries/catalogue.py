@@ -136,7 +136,7 @@ def _list(record: str, chosen: str, order: str) -> TextClause:
     )
 
 
-def _akin(release: Release) -> ColumnElement[bool]:
+def _comparable(release: Release) -> ColumnElement[bool]:
     """Return the condition that a release shares the history of this one; the invented demo shares none."""
     return (releases.c.name == DEMO_RELEASE) == release.is_demo
 
@@ -258,7 +258,7 @@ class CatalogueRepository:
         return await self._database.fetch(
             select(releases.c.name.label("release"), localities.c.nombre, localities.c.poblacion)
             .join_from(releases, localities, localities.c.release_id == releases.c.id)
-            .where(localities.c.id == id_, releases.c.retired_at.is_(None), _akin(release))
+            .where(localities.c.id == id_, releases.c.retired_at.is_(None), _comparable(release))
             .order_by(releases.c.id),
             replica_check=requires_release(release),
         )
@@ -268,7 +268,7 @@ class CatalogueRepository:
         rows = await self._database.fetch(
             select(releases)
             .join(table, table.c.release_id == releases.c.id)
-            .where(table.c.id == id_, releases.c.id < release.id, releases.c.retired_at.is_(None), _akin(release))
+            .where(table.c.id == id_, releases.c.id < release.id, releases.c.retired_at.is_(None), _comparable(release))
             .order_by(releases.c.id.desc())
             .limit(1),
             replica_check=requires_release(release),

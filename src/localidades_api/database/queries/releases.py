@@ -44,7 +44,7 @@ class ChangeCounts(NamedTuple):
     counts: Mapping[str, int]
 
 
-class Reading(NamedTuple):
+class ReleaseSnapshot(NamedTuple):
     """The releases that a server shows, oldest first; a server that is behind may lack the newest.
 
     `changes` has the counts of the importer, by the name of the later release. `publication` counts how often the
@@ -65,7 +65,7 @@ class ReleasesRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def list_releases(self) -> Reading:
+    async def list_releases(self) -> ReleaseSnapshot:
         """Return the releases as the server that answers shows them."""
         rows = await self._database.fetch(_RELEASES)
         every = [Release.model_validate(row) for row in rows]
@@ -81,7 +81,7 @@ class ReleasesRepository:
             for row in rows
             if row.previous_id in names  # a comparison with a retired release is stale
         }
-        return Reading(every, current, changes, publication, log, any(row.is_behind for row in rows))
+        return ReleaseSnapshot(every, current, changes, publication, log, any(row.is_behind for row in rows))
 
     async def list_publications(self) -> list[Publication]:
         """Return the whole log of publications, newest first."""

@@ -17,7 +17,7 @@ from localidades_api.names.evidence import Question, gather
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
 from localidades_api.names.places import Former
-from localidades_api.names.rows import FaultCode, MatchFault, MatchRow
+from localidades_api.names.rows import FaultCode, MatchRow, NameFault
 from tests.support.names import ESTADOS, MUNICIPIOS, PLACES
 
 SCALE = {"scale_shift", "scale_slope"}
@@ -31,13 +31,13 @@ PENALTIES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 22.0)
 POINTS = ((None, None), *((24.3 + km / 111.2, -108.5) for km in (0.5, 2.0, 5.0, 9.0)))
 
 
-def differences() -> Iterator[MatchFault]:
+def differences() -> Iterator[NameFault]:
     """Yield a difference of each sort: a word for another where there may be one, added, and missing."""
     for code, word, penalty in product(get_args(FaultCode), WORDS, PENALTIES):
-        yield MatchFault(code, word, "", penalty)
-        yield MatchFault(code, "", word, penalty)
+        yield NameFault(code, word, "", penalty)
+        yield NameFault(code, "", word, penalty)
         if code != "kind":
-            yield MatchFault(code, word, "norte", penalty)
+            yield NameFault(code, word, "norte", penalty)
 
 
 def evidence_of_each_sort(index: NameIndex) -> Iterator[dict[str, float]]:

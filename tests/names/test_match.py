@@ -15,7 +15,7 @@ from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
 from localidades_api.names.match_areas import match_municipality, match_state
 from localidades_api.names.places import MIN_URBAN, IndexedPlace, Withdrawn
-from localidades_api.names.rows import FaultCode, MatchFault, MatchRow
+from localidades_api.names.rows import FaultCode, MatchRow, NameFault
 from tests.support.names import PLACES
 
 CENTLA = {"municipio": "CENTLA", "estado": "TAB"}
@@ -85,7 +85,7 @@ def test_another_municipio_costs_more_than_one_that_nobody_knows(
 ) -> None:
     result = index.match(MatchRow("Seybaplaya", municipio, "Tabasco"))
     assert result.best is not None
-    assert result.best.faults == (MatchFault("municipio", municipio, "Centla", penalty),)
+    assert result.best.faults == (NameFault("municipio", municipio, "Centla", penalty),)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_first_word_too_many_costs_most(index: NameIndex, given_name: str, penal
 )
 def test_homonyms_share_the_name_itself_and_no_other(index: NameIndex, code: FaultCode, is_homonym: object) -> None:
     place = index.place(index.layout.find(KEY, "140670020")[0])
-    assert has_homonym(place, [MatchFault(code, "", "", 1.0)]) == is_homonym
+    assert has_homonym(place, [NameFault(code, "", "", 1.0)]) == is_homonym
 
 
 @pytest.mark.parametrize("nombre", ["Xochitepec", "El Zapote", "Qwrtz"])

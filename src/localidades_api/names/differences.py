@@ -6,7 +6,7 @@ from typing import NamedTuple
 from localidades_api.catalogue.folding import fold
 from localidades_api.names.normalize import canonical, open_word, repair, take_apart, variants, with_article
 from localidades_api.names.ranking import IndexedLocality
-from localidades_api.names.rows import MatchFault
+from localidades_api.names.rows import NameFault
 from localidades_api.names.spelling import SPACING, pair
 from localidades_api.names.vocabulary import (
     ARTICLES,
@@ -50,7 +50,7 @@ class GivenName(NamedTuple):
     folded: str
     spoken: str | None  # folded, the article that ended it at its beginning
     articles: frozenset[str]
-    readings: tuple[tuple[tuple[str, ...], MatchFault | None], ...]
+    readings: tuple[tuple[tuple[str, ...], NameFault | None], ...]
 
 
 def read_name(text: str) -> GivenName:
@@ -61,13 +61,11 @@ def read_name(text: str) -> GivenName:
     folded = fold(text)
     spoken = fold(moved) if moved else fold(main) if main != text and "(" not in text and "[" not in text else None
     found = variants(text)
-    readings: list[tuple[tuple[str, ...], MatchFault | None]] = [(found[0], None)]
+    readings: list[tuple[tuple[str, ...], NameFault | None]] = [(found[0], None)]
     if len(found) > 1:
-        readings[0] = found[0], MatchFault("bracket", text, main, _BRACKET_ADDED)
+        readings[0] = found[0], NameFault("bracket", text, main, _BRACKET_ADDED)
         readings.append((found[1], None))
-        readings += [
-            (words, MatchFault("bracket", text, " ".join(words), _BRACKET_ADDED_ALONE)) for words in found[2:4]
-        ]
+        readings += [(words, NameFault("bracket", text, " ".join(words), _BRACKET_ADDED_ALONE)) for words in found[2:4]]
     return GivenName(text, folded, spoken, _articles(spoken or folded), tuple(readings))
 
 
@@ -85,7 +83,7 @@ class NameDifference(NamedTuple):
     """What a comparison of two names cost, and why."""
 
     cost: float
-    faults: tuple[MatchFault, ...]
+    faults: tuple[NameFault, ...]
 
 
 _SAME = NameDifference(0.0, ())
@@ -101,7 +99,7 @@ def compare(given: GivenName, place: IndexedLocality, least: float = _MAX_FAULTS
     for nombre, _, _ in place.former:
         if given.folded == fold(nombre):
             return NameDifference(
-                _FORMER_LITERALLY, (MatchFault("former_name", nombre, place.nombre, _FORMER_LITERALLY),)
+                _FORMER_LITERALLY, (NameFault("former_name", nombre, place.nombre, _FORMER_LITERALLY),)
             )
     best = NameDifference(least + _MAX_FAULTS_COST, ())
     for kind, words, written in place.names:
@@ -121,22 +119,22 @@ def compare(given: GivenName, place: IndexedLocality, least: float = _MAX_FAULTS
 
 def _written_as_one_word(
     given: GivenName, reading: tuple[str, ...], words: tuple[str, ...], written: str
-) -> list[MatchFault] | None:
+) -> list[NameFault] | None:
     """Return the fault of a name given without its spaces: `Cuatrociénegas`, whose number stays in letters then."""
     if len(reading) == 1 and len(words) > 1 and given.folded == fold(written).replace(" ", ""):
-        return [MatchFault("spacing", given.folded, " ".join(words), SPACING)]
+        return [NameFault("spacing", given.folded, " ".join(words), SPACING)]
     return None
 
 
 def _of_kind(
     given: GivenName, place: IndexedLocality, kind: str, words: tuple[str, ...], written: str, *, written_alike: bool
-) -> Iterable[MatchFault]:
+) -> Iterable[NameFault]:
     """Yield the faults of the name that was compared: which of the place's it is, and how it is written."""
     full = written or place.nombre
     folded = fold(full)
     if kind in _KINDS:
         code, penalty = _KINDS[kind]
-        yield MatchFault(code, full, place.nombre, penalty)  # type: ignore[arg-type]
+        yield NameFault(code, full, place.nombre, penalty)  # type: ignore[arg-type]
     if given.folded == folded:
         return
     bracket, folded = _of_brackets(given, full, folded, words)
@@ -146,12 +144,12 @@ def _of_kind(
         return
     articles = _articles(folded)
     if articles != given.articles:
-        yield MatchFault("article", " ".join(given.articles), " ".join(articles), _ARTICLE)
+        yield NameFault("article", " ".join(given.articles), " ".join(articles), _ARTICLE)
     elif written_alike:
-        yield MatchFault("wording", given.text, full, _WORDING)
+        yield NameFault("wording", given.text, full, _WORDING)
 
 
-def _of_brackets(given: GivenName, full: str, folded: str, words: tuple[str, ...]) -> tuple[MatchFault | None, str]:
+def _of_brackets(given: GivenName, full: str, folded: str, words: tuple[str, ...]) -> tuple[NameFault | None, str]:
     """Return the fault of a part of a name with brackets, and that part, folded."""
     apart = take_apart(full)
     if not apart.inner:
@@ -159,25 +157,25 @@ def _of_brackets(given: GivenName, full: str, folded: str, words: tuple[str, ...
     if words == canonical(apart.main):
         single = any(part in ESTABLISHMENTS for inner in apart.inner for part in canonical(inner)[:1])
         penalty = _ESTABLISHMENT_LEFT_OUT if single else _BRACKET_LEFT_OUT
-        return MatchFault("bracket", given.text, full, penalty), fold(apart.main)
+        return NameFault("bracket", given.text, full, penalty), fold(apart.main)
     if len(words) < len(canonical(full)):
-        return MatchFault("bracket", given.text, full, _BRACKET_ALONE), " ".join(map(fold, apart.inner))
+        return NameFault("bracket", given.text, full, _BRACKET_ALONE), " ".join(map(fold, apart.inner))
     return None, folded
 
 
 def _compare_words(
     given: tuple[str, ...], found: tuple[str, ...], place: IndexedLocality, least: float
-) -> list[MatchFault] | None:
+) -> list[NameFault] | None:
     """Return the faults between canonical words; None if they cost more than `least`."""
     if given == found:
         return [] if least > 0 else None
     added, missing = _without_shared(given, found)
     if not added and not missing:
-        return [MatchFault("order", " ".join(given), " ".join(found), _ORDER)]
-    faults: list[MatchFault] = []
+        return [NameFault("order", " ".join(given), " ".join(found), _ORDER)]
+    faults: list[NameFault] = []
     if added and missing:
         if "".join(given) == "".join(found):
-            return [MatchFault("spacing", " ".join(given), " ".join(found), SPACING)]
+            return [NameFault("spacing", " ".join(given), " ".join(found), SPACING)]
         faults += pair(added, missing)
     if _has_nothing_of(given, added):
         return None
@@ -215,7 +213,7 @@ def _left_over(
     found: Sequence[str],
     place: IndexedLocality,
     letters: int,
-) -> Iterable[MatchFault]:
+) -> Iterable[NameFault]:
     """Yield the faults of words that have no counterpart."""
     if added and missing:
         yield from _conflicts(added, missing)
@@ -223,7 +221,7 @@ def _left_over(
     first = True
     for word in added:
         if word != given[0] and (word in place.municipio_words or word in place.state_words):
-            yield MatchFault("added", word, "", _OF_AREA)
+            yield NameFault("added", word, "", _OF_AREA)
         else:
             yield _single(word, letters, numbered=numbered, is_added=True, first=first)
             first = first and word in GENERICS
@@ -233,28 +231,28 @@ def _left_over(
         first = first and word in GENERICS
 
 
-def _conflicts(added: Sequence[str], missing: Sequence[str]) -> Iterable[MatchFault]:
+def _conflicts(added: Sequence[str], missing: Sequence[str]) -> Iterable[NameFault]:
     """Yield where both have a word that tells places apart, each another."""
     one, other = ([word for word in words if word.isdigit()] for words in (added, missing))
     if one and other:
-        yield MatchFault("number", one[0], other[0], _NUMBER_OTHER)
+        yield NameFault("number", one[0], other[0], _NUMBER_OTHER)
     one, other = ([word for word in words if word in CONTRASTING] for words in (added, missing))
     if one and other:
-        yield MatchFault("contrast", one[0], other[0], _CONTRAST_OTHER)
+        yield NameFault("contrast", one[0], other[0], _CONTRAST_OTHER)
 
 
-def _single(word: str, letters: int, *, numbered: bool, is_added: bool, first: bool) -> MatchFault:
+def _single(word: str, letters: int, *, numbered: bool, is_added: bool, first: bool) -> NameFault:
     sides = (word, "") if is_added else ("", word)
     if word.isdigit():
         missing = _FIRST_MISSING if word == "1" else _NUMBER_MISSING
-        return MatchFault("number", *sides, _NUMBER_ADDED if is_added else missing)
+        return NameFault("number", *sides, _NUMBER_ADDED if is_added else missing)
     if word in CONTRASTING:
-        return MatchFault("contrast", *sides, _CONTRAST)
+        return NameFault("contrast", *sides, _CONTRAST)
     if word == "seccion" and numbered:
-        return MatchFault("kind", *sides, _SECTION)
+        return NameFault("kind", *sides, _SECTION)
     if word in GENERICS:
-        return MatchFault("kind", *sides, _KIND_PENALTIES.get(word, _KIND))
+        return NameFault("kind", *sides, _KIND_PENALTIES.get(word, _KIND))
     if len(word) == 1:
-        return MatchFault("added" if is_added else "missing", *sides, _INITIAL)
+        return NameFault("added" if is_added else "missing", *sides, _INITIAL)
     penalty = round((_WORD if first else _NEXT_WORD) + _WORD_SHARE * len(word) / letters, 2)
-    return MatchFault("added" if is_added else "missing", *sides, penalty)
+    return NameFault("added" if is_added else "missing", *sides, penalty)

@@ -9,7 +9,7 @@ from localidades_api.names.areas import Area
 from localidades_api.names.layout import HOMONYM, SEAT, SHORT_OF_TOWN, SHORT_OF_TOWN_IN_STATE, URBAN
 from localidades_api.names.normalize import canonical, take_apart
 from localidades_api.names.ranking import IndexedLocality
-from localidades_api.names.rows import MatchFault, MatchRow
+from localidades_api.names.rows import MatchRow, NameFault
 from localidades_api.names.vocabulary import ESTABLISHMENTS, GENERICS, SETTLEMENTS, WEIGHTY_GENERICS
 
 _MUNICIPIO_SHARE = 0.4  # of how much the municipio's name is unlike the given
@@ -22,7 +22,7 @@ _OTHER_AMBITO = 0.9  # less than any margin: it orders homonyms and decides noth
 OTHER_MUNICIPIO, UNKNOWN_MUNICIPIO = 22.0, 12.0  # the penalties of a municipio that is another, or that nobody knows
 
 
-def has_homonym(place: IndexedLocality, faults: Sequence[MatchFault]) -> bool:
+def has_homonym(place: IndexedLocality, faults: Sequence[NameFault]) -> bool:
     """Tell whether another place of the municipio answers to what was given as well, compared or not."""
     other_names = {"former_name", "bracket", "seat", "everyday"}
     return bool(place.flags & HOMONYM) and other_names.isdisjoint(fault.code for fault in faults)
@@ -33,7 +33,7 @@ def is_seat_named(words: Sequence[str], place: IndexedLocality) -> bool:
     return bool(place.flags & SEAT) and tuple(words) == place.municipio_words
 
 
-def contradicts(fault: MatchFault) -> bool:
+def contradicts(fault: NameFault) -> bool:
     """Tell whether a fault may mean another place, whatever else agrees.
 
     It may if a word was added to the name, as people's second surnames are, or a number or contrasting word is another.
@@ -61,15 +61,15 @@ def read_key(text: str | None) -> int | None:
     return int(stripped) if stripped.isdecimal() and len(stripped) <= 9 else None  # noqa: PLR2004  # digits of a key
 
 
-def area_fault(row: MatchRow, area: Area, municipios: Mapping[int, str]) -> MatchFault | None:
+def area_fault(row: MatchRow, area: Area, municipios: Mapping[int, str]) -> NameFault | None:
     """Return the fault of a municipio whose name is not quite the one given."""
     if area.likeness >= 100:  # noqa: PLR2004  # the same name
         return None
     if area.former:
         penalty = _FORMER_MUNICIPIO if area.likeness >= _SAME_BUT_FORMER else _LIKE_FORMER_MUNICIPIO
-        return MatchFault("municipio", row.municipio or "", "", penalty)
+        return NameFault("municipio", row.municipio or "", "", penalty)
     penalty = round((100 - area.likeness) * _MUNICIPIO_SHARE, 2)
-    return MatchFault("municipio", row.municipio or "", municipios.get(area.id, ""), penalty)
+    return NameFault("municipio", row.municipio or "", municipios.get(area.id, ""), penalty)
 
 
 def distance(row: MatchRow, place: IndexedLocality) -> float | None:
@@ -80,19 +80,19 @@ def distance(row: MatchRow, place: IndexedLocality) -> float | None:
     return _KM_PER_DEGREE * math.hypot(place.latitud - row.latitud, east)
 
 
-def distance_fault(row: MatchRow, place: IndexedLocality) -> MatchFault | None:
+def distance_fault(row: MatchRow, place: IndexedLocality) -> NameFault | None:
     """Return the fault of a place that is away from the point given."""
     km = distance(row, place)
     if km is None:
         return None
     penalty = next(cost for bound, cost in _DISTANCES if km <= bound)
-    return MatchFault("distance", f"{km:.1f} km", "", penalty) if penalty else None
+    return NameFault("distance", f"{km:.1f} km", "", penalty) if penalty else None
 
 
-def ambito_fault(row: MatchRow, place: IndexedLocality) -> MatchFault | None:
+def ambito_fault(row: MatchRow, place: IndexedLocality) -> NameFault | None:
     """Return the fault of a place that is urban where rural was given, or the other way round."""
     found = "U" if place.flags & URBAN else "R"
-    return MatchFault("ambito", row.ambito, found, _OTHER_AMBITO) if row.ambito and row.ambito != found else None
+    return NameFault("ambito", row.ambito, found, _OTHER_AMBITO) if row.ambito and row.ambito != found else None
 
 
 # -- What speaks for and against a place
@@ -126,7 +126,7 @@ class Question(NamedTuple):
     is_word: Callable[[str], bool]
 
 
-def gather(question: Question, place: IndexedLocality, faults: Sequence[MatchFault], lead: float) -> dict[str, float]:
+def gather(question: Question, place: IndexedLocality, faults: Sequence[NameFault], lead: float) -> dict[str, float]:
     """Return the evidence for a place, by name; what is not there is 0. `lead` is over the best of the others."""
     found: dict[str, float] = {"any": 1.0}
     for name, value in (
@@ -145,7 +145,7 @@ def gather(question: Question, place: IndexedLocality, faults: Sequence[MatchFau
     return found
 
 
-def _of_faults(question: Question, faults: Sequence[MatchFault]) -> Iterator[tuple[str, float]]:
+def _of_faults(question: Question, faults: Sequence[NameFault]) -> Iterator[tuple[str, float]]:
     codes = [fault.code for fault in faults if fault.code in _OF_NAME]
     if not codes:
         yield "same_name", 1.0
@@ -162,7 +162,7 @@ def _of_faults(question: Question, faults: Sequence[MatchFault]) -> Iterator[tup
         yield from _of_word(question, fault)
 
 
-def _of_fault(fault: MatchFault) -> Iterator[tuple[str, float]]:
+def _of_fault(fault: NameFault) -> Iterator[tuple[str, float]]:
     """Yield the evidence of a name that is another, or is written otherwise."""
     if fault.code in {"article", "order", "everyday"}:
         yield fault.code, 1.0
@@ -174,7 +174,7 @@ def _of_fault(fault: MatchFault) -> Iterator[tuple[str, float]]:
         yield f"bracket_{_BRACKETS.get(fault.penalty, 'left_out')}", 1.0
 
 
-def _of_word(question: Question, fault: MatchFault) -> Iterator[tuple[str, float]]:
+def _of_word(question: Question, fault: NameFault) -> Iterator[tuple[str, float]]:
     """Yield the evidence of a word that is another, was added or is missing."""
     side = "other" if fault.given and fault.found else "added" if fault.given else "missing"
     if fault.code == "spelling":
@@ -193,7 +193,7 @@ def _of_word(question: Question, fault: MatchFault) -> Iterator[tuple[str, float
         yield "missing_rarity", question.rarity(fault.found)
 
 
-def _of_spelling(question: Question, fault: MatchFault) -> Iterator[tuple[str, float]]:
+def _of_spelling(question: Question, fault: NameFault) -> Iterator[tuple[str, float]]:
     yield "spelling", 1.0
     yield "spelling_cost", fault.penalty / 10
     if question.is_word(fault.given):  # two words of the catalogue's: one is hardly a slip of the other
@@ -209,7 +209,7 @@ def _kind(word: str) -> str:
     return "settlement" if word in SETTLEMENTS else "weighty" if word in WEIGHTY_GENERICS else "other"
 
 
-def _of_words(question: Question, place: IndexedLocality, faults: Sequence[MatchFault]) -> Iterator[tuple[str, float]]:
+def _of_words(question: Question, place: IndexedLocality, faults: Sequence[NameFault]) -> Iterator[tuple[str, float]]:
     """Yield how much of the name given, and of the place's outside its brackets, agrees, by how rare the words are."""
     differ = {fault.given for fault in faults if fault.code in {"spelling", "number", "contrast", "kind", "added"}}
     shared = [word for word in question.words if word not in differ and word not in GENERICS]
@@ -224,7 +224,7 @@ def _of_words(question: Question, place: IndexedLocality, faults: Sequence[Match
         yield "share_of_place", sum(question.rarity(word) for word in main if word in question.all_words) / whole
 
 
-def _of_area(question: Question, place: IndexedLocality, faults: Sequence[MatchFault]) -> Iterator[tuple[str, float]]:
+def _of_area(question: Question, place: IndexedLocality, faults: Sequence[NameFault]) -> Iterator[tuple[str, float]]:
     row = question.row
     penalties = [fault.penalty for fault in faults if fault.code == "municipio"]
     if OTHER_MUNICIPIO in penalties:

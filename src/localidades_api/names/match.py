@@ -32,7 +32,7 @@ from localidades_api.names.normalize import core
 from localidades_api.names.places import MAX_TEXT
 from localidades_api.names.query import read
 from localidades_api.names.ranking import IndexedLocality
-from localidades_api.names.rows import Candidate, MatchFault, MatchResult, MatchRow
+from localidades_api.names.rows import Candidate, MatchResult, MatchRow, NameFault
 
 if TYPE_CHECKING:
     from localidades_api.names.index import NameIndex
@@ -156,10 +156,10 @@ class Matcher:
             )
         if not found or 100 - min(one.cost for one in found.values()) < _WITHIN_REACH:
             penalty = OTHER_MUNICIPIO if areas else UNKNOWN_MUNICIPIO
-            fault = MatchFault("municipio", row.municipio, "", penalty) if row.municipio else None
+            fault = NameFault("municipio", row.municipio, "", penalty) if row.municipio else None
             self._compare_all(self._anywhere(given, estado_id), row, given, found, fault)
         if row.estado and estado_id is None:
-            unknown = MatchFault("estado", row.estado, "", _UNKNOWN_ESTADO)
+            unknown = NameFault("estado", row.estado, "", _UNKNOWN_ESTADO)
             found = {
                 at: NameDifference(one.cost + unknown.penalty, (*one.faults, unknown)) for at, one in found.items()
             }
@@ -180,7 +180,7 @@ class Matcher:
         row: MatchRow,
         given: GivenName,
         found: dict[int, NameDifference],
-        area: MatchFault | None,
+        area: NameFault | None,
     ) -> None:
         costs: list[float] = []
         for at in rows:
@@ -248,7 +248,7 @@ class Matcher:
         if given is None:
             return MatchResult("none", None, 0.0, (), gone)
         code, penalty = ("key", _OTHER_KEY) if found else ("withdrawn_key" if gone else "unknown_key", _UNKNOWN_KEY)
-        fault = MatchFault(code, f"{key:09d}", "", penalty)  # type: ignore[arg-type]
+        fault = NameFault(code, f"{key:09d}", "", penalty)  # type: ignore[arg-type]
         named = [
             (place, NameDifference(one.cost + fault.penalty, (*one.faults, fault)))
             for place, one in self._by_name(row, given, estado_id, areas)
@@ -274,9 +274,9 @@ class Matcher:
         difference = compare(given, place) if given else NameDifference(0.0, ())
         faults = list(difference.faults)
         if given and difference.cost > 100:  # noqa: PLR2004  # beyond all penalties
-            faults.append(MatchFault("name", given.text, place.nombre, _OTHER_NAME))
+            faults.append(NameFault("name", given.text, place.nombre, _OTHER_NAME))
         if place.id != key:
-            faults.append(MatchFault("former_key", f"{key:09d}", f"{place.id:09d}", _FORMER_KEY))
+            faults.append(NameFault("former_key", f"{key:09d}", f"{place.id:09d}", _FORMER_KEY))
         faults += [fault for fault in (distance_fault(row, place), ambito_fault(row, place)) if fault]
         return NameDifference(sum(fault.penalty for fault in faults), tuple(faults))
 
@@ -317,7 +317,7 @@ class Matcher:
             outcome, None if outcome == "none" else best, 0.0 if outcome == "none" else margin, shown, gone
         )
 
-    def _candidate(self, place: IndexedLocality, faults: tuple[MatchFault, ...], share: float) -> Candidate:
+    def _candidate(self, place: IndexedLocality, faults: tuple[NameFault, ...], share: float) -> Candidate:
         municipio = self._index.areas.municipios[place.id // KEYS_OF_A_MUNICIPIO]
         faults = tuple(
             fault._replace(found=municipio) if fault.code == "municipio" and not fault.found else fault

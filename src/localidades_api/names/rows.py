@@ -47,7 +47,7 @@ class MatchRow(NamedTuple):
     ambito: str | None = None
 
 
-class MatchFault(NamedTuple):
+class NameFault(NamedTuple):
     """What differs between a row and a place, and how much, in points that order the candidates."""
 
     code: FaultCode
@@ -62,7 +62,7 @@ class Candidate(NamedTuple):
     id: int
     label: str
     score: float
-    faults: tuple[MatchFault, ...]
+    faults: tuple[NameFault, ...]
 
     @property
     def cvegeo(self) -> str:

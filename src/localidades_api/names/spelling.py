@@ -2,7 +2,7 @@
 
 from rapidfuzz.distance import OSA
 
-from localidades_api.names.rows import MatchFault
+from localidades_api.names.rows import NameFault
 from localidades_api.names.vocabulary import CONTRASTING
 
 _UNLIKE = 60.0  # points that a word costs if it is like no other
@@ -16,7 +16,7 @@ _SOUNDS = (
 )  # fmt: skip
 
 
-def pair(added: list[str], missing: list[str]) -> list[MatchFault]:
+def pair(added: list[str], missing: list[str]) -> list[NameFault]:
     """Pair words that are alike, the most alike first; take them out of the lists."""
     pairs = sorted(
         (
@@ -34,18 +34,18 @@ def pair(added: list[str], missing: list[str]) -> list[MatchFault]:
             continue
         added.remove(one)
         missing.remove(other)
-        faults.append(MatchFault("spelling", one, other, round(max(1.0, (1 + unlike) * _UNLIKE), 2)))
+        faults.append(NameFault("spelling", one, other, round(max(1.0, (1 + unlike) * _UNLIKE), 2)))
     if added and missing:
         faults += _spaced_otherwise(added, missing)
     return faults
 
 
-def _spaced_otherwise(added: list[str], missing: list[str]) -> list[MatchFault]:
+def _spaced_otherwise(added: list[str], missing: list[str]) -> list[NameFault]:
     """Pair leftover words that have the same letters, spaced differently: `seyba playa`, Seybaplaya."""
     one, other = "".join(added), "".join(missing)
     likeness = _likeness(one, other)
     if (len(added) > 1 or len(missing) > 1) and likeness >= 0.8:  # noqa: PLR2004  # as a word with one letter in five wrong
-        fault = MatchFault("spacing", " ".join(added), " ".join(missing), round(SPACING + (1 - likeness) * _UNLIKE, 2))
+        fault = NameFault("spacing", " ".join(added), " ".join(missing), round(SPACING + (1 - likeness) * _UNLIKE, 2))
         added.clear()
         missing.clear()
         return [fault]

@@ -18,7 +18,7 @@ from localidades_api.catalogue.schemas.reconcile import (
 )
 from localidades_api.names.index import NameIndex
 from localidades_api.names.match_areas import match_municipality, match_state
-from localidades_api.names.rows import Candidate, MatchFault, MatchRow
+from localidades_api.names.rows import Candidate, MatchRow, NameFault
 
 _YIELD_INTERVAL = 0.005  # seconds that a batch keeps other requests of this process waiting
 _MAX_SUGGESTED_SCORE = 50.0  # of what is like the text, and was not matched
@@ -102,7 +102,7 @@ def _describe(kind: PlaceKind, one: Candidate, evidence: Evidence, *, is_match: 
     )
 
 
-def _features(faults: Iterable[MatchFault]) -> list[Feature]:
+def _features(faults: Iterable[NameFault]) -> list[Feature]:
     """Return a feature for each kind of fault: their ids are unique within a candidate."""
     features: dict[str, Feature] = {}
     for fault in faults:

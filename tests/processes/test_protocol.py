@@ -69,7 +69,7 @@ def test_client_that_asks_and_does_not_read_is_not_read_from_either(live_server:
             for _ in range(10_000):  # many times what the buffers of both ends hold
                 connection.sendall(LARGE * 100)
                 sent += 100
-        except TimeoutError:
+        except (TimeoutError, ConnectionResetError):
             pass
         assert sent < 1_000_000, "the server took everything and keeps the answers in memory"
     assert ask(live_server, LOCALIDADES).status == 200

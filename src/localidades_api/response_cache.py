@@ -27,12 +27,18 @@ Key = tuple[int | None, bytes, tuple[Field, ...]]  # port that was asked, target
 
 
 class HeldResponse(NamedTuple):
-    """A response of routing: `lines` are its header fields as they are sent, each with its CRLF."""
+    """A response as it is sent: `lines` are its header fields, each with its CRLF."""
 
     status: int
     lines: bytes
     body: bytes
     operation: str
+
+    async def send(self, send: Send) -> None:
+        """Send the response as an ASGI application does."""
+        headers = [line.split(b": ", 1) for line in self.lines.split(b"\r\n")[:-1]]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body})
 
 
 class ResponseCache:
@@ -106,17 +112,11 @@ class CachedResponses:
         key = spelling(port, target, scope["headers"])
         if held := cache.get(key):
             scope[OPERATION] = held.operation
-            await _send(held, send)
+            await held.send(send)
         else:
             COUNTERS.response_misses += 1
             may_hold = cache.limit and not any(name in _FRAMING for name, _ in scope["headers"])
             await self._app(scope, receive, _Holding(cache, key, scope, send) if may_hold else send)
-
-
-async def _send(held: HeldResponse, send: Send) -> None:
-    headers = [line.split(b": ", 1) for line in held.lines.split(b"\r\n")[:-1]]
-    await send({"type": "http.response.start", "status": held.status, "headers": headers})
-    await send({"type": "http.response.body", "body": held.body})
 
 
 class _Holding:

@@ -7,9 +7,8 @@ gone, it still works on requests whose clients have given up.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.api.probes import OPERATIONAL
@@ -17,6 +16,9 @@ from localidades_api.database.pool import already_waited
 from localidades_api.errors import OverloadedError
 from localidades_api.middleware.refusals import refusal
 from localidades_api.observability.metrics import COUNTERS
+from localidades_api.response_cache import Field, HeldResponse
+
+STATE = "concurrency_limit"  # key of the limit in the lifespan's state, where the server finds it
 
 _log = logging.getLogger("uvicorn.error")
 
@@ -47,12 +49,25 @@ class ConcurrencyLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Wait for a slot and pass on, or refuse."""
+        if scope["type"] == "lifespan" and "state" in scope:
+            scope["state"][STATE] = self
         if scope["type"] != "http" or not self._needs_slot(scope):
             await self._app(scope, receive, send)
         elif await self._take_slot():
             await self._pass_on(scope, receive, send)
         else:
-            await self._refuse(scope)(scope, receive, send)
+            await self._refuse(scope).send(send)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a request that comes now is refused, if it needs a slot."""
+        return self._slots.locked() and self.queued >= self._max_queued
+
+    def refuse(self, target: bytes, fields: Sequence[Field]) -> HeldResponse | None:
+        """Return the refusal of a GET request that needs a slot: a task for it would cost more than the refusal."""
+        path, _, query = target.partition(b"?")
+        scope = {"method": "GET", "path": path.decode("latin-1"), "query_string": query, "headers": fields}
+        return self._refuse(scope) if self._needs_slot(scope) else None
 
     def _needs_slot(self, scope: Scope) -> bool:
         return not (scope["path"] in OPERATIONAL or scope["path"].startswith("/static/") or self._is_in_memory(scope))
@@ -61,7 +76,7 @@ class ConcurrencyLimit:
         """Return whether a slot came free in time."""
         if not self._slots.locked():
             return await self._slots.acquire()  # at once
-        if self.queued >= self._max_queued:
+        if self.is_full:
             return False
         began = time.monotonic()
         self.queued += 1
@@ -91,7 +106,7 @@ class ConcurrencyLimit:
             if has_slot:
                 self._slots.release()
 
-    def _refuse(self, scope: Scope) -> Response:
+    def _refuse(self, scope: Scope) -> HeldResponse:
         """Refuse, and log a count of refusals now and then."""
         self._refused += 1
         if (now := time.monotonic()) >= self._next_line:

@@ -19,4 +19,7 @@ class ManagementPort:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, or respond with 404 on the wrong port."""
         is_wrong = scope["type"] == "http" and (scope["server"][1] == self._port) != (scope["path"] in OPERATIONAL)
-        await (refusal(scope, _NOT_FOUND) if is_wrong else self._app)(scope, receive, send)
+        if is_wrong:
+            await refusal(scope, _NOT_FOUND).send(send)
+        else:
+            await self._app(scope, receive, send)

@@ -68,14 +68,14 @@ class Connections:
     """Makes the protocol of each connection of a worker, and closes those that are too many or too slow.
 
     uvicorn takes it in place of a protocol's class, and hands it to every worker. The times are seconds. With
-    `asks_cache` the response cache is asked before a request reaches the application, where it is not logged.
+    `answers_early` held responses and refusals of work are written without the application, which would log them.
     """
 
     maximum: int
     header_timeout: float
     keep_alive_timeout: float
     send_timeout: float
-    asks_cache: bool = True
+    answers_early: bool = True
     is_draining: bool = field(default=False, init=False)  # during shutdown, each response is the last on its connection
     _open: "set[HttpProtocol] | None" = field(default=None, init=False)  # uvicorn's own, once there is a connection
     _closed: Counter[str] = field(default_factory=Counter, init=False)  # since the last log line

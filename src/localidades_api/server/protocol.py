@@ -20,6 +20,7 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState as ServerState  # noqa: PLC0414  # exported
 
+from localidades_api import response_cache
 from localidades_api.api.probes import OPERATIONAL
 from localidades_api.api.problems import ResponsePreferences, problem_of
 from localidades_api.errors import (
@@ -33,8 +34,10 @@ from localidades_api.errors import (
 from localidades_api.http.clients import TRANSPORT, bytes_unread
 from localidades_api.http.headers import API_HEADERS, on_wire
 from localidades_api.http.paths import takes_body
+from localidades_api.middleware import concurrency_limit
+from localidades_api.middleware.concurrency_limit import ConcurrencyLimit
 from localidades_api.observability.metrics import COUNTERS
-from localidades_api.response_cache import STATE, HeldResponse, ResponseCache, spelling
+from localidades_api.response_cache import HeldResponse, ResponseCache, spelling
 from localidades_api.server.head import MAX_HEAD, MAX_TARGET, announces_body, malformed
 
 if TYPE_CHECKING:
@@ -74,7 +77,8 @@ class HttpProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = limits
-        self._cache: ResponseCache | None = app_state.get(STATE) if limits.asks_cache else None
+        self._cache: ResponseCache | None = app_state.get(response_cache.STATE) if limits.answers_early else None
+        self._limit: ConcurrencyLimit | None = app_state.get(concurrency_limit.STATE) if limits.answers_early else None
         self._since = 0.0  # when the connection, its unfinished request, or its silence began
         self._must_refuse = False  # there are too many connections
         self._requests = 0
@@ -149,8 +153,7 @@ class HttpProtocol(HttpToolsProtocol):
         began = perf_counter()
         self._has_progressed = True
         if held := self._find_held():
-            self._write(held)
-            COUNTERS.count(held.operation, held.status, perf_counter() - began)
+            self._write(held, began)
             return
         method, version = self.parser.get_method(), self.parser.get_http_version()
         has_body = announces_body(method, self.url, version, self.headers)
@@ -158,6 +161,9 @@ class HttpProtocol(HttpToolsProtocol):
             self._limits.count("refused")
             raise OverloadedError
         self._is_last = has_body or self.parser.should_upgrade()
+        if refusal := self._find_refusal():
+            self._write(refusal, began)
+            return
         url, fields, expects = self.url, self.headers, self.expect_100_continue
         super().on_message_begin()
         self.url, self.expect_100_continue = url, expects
@@ -215,10 +221,21 @@ class HttpProtocol(HttpToolsProtocol):
     # -- Responses
 
     def _find_held(self) -> HeldResponse | None:
-        """Return what the cache holds, unless something else comes first or the response ends the connection."""
-        if (
-            self._cache is None
-            or self.is_answering
+        """Return what the cache holds for a GET request, if it can be written at once."""
+        if self._cache is None or not self._may_write_at_once():
+            return None
+        return self._cache.get(spelling(self._port, self.url, self.headers))
+
+    def _find_refusal(self) -> HeldResponse | None:
+        """Return the refusal of a GET request where the service has as much to do as it may."""
+        if self._limit is None or not self._limit.is_full or self._is_last or not self._may_write_at_once():
+            return None
+        return self._limit.refuse(self.url, self.headers)
+
+    def _may_write_at_once(self) -> bool:
+        """Return whether this is a GET request, nothing comes first, and its response does not end the connection."""
+        return not (
+            self.is_answering
             or self.flow.write_paused
             or self._limits.is_draining
             or self._must_refuse
@@ -227,11 +244,9 @@ class HttpProtocol(HttpToolsProtocol):
             or self.parser.get_http_version() != "1.1"
             or not self.parser.should_keep_alive()
             or self.transport.is_closing()
-        ):
-            return None
-        return self._cache.get(spelling(self._port, self.url, self.headers))
+        )
 
-    def _write(self, held: HeldResponse) -> None:
+    def _write(self, held: HeldResponse, began: float) -> None:
         head = b"".join((STATUS_LINE[held.status], self._limits.default_lines(self.server_state), held.lines, b"\r\n"))
         if len(held.body) <= _MAX_COPIED_BODY:
             self.transport.write(head + held.body)
@@ -240,6 +255,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._is_held = True
         self._since = self.loop.time()
         self.server_state.total_requests += 1
+        COUNTERS.count(held.operation, held.status, perf_counter() - began)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle

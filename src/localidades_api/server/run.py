@@ -89,7 +89,7 @@ def _protocol(settings: Settings) -> "type[asyncio.Protocol] | Literal['auto']":
         settings.header_timeout,
         settings.keep_alive_timeout,
         settings.send_timeout,
-        asks_cache=not settings.access_log,
+        answers_early=not settings.access_log,
     )
     return cast("type[asyncio.Protocol]", connections)  # uvicorn calls it as it would call a class
 

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,8 +19,9 @@ from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.machine import needed
 from tests.support.nginx import serving_export
-from tests.support.postgres import new_database
-from tests.support.wire import COMMAND, LOCALIDADES, ask, environment, run, serving
+from tests.support.postgres import locked, new_database
+from tests.support.waiting import PATIENCE, eventually
+from tests.support.wire import COMMAND, LOCALIDADES, NULL, ask, environment, run, serving, start_command
 
 pytestmark = pytest.mark.tail
 
@@ -204,3 +207,13 @@ def test_refused_or_broken_export_leaves_nothing(exported: Exported, tmp_path: P
     assert busy.returncode == 1
     assert f"{tmp_path}/.new.part exists: another export is writing it" in busy.stderr
     assert [path.name for path in tmp_path.iterdir()] == [".new.part"]
+
+
+def test_export_that_is_told_to_end_leaves_nothing(exported: Exported, tmp_path: Path) -> None:
+    with locked(exported.database), NULL.open("r+b") as null:
+        streams = (null.fileno(),) * 3
+        command = start_command("export", str(tmp_path / "new"), streams=streams, env=environment(exported.database))
+        eventually(lambda: list(tmp_path.rglob("index.json")))
+        os.kill(command.pid, signal.SIGTERM)
+        assert command.wait(PATIENCE) == 143
+    assert not list(tmp_path.iterdir())

@@ -19,9 +19,10 @@ from localidades_api.cli.verification import Verification, verify_service
 from localidades_api.cli.verification import page_walk as walk_module
 from localidades_api.cli.verification.compare import Kind, ListComparison, ListedLocality, compare
 from localidades_api.cli.verification.order import judge_order, positions_astray
-from localidades_api.cli.verification.page_walk import MANIFEST, PATH
+from localidades_api.cli.verification.page_walk import PATH
 from localidades_api.cli.verification.report import as_object, describe
 from localidades_api.errors import CatalogueError, ServiceError
+from localidades_api.http.paths import MANIFEST
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import transform
 from tests.support.application import import_file

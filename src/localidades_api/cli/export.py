@@ -30,14 +30,13 @@ from localidades_api.domain.schemas import MAX_PAGE_SIZE, Release
 from localidades_api.downloads.file_types import FILE_TYPES
 from localidades_api.errors import ExportError, LocalidadesError, MethodNotAllowedError, NotFoundError
 from localidades_api.http.html.renderer import JSON, View
-from localidades_api.http.paths import LOCALIDADES, PREFIX
+from localidades_api.http.paths import LOCALIDADES, MANIFEST, PREFIX
 from localidades_api.http.problems import Wanted, problem_of
 from localidades_api.observability.progress import Counting, ExportStep
 from localidades_api.router import Services
 from localidades_api.router.localities import describe_locality
 from localidades_api.settings import Settings, read_settings
 
-_MANIFEST = f"{PREFIX}/manifest.json"
 _SUMS = "SHA256SUMS"
 _TIMEOUT = 60.0  # seconds for a statement: nobody waits for a single answer here
 _POOL_SIZE = 2
@@ -122,7 +121,7 @@ async def _export(
         files=files.count,
         bytes=files.bytes,
     )
-    place = folder / _MANIFEST.removeprefix("/")
+    place = folder / MANIFEST.removeprefix("/")
     place.write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return manifest
 
@@ -136,13 +135,64 @@ async def _running_app(url: str, settings: Settings) -> AsyncIterator[FastAPI]:
         yield app
 
 
+class _Files:
+    """Writes files below a folder, and a list of their digests that `sha256sum --check` reads."""
+
+    def __init__(self, folder: Path, note: Callable[[str], object]) -> None:
+        self._folder = folder
+        self._note = note
+        self.count = 0
+        self.bytes = 0
+
+    @contextmanager
+    def create(self, path: str, *, coded: bool) -> Iterator[_Sink]:
+        """Lend what writes a file and, if it is `coded`, its copies compressed with gzip and brotli."""
+        path = path.removeprefix("/")
+        with ExitStack() as stack:
+            sinks = [stack.enter_context(self._open(path))]
+            if coded:
+                gzip, br = zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP), brotli.Compressor(quality=_BROTLI_QUALITY)
+                sinks.append(stack.enter_context(self._open(f"{path}.gz", gzip.compress, gzip.flush)))
+                sinks.append(stack.enter_context(self._open(f"{path}.br", br.process, br.finish)))
+
+            def write(data: bytes) -> None:
+                for sink in sinks:
+                    sink(data)
+
+            yield write
+
+    def write(self, path: str, body: bytes) -> None:
+        """Write a whole file."""
+        with self.create(path, coded=False) as write:
+            write(body)
+
+    @contextmanager
+    def _open(
+        self, path: str, code: Callable[[bytes], bytes] = bytes, flush: Callable[[], bytes] = bytes
+    ) -> Iterator[_Sink]:
+        place = self._folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256()
+        with place.open("wb") as file:
+
+            def put(data: bytes) -> None:
+                file.write(data)
+                digest.update(data)
+                self.bytes += len(data)
+
+            yield lambda data: put(code(data))
+            put(flush())
+        self.count += 1
+        self._note(f"{digest.hexdigest()}  {path}\n")
+
+
 class _Export:
     """Asks the application for all that a release has, and writes each answer to a file.
 
     The list `…/NAME/?page=N` is the file `…/NAME/page/N.json`, the record `…/NAME/KEY/` is `…/NAME/KEY.json`.
     """
 
-    def __init__(self, app: FastAPI, release: Release, files: "_Files") -> None:
+    def __init__(self, app: FastAPI, release: Release, files: _Files) -> None:
         self._app = app
         self._services: Services = app.state.services
         self._release = release
@@ -245,54 +295,3 @@ async def _wait_for_ever() -> Message:
     """Receive nothing: no client disconnects."""
     await asyncio.Event().wait()
     raise AssertionError
-
-
-class _Files:
-    """Writes files below a folder, and a list of their digests that `sha256sum --check` reads."""
-
-    def __init__(self, folder: Path, note: Callable[[str], object]) -> None:
-        self._folder = folder
-        self._note = note
-        self.count = 0
-        self.bytes = 0
-
-    @contextmanager
-    def create(self, path: str, *, coded: bool) -> Iterator[_Sink]:
-        """Lend what writes a file and, if it is `coded`, its copies compressed with gzip and brotli."""
-        path = path.removeprefix("/")
-        with ExitStack() as stack:
-            sinks = [stack.enter_context(self._open(path))]
-            if coded:
-                gzip, br = zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP), brotli.Compressor(quality=_BROTLI_QUALITY)
-                sinks.append(stack.enter_context(self._open(f"{path}.gz", gzip.compress, gzip.flush)))
-                sinks.append(stack.enter_context(self._open(f"{path}.br", br.process, br.finish)))
-
-            def write(data: bytes) -> None:
-                for sink in sinks:
-                    sink(data)
-
-            yield write
-
-    def write(self, path: str, body: bytes) -> None:
-        """Write a whole file."""
-        with self.create(path, coded=False) as write:
-            write(body)
-
-    @contextmanager
-    def _open(
-        self, path: str, code: Callable[[bytes], bytes] = bytes, flush: Callable[[], bytes] = bytes
-    ) -> Iterator[_Sink]:
-        place = self._folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        digest = hashlib.sha256()
-        with place.open("wb") as file:
-
-            def put(data: bytes) -> None:
-                file.write(data)
-                digest.update(data)
-                self.bytes += len(data)
-
-            yield lambda data: put(code(data))
-            put(flush())
-        self.count += 1
-        self._note(f"{digest.hexdigest()}  {path}\n")

@@ -19,6 +19,7 @@ from localidades_api.cli.service import Service
 from localidades_api.cli.verification.compare import ListedLocality
 from localidades_api.domain.messages import describe_fault, describe_place
 from localidades_api.errors import ServiceError
+from localidades_api.http.paths import MANIFEST
 from localidades_api.observability.progress import Counting
 
 PATH = "/api/census/localidades/"
@@ -26,7 +27,6 @@ MAX_ANSWER_BYTES = 1024**2  # a page of 50 has 4 kB
 MAX_PAGES = 100_000  # INEGI's whole catalogue has some 6,100
 MAX_RECORDS = 5_000_000
 ANSWER_TIMEOUT = 10.0  # seconds
-MANIFEST = "/api/census/manifest.json"  # of an export
 _ASKED = {"Accept": "application/json"}
 _MAX_FURTHER_PAGES = 3  # pages that links may add to the total of the first page
 

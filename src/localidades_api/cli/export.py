@@ -22,19 +22,19 @@ from pydantic_core import from_json
 from starlette.types import Message
 
 from localidades_api import __version__
+from localidades_api.api import Services
+from localidades_api.api.localities import describe_locality
+from localidades_api.api.problems import ResponsePreferences, problem_of
 from localidades_api.app import create_app
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
+from localidades_api.catalogue.schemas import MAX_PAGE_SIZE, Release
 from localidades_api.cli.console import console, watch_import
 from localidades_api.cli.database import ready_database
-from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
-from localidades_api.domain.schemas import MAX_PAGE_SIZE, Release
 from localidades_api.downloads.file_types import FILE_TYPES
 from localidades_api.errors import ExportError, LocalidadesError, MethodNotAllowedError, NotFoundError
-from localidades_api.http.html.renderer import JSON, View
+from localidades_api.html.renderer import JSON, View
 from localidades_api.http.paths import LOCALIDADES, MANIFEST, PREFIX
-from localidades_api.http.problems import Wanted, problem_of
 from localidades_api.observability.progress import Counting, ExportStep
-from localidades_api.router import Services
-from localidades_api.router.localities import describe_locality
 from localidades_api.settings import Settings, read_settings
 
 _SUMS = "SHA256SUMS"
@@ -202,7 +202,7 @@ class _Export:
     async def write_release(self, *, with_records: bool) -> None:
         """Write every file of the release."""
         for problem in _PROBLEMS:
-            self._files.write(f"problems/{problem.status}.json", bytes(problem_of(problem, Wanted()).body))
+            self._files.write(f"problems/{problem.status}.json", bytes(problem_of(problem, ResponsePreferences()).body))
         await self._write(f"{PREFIX}/index.json", f"{PREFIX}/?format=json&{self._pinned}", coded=False)
         async for estado in self._write_list("estados"):
             await self._write_area("estados", estado["id"], 2, "municipios", "estado_id")

@@ -39,8 +39,8 @@ hypothesis_settings.register_profile(
 )
 
 # Each process of `make test` takes file after file: the folders that take longest go first.
-COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit", "bulk", "search")
-NICENESS = 19  # what `import`, `match` and `mirror` set for themselves
+COSTLIEST = ("processes", "deploy", "pages", "importer", "http", "unit", "bulk", "names")
+NICENESS = 19  # what `import`, `match` and `export` set for themselves
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -17,7 +17,7 @@ LocalidadesError                 500
 │   ├── RoleError                a role that can't be given its rights; nothing was changed
 │   ├── ServiceError             a service that a command can't ask, or whose answers it can't use
 │   ├── AnswerFileError          a file of answers that can't be resumed
-│   ├── MirrorError              a mirror that can't be written; what it served is unchanged
+│   ├── ExportError              an export that can't be written; nothing is left of it
 │   └── OutputError              a command's output can't be written
 │       └── ReaderGoneError      the reader of the output has gone
 ├── RequestError                 400
@@ -33,7 +33,6 @@ LocalidadesError                 500
 │   ├── UnsupportedMediaTypeError 415, with the media types that are read
 │   ├── UriTooLongError          414, and the connection ends
 │   └── HeaderFieldsTooLargeError 431, and the connection ends
-├── NotMirroredError             501, from the files of a mirror
 └── UnavailableError             503, with Retry-After
     ├── OverloadedError          the process is at capacity
     │   └── TransfersFullError   as many files and rows are under way as may be
@@ -143,8 +142,8 @@ class AnswerFileError(CommandError):
     """The output file holds something other than this command's earlier answers; it is unchanged."""
 
 
-class MirrorError(CommandError):
-    """A mirror can't be written; what it served before is unchanged."""
+class ExportError(CommandError):
+    """A release can't be exported; nothing is left of the attempt."""
 
 
 class OutputError(CommandError):
@@ -369,16 +368,6 @@ class HeaderFieldsTooLargeError(RequestError):
     slug = "header-fields-too-large"
     meaning = "The request's first line and headers are larger than 16 KiB."
     remedy = "Leave out headers that the service does not read, such as cookies."
-
-
-class NotMirroredError(LocalidadesError):
-    """A mirror holds no file that answers the request; the service that it was made from would answer it."""
-
-    status = 501
-    title = "Not Implemented"
-    slug = "not-mirrored"
-    meaning = "A mirror serves files and computes nothing: no search, filters, other page sizes or HTML pages."
-    remedy = "Ask the service that the mirror was made from, or download the release and search in it."
 
 
 class UnavailableError(LocalidadesError):

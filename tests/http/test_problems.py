@@ -17,7 +17,7 @@ _SECTION = re.compile(r"<section.*?</section>", re.DOTALL)
 SLUGS = {
     "bad-request", "comparison-running", "content-too-large", "database-unavailable", "gone",
     "header-fields-too-large", "internal-error", "invalid-page", "invalid-parameters", "method-not-allowed",
-    "no-release", "not-acceptable", "not-found", "not-mirrored", "overloaded", "range-not-satisfiable",
+    "no-release", "not-acceptable", "not-found", "overloaded", "range-not-satisfiable",
     "request-timeout", "search-unavailable", "transfers-full", "unavailable", "unreadable-body",
     "unsupported-media-type", "uri-too-long",
 }  # fmt: skip

@@ -345,7 +345,9 @@ def test_command_that_is_started_anew_loads_what_it_needs(
         assert arguments != ("openapi",) or json.loads(ended.stdout)
     nowhere = environment(NOWHERE)
     assert_sentence(run("roles", env=nowhere, command=COMMAND), "The database does not answer")
-    assert_sentence(run("mirror", str(tmp_path / "mirror"), env=nowhere, command=COMMAND), "answers 503")
+    assert_sentence(
+        run("export", str(tmp_path / "files"), env=nowhere, command=COMMAND), "The database does not answer"
+    )
     assert_sentence(run("import", "/nowhere/año.zip", env=env, command=COMMAND), r"/nowhere/a\xf1o.zip")
 
 

@@ -22,6 +22,7 @@ from localidades_api.cli.verification.order import judge_order, positions_astray
 from localidades_api.cli.verification.page_walk import PATH
 from localidades_api.cli.verification.report import as_object, describe
 from localidades_api.errors import CatalogueError, ServiceError
+from localidades_api.http.paths import MANIFEST
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import transform
 from tests.support.application import import_file
@@ -61,7 +62,8 @@ def answer_page(
 
 
 def number_of(target: str) -> int:
-    return int(parse_qs(urlsplit(target).query)["page"][0])
+    """Return the page that is asked for; 0 for the manifest of an export."""
+    return int(parse_qs(urlsplit(target).query).get("page", ["0"])[0])
 
 
 def counted(records: Sequence[ListedLocality], quantity: int | None = None, total_pages: int | None = None) -> Respond:
@@ -508,6 +510,7 @@ def test_links_are_followed_over_one_connection(small_catalogue: Path) -> None:
     assert verification.agrees
     assert verification.walk.followed
     assert [request.target for request in asked] == [
+        MANIFEST,
         f"{PATH}?page=1&release=2020-01",
         f"{PATH}?page=2&mark=x",
         f"{PATH}?page=3&mark=x",
@@ -521,7 +524,10 @@ def test_pages_are_counted_where_there_are_no_links(small_catalogue: Path) -> No
         verification = verify_service(str(small_catalogue), f"{url}/", Silent(), release="2020-01")
     assert verification.agrees
     assert not verification.walk.followed
-    assert [request.target for request in asked] == [f"{PATH}?page={number}&release=2020-01" for number in (1, 2, 3)]
+    assert [request.target for request in asked] == [
+        MANIFEST,
+        *(f"{PATH}?page={number}&release=2020-01" for number in (1, 2, 3)),
+    ]
 
 
 def test_link_to_another_server_is_not_followed(small_catalogue: Path) -> None:

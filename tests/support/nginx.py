@@ -76,6 +76,23 @@ def running_nginx(origin: str, folder: Path, listen: str = "listen 127.0.0.1:POR
             yield Front(f"http://127.0.0.1:{port}", cache)
 
 
+@contextmanager
+def serving_export(root: Path, folder: Path) -> Iterator[str]:
+    """Run nginx with the shipped site on the files of an export; lend its address."""
+    site = Path(shutil.copy(NGINX / "export.conf", folder))
+    replace(site, "/srv/localidades/current", str(root))
+    folders = "".join(f"{kind}_temp_path {folder / kind};\n" for kind in _TEMPORARY)
+    conf = folder / "nginx.conf"
+    conf.write_text(f"events {{ }}\nhttp {{\naccess_log off;\n{folders}include {site};\n}}\n", encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as public:
+        public.settimeout(0)  # as above
+        port: int = public.getsockname()[1]
+        replace(site, LISTEN, f"listen 127.0.0.1:{port};")
+        user = "user root;" if os.geteuid() == 0 else ""  # as above
+        with _started(public, "-p", str(folder), "-c", str(conf), own=f"pid {folder / 'pid'}; {user}"):
+            yield f"http://127.0.0.1:{port}"
+
+
 def copy_distribution(folder: Path) -> Path:
     """Copy what the distribution's nginx reads in /etc/nginx, changed to need no right of root; return the folder."""
     copy = folder / "etc" / "nginx"

@@ -1,4 +1,4 @@
-"""The command line: serve, migrate, import, releases, roles, verify, match, mirror, openapi, mcp.
+"""The command line: serve, migrate, import, releases, roles, verify, match, export, openapi, mcp.
 
 A command imports what it needs when it runs, so that help and completion are fast.
 """
@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 from socket import socket
 from types import FrameType
 from typing import Annotated, NoReturn
@@ -27,7 +28,6 @@ from localidades_api.cli.errors import USAGE, Commands, errors_as_sentences
 from localidades_api.cli.help import end_of_help
 from localidades_api.cli.match import match
 from localidades_api.cli.mcp import mcp
-from localidades_api.cli.mirror import mirror
 from localidades_api.cli.releases import Reason, releases
 
 app = typer.Typer(
@@ -213,7 +213,25 @@ def verify(
 
 
 app.command(epilog=end_of_help("match"))(match)
-app.command(epilog=end_of_help("mirror"))(mirror)
+
+
+@app.command(epilog=end_of_help("export"))
+def export(
+    folder: Annotated[Path, typer.Argument(help="Folder to create.")],
+    release: Annotated[str | None, typer.Option(help="Name of the release; by default the current one.")] = None,
+    *,
+    no_records: Annotated[
+        bool, typer.Option("--no-records", help="Leave out the files of single localities, nine tenths of all files.")
+    ] = False,
+) -> None:
+    """Write a release as files that any web server or object store serves as they are."""
+    os.nice(19)  # requests come first on a machine that both share
+    with errors_as_sentences():
+        from localidades_api.cli.export import run_export  # noqa: PLC0415  # see above
+
+        run_export(folder, release, with_records=not no_records)
+
+
 app.command(epilog=end_of_help("mcp"))(mcp)
 
 

@@ -70,11 +70,11 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         UNWRITTEN: "the output can't be written; the error says how to resume",
         INTERRUPTED: "interrupted (Ctrl-C); the message says how to resume",
     },
-    "mirror": {
-        0: "the release is mirrored, and the pointer names the current one",
-        FAILED: "unfinished; the error says why, and the next run continues",
+    "export": {
+        0: "the release is in the folder",
+        FAILED: "refused or failed, and nothing is left; the error says why",
         **_EVERYWHERE,
-        INTERRUPTED: "interrupted (Ctrl-C); the next run continues",
+        INTERRUPTED: "interrupted (Ctrl-C); nothing is left",
     },
     "mcp": {
         0: "the assistant has closed the connection",
@@ -130,11 +130,9 @@ _EXAMPLES: dict[str, tuple[str, ...]] = {
         "localidades-api match - < places.csv > found.csv",
         "localidades-api match places.csv --url https://example.org",
     ),
-    "mirror": (
-        "localidades-api mirror /srv/localidades",
-        "localidades-api mirror /srv/localidades --release 2012-06",
-        "localidades-api mirror /srv/localidades --url https://example.org",
-        "localidades-api mirror /srv/localidades --origin http://10.0.0.7:8000",
+    "export": (
+        "localidades-api export /srv/localidades/2018-09",
+        "localidades-api export public --release 2012-06 --no-records",
     ),
     "mcp": (
         "localidades-api mcp",

@@ -8,6 +8,7 @@ from starlette.types import Scope
 PREFIX = "/api/census"
 LOCALIDADES = f"{PREFIX}/localidades/"
 MATCH = f"{LOCALIDADES}match/"
+MANIFEST = f"{PREFIX}/manifest.json"  # of an export
 NEAREST = f"{LOCALIDADES}nearest/"
 RECONCILE = f"{PREFIX}/reconcile/"
 MATCH_PAGE = "/match"  # below the service's root, as the next

@@ -38,10 +38,9 @@ class MatchStep(Step):
     MATCH = "matching rows"
 
 
-class MirrorStep(Step):
-    """The steps of writing a mirror."""
+class ExportStep(Step):
+    """The only step of an export."""
 
-    PLAN = "reading what the release has"
     WRITE = "writing files"
 
     @property

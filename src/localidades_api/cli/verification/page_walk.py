@@ -1,13 +1,15 @@
-"""Reads the whole list of a service, page by page over one connection, within bounds whatever the service does.
+"""Reads the whole list of a service, or of a release that `export` wrote, page by page over one connection.
 
+It stays within bounds whatever the service does.
 An answer that can't be compared raises ServiceError. Lesser faults go to `faults` of the walk.
 """
 
 import time
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 
 import httpx
@@ -17,6 +19,7 @@ from localidades_api.catalogue.messages import describe_fault, describe_place
 from localidades_api.cli.service import Service
 from localidades_api.cli.verification.compare import ListedLocality
 from localidades_api.errors import ServiceError
+from localidades_api.http.paths import MANIFEST
 from localidades_api.observability.progress import Counting
 
 PATH = "/api/census/localidades/"
@@ -27,6 +30,8 @@ ANSWER_TIMEOUT = 10.0  # seconds
 _ASKED = {"Accept": "application/json"}
 _MAX_FURTHER_PAGES = 3  # pages that links may add to the total of the first page
 
+_AddressOf = Callable[[int], httpx.URL]  # of the page with a number
+
 
 class _Row(BaseModel):
     model_config = ConfigDict(strict=True)
@@ -35,6 +40,12 @@ class _Row(BaseModel):
     municipio_id: int
     clave: str
     nombre: str
+
+
+class _Manifest(BaseModel):
+    """What is read of the manifest of an export."""
+
+    release: str
 
 
 class _Envelope(BaseModel):
@@ -86,16 +97,19 @@ class _ListPage:
 def walk_list(service: Service, counting: Counting) -> Walk:
     """Read every page; follow links if the first page has one, else count up the page number."""
     with service.connect(ANSWER_TIMEOUT) as client:
-        first = _fetch(client, _page(service, 1), 1)
+        exported = _find_export(client, service)
+        address = partial(_exported_page if exported else _page, service)
+        first = _fetch(client, address(1), 1)
         if first is None:
             raise ServiceError("Page 1 answers 404, so there is no such list or release: check --url and --release.")
-        if service.release is not None and first.release not in {None, service.release}:
+        release = exported or first.release
+        if service.release is not None and release not in {None, service.release}:
             raise ServiceError("The service ignores --release and answers with another release.")
         if first.total_pages > MAX_PAGES:
             raise ServiceError(f"The service reports {first.total_pages} pages; verify reads at most {MAX_PAGES}.")
         counting.expect(first.total_pages)
-        walk = Walk(first.quantity, first.total_pages, first.release, followed=first.following is not None)
-        for page in _pages(client, service, first, walk):
+        walk = Walk(first.quantity, first.total_pages, release, followed=first.following is not None)
+        for page in _pages(client, address, first, walk):
             walk.starts.append(len(walk.records))
             walk.records += page.records
             if len(walk.records) > MAX_RECORDS:
@@ -109,11 +123,25 @@ def _page(service: Service, number: int) -> httpx.URL:
     return service.at(PATH, page=str(number))
 
 
-def _pages(client: httpx.Client, service: Service, first: _ListPage, walk: Walk) -> Iterator[_ListPage]:
+def _exported_page(service: Service, number: int) -> httpx.URL:
+    return httpx.URL(f"{service.root}{PATH}page/{number}.json")
+
+
+def _find_export(client: httpx.Client, service: Service) -> str | None:
+    """Return the release of an export by its manifest; None for a service, which has none."""
+    try:
+        with client.stream("GET", f"{service.root}{MANIFEST}", headers=_ASKED) as response:
+            is_found = response.status_code == HTTPStatus.OK
+            return _Manifest.model_validate_json(_read_body(response, 1)).release if is_found else None
+    except (httpx.HTTPError, ValidationError):
+        return None  # whatever is wrong, page 1 shows it
+
+
+def _pages(client: httpx.Client, address_of: _AddressOf, first: _ListPage, walk: Walk) -> Iterator[_ListPage]:
     """Yield the pages of a list; if they end early or change on the way, add that to the faults of the walk."""
-    page, number, steady, visited = first, 1, True, {_page(service, 1)}
+    page, number, steady, visited = first, 1, True, {address_of(1)}
     yield page
-    while address := _following(service, page, number, walk):
+    while address := _following(address_of, page, number, walk):
         if address in visited or number >= walk.total_pages + _MAX_FURTHER_PAGES:
             walk.faults.append(f"The links to the next page never end: verify stopped after page {number}.")
             return
@@ -130,10 +158,10 @@ def _pages(client: httpx.Client, service: Service, first: _ListPage, walk: Walk)
         yield page
 
 
-def _following(service: Service, page: _ListPage, number: int, walk: Walk) -> httpx.URL | None:
+def _following(address_of: _AddressOf, page: _ListPage, number: int, walk: Walk) -> httpx.URL | None:
     if walk.followed:
         return page.following
-    return _page(service, number + 1) if number < walk.total_pages else None
+    return address_of(number + 1) if number < walk.total_pages else None
 
 
 def _check_totals(walk: Walk) -> Iterator[str]:

@@ -1,0 +1,225 @@
+"""A release as files: the service's answers, in a real nginx with the site that is shipped."""
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import brotli  # type: ignore[import-untyped]
+import httpx
+import pytest
+
+from localidades_api.downloads.file_types import FILE_TYPES
+from tests.support.application import import_file
+from tests.support.catalogue import many, write_catalogue
+from tests.support.machine import needed
+from tests.support.nginx import serving_export
+from tests.support.postgres import locked, new_database
+from tests.support.waiting import PATIENCE, eventually
+from tests.support.wire import COMMAND, LOCALIDADES, NULL, ask, environment, run, serving, start_command
+
+pytestmark = pytest.mark.tail
+
+CENSUS = "/api/census/"
+FILES = {f"{LOCALIDADES}download/localidades-2020-01{one.ending}": name for name, one in FILE_TYPES.items()}
+CHANGES = f"{CENSUS}releases/2020-01/changes/"
+# Each file, and the address at which the service answers with the same bytes.
+ADDRESSES = {
+    f"{CENSUS}index.json": CENSUS,
+    f"{CENSUS}estados/page/1.json": f"{CENSUS}estados/",
+    f"{CENSUS}estados/02.json": f"{CENSUS}estados/2/",
+    f"{CENSUS}estados/02/municipios/page/1.json": f"{CENSUS}municipios/?estado_id=2&page_size=1000",
+    f"{CENSUS}municipios/page/1.json": f"{CENSUS}municipios/",
+    f"{CENSUS}municipios/01001.json": f"{CENSUS}municipios/1001/",
+    f"{CENSUS}municipios/01001/localidades/page/1.json": f"{LOCALIDADES}?municipio_id=1001&page_size=1000",
+    **{f"{LOCALIDADES}page/{number}.json": f"{LOCALIDADES}?page={number}" for number in (1, 2, 3)},
+    f"{CENSUS}releases/page/1.json": f"{CENSUS}releases/",
+    f"{CHANGES}2019-01.ndjson": f"{CHANGES}?since=2019-01&format=ndjson",
+    **{path: f"{LOCALIDADES}download/?format={name}" for path, name in FILES.items()},
+}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An export of the newer of two releases, nginx on it, and the service on the same database."""
+
+    folder: Path
+    base: str
+    live: str
+    database: str
+    catalogue: Path
+
+
+@pytest.fixture(scope="module")
+def exported(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
+    scratch = tmp_path_factory.mktemp("export")
+    places = many(137)
+    older = write_catalogue(scratch / "catun_localidad_2019-01.csv", places)
+    renamed = [replace(place, nombre="Otro") if place.nombre == "Lugar 9" else place for place in places[5:]]
+    newer = write_catalogue(scratch / "catun_localidad_2020-01.csv", renamed)
+    with new_database(server, migrated) as url:
+        import_file(url, older)
+        import_file(url, newer)
+        folder = scratch / "releases" / "2020-01"
+        written = run("export", str(folder), env=environment(url))
+        assert written.returncode == 0, written.stderr
+        with serving(url) as live, serving_export(folder, scratch) as base:
+            yield Exported(folder, base, live.base, url, newer)
+
+
+def files_of(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("path", ADDRESSES)
+def test_file_has_the_bytes_and_the_type_of_the_services_answer(exported: Exported, path: str) -> None:
+    identity = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    file = httpx.get(f"{exported.base}{path}", headers=identity)
+    answer = httpx.get(f"{exported.live}{ADDRESSES[path]}", headers=identity)
+    assert (file.status_code, answer.status_code) == (200, 200)
+    assert file.headers["content-type"] == answer.headers["content-type"]
+    assert file.content == answer.content
+
+
+def test_each_locality_has_the_record_of_its_address(exported: Exported) -> None:
+    listed = json.loads(ask(exported.live, f"{LOCALIDADES}?page_size=1000").body)["results"]
+    records = exported.folder / LOCALIDADES.removeprefix("/")
+    assert {path.name for path in records.glob("*.json")} == {f"{one['id']:09d}.json" for one in listed}
+    for one in listed:
+        assert (records / f"{one['id']:09d}.json").read_bytes() == ask(exported.live, f"{LOCALIDADES}{one['id']}/").body
+
+
+def test_sums_are_those_of_every_file_and_copies_unpack_to_it(exported: Exported) -> None:
+    files = files_of(exported.folder)
+    sums = exported.folder / "SHA256SUMS"
+    sha256sum = needed(shutil.which("sha256sum"), "install coreutils")
+    subprocess.run([sha256sum, "--check", "--strict", "--quiet", sums], cwd=exported.folder, check=True)
+    listed = {line.partition("  ")[2] for line in sums.read_text().splitlines()}
+    assert files - listed == {"SHA256SUMS", "api/census/manifest.json"}
+    copies = [exported.folder / path for path in files if path.endswith((".gz", ".br"))]
+    unpack = {".gz": gzip.decompress, ".br": brotli.decompress}
+    alone = {path for path in ADDRESSES if {f"{path[1:]}.gz", f"{path[1:]}.br"}.isdisjoint(files)}
+    assert alone == {
+        f"{CENSUS}index.json",
+        f"{CENSUS}estados/02.json",
+        f"{CENSUS}municipios/01001.json",
+        *(path for path in FILES if path.endswith((".xlsx", ".parquet"))),
+    }
+    for copy in copies:
+        assert unpack[copy.suffix](copy.read_bytes()) == copy.with_suffix("").read_bytes(), copy
+    manifest = json.loads(ask(exported.base, f"{CENSUS}manifest.json").body)
+    index = json.loads(ask(exported.live, CENSUS).body)
+    assert manifest | {"version": ""} == {
+        "release": "2020-01",
+        "source": exported.catalogue.name,
+        "sha256": index["sha256"],
+        "version": "",
+        "localidades": 132,
+        "files": len(listed),
+        "bytes": sum((exported.folder / path).stat().st_size for path in listed),
+    }
+
+
+def test_nginx_sends_copies_and_validators(exported: Exported) -> None:
+    page = f"{LOCALIDADES}page/1.json"
+    plain = ask(exported.base, page)
+    coded = ask(exported.base, page, ("Accept-Encoding", "gzip, br"))
+    assert coded.one("content-encoding") == "gzip"
+    assert gzip.decompress(coded.body) == plain.body
+    assert plain.one("etag") != coded.one("etag")
+    for answer, encoding in ((plain, "identity"), (coded, "gzip")):
+        assert answer.all("vary") == ["Accept-Encoding", "Accept"]
+        assert answer.one("content-type") == "application/json"
+        assert answer.one("cache-control").startswith("public, max-age=60,")
+        known = ("If-None-Match", answer.one("etag"))
+        assert ask(exported.base, page, known, ("Accept-Encoding", encoding)).status == 304
+    part = ask(exported.base, f"{LOCALIDADES}download/localidades-2020-01.csv", ("Range", "bytes=3-9"))
+    assert (part.status, len(part.body)) == (206, 7)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", f"{LOCALIDADES}?page=2", 404),  # no query is emulated: page 1 would be a wrong answer
+        ("GET", LOCALIDADES.rstrip("/"), 404),
+        ("GET", f"{LOCALIDADES}page/4.json", 404),
+        ("GET", f"{LOCALIDADES}%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd", 400),
+        ("GET", "/problems/404.json", 404),
+        ("HEAD", f"{LOCALIDADES}page/1.json", 200),
+        ("POST", f"{LOCALIDADES}page/1.json", 405),
+        ("DELETE", f"{LOCALIDADES}page/1.json", 405),
+        ("OPTIONS", f"{LOCALIDADES}page/1.json", 405),
+    ],
+)
+def test_every_answer_names_its_method_and_errors_are_problems(
+    exported: Exported, method: str, path: str, status: int
+) -> None:
+    answer = ask(exported.base, path, method=method)
+    assert answer.status == status
+    assert answer.all("allow") == ["GET"]
+    assert "Accept" in answer.all("vary")
+    assert answer.one("access-control-allow-origin") == "*"
+    if status in {404, 405}:
+        assert answer.one("content-type") == "application/problem+json"
+        assert not answer.all("cache-control")
+        assert json.loads(answer.body)["status"] == status
+
+
+def test_verify_reads_an_export(exported: Exported, tmp_path: Path) -> None:
+    verify = ("verify", str(exported.catalogue), "--url")
+    agreed = run(*verify, exported.base, "--release", "2020-01")
+    assert agreed.returncode == 0, agreed.stderr
+    assert agreed.stdout.startswith(f"{exported.base} (release '2020-01') against ")
+    assert "132 records on 3 pages, counting pages" in agreed.stdout
+    assert "answers with another release" in run(*verify, exported.base, "--release", "2019-01").stderr
+    changed = tmp_path / "changed"
+    shutil.copytree(exported.folder, changed)
+    page = changed / LOCALIDADES.removeprefix("/") / "page" / "2.json"
+    page.write_text(page.read_text().replace('"nombre":"', '"nombre":"El ', 1))
+    with serving_export(changed, tmp_path) as base:
+        differs = run(*verify, base)
+    assert differs.returncode == 1
+    assert "different            1  (nombre 1)" in differs.stdout
+
+
+def test_older_release_is_exported_without_records(exported: Exported, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "2019-01"
+    written = run("export", str(folder), "--release", "2019-01", "--no-records", env=environment(exported.database))
+    assert written.returncode == 0, written.stderr
+    files = files_of(folder)
+    assert len(files) > 100
+    assert not [path for path in files if Path(path).parent.name == "localidades" or "/changes/" in path]
+    assert json.loads((folder / "api/census/manifest.json").read_text())["release"] == "2019-01"
+    assert written.stderr.splitlines()[-1].startswith(f"{folder} holds release 2019-01: {len(files) - 2} files, ")
+
+
+def test_refused_or_broken_export_leaves_nothing(exported: Exported, tmp_path: Path) -> None:
+    env = environment(exported.database)
+    again = run("export", str(exported.folder), env=env)
+    assert (again.returncode, again.stderr) == (1, f"error: {exported.folder} exists already: name a new folder.\n")
+    unknown = run("export", str(tmp_path / "new"), "--release", "2031-01", env=env)
+    assert (unknown.returncode, unknown.stderr.splitlines()[-1]) == (1, "error: There is no such release.")
+    limited = ("sh", "-c", 'trap "" XFSZ; ulimit -f 40; exec "$@"', "sh", *COMMAND)  # files end as on a full disk
+    full = run("export", str(tmp_path / "new"), env=env, command=limited)
+    assert (full.returncode, full.stderr.splitlines()[-1]) == (1, "error: The system reports an error: File too large.")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / ".new.part").mkdir()
+    busy = run("export", str(tmp_path / "new"), env=env)
+    assert busy.returncode == 1
+    assert f"{tmp_path}/.new.part exists: another export is writing it" in busy.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [".new.part"]
+
+
+def test_export_that_is_told_to_end_leaves_nothing(exported: Exported, tmp_path: Path) -> None:
+    with locked(exported.database), NULL.open("r+b") as null:
+        streams = (null.fileno(),) * 3
+        command = start_command("export", str(tmp_path / "new"), streams=streams, env=environment(exported.database))
+        eventually(lambda: list(tmp_path.rglob("index.json")))
+        os.kill(command.pid, signal.SIGTERM)
+        assert command.wait(PATIENCE) == 143
+    assert not list(tmp_path.iterdir())

@@ -78,9 +78,7 @@ class Servers:
 
 async def _open(address: str, **options: Any) -> ServerConnection:  # noqa: ANN401  # asyncpg's
     try:
-        connection: ServerConnection = await asyncpg.connect(
-            address, **{"connection_class": ServerConnection, **options}
-        )
+        connection: ServerConnection = await asyncpg.connect(address, connection_class=ServerConnection, **options)
     except (asyncpg.InterfaceError, OSError):  # an untrusted certificate is a ValueError too, and a server's fault
         raise
     except (

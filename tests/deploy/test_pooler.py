@@ -20,7 +20,6 @@ from localidades_api.storage.sessions import session_settings
 from tests.support.catalogue import many, write_catalogue
 from tests.support.pooler import pooling
 from tests.support.postgres import execute, new_database, out_of_reach, own_name
-from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, ask, await_names, environment, run, serving
 
@@ -39,8 +38,7 @@ def address_of(server: str) -> str:
 def reader_of(url: str) -> Iterator[str]:
     """Have `roles` make a reader of a database, and lend its name."""
     reader, importer = own_name("pooled_reader"), own_name("pooled_importer")
-    env = environment(url, LOCALIDADES_DATABASE_TIMEOUT=str(DEFAULT_DATABASE_TIMEOUT))
-    ended = run("roles", "--reader", reader, "--importer", importer, env=env)
+    ended = run("roles", "--reader", reader, "--importer", importer, env=environment(url))
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
     yield reader
 

@@ -119,6 +119,14 @@ async def test_table_that_is_altered_behind_a_pooler_is_read_on(server: str, see
             assert await count_localities(database, release) == value
 
 
+async def test_statements_behind_a_pooler_have_no_name(server: str, seeded_database: str) -> None:
+    """Under a name that another process has given, its statement might run."""
+    async with reading_through_one_session(server, seeded_database) as database:
+        release = await current_of(database)
+        await count_localities(database, release)
+        assert await database.fetch(text("SELECT name FROM pg_prepared_statements")) == []
+
+
 async def test_release_of_a_database_that_was_created_anew_is_not_the_one_asked_for(
     server: str, seeded_database: str
 ) -> None:

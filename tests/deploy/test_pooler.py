@@ -15,12 +15,11 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries import ReleasesRepository
 from localidades_api.database.replica_check import requires_release
-from localidades_api.database.sessions import limits, session_settings
+from localidades_api.database.sessions import session_settings
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from tests.support.catalogue import many, write_catalogue
-from tests.support.pooler import Pooler, pooling
+from tests.support.pooler import pooling
 from tests.support.postgres import execute, new_database, out_of_reach, own_name
-from tests.support.service_address import DEFAULT_DATABASE_TIMEOUT
 from tests.support.waiting import eventually
 from tests.support.wire import LOCALIDADES, ask, await_names, environment, run, serving
 
@@ -39,13 +38,12 @@ def address_of(server: str) -> str:
 def reader_of(url: str) -> Iterator[str]:
     """Have `roles` make a reader of a database, and lend its name."""
     reader, importer = own_name("pooled_reader"), own_name("pooled_importer")
-    env = environment(url, LOCALIDADES_DATABASE_TIMEOUT=str(DEFAULT_DATABASE_TIMEOUT))
-    ended = run("roles", "--reader", reader, "--importer", importer, env=env)
+    ended = run("roles", "--reader", reader, "--importer", importer, env=environment(url))
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
     yield reader
 
 
-# -- Reading
+# -- ReleaseSnapshot
 
 
 @BOTH_MODES
@@ -66,27 +64,22 @@ async def test_statements_behind_a_pooler_reach_the_database_of_their_own_transa
     server: str, seeded_database: str, mode: str
 ) -> None:
     """Eight connections share two sessions; each statement has its own answer, after errors too."""
-    with reader_of(seeded_database) as reader:
-        size = 2 if mode == "transaction" else 8
-        with pooling(address_of(server), roles=[reader], mode=mode, default_pool_size=size) as pooler:
-            database = Database.for_reading(pooler.url(seeded_database, reader), pool_size=8, timeout=1.9)
-            try:
-                await asyncio.gather(*(ask_in_turn(database, number) for number in range(8)))
-            finally:
-                await database.dispose()
-
-
-async def test_table_that_is_altered_behind_a_pooler_is_read_on(server: str, seeded_database: str) -> None:
-    """A statement that was described before would take the bytes of one type for another's."""
-    with reader_of(seeded_database) as reader, pooling(address_of(server), roles=[reader]) as pooler:
-        database = Database.for_reading(pooler.url(seeded_database, reader), pool_size=1, timeout=1.9)
+    size = 2 if mode == "transaction" else 8
+    with pooling(address_of(server), mode=mode, default_pool_size=size) as pooler:
+        database = Database.for_reading(pooler.url(seeded_database), pool_size=8, timeout=1.9)
         try:
-            for type_, value in (("integer", 132), ("bigint", 132), ("text", "132"), ("real", 132.0)):
-                alter = f"ALTER TABLE releases ALTER COLUMN localities TYPE {type_} USING localities::{type_}"
-                await asyncio.to_thread(execute, seeded_database, alter)
-                assert [row[0] for row in await database.fetch(text("SELECT localities FROM releases"))] == [value]
+            await asyncio.gather(*(ask_in_turn(database, number) for number in range(8)))
         finally:
             await database.dispose()
+
+
+async def ask_in_turn(database: Database, number: int) -> None:
+    for other in range(50):
+        product = (await database.fetch(text(f"SELECT :a * {number}"), {"a": other}))[0][0]
+        assert product == number * other
+        if other % 10 == 0:
+            with pytest.raises(DatabaseUnavailableError):
+                await database.fetch(text("SELECT nonesuch(1)"))
 
 
 async def current_of(database: Database) -> Release:
@@ -106,57 +99,38 @@ async def count_localities(database: Database, release: Release) -> object:
 
 
 @asynccontextmanager
-async def reading_through_one_session(server: str, url: str) -> AsyncIterator[tuple[Database, Pooler]]:
-    """Lend a database of one connection, behind a pooler of one session."""
-    with reader_of(url) as reader, pooling(address_of(server), roles=[reader], default_pool_size=1) as pooler:
-        database = Database.for_reading(pooler.url(url, reader), pool_size=1, timeout=1.9)
+async def reading_through_one_session(server: str, url: str, deadline: float = 1.9) -> AsyncIterator[Database]:
+    """Lend a database of one connection, behind a pooler of one session, as a role that could do anything."""
+    with pooling(address_of(server), default_pool_size=1) as pooler:
+        database = Database.for_reading(pooler.url(url), pool_size=1, timeout=deadline)
         try:
-            yield database, pooler
+            yield database
         finally:
             await database.dispose()
 
 
-async def test_plan_is_kept_where_the_pooler_keeps_statements(server: str, seeded_database: str) -> None:
-    async with reading_through_one_session(server, seeded_database) as (database, pooler):
-        release = await current_of(database)
-        for _ in range(3):
-            assert await count_localities(database, release) == 132
-        planned = text("SELECT generic_plans FROM pg_prepared_statements WHERE statement LIKE '/* checked */%'")
-        assert [row[0] for row in await database.fetch(planned)] == ([3] if pooler.keeps_statements else [])
-
-
-@pytest.mark.parametrize("sessions", ["the same", "new"])
-async def test_checked_statement_is_right_after_a_migration_of_its_columns(
-    server: str, seeded_database: str, sessions: str
-) -> None:
-    """A new session would describe the statement otherwise than the connection remembers, and not say so."""
-    async with reading_through_one_session(server, seeded_database) as (database, pooler):
+async def test_table_that_is_altered_behind_a_pooler_is_read_on(server: str, seeded_database: str) -> None:
+    """A statement that was described before would take the bytes of one type for another's."""
+    async with reading_through_one_session(server, seeded_database) as database:
         release = await current_of(database)
         for type_, value in (("integer", 132), ("real", 132.0), ("text", "132"), ("bigint", 132)):
             alter = f"ALTER TABLE releases ALTER COLUMN localities TYPE {type_} USING localities::{type_}"
-            migrate = f"UPDATE localidades_alembic_version SET version_num = '{type_}'"  # noqa: S608
-            await asyncio.to_thread(execute, seeded_database, f"DO $$ BEGIN {alter}; {migrate}; END $$")
-            if sessions == "new":
-                await pooler.command("RECONNECT")
-            for _ in range(3):
-                assert await count_localities(database, release) == value
+            await asyncio.to_thread(execute, seeded_database, alter)
+            assert await count_localities(database, release) == value
 
 
-async def test_checked_statement_is_right_once_the_pooler_no_longer_keeps_it(server: str, seeded_database: str) -> None:
-    async with reading_through_one_session(server, seeded_database) as (database, pooler):
-        if not pooler.keeps_statements:
-            pytest.skip("PgBouncer before 1.21")
+async def test_statements_behind_a_pooler_have_no_name(server: str, seeded_database: str) -> None:
+    """Under a name that another process has given, its statement might run."""
+    async with reading_through_one_session(server, seeded_database) as database:
         release = await current_of(database)
-        for kept in (200, 0, 200):
-            await pooler.command(f"SET max_prepared_statements = {kept}")
-            for _ in range(3):
-                assert await count_localities(database, release) == 132
+        await count_localities(database, release)
+        assert await database.fetch(text("SELECT name FROM pg_prepared_statements")) == []
 
 
 async def test_release_of_a_database_that_was_created_anew_is_not_the_one_asked_for(
     server: str, seeded_database: str
 ) -> None:
-    async with reading_through_one_session(server, seeded_database) as (database, _):
+    async with reading_through_one_session(server, seeded_database) as database:
         release = await current_of(database)
         assert await count_localities(database, release) == 132
         execute(seeded_database, "UPDATE releases SET published_at = published_at + interval '1 second'")
@@ -164,131 +138,31 @@ async def test_release_of_a_database_that_was_created_anew_is_not_the_one_asked_
             await count_localities(database, release)
 
 
-async def test_reader_who_may_not_read_the_version_of_the_schema_is_told(server: str, seeded_database: str) -> None:
-    async with reading_through_one_session(server, seeded_database) as (database, _):
-        execute(
-            seeded_database,
-            "DO $$ BEGIN EXECUTE (SELECT format('REVOKE SELECT ON localidades_alembic_version FROM %I', grantee)"
-            " FROM information_schema.role_table_grants"
-            " WHERE table_name = 'localidades_alembic_version' AND grantee LIKE 'pooled_reader_%'); END $$",
-        )
-        with pytest.raises(DatabaseUnavailableError, match="`localidades-api roles` again"):
-            await database.fetch(text("SELECT 1"))
-
-
-async def ask_in_turn(database: Database, number: int) -> None:
-    for other in range(50):
-        product = (await database.fetch(text(f"SELECT :a * {number}"), {"a": other}))[0][0]
-        assert product == number * other
-        if other % 10 == 0:
-            with pytest.raises(DatabaseUnavailableError):
-                await database.fetch(text("SELECT nonesuch(1)"))
-
-
 @pytest.mark.parametrize("deadline", [1.9, 60])
-async def test_session_behind_a_pooler_is_read_only_and_has_the_limits_of_its_deadline(
+async def test_transaction_behind_a_pooler_is_read_only_and_has_the_limits_of_its_deadline(
     server: str, seeded_database: str, deadline: float
 ) -> None:
-    with reader_of(seeded_database) as reader, pooling(address_of(server), roles=[reader]) as pooler:
-        database = Database.for_reading(pooler.url(seeded_database, reader), pool_size=1, timeout=deadline)
-        expected = {**session_settings(1.9), **limits(deadline)}
+    async with reading_through_one_session(server, seeded_database, deadline) as database:
+        expected = {
+            **session_settings(deadline),
+            "transaction_read_only": "on",
+            "plan_cache_mode": "force_custom_plan",
+        }
         statement = text("SELECT name, setting FROM pg_settings WHERE name = ANY(CAST(:names AS text[]))")
-        try:
-            found = await database.fetch(statement, {"names": [*expected]})
-            assert {row.name: row.setting for row in found} == expected
-        finally:
-            await database.dispose()
-
-
-def test_service_whose_role_lacks_the_settings_does_not_start(server: str, seeded_database: str) -> None:
-    with pooling(address_of(server)) as pooler:
-        ended = run("serve", "--port", "0", env=environment(pooler.url(seeded_database)))
-        assert ended.returncode == 1
-        assert "statement_timeout = 0ms" in ended.stderr
-        assert "localidades-api roles" in ended.stderr
-
-
-@pytest.mark.parametrize(
-    ("setting", "value", "is_refused"),
-    [
-        ("default_transaction_read_only", "off", True),
-        ("statement_timeout", "0", True),
-        ("statement_timeout", "2min", True),
-        ("statement_timeout", "30s", False),
-        ("lock_timeout", "0", False),
-        ("idle_in_transaction_session_timeout", "0", True),
-        ("plan_cache_mode", "force_custom_plan", False),
-        ("jit", "on", True),
-    ],
-)
-async def test_role_whose_settings_were_changed_is_refused_where_it_matters(
-    server: str, seeded_database: str, setting: str, value: str, *, is_refused: bool
-) -> None:
-    with reader_of(seeded_database) as reader, pooling(address_of(server), roles=[reader]) as pooler:
-        database = Database.for_reading(pooler.url(seeded_database, reader), pool_size=1, timeout=1.9)
-        name = urlsplit(seeded_database).path[1:]
-        execute(seeded_database, f"ALTER ROLE {reader} IN DATABASE {name} SET {setting} = '{value}'")
-        try:
-            if is_refused:
-                with pytest.raises(DatabaseUnavailableError, match=rf"\({setting} = [^,]*\): name the reader"):
-                    await database.fetch(text("SELECT 1"))
-            else:
-                assert await database.fetch(text("SELECT 1"))
-        finally:
-            await database.dispose()
-
-
-@pytest.mark.parametrize(
-    ("settings", "remark"),
-    [
-        ({"lock_timeout": "0"}, "lock_timeout = 0ms"),
-        ({"lock_timeout": "10s"}, "lock_timeout = 10000ms"),
-        ({"plan_cache_mode": "auto"}, "plan_cache_mode = auto"),
-        ({"lock_timeout": "0", "plan_cache_mode": "auto"}, "lock_timeout = 0ms, plan_cache_mode = auto"),
-        ({"plan_cache_mode": "force_custom_plan"}, None),
-        ({"statement_timeout": "1s", "lock_timeout": "200ms"}, None),
-    ],
-)
-async def test_start_warns_of_settings_that_cost_time_alone(
-    server: str, seeded_database: str, caplog: pytest.LogCaptureFixture, settings: dict[str, str], remark: str | None
-) -> None:
-    with reader_of(seeded_database) as reader, pooling(address_of(server), roles=[reader]) as pooler:
-        database = Database.for_reading(pooler.url(seeded_database, reader), pool_size=1, timeout=1.9)
-        name = urlsplit(seeded_database).path[1:]
-        for setting, value in settings.items():
-            execute(seeded_database, f"ALTER ROLE {reader} IN DATABASE {name} SET {setting} = '{value}'")
-        try:
-            await database.check_sessions()
-            assert await database.fetch(text("SELECT 1"))
-        finally:
-            await database.dispose()
-        warnings = [one.getMessage() for one in caplog.records if one.name == "uvicorn.error"]
-        assert len(warnings) == (remark is not None)
-        assert all(f"({remark})" in one and "Run `localidades-api roles` again" in one for one in warnings)
-
-
-def test_start_without_a_session_says_that_nothing_was_checked(server: str, seeded_database: str) -> None:
-    with (
-        reader_of(seeded_database) as reader,
-        pooling(address_of(server), roles=[reader]) as pooler,
-        out_of_reach(server, seeded_database),
-        serving(pooler.url(seeded_database, reader), probe="/livez") as live,
-    ):
-        eventually(lambda: "settings are checked once it gives one" in live.output.read_text())
+        found = await database.fetch(statement, {"names": [*expected]})
+        assert {row.name: row.setting for row in found} == expected
+        with pytest.raises(DatabaseUnavailableError, match="read-only"):
+            await database.fetch(text("DELETE FROM releases RETURNING id"))
 
 
 def test_service_behind_a_pooler_recovers_when_the_database_is_back(server: str, seeded_database: str) -> None:
-    detail = f"{LOCALIDADES}10010001/"
-    with (
-        reader_of(seeded_database) as reader,
-        pooling(address_of(server), roles=[reader]) as pooler,
-        serving(pooler.url(seeded_database, reader)) as live,
-    ):
-        assert ask(live.base, detail).status == 200
+    with pooling(address_of(server)) as pooler, serving(pooler.url(seeded_database)) as live:
+        assert ask(live.base, LOCALIDADES).status == 200
+        not_cached = f"{LOCALIDADES}10010002/"
         with out_of_reach(server, seeded_database):
-            eventually(lambda: ask(live.base, detail).status == 503)
+            eventually(lambda: ask(live.base, not_cached).status == 503)
             assert ask(live.base, LOCALIDADES).status == 200
-        eventually(lambda: ask(live.base, detail).status == 200, within=5, otherwise=live.output.read_text)
+        eventually(lambda: ask(live.base, not_cached).status == 200, within=5, otherwise=live.output.read_text)
 
 
 # -- What the pooler says
@@ -307,8 +181,8 @@ def test_service_behind_a_pooler_recovers_when_the_database_is_back(server: str,
 async def test_error_of_the_pooler_says_what_to_do(
     server: str, seeded_database: str, settings: dict[str, Any], query: str | None, sentence: str
 ) -> None:
-    with reader_of(seeded_database) as reader, pooling(address_of(server), roles=[reader], **settings) as pooler:
-        url = pooler.url(seeded_database, reader)
+    with pooling(address_of(server), **settings) as pooler:
+        url = pooler.url(seeded_database)
         database = Database.for_reading(url.partition("?")[0] + f"?{query}" if query else url, pool_size=1, timeout=1.9)
         others = [await asyncpg.connect(url.partition("?")[0], ssl=False, statement_cache_size=0) for _ in range(2)]
         try:
@@ -333,13 +207,7 @@ def test_user_or_database_that_the_pooler_does_not_know_is_told(server: str, see
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ("migrate",),
-        ("import", "FILE"),
-        ("releases", "publish", "2020-01"),
-        ("releases", "retire", "2020-01"),
-        ("roles",),
-    ],
+    [("migrate",), ("import", "FILE"), ("releases", "publish", "2020-01"), ("roles",)],
     ids=" ".join,
 )
 def test_command_that_writes_is_refused_behind_a_pooler_that_shares_sessions(

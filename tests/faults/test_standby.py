@@ -16,7 +16,6 @@ from localidades_api.database.models import localities
 from localidades_api.database.pool import Database, ReplicaCheck
 from localidades_api.database.queries import ReleasesRepository
 from localidades_api.database.replica_check import requires_release
-from localidades_api.database.sessions import session_settings
 from localidades_api.errors import DatabaseUnavailableError
 from tests.faults.load import lookups, pages
 from tests.faults.proxy import proxied
@@ -119,9 +118,7 @@ async def test_standby_that_is_behind_a_release_behind_a_pooler_gives_no_wrong_a
 ) -> None:
     """Each transaction of a connection may reach the other server, which refuses what it does not have."""
     role = "pooled_service"
-    settings = [f"ALTER ROLE {role} SET {name} = {value}" for name, value in session_settings(1.9).items()]
-    for statement in (f"CREATE ROLE {role} LOGIN SUPERUSER", *settings):
-        await primary.fetch(statement)
+    await primary.fetch(f"CREATE ROLE {role} LOGIN SUPERUSER")
     await standby.catch_up(primary)
     await standby.fetch("SELECT pg_wal_replay_pause()")
     await publish(primary, catalogues, NEXT)
@@ -149,9 +146,7 @@ async def test_reads_through_two_poolers_go_to_the_primary_while_that_of_the_sta
 ) -> None:
     """A pooler lets clients in all the same, and refuses what they ask."""
     role = "reader_of_two_poolers"
-    settings = [f"ALTER ROLE {role} SET {name} = {value}" for name, value in session_settings(1.9).items()]
-    for statement in (f"CREATE ROLE {role} LOGIN", *settings, f"GRANT SELECT ON localidades_alembic_version TO {role}"):
-        await primary.fetch(statement)
+    await primary.fetch(f"CREATE ROLE {role} LOGIN")
     await standby.catch_up(primary)
     async with proxied(standby.port) as network:
         with (

@@ -2,14 +2,12 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from localidades_api.catalogue.schemas import Release
 from localidades_api.database import pool
 from localidades_api.database.dsn import Dsn
 from localidades_api.database.hosts import Servers
@@ -143,8 +141,6 @@ async def test_server_that_does_not_suit_is_left_for_another(seeded: str) -> Non
     asked: Counter[str] = Counter()
 
     class Suitable:
-        releases: Sequence[Release] = ()
-
         def __call__(self, connection: Connection, *, anew: bool = False) -> bool:  # noqa: ARG002
             server: str = connection.connection.driver_connection.server  # type: ignore[union-attr]
             asked[server] += 1
@@ -184,8 +180,6 @@ async def test_only_server_that_does_not_suit_is_unavailable(seeded: str) -> Non
     database = Database.for_reading(seeded, pool_size=2, timeout=5)
 
     class Unsuitable:
-        releases: Sequence[Release] = ()
-
         def __call__(self, connection: Connection, *, anew: bool = False) -> bool:  # noqa: ARG002
             return connection.closed
 

@@ -155,7 +155,7 @@ async def test_reader_sees_our_tables_alone(server: str, seeded: str) -> None:
                 "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"
                 " AND relkind IN ('r', 'p') AND has_table_privilege(oid, 'SELECT') ORDER BY 1"
             )
-        tables = ["comparisons", "current_release", "localidades_alembic_version", "localities", "municipalities"]
+        tables = ["comparisons", "current_release", "localities", "municipalities"]
         tables += ["publications", "releases", "states"]
         assert [name for (name,) in readable] == tables
 

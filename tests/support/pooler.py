@@ -8,9 +8,6 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from urllib.parse import parse_qs, urlsplit
 
-import asyncpg
-
-from localidades_api.database.sessions import session_settings
 from localidades_api.embedded_postgres.data_directory import choose_account
 from tests.support import service_address
 from tests.support.machine import free_port, needed, reachable_folder
@@ -26,23 +23,13 @@ PROGRAM = os.environ.get("PGBOUNCER") or shutil.which("pgbouncer", path=f"{os.en
 class Pooler:
     """A PgBouncer that runs; it asks for no password, as the tests' Postgres doesn't."""
 
-    def __init__(self, port: int, mode: str, *, keeps_statements: bool) -> None:
+    def __init__(self, port: int) -> None:
         self.port = port
-        self.mode = mode
-        self.keeps_statements = keeps_statements
 
     def url(self, direct: str, role: str = "postgres") -> str:
         """Return the address of a database behind the pooler, for a role."""
         name = urlsplit(direct).path
         return f"postgresql://{role}@127.0.0.1:{self.port}{name}?sslmode=disable&pgbouncer=true"
-
-    async def command(self, command: str) -> None:
-        """Run a command in PgBouncer's console, which knows no prepared statements."""
-        console = await asyncpg.connect(f"postgresql://postgres@127.0.0.1:{self.port}/pgbouncer?sslmode=disable")
-        try:
-            await console.execute(command)
-        finally:
-            await console.close()
 
 
 @contextmanager
@@ -72,19 +59,12 @@ def pooling(hosts: str, roles: Collection[str] = (), mode: str = "transaction", 
             extra_groups=[] if account else None,
         )
         try:
-            pooler = Pooler(port, mode, keeps_statements=mode == "transaction" and _keeps_statements(pgbouncer))
+            pooler = Pooler(port)
             _await_answer(pooler, process)
             yield pooler
         finally:
             process.terminate()
             process.wait(PATIENCE)
-
-
-def _keeps_statements(pgbouncer: str) -> bool:
-    """Return whether this version keeps prepared statements by default."""
-    said = subprocess.run([pgbouncer, "--version"], check=True, capture_output=True, text=True).stdout
-    version = said.split()[1].split(".")
-    return (int(version[0]), int(version[1])) >= (1, 24)
 
 
 def _await_answer(pooler: Pooler, process: "subprocess.Popen[bytes]") -> None:
@@ -100,8 +80,7 @@ def _await_answer(pooler: Pooler, process: "subprocess.Popen[bytes]") -> None:
 def pooling_the_service(server: str, mode: str) -> Iterator[None]:
     """Lead every service of the tests to its database through PgBouncer, as a role that reads."""
     role = own_name("pooled_service")
-    settings = (f"ALTER ROLE {role} SET {name} = {value}" for name, value in session_settings(1.9).items())
-    execute(server, f"CREATE ROLE {role} LOGIN SUPERUSER", *settings)  # tests break tables that others own
+    execute(server, f"CREATE ROLE {role} LOGIN SUPERUSER")  # tests break tables that others own
     options = parse_qs(urlsplit(server).query)
     # A template database is copied once nobody is connected to it.
     with (

@@ -105,7 +105,6 @@ def run_releases() -> tuple[list[Release], Release | None]:
 async def _read_releases(url: str, settings: Settings) -> tuple[list[Release], Release | None]:
     database = Database.for_reading(url, pool_size=1, timeout=settings.database_timeout)
     try:
-        await database.check_sessions()
         reading = await ReleasesRepository(database).list_releases()
         return reading.every, reading.current
     finally:

@@ -4,7 +4,6 @@ import getpass
 import math
 import os
 import re
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,32 +37,14 @@ _MAX_PORT = 65535
 _EXAMPLE = "postgresql://user:password@host:5432/database"
 NO_ADDRESS = f"DATABASE_URL is not a Postgres address: write it like {_EXAMPLE}"
 _TIMEOUT_OPTIONS = frozenset({"connect_timeout", "timeout"})
-_TLS_VERSIONS = ("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
 _CHOICES = {
-    "gsslib": ("gssapi", "sspi"),
     "pgbouncer": ("false", "true"),
-    "ssl_max_protocol_version": _TLS_VERSIONS,
-    "ssl_min_protocol_version": _TLS_VERSIONS,
     "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
-    "sslnegotiation": ("postgres", "direct"),
     "target_session_attrs": ("any", "primary", "standby", "prefer-standby", "read-write", "read-only"),
 }
-_DIRECT_MODES = ("require", "verify-ca", "verify-full")
-_TRUST_FILES = ("sslrootcert", "sslcrl")  # loaded into a TLS context
-_TLS_FILES = (*_TRUST_FILES, "sslcert", "sslkey")
-# Variables of libpq that fill in what the address leaves out. asyncpg reads them too, but its errors don't name them.
-_VARIABLES = {
-    "gsslib": "PGGSSLIB",
-    "ssl_max_protocol_version": "PGSSLMAXPROTOCOLVERSION",
-    "ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION",
-    "sslcert": "PGSSLCERT",
-    "sslcrl": "PGSSLCRL",
-    "sslkey": "PGSSLKEY",
-    "sslmode": "PGSSLMODE",
-    "sslnegotiation": "PGSSLNEGOTIATION",
-    "sslrootcert": "PGSSLROOTCERT",
-    "target_session_attrs": "PGTARGETSESSIONATTRS",
-}
+_FILES = ("sslrootcert", "sslcrl", "sslcert", "sslkey")
+# libpq fills these in from variables such as PGSSLMODE. asyncpg does too, but without naming them in errors.
+_FROM_VARIABLES = ("sslmode", "target_session_attrs", *_FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +79,9 @@ class Dsn:
                 options["sslmode" if name == "ssl" else name] = value
         if hosts:
             options["host"] = ",".join(hosts)
-        sources = _fill_in(options)
-        _check_choices(options, sources)
+        _check_values(options)
         is_pooled = options.pop("pgbouncer", "") == "true"
         _check_ports(parts.netloc, options)
-        _check_tls_files(options, sources)
         _check_user(parts.netloc, options)
 
         def written(netloc: str, options: dict[str, str]) -> str:
@@ -159,24 +138,26 @@ def _seconds(name: str, value: str) -> float | None:
     return seconds if 0 < seconds < math.inf else None
 
 
-def _fill_in(options: dict[str, str]) -> dict[str, str]:
-    """Fill in what variables set; return how errors name each option."""
-    sources = {name: f"DATABASE_URL: {name}" for name in (*_CHOICES, *_TLS_FILES)}
-    for name, variable in _VARIABLES.items():
+def _check_values(options: dict[str, str]) -> None:
+    """Fill in what variables set, and check what would look like a fault of the server to a client.
+
+    asyncpg checks the rest when it connects.
+    """
+    sources = {name: f"DATABASE_URL: {name}" for name in options}
+    for name in _FROM_VARIABLES:
+        variable = f"PG{name.replace('_', '').upper()}"
         if name not in options and (value := os.environ.get(variable)):
             options[name] = value
             sources[name] = variable
-    return sources
-
-
-def _check_choices(options: Mapping[str, str], sources: Mapping[str, str]) -> None:
     for name, choices in _CHOICES.items():
         if options.get(name, choices[0]) not in choices:
             raise ConfigurationError(f"{sources[name]} must be one of {', '.join(choices)}")
-    if options.get("sslnegotiation") == "direct" and options.get("sslmode") not in _DIRECT_MODES:
-        raise ConfigurationError(
-            f"{sources['sslnegotiation']}=direct needs an sslmode of {', '.join(_DIRECT_MODES)} in DATABASE_URL"
-        )
+    for name in _FILES:
+        try:
+            if (path := options.get(name)) and options.get("sslmode") != "disable":
+                Path(path).read_bytes()
+        except OSError as error:
+            raise ConfigurationError(f"{sources[name]} names a file that can't be used ({error.strerror})") from error
 
 
 def _check_ports(netloc: str, options: Mapping[str, str]) -> None:
@@ -192,36 +173,6 @@ def _check_ports(netloc: str, options: Mapping[str, str]) -> None:
 
 def _is_port(given: str) -> bool:
     return given.isascii() and given.isdecimal() and 0 < int(given[:6]) <= _MAX_PORT
-
-
-def _check_tls_files(options: Mapping[str, str], sources: Mapping[str, str]) -> None:
-    """Read the certificate files, so that a missing one is reported before the first connection."""
-    mode = options.get("sslmode", "")
-    if mode == "disable":
-        return
-    if mode.startswith("verify-") and not (options.get("sslrootcert") or _has_default_root()):
-        raise ConfigurationError(
-            f"{sources['sslmode']}={mode} needs the certificate of the authority that signed the server's:"
-            " set sslrootcert to its file, or save it as ~/.postgresql/root.crt"
-        )
-    for name in _TLS_FILES:
-        if not (path := options.get(name)):
-            continue
-        try:
-            if name in _TRUST_FILES:
-                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
-            else:
-                Path(path).read_bytes()
-        except OSError as error:
-            reason = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
-            raise ConfigurationError(f"{sources[name]} names a file that can't be used ({reason})") from error
-
-
-def _has_default_root() -> bool:
-    try:
-        return Path("~/.postgresql/root.crt").expanduser().exists()
-    except RuntimeError:  # the user has no home
-        return False
 
 
 def _check_user(netloc: str, options: Mapping[str, str]) -> None:

@@ -78,16 +78,12 @@ class Servers:
 
 async def _open(address: str, **options: Any) -> ServerConnection:  # noqa: ANN401  # asyncpg's
     try:
-        connection: ServerConnection = await asyncpg.connect(
-            address, **{"connection_class": ServerConnection, **options}
-        )
+        connection: ServerConnection = await asyncpg.connect(address, connection_class=ServerConnection, **options)
+    except asyncpg.ClientConfigurationError as error:
+        raise ConfigurationError(f"DATABASE_URL, or a variable such as PGSSLMODE: {error.args[0]}") from None
     except (asyncpg.InterfaceError, OSError):  # an untrusted certificate is a ValueError too, and a server's fault
         raise
-    except (
-        ValueError,
-        IndexError,
-        OverflowError,
-    ):  # of a host or port that asyncpg can't read; it may quote a password
+    except (ValueError, LookupError, OverflowError):  # of what asyncpg can't read; it may quote a password
         raise ConfigurationError(NO_ADDRESS) from None
     connection.server = address
     return connection

@@ -1,9 +1,8 @@
 """Connections to Postgres: a bounded pool, and a deadline for each statement."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol, Self, cast
 
@@ -15,18 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import QueuePool
 from sqlalchemy.util import greenlet_spawn
 
-from localidades_api.catalogue.schemas import Release
 from localidades_api.database.dsn import Dsn
 from localidades_api.database.hosts import ServerConnection, Servers
-from localidades_api.database.pooler import (
-    POOLED_OPTIONS,
-    PooledConnection,
-    add_checks,
-    engine_options,
-    fetch_checked,
-    one_transaction,
-)
-from localidades_api.database.sessions import check_session, refuse_pooler, require_own_session, session_settings
+from localidades_api.database.sessions import refuse_pooler, require_own_session, session_settings, transaction_settings
 from localidades_api.database.sqlstate import (
     error_kind,
     translate,
@@ -36,11 +26,9 @@ from localidades_api.database.sqlstate import (
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
 from localidades_api.observability.metrics import COUNTERS, Series
 
-_log = logging.getLogger("uvicorn.error")
-
+_KEPT_STATEMENTS = 100  # of a connection to Postgres itself; SQLAlchemy's default
 _MAX_ATTEMPTS = 3  # of a SELECT, on as many connections
-# Seconds after which a connection to one of several servers is replaced, so that a server that has come back is used;
-# one to a pooler, so that it knows the version of the schema, and whether statements are kept.
+# Seconds after which a connection to one of several servers is replaced, so that a server that has come back is used.
 MAX_CONNECTION_AGE = 600
 
 # Seconds that a request has spent in the queue, which count towards the deadline.
@@ -50,10 +38,6 @@ already_waited: ContextVar[float] = ContextVar("already_waited", default=0.0)
 class ReplicaCheck(Protocol):
     """Tells whether the server of a connection can answer; `anew` asks again even if it has said yes before."""
 
-    @property
-    def releases(self) -> Sequence[Release]:
-        """Return the releases that the server has to have."""
-
     def __call__(self, connection: Connection, *, anew: bool = False) -> bool:
         """Return whether it can."""
 
@@ -61,11 +45,10 @@ class ReplicaCheck(Protocol):
 class Database:
     """A pool of connections to one Postgres, or to a primary and its standbys."""
 
-    def __init__(
-        self, engine: AsyncEngine, servers: Servers, timeout: float = 10, *, shares_sessions: bool = False
-    ) -> None:
+    def __init__(self, engine: AsyncEngine, servers: Servers, timeout: float = 10, *, is_pooled: bool = False) -> None:
         self.engine = engine
-        self._shares_sessions = shares_sessions
+        self._is_pooled = is_pooled
+        self._transaction_settings = transaction_settings(timeout)
         self.timeout = timeout  # seconds
         self.waiting = 0  # requests that wait for a connection
         self._servers = servers
@@ -74,23 +57,23 @@ class Database:
     def for_reading(cls, url: str, *, pool_size: int, timeout: float) -> Self:
         """Open a pool of read-only sessions, whose statements end within `timeout` seconds.
 
-        They are in autocommit: a statement is one round trip, without BEGIN and COMMIT.
+        They are in autocommit: a statement is one round trip, without BEGIN and COMMIT. Behind a pooler, which may give
+        each transaction another session, it is a transaction, and no statement is kept for the next (decision 0029).
         """
         dsn = Dsn.parse(url)
         servers = Servers(dsn)
-        wishes = POOLED_OPTIONS if dsn.is_pooled else {"server_settings": session_settings(timeout)}
+        wishes = {"statement_cache_size": 0} if dsn.is_pooled else {"server_settings": session_settings(timeout)}
 
-        async def connect() -> asyncpg.Connection:
+        async def connect(**_: object) -> asyncpg.Connection:
             while True:
                 connection = await servers.connect(timeout=timeout, **wishes)
                 try:
-                    if dsn.is_pooled:  # isinstance() takes any connection of asyncpg for one of each of its subclasses
-                        cast("PooledConnection", connection).sessions = await check_session(connection)
+                    if dsn.is_pooled:  # a pooler lets clients in while it reaches no server
+                        await connection.execute("SELECT 1")
                     else:
                         await refuse_pooler(connection)
                 except BaseException as error:
                     connection.terminate()
-                    # A pooler lets clients in while it reaches no server; another one may reach its own.
                     if isinstance(error, asyncpg.PostgresError | OSError) and servers.avoid(connection.server):
                         continue
                     raise
@@ -98,17 +81,18 @@ class Database:
 
         engine = create_async_engine(
             "postgresql+asyncpg://",
-            **(engine_options(connect) if dsn.is_pooled else {"async_creator": connect}),
-            isolation_level="AUTOCOMMIT",
+            connect_args={
+                "async_creator_fn": connect,
+                "prepared_statement_cache_size": 0 if dsn.is_pooled else _KEPT_STATEMENTS,
+            },
+            isolation_level=None if dsn.is_pooled else "AUTOCOMMIT",
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=timeout / 2,  # leaves time to use the connection, or to replace it
-            pool_recycle=MAX_CONNECTION_AGE if dsn.is_pooled or len(dsn.addresses) > 1 else -1,
+            pool_recycle=MAX_CONNECTION_AGE if len(dsn.addresses) > 1 else -1,
             hide_parameters=True,  # keep what clients send out of the log
         )
-        if dsn.is_pooled:
-            add_checks(engine)
-        return cls(engine, servers, timeout, shares_sessions=dsn.is_pooled)
+        return cls(engine, servers, timeout, is_pooled=dsn.is_pooled)
 
     @classmethod
     def for_writing(cls, url: str) -> Self:
@@ -179,7 +163,7 @@ class Database:
         except TimeoutError as error:
             COUNTERS.database_errors[error_kind(error)] += 1
             raise DatabaseUnavailableError from error
-        except ConfigurationError as error:  # the pooler's sessions have lost their settings since the start
+        except ConfigurationError as error:  # a pooler stands between
             raise DatabaseUnavailableError(str(error)) from error
         except DBAPIError as error:
             if (refusal := translate_refusal(error)) is None:
@@ -193,13 +177,11 @@ class Database:
 
         All of it is one greenlet: SQLAlchemy's asynchronous connection takes one for each step, and a task to close.
         """
-        if replica_check and self._shares_sessions:
-            with self._lend() as connection:
-                rows = fetch_checked(connection, statement, parameters, replica_check.releases, self.timeout)
-            if any(map(any, rows)):
-                return rows
         while True:
-            with self._lend() as connection, self._one_server(connection):
+            with self._lend() as connection:
+                if self._is_pooled:
+                    connection.info.pop("releases", None)  # another server may have had them
+                    connection.execute(self._transaction_settings)
                 if replica_check is None or replica_check(connection):
                     rows = connection.execute(statement, parameters).all()
                     # Rows that were removed in the meantime look like an empty result.
@@ -209,26 +191,6 @@ class Database:
                     sentence = "The database server does not have the requested release yet."
                     raise DatabaseUnavailableError(sentence, is_passing=True)
                 connection.invalidate()
-
-    async def check_sessions(self) -> None:
-        """Raise ConfigurationError if a pooler's sessions lack settings; log what costs time only.
-
-        What gives no session now is checked later, with each connection.
-        """
-        if not self._shares_sessions:
-            return
-        try:
-            async with self.connect() as connection:
-                driver = (await connection.get_raw_connection()).driver_connection
-                remark = cast("PooledConnection", driver).sessions.remark
-        except DatabaseUnavailableError as error:
-            remark = f"The pooler gives no session: its settings are checked once it gives one. {error}"
-        if remark:
-            _log.warning(remark)
-
-    def _one_server(self, connection: Connection) -> AbstractContextManager[None]:
-        """Stay with one server, as a connection to Postgres itself always does."""
-        return one_transaction(connection, self.timeout) if self._shares_sessions else nullcontext()
 
     def gauges(self) -> dict[Series, float]:
         """Return how many connections are in use, idle, and waited for."""

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, select, text
-from sqlalchemy.util import await_only
 
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import releases
@@ -39,14 +38,10 @@ class _RequiresReleases:
     releases: Sequence[Release]
 
     def __call__(self, connection: Connection, *, anew: bool = False) -> bool:
-        """Return whether it has; a connection to Postgres itself has said so before."""
+        """Return whether it has, perhaps from what the connection remembers."""
         known = connection.info.setdefault("releases", set())
         for release in self.releases:
             key = (release.id, release.published_at)
-            if connection.info.get("is_shared") and not anew:
-                if not _has(connection, release):
-                    return False
-                continue
             if anew or key not in known:
                 parameters = {"release_id": release.id, "moment": release.published_at}
                 found = connection.execute(_PUBLISHED, parameters).first()
@@ -55,12 +50,3 @@ class _RequiresReleases:
                     return False
                 known.add(key)
         return True
-
-
-def _has(connection: Connection, release: Release) -> bool:
-    """Ask the driver, in one round trip: behind a pooler each transaction asks."""
-    driver = connection.connection.driver_connection
-    assert driver is not None  # noqa: S101  # it is lent
-    published = f"id = {release.id} AND published_at = '{release.published_at.isoformat()}'"  # no text of a client
-    found = await_only(driver.execute(f"SELECT FROM releases WHERE {published}"))
-    return bool(found == "SELECT 1")

@@ -17,7 +17,7 @@ from localidades_api.errors import ImportRunningError, RoleError
 
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
 _TABLES = [*metadata.tables, VERSION_TABLE]
-_READ = [name for name in _TABLES if name != pending_seed.name]
+_READ = {*metadata.tables} - {pending_seed.name}
 
 
 async def grant_roles(database: Database, *, reader: str, importer: str, deadline: float) -> str:

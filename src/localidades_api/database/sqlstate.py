@@ -19,8 +19,7 @@ _TOO_MANY_FILES = (
     " LOCALIDADES_MAX_CONNECTIONS."
 )
 NO_POOLER_EXPECTED = (
-    "A pooler stands between the service and Postgres: add pgbouncer=true to the parameters of DATABASE_URL, and run"
-    " `localidades-api roles`."
+    "A pooler stands between the service and Postgres: add pgbouncer=true to the parameters of DATABASE_URL."
 )
 _CONNECTION = "08"
 # What PgBouncer itself says, whose SQLSTATE is that of a violation of the protocol, or of a lost connection.

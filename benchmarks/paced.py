@@ -66,6 +66,9 @@ async def _ask_steadily(
             reader, writer = await asyncio.open_connection(address.hostname, address.port)
         else:
             ok = status == HTTPStatus.OK
+            if headers.get("connection") == "close":  # as after every thousandth request
+                writer.close()
+                reader, writer = await asyncio.open_connection(address.hostname, address.port)
         waited = time.time() - due
         samples.append(Sample(due, waited, ok and (look is None or look(page, asked, headers, body))))
         due += interval

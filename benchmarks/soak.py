@@ -100,8 +100,11 @@ async def _client(base: str, targets: Sequence[str], number: int, rate: float, r
             if writer is None:
                 reader, writer = await asyncio.open_connection(address.hostname, address.port)
             writer.write(f"GET {chance.choice(targets)} HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
-            status, _, body = await asyncio.wait_for(read_answer(reader), _PATIENCE)
+            status, headers, body = await asyncio.wait_for(read_answer(reader), _PATIENCE)
             fault = None if status == HTTPStatus.OK else f"{status} {json.loads(body)['title']}"
+            if headers.get("connection") == "close":  # as after every thousandth request
+                writer.close()
+                writer = None
         except (OSError, EOFError) as error:  # a time-out is an OSError
             fault = type(error).__name__
             if writer:

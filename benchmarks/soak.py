@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -84,6 +84,14 @@ def _mixture(url: str, seed: int) -> list[str]:
     return asked
 
 
+def _still_open(writer: asyncio.StreamWriter, headers: Mapping[str, str]) -> asyncio.StreamWriter | None:
+    """Return a connection unless it ends with these headers, as after every thousandth request."""
+    if headers.get("connection") != "close":
+        return writer
+    writer.close()
+    return None
+
+
 async def _client(base: str, targets: Sequence[str], number: int, rate: float, run: _Run) -> None:
     """Ask at a steady rate (all clients together), or as fast as it goes where the rate is infinite."""
     chance = Random(number)  # noqa: S311  # as above
@@ -102,9 +110,7 @@ async def _client(base: str, targets: Sequence[str], number: int, rate: float, r
             writer.write(f"GET {chance.choice(targets)} HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
             status, headers, body = await asyncio.wait_for(read_answer(reader), _PATIENCE)
             fault = None if status == HTTPStatus.OK else f"{status} {json.loads(body)['title']}"
-            if headers.get("connection") == "close":  # as after every thousandth request
-                writer.close()
-                writer = None
+            writer = _still_open(writer, headers)
         except (OSError, EOFError) as error:  # a time-out is an OSError
             fault = type(error).__name__
             if writer:

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.bulk.reading import MediaType
+from localidades_api.bulk.reading import MediaType, reader
+from localidades_api.bulk.row_reader import for_a_while
+from localidades_api.bulk.rows import ROLES
 from localidades_api.errors import UnreadableBodyError
 from tests.support.bulk import CSV, JSON, NDJSON, open_rows, rows_in
 
@@ -177,6 +179,17 @@ def test_line_that_names_the_delimiter_for_excel_is_no_header(line: str, end: st
     assert (source.layout.delimiter, source.layout.columns) == (";", ["nombre", "Nota, con, comas"])
 
 
+@pytest.mark.parametrize(("media_type", "rows"), [(CSV, (b"nombre\nx\n", b"y\n")), (NDJSON, (b"1\n", b"2\n"))])
+def test_empty_lines_between_rows_hold_nobody_up(media_type: MediaType, rows: tuple[bytes, bytes]) -> None:
+    source = reader(media_type, io.BytesIO((b"\n" * 1_000_000).join([*rows, b""])), ROLES)
+    assert sum(1 for _ in source.check()) > 2
+    assert source.count == 2
+    coming, found, slices = source.rows(), 0, 0
+    while found < source.count:
+        found, slices = found + len(list(for_a_while(coming))), slices + 1
+    assert slices > 2
+
+
 def test_row_of_fewer_cells_has_empty_ones_and_empty_ones_too_many_do_not_count() -> None:
     assert [row.sent for row in rows_in(b"nombre,estado\nIxtapa\n\nx,y,,\n\n\n")] == [["Ixtapa", ""], ["x", "y"]]
 
@@ -186,6 +199,9 @@ def test_row_of_fewer_cells_has_empty_ones_and_empty_ones_too_many_do_not_count(
     [
         (b"", "The file is empty: begin it with a line such as `nombre,municipio,estado`"),
         (b"\n\r\n", "The file is empty"),
+        (b"\n" * 1_000_000 + b"nombre\n", "The file is empty"),
+        (b"sep=;\n" + b"\n" * 1_000_000 + b"nombre\n", "The file is empty"),
+        (b"sep=;\n", "The file is empty"),
         (b"\xef\xbb\xbf", "The file is empty"),
         (b"Guadalajara,14\nIxtapa,14\n", "The first line names no column for `nombre`, or `cvegeo`, or `clave`: begin"),
         (b"municipio,estado\nCentla,Tabasco\n", "The first line names no column for `nombre`"),

@@ -3,7 +3,7 @@
 import csv
 import re
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import IO
 
 from localidades_api.bulk.cells import RowError
@@ -13,6 +13,7 @@ from localidades_api.bulk.rows import Roles, Row
 from localidades_api.errors import UnreadableBodyError
 
 _MAX_COLUMNS = 16_384  # as in Excel; a row of two bytes is answered with all of them
+_MAX_EMPTY = 10_000  # lines before the header
 _DELIMITERS = ",;\t|"
 _SEPARATOR_LINE = re.compile(r'"?sep=([,;\t|])"?(?:\r\n?|\n)', re.IGNORECASE)  # for Excel, before the header
 
@@ -25,15 +26,15 @@ class CsvReader(RowReader):
     def __init__(self, file: IO[bytes], roles: Roles, named: Named) -> None:
         super().__init__(file, roles, named)
         with self._lines() as lines:
-            first = next((line for line in lines if line.strip("\r\n")), "")
-        separator = _SEPARATOR_LINE.match(first)
+            first = next((line for line in islice(lines, _MAX_EMPTY) if line.strip("\r\n")), None)
+        separator = _SEPARATOR_LINE.match(first or "")
         self._separator_lines = 1 if separator else 0
-        found = [self._header(delimiter) for delimiter in (separator[1] if separator else _DELIMITERS)]
-        self.layout.columns, self.layout.delimiter, self.layout.line_end = max(found, key=self._likeness)
-        if not self.layout.columns:
+        found = [self._header(delimiter) for delimiter in (separator[1] if separator else _DELIMITERS) if first]
+        if not any(columns for columns, _, _ in found):
             raise UnreadableBodyError(
                 f"The file is empty: begin it with a line such as `{roles.example}`, then a row a line."
             )
+        self.layout.columns, self.layout.delimiter, self.layout.line_end = max(found, key=self._likeness)
         if len(self.layout.columns) > _MAX_COLUMNS:
             raise UnreadableBodyError(f"The first line has more than {_MAX_COLUMNS:,} columns: remove some.")
         self._assignment = assign(self.layout.columns, roles, named)
@@ -42,7 +43,7 @@ class CsvReader(RowReader):
     def _header(self, delimiter: str) -> tuple[list[str], str, str]:
         """Return the columns with a delimiter, the delimiter, and how their line ends; no columns without a header."""
         with self._lines() as lines:
-            header = next(self._parse(lines, delimiter), [])
+            header = next(filter(None, islice(self._parse(lines, delimiter), 2 * _MAX_EMPTY)), [])
             return header, delimiter, "\n" if lines.last.endswith("\n") and not lines.last.endswith("\r\n") else "\r\n"
 
     def _likeness(self, found: tuple[list[str], str, str]) -> tuple[int, int]:
@@ -54,12 +55,13 @@ class CsvReader(RowReader):
     def _records(self) -> Iterator[list[str]]:
         with self._lines() as lines:
             records = self._parse(lines, self.layout.delimiter)
-            next(records)
-            for lines.row, record in enumerate(records, 2):
+            next(filter(None, records))
+            for record in records:
                 yield record
+                lines.row += bool(record)
 
     def _parse(self, lines: Lines, delimiter: str) -> Iterator[list[str]]:
-        """Yield the records after the line that names the delimiter: the header, and the rows."""
+        """Yield what follows the line that names the delimiter: the header, and the rows, all among empty records."""
         separators = self._separator_lines
         # The line after the end is empty, unless a quote is open.
         for record in csv.reader(chain(lines, ["\n"]), delimiter=delimiter):
@@ -70,7 +72,7 @@ class CsvReader(RowReader):
             lines.row_length = 0
             if record and separators:
                 separators -= 1
-            elif record:
+            else:
                 yield record
 
     def _row(self, number: int, record: list[str]) -> Row:

@@ -19,8 +19,8 @@ from localidades_api.http.body import spool_body
 from localidades_api.http.transfers import Transfers
 
 Answered = Sequence[tuple[Row, Answer]]
-# Takes some rows from an iterator, as many as a few milliseconds allow, and answers them; none if it is exhausted.
-AnswerSome = Callable[[Iterator[Row]], Awaitable[Answered]]
+# Takes some rows from an iterator, as many as a few milliseconds allow, and answers them.
+AnswerSome = Callable[[Iterator[Row | None]], Awaitable[Answered]]
 
 _log = logging.getLogger(__name__)
 
@@ -82,15 +82,14 @@ class BulkResponse(Response):
             async with self._turn:
                 is_checked = next(checking, self) is self
             await asyncio.sleep(0)
-        rows, writer = iter(reader), self._write(reader)
-        begin: bytes | None = None
-        while True:
+        rows, left, writer = reader.rows(), reader.count, self._write(reader)
+        written = writer.begin()
+        while left:
             async with self._turn:
                 answered = await answer(rows)
-                begin = writer.begin() if begin is None else b""
-                written = b"".join([begin, *(writer.write(*one) for one in answered)])
-            if not answered:
-                break
-            yield written
+                written += b"".join([writer.write(*one) for one in answered])
+            if answered:
+                yield written
+                left, written = left - len(answered), b""
             await asyncio.sleep(0)
-        yield begin + writer.end()
+        yield written + writer.end()

@@ -33,8 +33,7 @@ class NdjsonReader(RowReader):
         with self._lines() as lines:
             for line in lines:
                 lines.row_length = 0
-                if not line.isspace():
-                    yield line.rstrip("\r\n")
+                yield "" if line.isspace() else line.rstrip("\r\n")
 
     def _row(self, number: int, record: str) -> Row:
         try:

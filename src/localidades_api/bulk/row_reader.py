@@ -6,16 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import starmap
 from time import perf_counter
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 from localidades_api.bulk.columns import Named
 from localidades_api.bulk.rows import Roles, Row
 from localidades_api.errors import UnreadableBodyError
 from localidades_api.importer.file_kinds import START, describe_kind
-
-_T = TypeVar("_T")
 
 MAX_ROW = 1024**2  # characters of a row
 _SLICE = 0.004  # seconds
@@ -38,7 +35,7 @@ class RowReader(ABC):
     """Reads the rows of a file, from where it stands, as often as it is iterated over.
 
     Raises UnreadableBodyError, also when it is created, if the file can't be read as a whole. `check` finds out whether
-    it can.
+    it can, and how many rows there are (`count`).
     """
 
     def __init__(self, file: IO[bytes], roles: Roles, named: Named) -> None:
@@ -46,23 +43,34 @@ class RowReader(ABC):
         self._start = file.tell()
         self._roles = roles
         self._named = named
+        self.count = 0
         head = file.read(START)
         self.layout = Dialect(has_bom=head.startswith(_BOM))
         if kind := describe_kind(head.splitlines()[0] if head else b""):
             raise UnreadableBodyError(f"The file is {kind}.")
 
     def __iter__(self) -> Iterator[Row]:
-        return starmap(self._row, enumerate(self._records(), 1))
+        return filter(None, self.rows())
 
     def check(self) -> Iterator[None]:
         """Read the file to its end, with a pause after some milliseconds of work."""
-        records = self._records()
-        while sum(1 for _ in for_a_while(records)):
-            yield
+        end = perf_counter() + _SLICE
+        for record in self._records():
+            self.count += bool(record)
+            if perf_counter() > end:
+                yield
+                end = perf_counter() + _SLICE
+
+    def rows(self) -> Iterator[Row | None]:
+        """Yield the rows, and None for each empty line, of which there may be millions."""
+        number = 0
+        for record in self._records():
+            number += bool(record)
+            yield self._row(number, record) if record else None
 
     @abstractmethod
     def _records(self) -> Iterator[Any]:
-        """Yield what becomes rows."""
+        """Yield what becomes rows, and something empty for each empty line."""
 
     @abstractmethod
     def _row(self, number: int, record: Any) -> Row:  # noqa: ANN401  # what `_records` yields
@@ -118,10 +126,11 @@ class Lines:
         return line
 
 
-def for_a_while(items: Iterator[_T]) -> Iterator[_T]:
-    """Yield items until some milliseconds have passed, so that other requests get their turn."""
+def for_a_while(rows: Iterator[Row | None]) -> Iterator[Row]:
+    """Yield rows until some milliseconds have passed, so that other requests get their turn."""
     end = perf_counter() + _SLICE
-    for item in items:
-        yield item
+    for row in rows:
+        if row is not None:
+            yield row
         if perf_counter() > end:
             return

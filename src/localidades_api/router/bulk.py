@@ -223,7 +223,7 @@ def _accepted(request: Request, sent: MediaType) -> MediaType:
 async def _matching(services: Services, release: Release, sure: float) -> AsyncIterator[AnswerSome]:
     async with services.names.using(release) as index:
 
-        async def answer_some(rows: Iterator[Row]) -> Answered:
+        async def answer_some(rows: Iterator[Row | None]) -> Answered:
             return [(row, match_row(row, index, sure)) for row in for_a_while(rows)]
 
         yield answer_some
@@ -235,7 +235,7 @@ async def _finding_nearest(services: Services, release: Release, limit: int) -> 
         found = await services.nearest.list_nearest_to_each(release, points, limit) if points else []
         return [[describe_near(row) for row in rows] for rows in found]
 
-    async def answer_some(rows: Iterator[Row]) -> Answered:
+    async def answer_some(rows: Iterator[Row | None]) -> Answered:
         return await answer_points(list(islice(for_a_while(rows), _MAX_POINTS)), find)
 
     yield answer_some

@@ -190,6 +190,14 @@ def test_empty_lines_between_rows_hold_nobody_up(media_type: MediaType, rows: tu
     assert slices > 2
 
 
+@pytest.mark.parametrize("media_type", [CSV, NDJSON])
+def test_file_is_read_from_where_it_stands(media_type: MediaType) -> None:
+    file = io.BytesIO(b"a line before\nnombre\nIxtapa\n")
+    file.readline()
+    source = reader(media_type, file, ROLES)
+    assert len(list(source)) == len(list(source)) == (1 if media_type == CSV else 2)
+
+
 def test_row_of_fewer_cells_has_empty_ones_and_empty_ones_too_many_do_not_count() -> None:
     assert [row.sent for row in rows_in(b"nombre,estado\nIxtapa\n\nx,y,,\n\n\n")] == [["Ixtapa", ""], ["x", "y"]]
 

@@ -97,7 +97,7 @@ def test_line_of_windows_1252_is_read() -> None:
         ('{"rows": [{"nombre": "x"} {"nombre": "y"}]}', "The JSON is broken at row 2: a comma is missing"),
         ('{"rows": [{"nombre": "x}]}', "The JSON is broken at row 1: "),
         ('{"rows": [], "x": 1}', "The JSON is broken at row 1: only `rows` may be in it"),
-        ('{"rows": []}' + " " * 3_000_000 + "{}", "The JSON is broken at row 1: only `rows` may be in it"),
+        ('{"rows": []}' + " " * 4_000_000 + "{}", "The JSON is broken at row 1: only `rows` may be in it"),
         ('{"rows": [1, 2' + " " * 3_000_000 + "3]}", "The JSON is broken at row 3: a comma is missing"),
         ('{"rows": []} {}', "The JSON is broken at row 1: only `rows` may be in it"),
         ('{"rows": [' + "[" * 100_000, "The JSON is broken at row 1: it is nested too deeply."),

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.types import Message, Scope
 
 from localidades_api.bulk import exchange
 from localidades_api.http import body
@@ -222,6 +223,29 @@ async def test_body_that_the_disk_does_not_take_is_a_problem(
     assert await matched(client, ROW)  # which fits into memory
     answer = await post(client, "nombre\n" + "x\n" * 600_000, CSV)
     assert (answer.status_code, answer.json()["type"]) == (503, "/problems#unavailable")
+
+
+async def test_rows_of_a_client_that_has_gone_are_not_answered(seeded_database: str) -> None:
+    rows, sent = b'{"nombre":"Ninguno"}\n' * 20_000, 0
+
+    async def receive() -> Message:
+        if sent:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": rows, "more_body": False}
+
+    async def send(message: Message) -> None:
+        nonlocal sent
+        sent += message.get("body", b"").count(b"\n")
+
+    headers = [(b"content-type", NDJSON.encode())]
+    scope: Scope = {
+        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "POST",
+        "scheme": "http", "path": MATCH, "raw_path": MATCH.encode(), "query_string": b"", "root_path": "",
+        "headers": headers, "client": ("127.0.0.1", 1), "server": ("test", 80),
+    }  # fmt: skip
+    async with running_app(seeded_database) as app:
+        await app(scope, receive, send)
+    assert 0 < sent < 20_000
 
 
 async def test_no_rows_are_no_answers(client: httpx.AsyncClient) -> None:

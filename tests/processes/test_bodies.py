@@ -162,16 +162,6 @@ def test_client_that_goes_gives_its_place_back(live_server: str) -> None:
     eventually(lambda: ask(live_server, MATCH, NDJSON, method="POST", body=ROW).status == 200)
 
 
-def test_client_that_goes_amid_its_answer_gives_its_place_back(live_server: str) -> None:
-    """Clients in all places, whose rows would take minutes."""
-    data = ROW * 200_000
-    for _ in range(8):
-        with connect(live_server) as client:
-            client.sendall(head(f"Content-Length: {len(data)}") + data)
-            read_until(client, b'"outcome"')
-    eventually(lambda: ask(live_server, MATCH, NDJSON, method="POST", body=ROW).status == 200)
-
-
 def test_client_that_goes_amid_its_body_is_no_fault_of_the_service(server: str, seeded: str) -> None:
     rows, form = ("application/x-ndjson", ROW[:20]), ("application/x-www-form-urlencoded", b"queries=%7B")
     with new_database(server, seeded) as url, serving(url, LOCALIDADES_ACCESS_LOG="on") as live:

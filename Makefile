@@ -41,7 +41,7 @@ coverage: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run all tests and fail if coverage 
 	"$(BIN)/coverage" report
 
 quick: $(VENV)/dev.stamp ## Run the tests that need no Postgres, in half a minute
-	LOCALIDADES_POSTGRES_BIN=none $(PYTEST) -p no:pytest_cov --hypothesis-profile=quick -m "not tail" tests/unit tests/search tests/bulk tests/importer/test_source.py $(ARGS)
+	LOCALIDADES_POSTGRES_BIN=none $(PYTEST) -p no:pytest_cov --hypothesis-profile=quick -m "not tail" tests/unit tests/names tests/bulk tests/importer/test_source.py $(ARGS)
 
 tail: $(VENV)/dev.stamp $(TEST_TOOLS) ## Run what `make test` leaves out: processes that die or hang, large files, inputs by the thousand, others' programs
 	$(PYTEST) -p no:pytest_cov -m "tail or hypothesis" --hypothesis-profile=tail $(ARGS)

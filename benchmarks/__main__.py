@@ -18,7 +18,7 @@ from benchmarks.report import render
 from benchmarks.results import Results
 from benchmarks.sizes import measure_sizes
 from benchmarks.throughput import measure_throughput, prepare
-from localidades_api.domain.schemas import DEMO_RELEASE
+from localidades_api.catalogue.schemas import DEMO_RELEASE
 
 _PARTS = ("throughput", "startup", "memory", "walk", "imports", "sizes", "publication", "queries", "downloads")
 

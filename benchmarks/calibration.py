@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.names import places_of, read_catalogue, withdrawn_of
-from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
-from localidades_api.search.build import build_index
-from localidades_api.search.index import NameIndex
-from localidades_api.search.rows import MatchRow
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
+from localidades_api.names.build import build_index
+from localidades_api.names.index import NameIndex
+from localidades_api.names.rows import MatchRow
 
 BANDS = (0, 10, 30, 50, 70, 80, 85, 95, 97, 99, 100.01)  # points of a score
 _OFFICIAL = "sedesol_catalogo"  # another office's list, typed by nobody
 _SEAT = 1  # clave
 
 
-class Known(NamedTuple):
+class IndexedLocality(NamedTuple):
     """A row whose key is known; `kind` says how it was made from a row of a source."""
 
     kind: str
@@ -37,7 +37,7 @@ class Known(NamedTuple):
     key: int
 
 
-def known_rows(path: Path) -> Iterator[Known]:
+def known_rows(path: Path) -> Iterator[IndexedLocality]:
     """Yield the rows of a table as they were typed."""
     with path.open(encoding="utf-8", newline="") as file:
         for cells in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
@@ -46,10 +46,10 @@ def known_rows(path: Path) -> Iterator[Known]:
                     float(cells[name]) if cells.get(name) else None for name in ("latitud", "longitud")
                 )
                 row = MatchRow(cells["nombre"], cells["municipio"], cells["estado"], latitud, longitud)
-                yield Known("typed", cells["source"], row, int(cells["cvegeo"]))
+                yield IndexedLocality("typed", cells["source"], row, int(cells["cvegeo"]))
 
 
-def poorer(rows: Iterable[Known]) -> Iterator[Known]:
+def poorer(rows: Iterable[IndexedLocality]) -> Iterator[IndexedLocality]:
     """Yield every other row without its municipio, and every eighth without an area."""
     for number, known in enumerate(rows):
         if number % 2:
@@ -58,17 +58,17 @@ def poorer(rows: Iterable[Known]) -> Iterator[Known]:
             yield known._replace(kind="without area", row=MatchRow(known.row.nombre))
 
 
-def seats(index: NameIndex, keys: Iterable[int]) -> Iterator[Known]:
+def seats(index: NameIndex, keys: Iterable[int]) -> Iterator[IndexedLocality]:
     """Yield the seats of all municipios under the municipio's name and the usual short one."""
     for key in keys:
         municipio_id, clave = divmod(key, KEYS_OF_A_MUNICIPIO)
         if clave == _SEAT:
             municipio, estado = index.areas.municipios[municipio_id], index.areas.estados[municipio_id // 1000]
-            yield Known("seat", "catalogue", MatchRow(municipio, None, estado), key)
+            yield IndexedLocality("seat", "catalogue", MatchRow(municipio, None, estado), key)
             short = re.split(r" del? ", municipio)[0]
             if short != municipio:
-                yield Known("short", "catalogue", MatchRow(short, municipio, estado), key)
-                yield Known("short", "catalogue", MatchRow(short, short, estado), key)
+                yield IndexedLocality("short", "catalogue", MatchRow(short, municipio, estado), key)
+                yield IndexedLocality("short", "catalogue", MatchRow(short, short, estado), key)
 
 
 class Tally:
@@ -92,7 +92,7 @@ class Tally:
         return f"{self.rows:,} | {said} | {right} | {self.certain / self.rows:.1%} | {certain}"
 
 
-def judge(index: NameIndex, rows: Iterable[Known], judged: set[int]) -> dict[str, dict[str, Tally]]:
+def judge(index: NameIndex, rows: Iterable[IndexedLocality], judged: set[int]) -> dict[str, dict[str, Tally]]:
     """Match rows, and count them by score, difference and source; only answers with a key of `judged` count."""
     tables: dict[str, dict[str, Tally]] = {name: defaultdict(Tally) for name in ("score", "difference", "source")}
     for known in rows:
@@ -111,7 +111,7 @@ def judge(index: NameIndex, rows: Iterable[Known], judged: set[int]) -> dict[str
     return tables
 
 
-def write_evidence(index: NameIndex, rows: Iterable[Known], path: Path) -> None:
+def write_evidence(index: NameIndex, rows: Iterable[IndexedLocality], path: Path) -> None:
     """Write the candidates of each row, and the evidence for each of them, as lines of JSON."""
     with path.open("w", encoding="utf-8") as file:
         for known in rows:

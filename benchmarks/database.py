@@ -13,9 +13,9 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 
 from benchmarks.processes import ROOT, BenchmarkError
-from localidades_api.domain.schemas import DEMO_RELEASE
+from localidades_api.catalogue.schemas import DEMO_RELEASE
+from localidades_api.embedded_postgres import run_embedded
 from localidades_api.importer.demo.generate import generate_demo
-from localidades_api.storage.embedded import run_embedded
 
 _TEMPLATE = "localidades"
 

@@ -21,11 +21,11 @@ from pathlib import Path
 
 import asyncpg
 
-from localidades_api.domain.folding import fold
-from localidades_api.domain.locality import LocalityRow
+from localidades_api.catalogue.folding import fold
+from localidades_api.catalogue.locality import LocalityRow
+from localidades_api.embedded_postgres import run_embedded
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import Catalogue, MunicipalityRow, StateRow, transform
-from localidades_api.storage.embedded import run_embedded
 
 _COMMAND = [sys.executable, "-c", "from localidades_api.cli import app; app()", "import"]
 _RELEASE_ID = 1_000_000  # of the bare COPY

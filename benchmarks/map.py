@@ -25,7 +25,7 @@ from benchmarks.contenders import OURS, OURS_COLD
 from benchmarks.lab import Lab, Options, open_lab, run_command
 from benchmarks.processes import PATH, BenchmarkError, Server
 from benchmarks.series import Series
-from localidades_api.domain.mercator import MAX_ZOOM, Tile
+from localidades_api.catalogue.mercator import MAX_ZOOM, Tile
 from localidades_api.importer.extract import open_table, split_lines
 from tests.support.browser import WEBGL, launched
 from tests.support.mvt import read_tile

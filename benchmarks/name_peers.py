@@ -33,9 +33,9 @@ from benchmarks.names import (
     read_catalogue,
     typed_queries,
 )
-from localidades_api.domain.folding import fold
-from localidades_api.search.index import NameIndex
-from localidades_api.search.places import IndexedPlace
+from localidades_api.catalogue.folding import fold
+from localidades_api.names.index import NameIndex
+from localidades_api.names.places import IndexedPlace
 
 _QUERIES = Path(__file__).parent.parent / "tests" / "search" / "queries.tsv"
 _SAMPLE = 300

@@ -18,14 +18,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from localidades_api.domain.folding import fold
-from localidades_api.domain.keys import PlaceKind
+from localidades_api.catalogue.folding import fold
+from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.importer.extract import open_table
 from localidades_api.importer.transform import Catalogue, transform
-from localidades_api.search.build import build_index
-from localidades_api.search.index import NameIndex
-from localidades_api.search.places import Former, IndexedPlace, Withdrawn
-from localidades_api.search.rows import MatchResult, MatchRow
+from localidades_api.names.build import build_index
+from localidades_api.names.index import NameIndex
+from localidades_api.names.places import Former, IndexedPlace, Withdrawn
+from localidades_api.names.rows import MatchResult, MatchRow
 
 _QUERIES = Path(__file__).parent.parent / "tests" / "search" / "queries.tsv"
 _SEED = 13

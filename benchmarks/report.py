@@ -23,7 +23,7 @@ from benchmarks.goals import judge
 from benchmarks.queries import PLANS
 from benchmarks.results import Results
 from benchmarks.series import Series
-from localidades_api.domain.schemas import DEMO_RELEASE
+from localidades_api.catalogue.schemas import DEMO_RELEASE
 
 _ORDER = (DRF, FASTAPI, FASTIFY, COLD, EMPTY, WARM, DEPLOYED, BARE, NGINX)
 

@@ -15,8 +15,8 @@ from fastapi import FastAPI
 from hypothesis import settings as hypothesis_settings
 from playwright.async_api import Browser
 
-from localidades_api.search.index import NameIndex
-from localidades_api.storage.embedded import run_embedded
+from localidades_api.embedded_postgres import run_embedded
+from localidades_api.names.index import NameIndex
 from tests.support.application import client_of, import_file, running_app
 from tests.support.browser import launched
 from tests.support.catalogue import Place, many, write_catalogue

@@ -6,7 +6,7 @@ Releases that are published already are completed in place; while that runs, rea
 import sqlalchemy as sa
 from alembic import context, op
 
-from localidades_api.domain.folding import fold
+from localidades_api.catalogue.folding import fold
 
 revision: str = "0003"
 down_revision: str | None = "0002"

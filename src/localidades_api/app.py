@@ -10,27 +10,17 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from localidades_api import __version__
-from localidades_api.cache.names import NameIndexes
-from localidades_api.cache.pages import PageCache
-from localidades_api.cache.positions import LONG_TIMEOUT, MAX_LONG_SEARCHES, PositionCache
-from localidades_api.cache.release_poller import ReleasePoller
-from localidades_api.cache.tiles import TileCache
-from localidades_api.downloads.response import Downloads
-from localidades_api.errors import ConfigurationError
-from localidades_api.http.paths import PREFIX, is_api
-from localidades_api.http.transfers import Transfers
-from localidades_api.middleware.response_cache import MAX_BYTES, STATE, ResponseCache
-from localidades_api.observability.metrics import COUNTERS
-from localidades_api.observability.sampler import Sampler
-from localidades_api.observability.tracing import traced_statements
-from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.router import Services, census, site
-from localidades_api.router.census import CensusRouter
-from localidades_api.router.openapi import describe
-from localidades_api.router.routing import Router
-from localidades_api.settings import Settings
-from localidades_api.storage.pool import Database
-from localidades_api.storage.repository import (
+from localidades_api.api import Services, census, site
+from localidades_api.api.census import CensusRouter
+from localidades_api.api.openapi import describe
+from localidades_api.api.routing import Router
+from localidades_api.caches.names import NameIndexes
+from localidades_api.caches.pages import PageCache
+from localidades_api.caches.positions import LONG_TIMEOUT, MAX_LONG_SEARCHES, PositionCache
+from localidades_api.caches.release_poller import ReleasePoller
+from localidades_api.caches.tiles import TileCache
+from localidades_api.database.pool import Database
+from localidades_api.database.queries import (
     AreasRepository,
     CatalogueRepository,
     ChangesRepository,
@@ -40,6 +30,16 @@ from localidades_api.storage.repository import (
     ReleasesRepository,
     TilesRepository,
 )
+from localidades_api.downloads.response import Downloads
+from localidades_api.errors import ConfigurationError
+from localidades_api.http.paths import PREFIX, is_api
+from localidades_api.http.transfers import Transfers
+from localidades_api.observability.metrics import COUNTERS
+from localidades_api.observability.sampler import Sampler
+from localidades_api.observability.tracing import traced_statements
+from localidades_api.releases.tracker import ReleaseTracker
+from localidades_api.response_cache import MAX_BYTES, STATE, ResponseCache
+from localidades_api.settings import Settings
 
 _END_TIMEOUT = 1.0  # seconds at shutdown for cancelled tasks to end, which takes milliseconds
 

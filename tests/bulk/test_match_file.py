@@ -13,7 +13,7 @@ from localidades_api.bulk.rows import Answer, Row
 from localidades_api.cli.matching.answer_file import AnswerFile
 from localidades_api.cli.matching.job import MatchJob
 from localidades_api.cli.matching.match_file import Answering, Tally, match_file
-from localidades_api.search.index import NameIndex
+from localidades_api.names.index import NameIndex
 from tests.support.interruption import interrupt_within_callback
 from tests.support.progress import Silent
 

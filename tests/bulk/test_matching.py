@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from localidades_api.bulk.matching import match_row
-from localidades_api.domain.schemas import Match
-from localidades_api.search.index import NameIndex
+from localidades_api.catalogue.schemas import Match
+from localidades_api.names.index import NameIndex
 from tests.support.bulk import CSV, NDJSON, rows_in
 
 

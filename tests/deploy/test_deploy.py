@@ -25,8 +25,8 @@ from localidades_api import __version__
 from localidades_api.app import create_app
 from localidades_api.cli import app as command_line
 from localidades_api.cli import roles
+from localidades_api.database.dsn import Dsn
 from localidades_api.settings import PREFIX, Settings
-from localidades_api.storage.dsn import Dsn
 from tests.support.machine import needed
 from tests.support.nginx import LISTEN
 from tests.support.systemd import PROGRAM, UNITS, read_service

@@ -21,8 +21,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from localidades_api.errors import NotAcceptableError
-from localidades_api.http.html.i18n import choose_language
-from localidades_api.http.html.renderer import FORMATS
+from localidades_api.html.i18n import choose_language
+from localidades_api.html.renderer import FORMATS
 from localidades_api.http.negotiation import choose_media_type
 from tests.support.accept import ACCEPTS, BROWSERS, CHROME, LANGUAGES, PROGRAMS, REPRESENTATIVE
 from tests.support.downloads import DOWNLOAD

@@ -11,12 +11,12 @@ import asyncpg
 import pytest
 from sqlalchemy import text
 
-from localidades_api.domain.schemas import Release
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.pool import Database
+from localidades_api.database.queries import ReleasesRepository
+from localidades_api.database.replica_check import requires_release
+from localidades_api.database.sessions import limits, session_settings
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
-from localidades_api.storage.pool import Database
-from localidades_api.storage.replica_check import requires_release
-from localidades_api.storage.repository import ReleasesRepository
-from localidades_api.storage.sessions import limits, session_settings
 from tests.support.catalogue import many, write_catalogue
 from tests.support.pooler import Pooler, pooling
 from tests.support.postgres import execute, new_database, out_of_reach, own_name
@@ -45,7 +45,7 @@ def reader_of(url: str) -> Iterator[str]:
     yield reader
 
 
-# -- Reading
+# -- ReleaseSnapshot
 
 
 @BOTH_MODES

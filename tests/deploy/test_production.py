@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from localidades_api.storage.embedded.binaries import run_as
-from localidades_api.storage.embedded.data_directory import choose_account
+from localidades_api.embedded_postgres.binaries import run_as
+from localidades_api.embedded_postgres.data_directory import choose_account
 from tests.support.catalogue import many, write_catalogue
 from tests.support.guides import DOCS, SERVICE, blocks_of, follow
 from tests.support.http_server import Request, Response, http_server

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from alembic import command
 
-from localidades_api.storage.embedded.binaries import find_binaries, make_reachable
-from localidades_api.storage.embedded.data_directory import choose_account, make_cluster
+from localidades_api.embedded_postgres.binaries import find_binaries, make_reachable
+from localidades_api.embedded_postgres.data_directory import choose_account, make_cluster
 from tests.faults.service import CURRENT, NEXT, OLDER, publish
 from tests.faults.trial import HEAD, Report
 from tests.faults.truth import Truth, renamed

@@ -12,12 +12,12 @@ import httpx
 import pytest
 from sqlalchemy import Executable, func, select, text
 
+from localidades_api.database.models import localities
+from localidades_api.database.pool import Database, ReplicaCheck
+from localidades_api.database.queries import ReleasesRepository
+from localidades_api.database.replica_check import requires_release
+from localidades_api.database.sessions import session_settings
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.storage.models import localities
-from localidades_api.storage.pool import Database, ReplicaCheck
-from localidades_api.storage.replica_check import requires_release
-from localidades_api.storage.repository import ReleasesRepository
-from localidades_api.storage.sessions import session_settings
 from tests.faults.load import lookups, pages
 from tests.faults.proxy import proxied
 from tests.faults.service import CURRENT, KILL_ALL, NEXT, OLDER, publish, service, slow_down

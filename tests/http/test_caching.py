@@ -11,12 +11,12 @@ from fastapi import FastAPI
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.cache.tiles import PREWARMED_ZOOM
-from localidades_api.domain.mercator import MEXICO_BOX, Tile
-from localidades_api.domain.schemas import Release
+from localidades_api.api import Services
+from localidades_api.caches.tiles import PREWARMED_ZOOM
+from localidades_api.catalogue.mercator import MEXICO_BOX, Tile
+from localidades_api.catalogue.schemas import Release
 from localidades_api.http import caching
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
-from localidades_api.router import Services
 from tests.support.application import (
     await_release,
     client_in_front_of,

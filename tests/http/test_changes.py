@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
-from localidades_api.domain.locality import ATTRIBUTES, POINT
-from localidades_api.storage.pool import already_waited
+from localidades_api.catalogue.locality import ATTRIBUTES, POINT
+from localidades_api.database.pool import already_waited
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import SOMEBODY_WAITS, connected

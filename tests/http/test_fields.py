@@ -8,7 +8,7 @@ import jsonschema_rs
 import pytest
 
 from localidades_api.app import create_app
-from localidades_api.domain.schemas import LocalityRecord
+from localidades_api.catalogue.schemas import LocalityRecord
 from localidades_api.settings import Settings
 from tests.support.wire import LOCALIDADES
 

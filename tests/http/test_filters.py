@@ -1,6 +1,6 @@
 """The filters of the list, held against the file that was imported by an oracle in plain Python.
 
-What a search finds besides, by other names, keys and labels or with letters wrong, `tests/search/test_find.py` has.
+What a search finds besides, by other names, keys and labels or with letters wrong, `tests/names/test_find.py` has.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 from sqlalchemy.dialects import postgresql
 
-from localidades_api.cache.positions import PositionCache
-from localidades_api.domain.filters import LocalityFilters
-from localidades_api.domain.folding import fold
-from localidades_api.search.normalize import open_word
-from localidades_api.search.vocabulary import STOP_WORDS
-from localidades_api.storage.models import localities
-from localidades_api.storage.repository.conditions import conditions, filtered_by, values
+from localidades_api.caches.positions import PositionCache
+from localidades_api.catalogue.filters import LocalityFilters
+from localidades_api.catalogue.folding import fold
+from localidades_api.database.models import localities
+from localidades_api.database.queries.conditions import conditions, filtered_by, values
+from localidades_api.names.normalize import open_word
+from localidades_api.names.vocabulary import STOP_WORDS
 from tests.support.application import import_file, recorded_statements, running_app
 from tests.support.catalogue import TRAPS, Place, write_catalogue
 from tests.support.postgres import execute, new_database

@@ -15,11 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
-from localidades_api.cache import names, release_poller
-from localidades_api.cache.name_builder import fingerprint
-from localidades_api.domain.mercator import Tile
-from localidades_api.domain.schemas import Release
-from localidades_api.search.layout import META, RECORDS, WORDS
+from localidades_api.caches import names, release_poller
+from localidades_api.caches.name_builder import fingerprint
+from localidades_api.catalogue.mercator import Tile
+from localidades_api.catalogue.schemas import Release
+from localidades_api.names.layout import META, RECORDS, WORDS
 from tests.support.application import (
     await_release,
     await_searched,

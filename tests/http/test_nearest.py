@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from localidades_api.http.html.svg import draw_map
-from localidades_api.storage.pool import Database
-from localidades_api.storage.repository import NearestRepository, ReleasesRepository
-from localidades_api.storage.repository.nearest import NEAREST
+from localidades_api.database.pool import Database
+from localidades_api.database.queries import NearestRepository, ReleasesRepository
+from localidades_api.database.queries.nearest import NEAREST
+from localidades_api.html.svg import draw_map
 from tests.support.application import client_of, import_file, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.postgres import execute, new_database

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 
-from localidades_api.cache import release_poller
-from localidades_api.domain.schemas import Locality, Page
-from localidades_api.router import Services
+from localidades_api.api import Services
+from localidades_api.caches import release_poller
+from localidades_api.catalogue.schemas import Locality, Page
 from tests.support.application import (
     await_release,
     client_in_front_of,

@@ -13,9 +13,9 @@ from fastapi import FastAPI
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.domain.schemas import LocalityDetail
+from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES
+from localidades_api.catalogue.schemas import LocalityDetail
 from localidades_api.http.paths import MATCH
-from localidades_api.router.reconcile.vocabulary import FETCHED, PROPERTIES
 from tests.support.application import client_of, recorded_statements, running_app
 from tests.support.postgres import out_of_reach
 from tests.support.reconciliation import HAS_SCHEMAS, hold_to

@@ -16,10 +16,10 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from localidades_api.database.import_lock import begin_import
+from localidades_api.database.pool import Database
 from localidades_api.errors import CatalogueError, ImportRunningError
 from localidades_api.releases import tracker
-from localidades_api.storage.import_lock import begin_import
-from localidades_api.storage.pool import Database
 from tests.support.application import await_release, client_of, import_into, publish_again, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected, photograph

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localidades_api.http.headers import on_wire
-from localidades_api.middleware.response_cache import STATE, HeldResponse, ResponseCache
+from localidades_api.response_cache import STATE, HeldResponse, ResponseCache
 from tests.support.application import (
     await_release,
     await_searched,

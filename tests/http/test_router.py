@@ -7,8 +7,8 @@ import pytest
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
+from localidades_api.api.direct_route import DirectRoute
 from localidades_api.app import create_app
-from localidades_api.router.direct_route import DirectRoute
 from localidades_api.settings import Settings
 from tests.support.pages import BROWSER
 from tests.support.wire import LOCALIDADES

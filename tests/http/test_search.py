@@ -17,7 +17,7 @@ from alembic import command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localidades_api.domain.folding import fold
+from localidades_api.catalogue.folding import fold
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.postgres import alembic_config, new_database, own_name

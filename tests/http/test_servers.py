@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from localidades_api.domain.schemas import Release
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database import pool
+from localidades_api.database.dsn import Dsn
+from localidades_api.database.hosts import Servers
+from localidades_api.database.pool import Database, already_waited
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
-from localidades_api.storage import pool
-from localidades_api.storage.dsn import Dsn
-from localidades_api.storage.hosts import Servers
-from localidades_api.storage.pool import Database, already_waited
 from tests.support.postgres import execute
 from tests.support.waiting import eventually_async
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from localidades_api.domain.folding import APOSTROPHES
+from localidades_api.catalogue.folding import APOSTROPHES
 from tests.support.application import client_of, import_file, running_app
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.database import connected

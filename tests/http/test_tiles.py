@@ -14,10 +14,10 @@ import pytest
 from fastapi import FastAPI
 from pydantic_core import to_json
 
-from localidades_api.cache.tiles import MAX_TILE_BYTES, TileCache, encode_tile
-from localidades_api.domain.mercator import MAX_ZOOM, MEXICO, Tile, project
-from localidades_api.storage.repository import TilesRepository
-from localidades_api.storage.repository.tiles import CELLS, EXTENT, TileContent, TilePlace
+from localidades_api.caches.tiles import MAX_TILE_BYTES, TileCache, encode_tile
+from localidades_api.catalogue.mercator import MAX_ZOOM, MEXICO, Tile, project
+from localidades_api.database.queries import TilesRepository
+from localidades_api.database.queries.tiles import CELLS, EXTENT, TileContent, TilePlace
 from tests.support.application import await_release, client_of, import_file, running_app
 from tests.support.catalogue import TRAPS, Place, write_catalogue
 from tests.support.mvt import Layer, read_tile

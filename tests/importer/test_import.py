@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localidades_api.database.pool import Database
 from localidades_api.errors import (
     CatalogueError,
     ConfigurationError,
@@ -26,7 +27,6 @@ from localidades_api.errors import (
 )
 from localidades_api.importer import ImportReport, ImportStep, import_catalogue
 from localidades_api.importer.transform import Rejected
-from localidades_api.storage.pool import Database
 from tests.support.application import import_into
 from tests.support.catalogue import HEADER, Place, many, write_catalogue
 from tests.support.database import (
@@ -51,7 +51,7 @@ LARGE = 6_000  # localities, enough for the observer to be told of some in the m
 # An import in a process of its own, that kills itself at a step's begin, or in the middle of COPY.
 IMPORTER = """
 import asyncio, os, signal, sys
-from localidades_api.storage.pool import Database
+from localidades_api.database.pool import Database
 from localidades_api.importer import ImportStep, import_catalogue
 
 url, source, moment = sys.argv[1:]

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from localidades_api.database.pool import Database
+from localidades_api.database.queries import CatalogueRepository, ReleasesRepository
 from localidades_api.importer import ImportReport
 from localidades_api.importer.transform import Catalogue
-from localidades_api.storage.pool import Database
-from localidades_api.storage.repository import CatalogueRepository, ReleasesRepository
 from tests.support.application import import_into
 from tests.support.catalogue import read_catalogue
 from tests.support.postgres import new_database

@@ -17,12 +17,12 @@ import httpx
 import pytest
 from sqlalchemy import text
 
+from localidades_api.database.import_lock import begin_publication
+from localidades_api.database.pool import Database
 from localidades_api.errors import CatalogueError, ImportRunningError, PublicationError, RetirementError
 from localidades_api.observability.progress import Step
 from localidades_api.releases.publish import set_current
 from localidades_api.releases.retire import RetirementStep
-from localidades_api.storage.import_lock import begin_publication
-from localidades_api.storage.pool import Database
 from tests.support.application import (
     await_release,
     client_of,
@@ -44,7 +44,7 @@ NAMES = ("2019-01", "2020-01", "2021-01")
 # A retirement in a process of its own, that kills itself at a step's begin.
 RETIRER = """
 import asyncio, os, signal, sys
-from localidades_api.storage.pool import Database
+from localidades_api.database.pool import Database
 from localidades_api.releases.retire import retire_release
 
 url, name, moment = sys.argv[1:]

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from localidades_api.http.html.renderer import MAX_HTML_BYTES
+from localidades_api.html.renderer import MAX_HTML_BYTES
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.pages import BROWSER, Page, Shown

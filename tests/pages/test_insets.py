@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, ViewportSize, expect
 
-from localidades_api.domain.mercator import MEXICO
+from localidades_api.catalogue.mercator import MEXICO
 from tests.support.application import client_of, import_file, running_app
 from tests.support.browser import TELEPHONE, visit
 from tests.support.catalogue import TRAPS, Place, write_catalogue

@@ -16,9 +16,9 @@ from pydantic import TypeAdapter, ValidationError
 
 import localidades_api
 from localidades_api import errors
-from localidades_api.domain.choices import refuse_parameter, refuse_value, several_of
-from localidades_api.domain.messages import SENTENCES
-from localidades_api.http.html.i18n import (
+from localidades_api.catalogue.choices import refuse_parameter, refuse_value, several_of
+from localidades_api.catalogue.messages import SENTENCES
+from localidades_api.html.i18n import (
     LANGUAGES,
     choose_language,
     lenient_translator,
@@ -45,7 +45,7 @@ def in_templates() -> set[str]:
 
 
 def in_catalogue() -> dict[str, str]:
-    with (files("localidades_api.http.html") / "translations" / "es.po").open("rb") as file:
+    with (files("localidades_api.html") / "translations" / "es.po").open("rb") as file:
         return {str(message.id): str(message.string) for message in read_po(file, abort_invalid=True) if message.id}
 
 

@@ -24,11 +24,11 @@ import typer
 from localidades_api import __version__
 from localidades_api.cli.errors import errors_as_sentences
 from localidades_api.cli.help import EXIT_CODES
+from localidades_api.database.dsn import Dsn
+from localidades_api.database.pool import Database
 from localidades_api.errors import ConfigurationError
 from localidades_api.importer import ImportStep, import_catalogue
 from localidades_api.settings import PREFIX
-from localidades_api.storage.dsn import Dsn
-from localidades_api.storage.pool import Database
 from tests.support.catalogue import TRAPS, many, write_catalogue
 from tests.support.here import assert_sentence, here
 from tests.support.terminal import run_in_terminal

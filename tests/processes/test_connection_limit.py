@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from localidades_api.database.pool import Database
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.storage.pool import Database
 from tests.support.waiting import eventually
 from tests.support.wire import COMMAND, LOCALIDADES, Live, ask, connect, environment, parse, read_answer, run, serving
 

@@ -15,11 +15,11 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
+from localidades_api.database.dsn import Dsn
+from localidades_api.embedded_postgres import binaries, find_binaries, provide_database, run_embedded
+from localidades_api.embedded_postgres.data_directory import choose_account
 from localidades_api.errors import EmbeddedPostgresError
 from localidades_api.settings import Settings
-from localidades_api.storage.dsn import Dsn
-from localidades_api.storage.embedded import binaries, find_binaries, provide_database, run_embedded
-from localidades_api.storage.embedded.data_directory import choose_account
 from tests.support.embedded import IS_ROOT, find_processes, lend_folder, only_linux
 from tests.support.waiting import PATIENCE, eventually
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.tail
 USER = """
 import signal, sys
 from pathlib import Path
-from localidades_api.storage.embedded import run_embedded
+from localidades_api.embedded_postgres import run_embedded
 
 def leave(number, frame):
     raise SystemExit(0)
@@ -371,7 +371,7 @@ def find_python_of_all() -> str:
     """Find a Python that everybody can run and that reads this one's packages, or skip."""
     places = (sys.executable, Path(sys.executable).resolve(), f"/usr/bin/python3.{sys.version_info.minor}")
     for python in map(str, places):
-        command = [python, "-c", "import asyncpg, localidades_api.storage.embedded"]
+        command = [python, "-c", "import asyncpg, localidades_api.embedded_postgres"]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         try:
             subprocess.run(command, user="nobody", cwd="/", env=environment, check=True, stderr=subprocess.DEVNULL)

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 from alembic import command
 
-from localidades_api.storage.pool import Database
+from localidades_api.database.pool import Database
 from tests.support.catalogue import many, write_catalogue
 from tests.support.database import connected
 from tests.support.postgres import alembic_config, new_database, own_name

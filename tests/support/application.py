@@ -12,16 +12,16 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 from sqlalchemy import Connection, Engine, event
 
+from localidades_api.api import Services
 from localidades_api.app import create_app
-from localidades_api.domain.schemas import Release
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.pool import Database
 from localidades_api.errors import LocalidadesError
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.middleware import build_middleware_stack
 from localidades_api.releases.publish import publish_release
 from localidades_api.releases.retire import retire_release
-from localidades_api.router import Services
 from localidades_api.settings import Settings
-from localidades_api.storage.pool import Database
 from tests.support.asgi import with_state
 from tests.support.progress import Silent
 from tests.support.service_address import database_timeout, service_address

@@ -4,7 +4,7 @@ import httpx
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from localidades_api.middleware.response_cache import STATE, Key, ResponseCache, spelling
+from localidades_api.response_cache import STATE, Key, ResponseCache, spelling
 
 
 def cache_of(app: FastAPI) -> ResponseCache:

@@ -7,9 +7,9 @@ from typing import Any
 
 import asyncpg
 
-from localidades_api.domain.schemas import Release
-from localidades_api.storage.pool import Database
-from localidades_api.storage.repository import CatalogueRepository, ReleasesRepository
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.pool import Database
+from localidades_api.database.queries import CatalogueRepository, ReleasesRepository
 from tests.support.catalogue import Place
 from tests.support.service_address import database_timeout
 from tests.support.waiting import eventually_async

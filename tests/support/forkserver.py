@@ -26,13 +26,13 @@ from typing import Any
 # Not `localidades_api.cli`: what it prints depends on the streams that it finds when it is imported.
 PRELOADED = (
     "localidades_api.app",
-    "localidades_api.cache.name_builder",
+    "localidades_api.caches.name_builder",
     "localidades_api.importer",
     "localidades_api.releases.retire",
     "localidades_api.server.protocol",
     "localidades_api.server.run",
-    "localidades_api.storage.embedded",
-    "localidades_api.storage.roles",
+    "localidades_api.embedded_postgres",
+    "localidades_api.database.roles",
     "alembic.command",
     "httpx",
     "typer",

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from localidades_api.search.build import build_index
-from localidades_api.search.index import NameIndex
-from localidades_api.search.places import Former, IndexedPlace, Withdrawn
+from localidades_api.names.build import build_index
+from localidades_api.names.index import NameIndex
+from localidades_api.names.places import Former, IndexedPlace, Withdrawn
 
 ESTADOS = {5: "Coahuila de Zaragoza", 9: "Ciudad de México", 14: "Jalisco", 20: "Oaxaca", 27: "Tabasco"}
 MUNICIPIOS = {

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
-from localidades_api.storage.embedded.data_directory import choose_account
-from localidades_api.storage.sessions import session_settings
+from localidades_api.database.sessions import session_settings
+from localidades_api.embedded_postgres.data_directory import choose_account
 from tests.support import service_address
 from tests.support.machine import free_port, needed, reachable_folder
 from tests.support.postgres import execute, own_name

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.domain.degrees import (
+from localidades_api.catalogue.degrees import (
     BOUNDS,
     Axis,
     DegreesOutOfRangeError,

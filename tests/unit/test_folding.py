@@ -5,8 +5,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from localidades_api.domain import folding
-from localidades_api.domain.folding import fold
+from localidades_api.catalogue import folding
+from localidades_api.catalogue.folding import fold
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 # What people and INEGI write, thick with the characters that are folded each in its own way.

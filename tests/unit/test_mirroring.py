@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pydantic_core import to_json
 
+from localidades_api.catalogue.pagination import link_header
 from localidades_api.cli.mirroring.nginx import quoted
 from localidades_api.cli.mirroring.plan import ListOf, Plan, Unit, _files, earlier_releases
 from localidades_api.cli.mirroring.release_folder import ReleaseFolder
 from localidades_api.cli.mirroring.summary import MirroredRelease, summarize
-from localidades_api.domain.pagination import link_header
 from localidades_api.downloads.file_types import FILE_TYPES
 from localidades_api.errors import MirrorError
 from localidades_api.http.paths import LOCALIDADES

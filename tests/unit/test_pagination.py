@@ -8,13 +8,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from localidades_api.domain.pagination import (
+from localidades_api.catalogue.pagination import (
     PageNumber,
     link_header,
     neighbours,
     positions,
 )
-from localidades_api.domain.schemas import PAGE_SIZE
+from localidades_api.catalogue.schemas import PAGE_SIZE
 
 _pages = TypeAdapter(PageNumber)
 _LARGEST = 2**53 - 1

@@ -9,8 +9,8 @@ import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 
+from localidades_api.html.static_files import CompressedStaticFiles
 from localidades_api.http.caching import CACHE_CONTROL
-from localidades_api.http.static_files import CompressedStaticFiles
 from tests.support.machine import needed
 from tests.support.vendored import FOLDER, LICENCE, PACKAGE, SCRIPTS
 

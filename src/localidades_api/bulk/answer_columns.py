@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from localidades_api.bulk.rows import Answer
-from localidades_api.domain.keys import written
+from localidades_api.catalogue.keys import written
 
 # The names of an answer's columns, without their prefix, and how each cell is written.
 AnswerColumns: TypeAlias = Mapping[str, Callable[[Answer], str]]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from localidades_api.domain.degrees import (
+from localidades_api.catalogue.degrees import (
     BOUNDS,
     Axis,
     DegreesOutOfRangeError,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from localidades_api.bulk.cells import UnreadablePointError, as_text, unquoted
 from localidades_api.bulk.rows import POINT, Roles, Row, Sent
-from localidades_api.domain.folding import fold
+from localidades_api.catalogue.folding import fold
 from localidades_api.errors import UnreadableBodyError
 
 Named: TypeAlias = Mapping[str, str]  # a role, and the header that the sender names for it

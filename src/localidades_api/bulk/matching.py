@@ -5,10 +5,10 @@ from typing import Any
 
 from localidades_api.bulk.cells import RowError
 from localidades_api.bulk.rows import Answer, Cells, Row
-from localidades_api.domain.keys import KEY_DIGITS, PlaceKind, written
-from localidades_api.search.certainty import SURE
-from localidades_api.search.index import NameIndex
-from localidades_api.search.rows import Candidate, MatchResult, MatchRow
+from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind, written
+from localidades_api.names.certainty import SURE
+from localidades_api.names.index import NameIndex
+from localidades_api.names.rows import Candidate, MatchResult, MatchRow
 
 _KINDS_OF_SHORT_KEYS: Mapping[int, PlaceKind] = {1: "estado", 2: "estado", 4: "municipio", 5: "municipio"}
 _SHORT_KEY_DIGITS = 8  # without the zero at its beginning, which spreadsheets drop

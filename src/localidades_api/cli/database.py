@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from localidades_api.embedded_postgres import provide_database
 from localidades_api.errors import ConfigurationError, LocalidadesError
 from localidades_api.settings import Settings, find_clone, read_settings
-from localidades_api.storage.embedded import provide_database
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from localidades_api.cli.errors import errors_as_sentences
-from localidades_api.search.certainty import MAX_SURE, MIN_SURE, SURE
+from localidades_api.names.certainty import MAX_SURE, MIN_SURE, SURE
 
 if TYPE_CHECKING:
     from localidades_api.cli.matching.job import MatchJob

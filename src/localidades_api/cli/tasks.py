@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from rich.table import Table
 
 from localidades_api import __version__
+from localidades_api.catalogue.schemas import CHANGE_KINDS, Publication, PublishedRelease, Release
 from localidades_api.cli.console import console, watch_import
 from localidades_api.cli.database import ready_database
-from localidades_api.domain.schemas import CHANGE_KINDS, Publication, PublishedRelease, Release
+from localidades_api.database.pool import Database
+from localidades_api.database.queries import ReleasesRepository
+from localidades_api.database.roles import grant_roles
 from localidades_api.errors import LocalidadesError, UnavailableError
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.releases.publish import publish_release
 from localidades_api.releases.retire import finish_retirements, retire_release
 from localidades_api.settings import Settings, read_settings
-from localidades_api.storage.pool import Database
-from localidades_api.storage.repository import ReleasesRepository
-from localidades_api.storage.roles import grant_roles
 
 _REQUEST_TIMEOUT = 10.0  # seconds, for the several statements of one request
 

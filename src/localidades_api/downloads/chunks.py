@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Row
 
-from localidades_api.domain.schemas import Release
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.queries import RecordsRepository
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.storage.repository import RecordsRepository
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

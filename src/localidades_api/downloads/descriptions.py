@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from localidades_api.domain.locality import ATTRIBUTES
-from localidades_api.domain.schemas import Release
+from localidades_api.catalogue.locality import ATTRIBUTES
+from localidades_api.catalogue.schemas import Release
 
 ORIGIN = "https://www.inegi.org.mx/app/ageeml/"
 

@@ -2,11 +2,11 @@
 
 from collections.abc import AsyncGenerator, Sequence
 
-from localidades_api.domain.schemas import Release
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.queries import RecordsRepository
 from localidades_api.downloads.file_types import FILE_TYPES, DownloadFormat
 from localidades_api.downloads.text_formats import write_lines
 from localidades_api.errors import NotAcceptableError
-from localidades_api.storage.repository import RecordsRepository
 
 
 def write_file(

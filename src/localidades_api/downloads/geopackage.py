@@ -12,12 +12,12 @@ from typing import Any, Self
 
 from sqlalchemy import Row
 
-from localidades_api.domain.schemas import Release
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.queries import RecordsRepository
+from localidades_api.database.queries.exports import COLUMNS
 from localidades_api.downloads.chunks import rows_of
 from localidades_api.downloads.descriptions import credit
 from localidades_api.errors import UnavailableError
-from localidades_api.storage.repository import RecordsRepository
-from localidades_api.storage.repository.exports import COLUMNS
 
 _PART = 256 * 1024  # bytes of the file that are sent at a time
 _TYPES = {"integer": "INTEGER", "number": "DOUBLE", "text": "TEXT", "key": "TEXT"}

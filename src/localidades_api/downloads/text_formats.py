@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
-from localidades_api.domain.schemas import Release
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.queries import RecordsRepository
+from localidades_api.database.queries.exports import COLUMNS, LineFormat
 from localidades_api.downloads.chunks import CHUNK, check_whole
-from localidades_api.storage.repository import RecordsRepository
-from localidades_api.storage.repository.exports import COLUMNS, LineFormat
 
 _HEADER = ",".join(COLUMNS).encode() + b"\r\n"
 _FRAMES: Mapping[LineFormat, tuple[bytes, bytes, bytes]] = {

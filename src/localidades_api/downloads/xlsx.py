@@ -14,11 +14,11 @@ from xlsxwriter.format import Format
 from xlsxwriter.utility import xl_range
 from xlsxwriter.worksheet import Worksheet
 
-from localidades_api.domain.schemas import Release
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.queries import RecordsRepository
+from localidades_api.database.queries.exports import COLUMNS
 from localidades_api.downloads.chunks import Sink, check_whole
 from localidades_api.downloads.descriptions import MEANINGS, ORIGIN, credit
-from localidades_api.storage.repository import RecordsRepository
-from localidades_api.storage.repository.exports import COLUMNS
 
 _SHEET = "xl/worksheets/sheet1.xml"
 _CHUNK = 1000  # records: a statement of some 25 ms, and a megabyte

@@ -7,7 +7,7 @@ from email.utils import format_datetime
 from functools import lru_cache
 
 from localidades_api import __version__
-from localidades_api.domain.schemas import Release
+from localidades_api.catalogue.schemas import Release
 
 CACHE_CONTROL = "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400"
 # Of a request that names its release, which never changes. A release that was removed is kept that long too.

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from pydantic_core import to_json
 
-from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 
 
 def encode_envelope(quantity: int, total_pages: int, results: str) -> bytes:
@@ -13,7 +13,7 @@ def encode_envelope(quantity: int, total_pages: int, results: str) -> bytes:
 
 
 def encode_localities(places: Iterable[tuple[int, str]]) -> str:
-    """Return the localities with these keys and names as Postgres writes them (`storage.repository.catalogue`)."""
+    """Return the localities with these keys and names as Postgres writes them (`database.queries.catalogue`)."""
     return ",".join(
         f'{{"id":{id_},"municipio_id":{id_ // KEYS_OF_A_MUNICIPIO},"clave":"{id_ % KEYS_OF_A_MUNICIPIO:04d}"'
         f',"nombre":{to_json(nombre).decode()}}}'

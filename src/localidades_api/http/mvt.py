@@ -7,7 +7,7 @@ values, each of which its layer lists once. Tests read the tiles with another li
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from localidades_api.domain.mercator import Run
+from localidades_api.catalogue.mercator import Run
 
 MEDIA_TYPE = "application/vnd.mapbox-vector-tile"
 

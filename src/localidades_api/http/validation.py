@@ -7,8 +7,8 @@ from typing import Any, get_type_hints
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 
-from localidades_api.domain.choices import refuse_parameter
-from localidades_api.domain.messages import describe_fault, plain_name
+from localidades_api.catalogue.choices import refuse_parameter
+from localidades_api.catalogue.messages import describe_fault, plain_name
 
 _MAX_FAULTS = 50  # in one problem: each may name every parameter of a resource
 

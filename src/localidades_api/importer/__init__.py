@@ -13,8 +13,10 @@ from typing import Self
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.domain.patterns import RELEASE_NAME
-from localidades_api.domain.schemas import DEMO_RELEASE
+from localidades_api.catalogue.patterns import RELEASE_NAME
+from localidades_api.catalogue.schemas import DEMO_RELEASE
+from localidades_api.database.import_lock import begin_import
+from localidades_api.database.pool import Database
 from localidades_api.errors import CatalogueError, InsufficientMemoryError, UncertainPublicationError
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import CatalogueText, open_table, read_table, watch_reading
@@ -26,8 +28,6 @@ from localidades_api.importer.transform import Catalogue, Rejected, transform
 from localidades_api.observability.progress import ImportProgress, ImportStep
 from localidades_api.releases.comparison import Comparison, compare_with_current, complete_comparisons
 from localidades_api.releases.retire import withdraw_demo
-from localidades_api.storage.import_lock import begin_import
-from localidades_api.storage.pool import Database
 
 __all__ = ["ImportProgress", "ImportReport", "ImportStep", "import_catalogue"]
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import TypeVar
 
-from localidades_api.domain import degrees
-from localidades_api.domain.degrees import BOUNDS, DECIMAL, Axis
-from localidades_api.domain.locality import Attribute
+from localidades_api.catalogue import degrees
+from localidades_api.catalogue.degrees import BOUNDS, DECIMAL, Axis
+from localidades_api.catalogue.locality import Attribute
 
 NO_DATA = frozenset({"", "-", "*"})
 # Rows of the census that are no localities, by their clave.

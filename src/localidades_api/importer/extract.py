@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from localidades_api.domain.locality import ATTRIBUTES, POINT
+from localidades_api.catalogue.locality import ATTRIBUTES, POINT
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.archive import open_text
 from localidades_api.observability.progress import Counting

@@ -13,13 +13,13 @@ import asyncpg
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.domain.folding import fold
-from localidades_api.domain.locality import LocalityRow
+from localidades_api.catalogue.folding import fold
+from localidades_api.catalogue.locality import LocalityRow
+from localidades_api.database.partitions import partition_of
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.transform import Catalogue, MunicipalityRow, StateRow
 from localidades_api.observability.progress import ImportProgress, ImportStep
 from localidades_api.releases.publish import set_current
-from localidades_api.storage.partitions import partition_of
 
 _CHUNK = 5000
 _VACUUM_DELAYS = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from localidades_api.domain.keys import STATE_KEYS
+from localidades_api.catalogue.keys import STATE_KEYS
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.transform import Catalogue
 from localidades_api.releases.comparison import Comparison

@@ -2,9 +2,9 @@
 
 from sqlalchemy import text
 
+from localidades_api.database.pool import Database
 from localidades_api.importer import ImportReport, import_catalogue
 from localidades_api.observability.progress import ImportProgress
-from localidades_api.storage.pool import Database
 
 UNNAMED = "seed"  # the release of a file without a date in its name: a migration can't ask for a name
 

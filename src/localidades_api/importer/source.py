@@ -16,7 +16,7 @@ from types import FrameType
 from typing import IO, TYPE_CHECKING, Any, NoReturn, Self
 from urllib.parse import unquote, urlsplit
 
-from localidades_api.domain.schemas import DEMO_RELEASE
+from localidades_api.catalogue.schemas import DEMO_RELEASE
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.demo.generate import DEMO_SHA256
 from localidades_api.observability.progress import Counting, ImportProgress, ImportStep

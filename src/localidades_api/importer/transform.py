@@ -7,8 +7,8 @@ from itertools import islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from localidades_api.domain.keys import STATE_KEYS
-from localidades_api.domain.locality import ATTRIBUTES, POINT, LocalityRow
+from localidades_api.catalogue.keys import STATE_KEYS
+from localidades_api.catalogue.locality import ATTRIBUTES, POINT, LocalityRow
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.cells import (
     NO_DATA,

@@ -6,8 +6,8 @@ from starlette.types import ASGIApp
 from localidades_api.middleware.concurrency_limit import ConcurrencyLimit
 from localidades_api.middleware.management_port import ManagementPort
 from localidades_api.middleware.pages_in_memory import PagesInMemory
-from localidades_api.middleware.response_cache import CachedResponses
 from localidades_api.middleware.telemetry import Telemetry
+from localidades_api.response_cache import CachedResponses
 from localidades_api.settings import Settings
 
 

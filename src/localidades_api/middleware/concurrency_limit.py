@@ -12,11 +12,11 @@ from collections.abc import Callable
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from localidades_api.api.probes import OPERATIONAL
+from localidades_api.database.pool import already_waited
 from localidades_api.errors import OverloadedError
 from localidades_api.middleware.refusals import refusal
 from localidades_api.observability.metrics import COUNTERS
-from localidades_api.router.probes import OPERATIONAL
-from localidades_api.storage.pool import already_waited
 
 _log = logging.getLogger("uvicorn.error")
 

@@ -2,9 +2,9 @@
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from localidades_api.api.probes import OPERATIONAL
 from localidades_api.errors import NotFoundError
 from localidades_api.middleware.refusals import refusal
-from localidades_api.router.probes import OPERATIONAL
 
 _NOT_FOUND = NotFoundError("There is nothing at this address.")
 

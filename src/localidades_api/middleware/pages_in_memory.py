@@ -5,8 +5,8 @@ from urllib.parse import parse_qsl
 from fastapi import FastAPI
 from starlette.types import Scope
 
+from localidades_api.api import Services
 from localidades_api.http.paths import LOCALIDADES
-from localidades_api.router import Services
 
 _MAX_QUERY = 200  # bytes; no plain query is longer
 

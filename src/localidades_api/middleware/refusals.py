@@ -6,11 +6,11 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.responses import Response
 from starlette.types import Scope
 
+from localidades_api.api.problems import ResponsePreferences, problem_of
 from localidades_api.errors import LocalidadesError
+from localidades_api.html.renderer import root_of
 from localidades_api.http.headers import complete
-from localidades_api.http.html.renderer import root_of
 from localidades_api.http.paths import allowed, is_api
-from localidades_api.http.problems import Wanted, problem_of
 
 _NEGOTIATED = (b"accept", b"accept-language")
 
@@ -27,6 +27,6 @@ def refusal(scope: Scope, error: LocalidadesError) -> Response:
 def _make(  # takes all that the response depends on; clients send a handful of variants
     error: LocalidadesError, query: bytes, headers: tuple[tuple[bytes, bytes], ...], root: str, allow: str | None
 ) -> Response:
-    response = problem_of(error, Wanted(Headers(raw=list(headers)), QueryParams(query), root))
+    response = problem_of(error, ResponsePreferences(Headers(raw=list(headers)), QueryParams(query), root))
     complete(response.headers, allow)
     return response

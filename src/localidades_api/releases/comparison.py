@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.domain.schemas import DEMO_RELEASE
-from localidades_api.storage.repository import count_changes
+from localidades_api.catalogue.schemas import DEMO_RELEASE
+from localidades_api.database.queries import count_changes
 
 # The demo is invented, so no release is compared with it.
 _PREVIOUS = text(

@@ -7,9 +7,9 @@ from typing import Literal
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from localidades_api.database.import_lock import begin_publication
+from localidades_api.database.pool import Database
 from localidades_api.errors import PublicationError
-from localidades_api.storage.import_lock import begin_publication
-from localidades_api.storage.pool import Database
 
 _CURRENT = "SELECT name FROM releases JOIN current_release ON release_id = releases.id"
 # Every part sees the tables as they were before the statement.

@@ -14,13 +14,13 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.domain.schemas import DEMO_RELEASE
+from localidades_api.catalogue.schemas import DEMO_RELEASE
+from localidades_api.database.import_lock import IMPORT_LOCK, POINTER_LOCK
+from localidades_api.database.partitions import partition_of
+from localidades_api.database.pool import Database
 from localidades_api.errors import ImportRunningError, RetirementError
 from localidades_api.observability.progress import Step
 from localidades_api.releases.comparison import complete_comparisons
-from localidades_api.storage.import_lock import IMPORT_LOCK, POINTER_LOCK
-from localidades_api.storage.partitions import partition_of
-from localidades_api.storage.pool import Database
 
 _LOCK_NOT_AVAILABLE = "55P03"
 _LOCK_TIMEOUT = "250ms"  # the longest that readers wait behind our lock

@@ -5,10 +5,10 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
-from localidades_api.domain.schemas import Publication, Release
+from localidades_api.catalogue.schemas import Publication, Release
+from localidades_api.database.queries import ChangeCounts, ReleaseSnapshot, ReleasesRepository
 from localidades_api.errors import DatabaseUnavailableError, NoReleaseError, NotFoundError
 from localidades_api.observability.metrics import Series
-from localidades_api.storage.repository import ChangeCounts, Reading, ReleasesRepository
 
 _log = logging.getLogger("uvicorn.error")
 
@@ -21,8 +21,8 @@ class ReleaseTracker:
     """Keeps the list of releases as it was last read.
 
     A request asks once and keeps the release that it gets, so no answer mixes two releases. `refresh` reads the newest
-    release; requests get it after a call of `serve`, once its pages are in the cache (`cache.pages`), and those that
-    search by name after a call of `search_served`, once its names are indexed (`cache.names`).
+    release; requests get it after a call of `serve`, once its pages are in the cache (`caches.pages`), and those that
+    search by name after a call of `search_served`, once its names are indexed (`caches.names`).
     """
 
     def __init__(self, repository: ReleasesRepository) -> None:
@@ -110,7 +110,7 @@ class ReleaseTracker:
             self._in_step_at = self.checked_at
         return reading.is_behind
 
-    def _is_older(self, reading: Reading) -> bool:
+    def _is_older(self, reading: ReleaseSnapshot) -> bool:
         """Return whether a reading is older than the last one, by the number of publications.
 
         Times are not compared, because a clock may be set back. If an id belongs to another release than before, the

@@ -20,6 +20,8 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState as ServerState  # noqa: PLC0414  # exported
 
+from localidades_api.api.probes import OPERATIONAL
+from localidades_api.api.problems import ResponsePreferences, problem_of
 from localidades_api.errors import (
     HeaderFieldsTooLargeError,
     LocalidadesError,
@@ -31,10 +33,8 @@ from localidades_api.errors import (
 from localidades_api.http.clients import TRANSPORT, bytes_unread
 from localidades_api.http.headers import API_HEADERS, on_wire
 from localidades_api.http.paths import takes_body
-from localidades_api.http.problems import Wanted, problem_of
-from localidades_api.middleware.response_cache import STATE, HeldResponse, ResponseCache, spelling
 from localidades_api.observability.metrics import COUNTERS
-from localidades_api.router.probes import OPERATIONAL
+from localidades_api.response_cache import STATE, HeldResponse, ResponseCache, spelling
 from localidades_api.server.head import MAX_HEAD, MAX_TARGET, announces_body, malformed
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class HttpProtocol(HttpToolsProtocol):
         if isinstance(error, RequestError):
             self.logger.info("Refused a request: %s %s", error.status, error.slug)
         COUNTERS.refused[error.slug] += 1
-        problem = problem_of(error, Wanted(root=self.root_path))
+        problem = problem_of(error, ResponsePreferences(root=self.root_path))
         fields = [*self.server_state.default_headers, *problem.raw_headers, *API_HEADERS, (b"connection", b"close")]
         self._refusal = b"".join((STATUS_LINE[problem.status_code], on_wire(fields), b"\r\n", bytes(problem.body)))
         self._unparsed = 0

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from localidades_api.embedded_postgres.binaries import Account, clean_environment, run_as
+from localidades_api.embedded_postgres.watchdog import _die_with_parent
 from localidades_api.errors import EmbeddedPostgresError
-from localidades_api.storage.embedded.binaries import Account, clean_environment, run_as
-from localidades_api.storage.embedded.watchdog import _die_with_parent
 from tests.support.machine import free_port, needed
 from tests.support.servers import Installation, make_private
 from tests.support.wire import ROOT

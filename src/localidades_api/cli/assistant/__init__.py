@@ -8,9 +8,9 @@ from mcp_types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import ValidationError
 
 from localidades_api import __version__
+from localidades_api.catalogue.messages import describe_fault, describe_place
 from localidades_api.cli.assistant.tools import CatalogueTools
 from localidades_api.cli.service import Service
-from localidades_api.domain.messages import describe_fault, describe_place
 
 _TIMEOUT = 60.0  # seconds without a byte
 _INSTRUCTIONS = (

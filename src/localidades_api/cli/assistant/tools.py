@@ -8,6 +8,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field, JsonValue
 from pydantic_core import from_json
 
+from localidades_api.catalogue.patterns import KeyOfPlace, NameOfRelease
+from localidades_api.catalogue.schemas import ChangeKind
 from localidades_api.cli.assistant.answers import (
     Change,
     Changes,
@@ -20,8 +22,6 @@ from localidades_api.cli.assistant.answers import (
     WrittenPlace,
 )
 from localidades_api.cli.service import Service
-from localidades_api.domain.patterns import KeyOfPlace, NameOfRelease
-from localidades_api.domain.schemas import ChangeKind
 from localidades_api.http.paths import LOCALIDADES, MATCH, NEAREST, PREFIX
 
 _MAX_BYTES = 2_000_000  # of an answer: a hundred rows with five candidates each have some 300 kB

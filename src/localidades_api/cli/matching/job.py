@@ -9,7 +9,7 @@ import typer
 
 from localidades_api.bulk.reading import MediaType
 from localidades_api.importer.file_kinds import START, describe_kind
-from localidades_api.search.certainty import SURE
+from localidades_api.names.certainty import SURE
 
 STDIO = "-"
 # Answers to a JSON document are NDJSON: half of a document can't be resumed.

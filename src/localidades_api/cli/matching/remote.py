@@ -13,12 +13,12 @@ from pydantic_core import to_json
 
 from localidades_api.bulk.matching import describe_problem, with_note
 from localidades_api.bulk.rows import Answer, Row
+from localidades_api.catalogue.schemas import Match
 from localidades_api.cli.console import console
 from localidades_api.cli.service import Service
-from localidades_api.domain.schemas import Match
 from localidades_api.errors import ServiceError
 from localidades_api.http.paths import MATCH
-from localidades_api.search.certainty import SURE
+from localidades_api.names.certainty import SURE
 
 _TIMEOUT = 60.0  # seconds without a byte
 _RETRY_TIMEOUT = 300.0  # seconds with a service that has responded before: its index of names may still be built

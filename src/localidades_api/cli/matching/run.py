@@ -7,21 +7,21 @@ from contextlib import asynccontextmanager, contextmanager
 
 from localidades_api.bulk.matching import match_row
 from localidades_api.bulk.rows import Answer, Row
-from localidades_api.cache.names import NameIndexes
+from localidades_api.caches.names import NameIndexes
+from localidades_api.catalogue.schemas import Release
 from localidades_api.cli.console import console, watch_import
 from localidades_api.cli.database import ready_database
 from localidades_api.cli.matching.job import STDIO, MatchJob
 from localidades_api.cli.matching.match_file import Tally, match_file
 from localidades_api.cli.matching.remote import RemoteMatcher
 from localidades_api.cli.service import Service
-from localidades_api.domain.schemas import Release
+from localidades_api.database.pool import Database
+from localidades_api.database.queries import ReleasesRepository
 from localidades_api.errors import AnswerFileError
+from localidades_api.names.index import NameIndex
 from localidades_api.observability.progress import MatchStep
 from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.search.index import NameIndex
 from localidades_api.settings import read_settings
-from localidades_api.storage.pool import Database
-from localidades_api.storage.repository import ReleasesRepository
 
 _BATCH_SIZE = 500  # rows: an interruption loses the work for this many at most
 _REMOTE_BATCH_SIZE = 1000  # rows of a request, which takes half a second

@@ -9,8 +9,9 @@ from typing import Self
 from pydantic import BaseModel
 from pydantic_core import from_json
 
+from localidades_api.api.problems import PROBLEMS, ResponsePreferences, problem_of
+from localidades_api.catalogue.schemas import MAX_PAGE_SIZE
 from localidades_api.cli.mirroring.upstream import Head, Upstream, fetch
-from localidades_api.domain.schemas import MAX_PAGE_SIZE
 from localidades_api.errors import (
     InvalidParametersError,
     LocalidadesError,
@@ -21,7 +22,6 @@ from localidades_api.errors import (
     UnavailableError,
 )
 from localidades_api.http.paths import LOCALIDADES, PREFIX
-from localidades_api.http.problems import PROBLEMS, Wanted, problem_of
 
 _RELEASES = f"{PREFIX}/releases/"
 _OK, _NOT_FOUND = 200, 404
@@ -62,7 +62,9 @@ class CommonFolder(BaseModel):
         """Ask for all of it, and return it with the files."""
         answers = {name: await _ask(upstream, *asked) for name, asked in _ASKED.items()}
         bodies = {f"{name}.json": body for name, (_, body) in answers.items()}
-        bodies |= {f"{name}.json": bytes(problem_of(error, Wanted()).body) for name, error in _MADE.items()}
+        bodies |= {
+            f"{name}.json": bytes(problem_of(error, ResponsePreferences()).body) for name, error in _MADE.items()
+        }
         listed = from_json(answers[f"releases-{MAX_PAGE_SIZE}"][1])["results"]
         current = next((one["release"] for one in listed if one["current"]), None)
         if current is None:

@@ -9,13 +9,13 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 from starlette.types import Message
 
+from localidades_api.api import Services
+from localidades_api.api.localities import describe_locality
 from localidades_api.app import create_app
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.cli.mirroring.upstream import Head, RecordResponse, Sink
-from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.errors import LocalidadesError, MirrorError
-from localidades_api.http.html.renderer import JSON, View
-from localidades_api.router import Services
-from localidades_api.router.localities import describe_locality
+from localidades_api.html.renderer import JSON, View
 from localidades_api.settings import Settings
 
 _TIMEOUT = 60.0  # seconds for a statement: nobody waits for a single answer here

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from localidades_api.catalogue.schemas import DEMO_RELEASE, MAX_PAGE_SIZE, count_pages
 from localidades_api.cli.mirroring.upstream import Upstream, fetch
-from localidades_api.domain.schemas import DEMO_RELEASE, MAX_PAGE_SIZE, count_pages
 from localidades_api.downloads.file_types import FILE_TYPES
 from localidades_api.errors import MirrorError
 from localidades_api.http.paths import LOCALIDADES, PREFIX

@@ -13,10 +13,10 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.cli.mirroring.coding import CodedFile, Written
 from localidades_api.cli.mirroring.plan import Item, Unit
 from localidades_api.cli.mirroring.upstream import Head, Upstream
-from localidades_api.domain.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.errors import MirrorError
 from localidades_api.http.paths import LOCALIDADES
 

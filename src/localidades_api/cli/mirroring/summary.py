@@ -4,9 +4,9 @@ import re
 
 from pydantic import BaseModel
 
+from localidades_api.catalogue.pagination import link_header
 from localidades_api.cli.mirroring.plan import ListOf, Plan
 from localidades_api.cli.mirroring.release_folder import ReleaseFolder
-from localidades_api.domain.pagination import link_header
 from localidades_api.errors import MirrorError
 
 _OF_EACH = {"link", "content-type", "vary", "allow"}

@@ -13,9 +13,9 @@ from http import HTTPStatus
 import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from localidades_api.catalogue.messages import describe_fault, describe_place
 from localidades_api.cli.service import Service
 from localidades_api.cli.verification.compare import ListedLocality
-from localidades_api.domain.messages import describe_fault, describe_place
 from localidades_api.errors import ServiceError
 from localidades_api.observability.progress import Counting
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from localidades_api.importer.demo.names import (
     Chance,
-    Words,
+    WordIndex,
     locality_wheel,
     municipio_names,
 )
@@ -175,7 +175,7 @@ def _names(rnd: Chance, estado: Estado) -> list[str]:
     return names
 
 
-def _localities(rnd: Chance, municipio: Municipio, wheel: list[Words]) -> Iterator[str]:
+def _localities(rnd: Chance, municipio: Municipio, wheel: list[WordIndex]) -> Iterator[str]:
     """Yield a municipio's lines; the first is its cabecera, named as it is and larger than most."""
     estado, mun = municipio.estado, municipio.clave
     key = f'"{estado.clave}{mun}'

@@ -7,7 +7,7 @@ is the work of chance. Every character is in windows-1252, as the real file's ar
 from collections.abc import Callable, Sequence
 
 Chance = Callable[[], float]
-Words = Sequence[str]
+WordIndex = Sequence[str]
 
 LONGEST_NAME = 86  # as in INEGI's list
 
@@ -91,7 +91,7 @@ _ADJECTIVES_FEMININE = tuple(f"{word[:-1]}a" if word[-1] == "o" else word for wo
 _FAMILIES = ("Familia", "Rancho de los", "Granja", "Pozo de", "Campo", "Los", "Rancho")
 
 # A template is the lists from which a name takes one word each.
-_COMPOSED: tuple[tuple[Words, ...], ...] = (
+_COMPOSED: tuple[tuple[WordIndex, ...], ...] = (
     (_EL, _ADJECTIVES),
     (_LA, _ADJECTIVES_FEMININE),
     (_EL + _LA, _SURNAMES),
@@ -111,9 +111,9 @@ _COMPOSED: tuple[tuple[Words, ...], ...] = (
     (_SETTLEMENTS, _SAINTS, _SECTIONS),
     (_SETTLEMENTS, _SURNAMES, _SURNAMES),
 )
-_SHORT: tuple[tuple[Words, ...], ...] = ((_PLACES,), (_PLACES, _COMPLEMENTS), (_SAINTS,), (_GIVEN, _SURNAMES))
+_SHORT: tuple[tuple[WordIndex, ...], ...] = ((_PLACES,), (_PLACES, _COMPLEMENTS), (_SAINTS,), (_GIVEN, _SURNAMES))
 _RESIDENTIAL = ("Fraccionamiento Residencial", "Unidad Habitacional")
-_LONG: tuple[tuple[Words, ...], ...] = ((_RESIDENTIAL, _SAINTS, _COMPLEMENTS, ("y",), _PLACES, _SECTIONS),)
+_LONG: tuple[tuple[WordIndex, ...], ...] = ((_RESIDENTIAL, _SAINTS, _COMPLEMENTS, ("y",), _PLACES, _SECTIONS),)
 
 _ROOTS = _words(
     """Aca Ahue Cala Chima Coyu Cuima Huaque Ixca Jala Mazu Meco Nopa Oco Pala Quima Suchi Tama Teque Tlaca
@@ -121,7 +121,7 @@ _ROOTS = _words(
 )
 _ENDINGS = _words("""colpan tecingo quiapa lotlán huacoya metitla pancalco zintepa yucalco matlán chicapan tzinapa""")
 _INVENTED = tuple(root + ending for root in _ROOTS for ending in _ENDINGS)
-_MUNICIPIOS: tuple[tuple[Words, ...], ...] = (
+_MUNICIPIOS: tuple[tuple[WordIndex, ...], ...] = (
     (_INVENTED,),
     (_SAINTS, _INVENTED),
     (_SAINTS, _INVENTED),
@@ -130,11 +130,11 @@ _MUNICIPIOS: tuple[tuple[Words, ...], ...] = (
 )
 
 
-def _pick(rnd: Chance, words: Words) -> str:
+def _pick(rnd: Chance, words: WordIndex) -> str:
     return words[int(rnd() * len(words))]
 
 
-def _compose(rnd: Chance, templates: Sequence[tuple[Words, ...]]) -> str:
+def _compose(rnd: Chance, templates: Sequence[tuple[WordIndex, ...]]) -> str:
     template = templates[int(rnd() * len(templates))]
     return " ".join([_pick(rnd, words) for words in template])
 
@@ -164,7 +164,7 @@ def _long(rnd: Chance) -> str:
             return name
 
 
-def locality_wheel(rnd: Chance) -> list[Words]:
+def locality_wheel(rnd: Chance) -> list[WordIndex]:
     """Return 1,000 slots, each a pool of names: a slot at random, then a name of it, is a locality's name.
 
     A pool's number of slots is the number of localities in a thousand that take their name from it. The
@@ -174,7 +174,7 @@ def locality_wheel(rnd: Chance) -> list[Words]:
     composed = [_compose(rnd, _COMPOSED) for _ in range(120_000)]
     aliased = [f"{_compose(rnd, _SHORT)} ({_compose(rnd, _SHORT)})" for _ in range(30_000)]
     bracketed = [f"{_compose(rnd, _SHORT)} [{_pick(rnd, _KINDS)}]" for _ in range(10_000)]
-    shares: tuple[tuple[int, Words], ...] = (
+    shares: tuple[tuple[int, WordIndex], ...] = (
         (18, ("Ninguno",)),
         (25, common[::17]),
         (45, common[::5]),

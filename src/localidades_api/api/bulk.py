@@ -1,0 +1,241 @@
+"""Resources that take many rows in one request: names to match, and points to locate."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import islice
+from typing import IO, Annotated, Any, Literal, NamedTuple
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+from typing_extensions import TypeAliasType
+
+from localidades_api.api.direct_route import DirectRoute
+from localidades_api.api.localities import describe_near
+from localidades_api.api.params import ReleaseParam, plain_decimal
+from localidades_api.api.responses import CACHEABLE
+from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.strict import STRICT
+from localidades_api.bulk.answer_columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns
+from localidades_api.bulk.exchange import Answered, AnswerSome, BulkResponse
+from localidades_api.bulk.matching import match_row
+from localidades_api.bulk.nearest import Point, answer_points
+from localidades_api.bulk.reading import MediaType, reader
+from localidades_api.bulk.row_reader import RowReader, for_a_while
+from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
+from localidades_api.bulk.writing import AnswerWriter, writer
+from localidades_api.catalogue.pagination import whole_number
+from localidades_api.catalogue.schemas import (
+    Found,
+    Match,
+    MatchableRow,
+    NearestPlaces,
+    PointRow,
+    Problem,
+    Release,
+    rows_of,
+)
+from localidades_api.errors import UnsupportedMediaTypeError
+from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.http.paths import PREFIX
+from localidades_api.names.certainty import MAX_SURE, MIN_SURE, SURE
+
+router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags=["Matching"], responses=CACHEABLE)
+
+_ROW = {"nombre": "Guadalajra", "municipio": "Guadalajara", "estado": "Jal."}
+_POINT = {"latitud": 20.6767, "longitud": -103.3475}
+_MAX_POINTS = 100  # per statement, some 100 ms
+
+_NAMES: dict[str, MediaType] = {"json": "application/json", "ndjson": "application/x-ndjson", "csv": "text/csv"}
+_MEDIA_TYPES: dict[str, MediaType] = {
+    **{media_type: media_type for media_type in _NAMES.values()},
+    "application/ndjson": "application/x-ndjson",
+    "application/jsonl": "application/x-ndjson",
+    "text/tab-separated-values": "text/csv",
+    "application/vnd.ms-excel": "text/csv",  # what browsers on Windows take a CSV file for
+}
+
+
+_Column = Annotated[
+    str | None,
+    Field(min_length=1, max_length=100, description="Header of the column with this value.", examples=["LOCALIDAD"]),
+]
+
+
+RowsFormat = TypeAliasType("RowsFormat", Literal["json", "ndjson", "csv"])  # has a name in generated clients
+
+
+class BulkQuery(BaseModel):
+    """The parameters of a request of many rows: a column is guessed from its header unless it is named."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Annotated[
+        RowsFormat | None,
+        Field(
+            description="Format of the answer, which overrides the Accept header; by default that of the body.",
+            examples=["csv"],
+        ),
+    ] = None
+    release: ReleaseParam = None
+    latitud: _Column = None
+    longitud: _Column = None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The header of each column that is named."""
+        given = self.model_dump(exclude={"format", "release", "limit", "sure"})
+        return {role: header for role, header in given.items() if header is not None}
+
+
+class MatchQuery(BulkQuery):
+    """The parameters of rows to be matched."""
+
+    nombre: _Column = None
+    municipio: _Column = None
+    estado: _Column = None
+    cvegeo: _Column = None
+    clave: _Column = None
+    sure: Annotated[
+        float,
+        Field(
+            ge=MIN_SURE,
+            le=MAX_SURE,
+            description="The probability from which a row is `exact` or `sure`: more for fewer mistakes, less for more"
+            " keys.",
+            examples=[SURE],
+        ),
+        plain_decimal("A probability is a number from 0.8 to 0.999, such as 0.97."),
+    ] = SURE
+
+
+class NearestToEachQuery(BulkQuery):
+    """The parameters of many points."""
+
+    limit: Annotated[
+        int,
+        Field(ge=1, le=20, description="Maximum number of places for each point.", examples=[1]),
+        whole_number("Use a whole number from 1 to 20."),
+    ] = 1
+
+
+def _described(row: type[BaseModel], example: Mapping[str, str | float]) -> dict[str, Any]:
+    """Return what the OpenAPI document says of the body and the answers.
+
+    It names only JSON: generators of clients give up on a body in other formats, and an answer that may be text as well
+    has a type that says nothing.
+    """
+    content = {"application/json": {"schema": rows_of(row), "example": {"rows": [example]}}}
+    responses = {
+        200: {
+            "description": "The answers, in the order of the rows; as NDJSON or CSV if `format` or the body says so."
+        },
+        404: {"model": Problem, "description": "There is no such release."},
+        408: {"model": Problem, "description": "The body came too slowly."},
+        413: {"model": Problem, "description": "The body is larger than 1 GB."},
+        415: {"model": Problem, "description": "The body is neither JSON, NDJSON nor CSV."},
+        422: {"model": Problem, "description": "The body can't be read as a whole, or a parameter is wrong."},
+    }
+    return {"openapi_extra": {"requestBody": {"required": True, "content": content}}, "responses": responses}
+
+
+class _Subject(NamedTuple):
+    """What rows are about: what their columns can be, and the columns of their answers in CSV."""
+
+    roles: Roles
+    columns: AnswerColumns
+    prefix: str
+
+
+_PLACES = _Subject(ROLES, MATCH_COLUMNS, "match")
+_POINTS = _Subject(POINTS, NEAREST_COLUMNS, "nearest")
+
+
+@router.post(
+    "/match/",
+    summary="Match names to keys",
+    response_model=Found[Match],
+    dependencies=STRICT,
+    **_described(MatchableRow, _ROW),
+)
+async def match_localities(request: Request, query: Annotated[MatchQuery, Query()], services: ServicesDep) -> Response:
+    """Find the locality that each row means: its key, how certain it is, and what differs.
+
+    Send any number of rows as JSON (`{"rows": [...]}`), NDJSON or CSV with a header. The answers come in the same
+    order, when you have sent all of them. A row that can't be read affects no other.
+    """
+    release = await services.release(query.release, by_name=True)
+    return _respond(request, query, services, release, _PLACES, _matching(services, release, query.sure))
+
+
+@router.post(
+    "/nearest/",
+    summary="List the places nearest to many points",
+    response_model=Found[NearestPlaces],
+    dependencies=STRICT,
+    **_described(PointRow, _POINT),
+)
+async def list_nearest_to_each(
+    request: Request, query: Annotated[NearestToEachQuery, Query()], services: ServicesDep
+) -> Response:
+    """List the localities nearest to each of many points, sent as JSON, NDJSON or CSV like rows to be matched."""
+    release = await services.release(query.release)
+    answering = _finding_nearest(services, release, query.limit)
+    return _respond(request, query, services, release, _POINTS, answering)
+
+
+def _respond(
+    request: Request,
+    query: BulkQuery,
+    services: Services,
+    release: Release,
+    subject: _Subject,
+    answering: AbstractAsyncContextManager[AnswerSome],
+) -> Response:
+    sent = _media_type(request)
+    wanted = _NAMES[query.format] if query.format else _accepted(request, sent)
+
+    def read(body: IO[bytes]) -> RowReader:
+        return reader(sent, body, subject.roles, query.columns)
+
+    def write(rows: RowReader) -> AnswerWriter:
+        return writer(wanted, rows, subject.columns, subject.prefix)
+
+    charset = "; charset=utf-8; header=present" if wanted == "text/csv" else ""
+    headers = {"Content-Type": f"{wanted}{charset}", "Catalogue-Release": release.name}
+    return BulkResponse(services.transfers, services.bulk_turn, request, read, write, answering, headers)
+
+
+def _media_type(request: Request) -> MediaType:
+    named = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if named not in _MEDIA_TYPES:
+        raise UnsupportedMediaTypeError(list(_NAMES.values()))
+    return _MEDIA_TYPES[named]
+
+
+def _accepted(request: Request, sent: MediaType) -> MediaType:
+    """Return the media type that the Accept header prefers; among equals the one that was sent."""
+    offered = [sent, *(one for one in _NAMES.values() if one != sent)]
+    return _MEDIA_TYPES[choose_media_type(accept_header(request.headers), offered)]
+
+
+@asynccontextmanager
+async def _matching(services: Services, release: Release, sure: float) -> AsyncIterator[AnswerSome]:
+    async with services.names.using(release) as index:
+
+        async def answer_some(rows: Iterator[Row | None]) -> Answered:
+            return [(row, match_row(row, index, sure)) for row in for_a_while(rows)]
+
+        yield answer_some
+
+
+@asynccontextmanager
+async def _finding_nearest(services: Services, release: Release, limit: int) -> AsyncIterator[AnswerSome]:
+    async def find(points: Sequence[Point]) -> list[list[dict[str, Any]]]:
+        found = await services.nearest.list_nearest_to_each(release, points, limit) if points else []
+        return [[describe_near(row) for row in rows] for rows in found]
+
+    async def answer_some(rows: Iterator[Row | None]) -> Answered:
+        return await answer_points(list(islice(for_a_while(rows), _MAX_POINTS)), find)
+
+    yield answer_some

@@ -1,0 +1,74 @@
+"""Downloads: the localities of a release, or a part of them, as one file."""
+
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from localidades_api.api.direct_route import DirectRoute
+from localidades_api.api.params import DownloadQuery
+from localidades_api.api.responses import CACHEABLE
+from localidades_api.api.services import ServicesDep
+from localidades_api.api.strict import STRICT
+from localidades_api.catalogue.schemas import Problem
+from localidades_api.downloads.file_types import FILE_TYPES, DownloadFormat
+from localidades_api.downloads.files import write_file
+from localidades_api.downloads.ranges import range_headers
+from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.http.paths import PREFIX
+
+router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags=["Downloads"], responses=CACHEABLE)
+
+_OBJECT = {"schema": {"type": "object"}}
+_FILE = {"schema": {"type": "string", "format": "binary"}}
+_MEDIA_TYPES: dict[str, DownloadFormat] = {
+    type_.media_type.partition(";")[0]: name for name, type_ in FILE_TYPES.items() if name != "excel"
+}
+
+
+@router.get(
+    "/download/",
+    response_class=Response,
+    dependencies=STRICT,
+    responses={
+        200: {
+            "description": "The file.",
+            "content": {**dict.fromkeys(_MEDIA_TYPES, _FILE), "application/geo+json": _OBJECT},
+        },
+        206: {"description": "The part of the file that `Range` names."},
+        416: {"model": Problem, "description": "The file ends before the part that `Range` names."},
+        404: {"model": Problem, "description": "There is no such release."},
+    },
+)
+async def download_localities(
+    request: Request, query: Annotated[DownloadQuery, Query()], services: ServicesDep
+) -> Response:
+    """Download the localities of a release, all or filtered, with every column and the names of municipio and estado.
+
+    The `Catalogue-Records` header has the number of records. A transfer that ends before its last byte has failed.
+    The file is compressed with zstd, br or gzip if the client accepts it. CSV, NDJSON and GeoJSON can be resumed with
+    `Range` if they are not compressed; name the release, or send `If-Range`, so that the rest is of the same file.
+    """
+    format_ = _choose_format(query.format, request)
+    release = await services.release(query.release, by_name=query.search is not None)
+    representation: str = format_
+    if query.search is not None:  # names of earlier releases are found too
+        representation += f".{(await services.names.of(release)).digest}"
+    etag = entity_tag(release, representation)
+    is_pinned = query.release is not None and query.search is None
+    freshness = freshness_headers(release, representation, pinned=is_pinned)
+    headers = {**freshness, **range_headers(request.headers, etag, FILE_TYPES[format_])}
+    if is_fresh(request.headers.getlist("if-none-match"), etag):
+        return Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
+    places = await services.positions.positions_for(release, query)
+    name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}{FILE_TYPES[format_].ending}"
+    headers |= {"Content-Disposition": f'attachment; filename="{name}"', "Catalogue-Records": str(len(places))}
+    write = partial(write_file, services.records, release, places, format_)
+    return await services.downloads.start(request.scope, write, headers, FILE_TYPES[format_])
+
+
+def _choose_format(wanted: DownloadFormat | None, request: Request) -> DownloadFormat:
+    """Choose by `format`, else by the Accept header, else CSV; raise NotAcceptableError if none is acceptable."""
+    return wanted or _MEDIA_TYPES[choose_media_type(accept_header(request.headers), list(_MEDIA_TYPES))]

@@ -1,0 +1,123 @@
+"""The context of HTML pages besides the content: names of parents, choices of forms, neighbours, history, charts."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic_core import from_json
+from sqlalchemy import Row
+
+from localidades_api.api.params import LocalitiesQuery, MapQuery
+from localidades_api.api.services import Services
+from localidades_api.catalogue.folding import fold
+from localidades_api.catalogue.keys import municipalities_of, state_of
+from localidades_api.catalogue.schemas import MAX_HTML_PAGE_SIZE, Release
+from localidades_api.html.svg import draw_changes, draw_inset, draw_map
+
+_NEIGHBOURS = 8
+
+
+async def of_localities(
+    services: Services, release: Release, filters: LocalitiesQuery, content: bytes
+) -> dict[str, Any]:
+    """Return the details of the localities on a page of the list, and the choices of its form."""
+    ids = [locality["id"] for locality in from_json(content)["results"]]
+    details = {row.id: row for row in await services.repository.list_largest_among(release, ids, len(ids))}
+    estado_id = filters.estado_id or (state_of(filters.municipio_id) if filters.municipio_id else None)
+    return {
+        "form": {
+            "states": await services.repository.list_states(release),
+            "municipalities": await services.repository.list_municipalities(release, estado_id) if estado_id else [],
+            "details": details,
+            "has_populations": "poblacion" in filters.sort,
+            "estado_id": estado_id,
+            "municipio_id": filters.municipio_id,
+            "is_filtered": bool(filters.chosen),
+            "chosen": filters.chosen,
+            "on_map": filters.chosen if filters.chosen.keys() <= MapQuery.model_fields.keys() else None,
+        },
+        "inset": draw_inset((row.longitud, row.latitud) for row in details.values()),
+    }
+
+
+async def of_municipalities(
+    services: Services, release: Release, estado_id: int | None, shown: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return where the municipios on a page are, and the estados: their names, and the choices of the filter form."""
+    states = await services.repository.list_states(release)
+    names = {state.id: state.nombre for state in states}
+    seats = await services.areas.locate_municipalities(release, [one["id"] for one in shown])
+    return {
+        "states": states,
+        "names": names,
+        "estado_id": estado_id,
+        "where": list(dict.fromkeys(names[one["estado_id"]] for one in shown)),
+        "inset": draw_inset((seat.longitud, seat.latitud) for seat in seats),
+    }
+
+
+async def of_states(services: Services, release: Release, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return where the estados on a page are."""
+    seats = await services.areas.locate_states(release, [one["id"] for one in shown])
+    return {"inset": draw_inset((seat.longitud, seat.latitud) for seat in seats)}
+
+
+def of_places(shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return where the places that were found are."""
+    return {"inset": draw_inset((place["longitud"], place["latitud"]) for place in shown)}
+
+
+async def of_locality(
+    services: Services,
+    release: Release,
+    locality: Mapping[str, Any],
+    describe: Any,  # noqa: ANN401
+) -> dict[str, Any]:
+    """Return a locality's neighbours, a map of them, and its records in the newest releases."""
+    history = (await services.repository.list_history(release, locality["id"]))[-MAX_HTML_PAGE_SIZE:]
+    if locality["latitud"] is None or locality["longitud"] is None:
+        return {"history": history, "nearby": [], "drawing": None, "inset": None}
+    found = await services.nearest.list_nearest(release, locality["latitud"], locality["longitud"], _NEIGHBOURS + 1)
+    nearby = [describe(row) for row in found if row.id != locality["id"]]
+    inset = draw_inset([(locality["longitud"], locality["latitud"])])
+    return {"history": history, "nearby": nearby, "drawing": draw_map(locality, nearby), "inset": inset}
+
+
+async def of_state(services: Services, release: Release, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the summary of an estado, and its municipios."""
+    summary = await services.areas.summarize(release, *municipalities_of(state["id"]))
+    found = await services.repository.list_municipalities(release, state["id"])
+    by_name = sorted(found, key=lambda municipality: fold(municipality.nombre))
+    return {"municipalities": by_name, "chosen": {"estado_id": state["id"]}, **_sums(summary)}
+
+
+async def of_municipality(services: Services, release: Release, municipality: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the summary of a municipio."""
+    summary = await services.areas.summarize(release, municipality["id"], municipality["id"])
+    return {"chosen": {"municipio_id": municipality["id"]}, **_sums(summary)}
+
+
+def _sums(summary: Row[Any]) -> dict[str, Any]:
+    """Return a summary with its sums, and its releases, oldest first."""
+    past = summary.past[::-1]
+    return {
+        "summary": summary,
+        "inset": draw_inset(summary.points),
+        "kinds": {kind["ambito"]: kind["localities"] for kind in summary.kinds},
+        "localities": sum(kind["localities"] for kind in summary.kinds),
+        "known": sum(kind["known"] for kind in summary.kinds),
+        "population": sum(kind["population"] for kind in summary.kinds),
+        "past": [
+            {**one, "grown": one["localidades"] - before["localidades"] if before else None}
+            for before, one in zip([None, *past], past, strict=False)
+        ],
+    }
+
+
+def of_releases(services: Services, shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what each shown release changed, also drawn, and the log of publications."""
+    changes = {release["release"]: services.releases.changes.get(release["release"]) for release in shown}
+    return {
+        "changes": changes,
+        "drawn": draw_changes(changes),
+        "publications": services.releases.publications,
+    }

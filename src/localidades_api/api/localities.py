@@ -1,0 +1,230 @@
+"""Localities: the list, single records, suggestions and the nearest places."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from sqlalchemy import Row
+from starlette.responses import Response
+
+from localidades_api.api import html_context
+from localidades_api.api.areas import describe_state
+from localidades_api.api.by_key import NO_KEY, answer_by_key
+from localidades_api.api.direct_route import DirectRoute
+from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
+from localidades_api.api.redirects import leave_out_blanks
+from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder
+from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.strict import STRICT
+from localidades_api.catalogue.fields import names_of
+from localidades_api.catalogue.keys import label
+from localidades_api.catalogue.pagination import Paging, whole_number
+from localidades_api.catalogue.schemas import (
+    PAGE_SIZE,
+    Found,
+    Locality,
+    LocalityDetail,
+    NearbyPlace,
+    Page,
+    Release,
+    Suggestion,
+)
+from localidades_api.database.models import localities
+from localidades_api.http.encoders import encode_envelope, encode_localities
+from localidades_api.http.paths import PREFIX
+from localidades_api.names.index import NameIndex
+from localidades_api.names.places import Suggested
+
+router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags=["Localities"], responses=CACHEABLE)
+router.add_api_route("/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
+
+_LOCALITY_ID = Annotated[
+    int,
+    Path(ge=1, le=999_999_999, description="Official key, with or without its leading zero.", examples=[10010001]),
+    whole_number("The key of a locality has nine digits, such as 010010001."),
+]
+
+
+@router.get("/", response_model=Page[Locality], dependencies=STRICT, responses=LISTED)
+async def list_localities(
+    request: Request, query: Annotated[LocalitiesQuery, Query()], services: ServicesDep
+) -> Response:
+    """List the localities of a release, all or filtered, sorted by clave, then id, or as `sort` says.
+
+    Follow `Link: rel="next"` to read a whole release: every record comes once, even if another release is published
+    meanwhile.
+    """
+    builder = await ResponseBuilder.begin(request, query, services, by_name=query.search is not None)
+    if query.search is not None:
+        builder = _depending_on(await services.names.of(builder.release), builder)
+    if query.kept or query.page_size != PAGE_SIZE:
+        return await _list_chosen(builder, query, services)
+    release = builder.release
+    paging = Paging(release.localities, query.page, PAGE_SIZE, builder.links()).check()
+    if builder.is_not_modified:
+        return builder.not_modified(paging)
+    page = await services.pages.page(release, query.page)
+    context = await html_context.of_localities(services, release, query, page) if builder.wants_html else {}
+    return builder.answer("localities.html", "Localidades", page, paging, **context)
+
+
+def _depending_on(names: NameIndex, builder: ResponseBuilder) -> ResponseBuilder:
+    """Return a builder for results by name: places are found by those of earlier releases, too."""
+    return replace(builder, variant=f".{names.digest}", is_immutable=False)
+
+
+async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, services: Services) -> Response:
+    """Answer with a page of a list that is filtered, sorted, of other columns, or of another size than the default."""
+    if query.page == 1 and builder.is_not_modified:  # page 1 always exists, so its 304 needs no query
+        return builder.not_modified()
+    positions = await services.positions.positions_for(builder.release, query, query.sort)
+    paging = Paging(len(positions), query.page, query.page_size, builder.links(query.kept)).check()
+    if builder.is_not_modified:
+        return builder.not_modified(paging)
+    places = positions[paging.places.start : paging.places.stop]
+    results = await _list_places(builder.release, query, places, services) if places else ""
+    body = encode_envelope(paging.quantity, paging.total_pages, results)
+    context = await html_context.of_localities(services, builder.release, query, body) if builder.wants_html else {}
+    return builder.answer("localities.html", "Localidades", body, paging, **context)
+
+
+async def _list_places(release: Release, query: LocalitiesQuery, places: Sequence[int], services: Services) -> str:
+    """Return the localities at these positions as JSON; the results of a search come from the index of names."""
+    if query.search is None or query.fields:
+        return await services.repository.list_places(release, places, names_of(query.fields))
+    names = await services.names.of(release)
+    return encode_localities(names.at(places))
+
+
+@router.get("/suggest/", response_model=Found[Suggestion], dependencies=STRICT)
+async def suggest_localities(
+    request: Request, query: Annotated[SuggestQuery, Query()], services: ServicesDep
+) -> Response:
+    """Suggest localities for a partly typed name, the likeliest first.
+
+    The words may name the place, its municipio and its estado, in any order, abbreviated or with typos; the last may
+    be unfinished. Keys lead to their places, and names and keys of earlier releases to those of this one. How well a
+    place matches and how large it is are weighed together.
+    """
+    builder = await ResponseBuilder.begin(request, query, services, by_name=True)
+    names = await services.names.of(builder.release)
+    builder = _depending_on(names, builder)
+    if builder.is_not_modified:
+        return builder.not_modified()
+    return _answer_places(builder, "Suggestions", _suggest(names, query))
+
+
+def _suggest(names: NameIndex, query: SuggestQuery) -> dict[str, Any]:
+    """Return the resource that answers a query."""
+    found = names.suggest(
+        query.q,
+        kinds=query.kinds,
+        estado_id=query.estado_id,
+        municipio_id=query.municipio_id,
+        limit=query.limit,
+    )
+    return {"results": [_suggestion(one) for one in found]}
+
+
+@router.get("/nearest/", response_model=Found[NearbyPlace], dependencies=STRICT)
+async def list_nearest_localities(
+    request: Request, query: Annotated[NearestQuery, Query()], services: ServicesDep
+) -> Response:
+    """List the localities nearest to a point, with their great-circle distance."""
+    builder = await ResponseBuilder.begin(request, query, services)
+    if builder.is_not_modified:
+        return builder.not_modified()
+    found = await services.nearest.list_nearest(builder.release, query.lat, query.lon, query.limit)
+    results = [describe_near(row) for row in found]
+    return _answer_places(builder, "Nearest", {"results": results})
+
+
+def _answer_places(builder: ResponseBuilder, title: str, content: Mapping[str, Any]) -> Response:
+    context = html_context.of_places(content["results"]) if builder.wants_html else {}
+    return builder.answer("places.html", title, content, **context)
+
+
+@router.get(
+    "/{id}/",
+    response_model=LocalityDetail,
+    dependencies=STRICT,
+    responses=NO_KEY,
+)
+async def get_locality(
+    request: Request,
+    id: _LOCALITY_ID,  # noqa: A002  # the parameter's name on the wire
+    query: Annotated[LocalityQuery, Query()],
+    services: ServicesDep,
+) -> Response:
+    """Show a locality with every column of the catalogue, its municipio and its estado, or with some columns only."""
+    fields = names_of(query.fields)
+
+    def describe(row: Row[Any]) -> dict[str, Any]:
+        record = describe_locality(row)
+        return {name: record[name] for name in fields or record}
+
+    async def context(release: Release, content: Mapping[str, Any]) -> dict[str, Any]:
+        return await html_context.of_locality(services, release, content, describe_near)
+
+    get = services.repository.get_locality
+    return await answer_by_key(
+        request, query, services, localities, id, get, describe, template="locality.html", context=context
+    )
+
+
+def describe_locality(row: Row[Any]) -> dict[str, Any]:
+    """Return a locality with its municipio and its estado."""
+    municipio = {
+        "id": row.municipio_id,
+        "estado_id": row.estado_id,
+        "clave": row.municipio_clave,
+        "nombre": row.municipio_nombre,
+        "localidades": row.municipio_localidades,
+    }
+    record = {name: value for name, value in row._asdict().items() if not name.startswith(("municipio_", "estado_"))}
+    head = {"id": row.id, "municipio_id": row.municipio_id}
+    return {**head, **record, "municipio": municipio, "estado": describe_state(row)}
+
+
+def _suggestion(one: Suggested) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "id": one.id,
+        "cvegeo": one.cvegeo,
+        "municipio_id": one.municipio_id,
+        "clave": one.clave,
+        "nombre": one.nombre,
+        "label": one.label,
+        "match": one.match,
+        "otro_nombre": one.name,
+        "poblacion": one.poblacion,
+        "latitud": one.latitud,
+        "longitud": one.longitud,
+    }
+
+
+def describe_near(row: Row[Any]) -> dict[str, Any]:
+    """Return a place and its distance in metres."""
+    return {**_place(row), "distancia": round(row.distance, 1)}
+
+
+def _place(row: Row[Any]) -> dict[str, Any]:
+    """Return a place with a label that distinguishes it from others of the same name."""
+    return {
+        "id": row.id,
+        "municipio_id": row.municipio_id,
+        "clave": row.clave,
+        "nombre": row.nombre,
+        "label": label(
+            row.id,
+            row.nombre,
+            row.municipio,
+            row.estado,
+            has_homonym=row.has_homonym,
+            municipio_has_homonym=row.municipio_has_homonym,
+        ),
+        "poblacion": row.poblacion,
+        "latitud": row.latitud,
+        "longitud": row.longitud,
+    }

@@ -1,0 +1,132 @@
+"""The context of a problem's HTML page: what became of a place, or what was probably meant."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from fastapi import Request
+
+from localidades_api.api import html_context
+from localidades_api.api.localities import describe_locality, describe_near
+from localidades_api.api.problems import ProblemPage
+from localidades_api.api.reconcile.pages import PREVIEW, describe_preview_problem
+from localidades_api.api.services import Services
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, misspellings, written
+from localidades_api.catalogue.schemas import MAX_HTML_PAGE_SIZE, Release
+from localidades_api.errors import GoneError, InvalidPageError, LocalidadesError, NotFoundError
+from localidades_api.html.svg import draw_inset, draw_map
+
+_NEAREST = 5
+_MEANT = 5
+_KINDS: dict[str, PlaceKind] = {"localidades": "localidad", "municipios": "municipio"}
+_RECORD = re.compile(r".*/(localidades|municipios)/([0-9]{1,12})/?")
+_WORDS = re.compile(r"[^\W\d_][\w .'-]{2,59}")  # of a path that somebody has typed; no other is looked up
+
+
+async def describe_problem(request: Request, error: LocalidadesError) -> ProblemPage | None:
+    """Return what the page of a problem shows; None for the problem alone, also if the database does not answer.
+
+    Only the pages of keys ask the database.
+    """
+    services: Services = request.app.state.services
+    path: str = request.scope["path"]
+    if path == PREVIEW:
+        return await describe_preview_problem(services, error, request.query_params.get("id"))
+    if isinstance(error, InvalidPageError) or not isinstance(error, NotFoundError | GoneError):
+        return None
+    if not (record := _RECORD.fullmatch(path)):
+        return ProblemPage(context={"meant": _suggest(services, path)})
+    try:
+        release = await services.release(request.query_params.get("release"))
+        if not isinstance(error, GoneError):
+            return await _describe_unknown(services, release, _KINDS[record[1]], record[2])
+        describe = _describe_withdrawn if record[1] == "localidades" else _describe_withdrawn_municipality
+        return await describe(services, release, error, int(record[2]))
+    except LocalidadesError:
+        pass
+    return None
+
+
+async def _describe_withdrawn(services: Services, release: Release, error: GoneError, id_: int) -> ProblemPage | None:
+    """Return what a withdrawn locality was, what replaced it, and what is near its last point now."""
+    last = await services.releases.named(error.last_release)
+    row = await services.repository.get_locality(last, id_)
+    if row is None:
+        return None
+    record = describe_locality(row)
+    successor = await services.repository.get_locality(release, error.successor) if error.successor else None
+    context = {
+        "record": record,
+        "gone_in": _first_after(services, last, release),
+        "successor": describe_locality(successor) if successor else None,
+        **await _describe_around(services, release, record["latitud"], record["longitud"]),
+        "inset": draw_inset([(record["longitud"], record["latitud"])]),
+        "history": (await services.repository.list_history(release, id_))[-MAX_HTML_PAGE_SIZE:],
+    }
+    return ProblemPage("withdrawn.html", row.nombre, release, context)
+
+
+async def _describe_withdrawn_municipality(
+    services: Services, release: Release, error: GoneError, id_: int
+) -> ProblemPage | None:
+    """Return what a withdrawn municipio was, where its places have new keys, and what is near its cabecera's point."""
+    last = await services.releases.named(error.last_release)
+    row = await services.repository.get_municipality(last, id_)
+    if row is None:
+        return None
+    then = await html_context.of_municipality(services, last, {"id": id_})
+    seat = then["summary"]
+    context = {
+        "record": row,
+        "gone_in": _first_after(services, last, release),
+        "successors": await services.areas.list_successors(release, last, id_),
+        **then,
+        **await _describe_around(services, release, seat.seat_latitud, seat.seat_longitud),
+    }
+    return ProblemPage("withdrawn_municipality.html", row.nombre, release, context)
+
+
+def _first_after(services: Services, last: Release, release: Release) -> str:
+    """Return the first release after the last that has a key; `release` does not have it."""
+    later = (one.name for one in services.releases.every if one.id > last.id and one.is_demo == last.is_demo)
+    return next(later, release.name)
+
+
+async def _describe_around(
+    services: Services, release: Release, lat: float | None, lon: float | None
+) -> dict[str, Any]:
+    """Return what is near a point in degrees, and a map of it; nothing if the point is not known."""
+    if lat is None or lon is None:
+        return {"nearby": [], "drawing": None}
+    nearby = [describe_near(one) for one in await services.nearest.list_nearest(release, lat, lon, _NEAREST)]
+    return {"nearby": nearby, "drawing": draw_map({"latitud": lat, "longitud": lon}, nearby) if nearby else None}
+
+
+async def _describe_unknown(services: Services, release: Release, kind: PlaceKind, typed: str) -> ProblemPage:
+    """Return the places whose keys are like one that no release has, and the municipio that it would be of."""
+    ids = misspellings(kind, typed)
+    if kind == "municipio":
+        named = await services.repository.name_municipalities(release, ids)
+        meant = [_place("municipio", id_, f"{row.nombre}, {row.estado}") for id_, row in named.items()]
+        return ProblemPage(context={"meant": meant[:_MEANT], "is_key": True})
+    rows = await services.repository.list_largest_among(release, ids, _MEANT)
+    within = await services.repository.name_municipalities(release, {int(typed) // KEYS_OF_A_MUNICIPIO})
+    meant = [_place("localidad", row.id, f"{row.nombre}, {row.municipio_nombre}, {row.estado_nombre}") for row in rows]
+    return ProblemPage(context={"meant": meant, "is_key": True, "within": next(iter(within.values()), None)})
+
+
+def _suggest(services: Services, path: str) -> Sequence[dict[str, Any]]:
+    """Return the places that the last words of a path name; none if the index of names is not open."""
+    words = unquote(path).rstrip("/").rpartition("/")[2].replace("-", " ").replace("_", " ")
+    release = services.releases.searched
+    names = services.names.opened(release) if release else None
+    if names is None or not _WORDS.fullmatch(words):
+        return []
+    found = names.suggest(words, kinds=("localidad", "municipio", "estado"), limit=_MEANT)
+    return [_place(one.kind, one.id, one.label) for one in found if one.match != "near"]
+
+
+def _place(kind: PlaceKind, id_: int, label: str) -> dict[str, Any]:
+    plural = {"localidad": "localidades", "municipio": "municipios", "estado": "estados"}[kind]
+    return {"path": f"{plural}/{id_}/", "key": written(kind, id_), "label": label}

@@ -1,0 +1,226 @@
+"""The query parameters of the census."""
+
+import re
+from typing import Annotated, Literal, cast, get_args
+
+from fastapi import Path
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypeAliasType
+
+from localidades_api.catalogue.choices import several_of
+from localidades_api.catalogue.fields import FieldsParam
+from localidades_api.catalogue.filters import (
+    MAX_TEXT_LENGTH,
+    KindParam,
+    LocalityFilters,
+    MunicipalityParam,
+    StateParam,
+)
+from localidades_api.catalogue.keys import PlaceKind
+from localidades_api.catalogue.pagination import PageNumber, PageSize, whole_number
+from localidades_api.catalogue.patterns import NameOfRelease
+from localidades_api.catalogue.schemas import PAGE_SIZE, ChangeKind
+from localidades_api.catalogue.sorting import DEFAULT_SORT, SortParam
+from localidades_api.downloads.file_types import DownloadFormat
+from localidades_api.html import i18n, renderer
+
+_DECIMAL = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,25})?")  # no language writes more of a double
+
+# Named types: the OpenAPI document has each of them once, and generated clients give it that name.
+Language = TypeAliasType("Language", i18n.Language)
+Format = TypeAliasType("Format", renderer.Format)
+
+LanguageParam = Annotated[
+    Language | None,
+    Field(
+        description="Language of the browsable page; by default the one that Accept-Language prefers.", examples=["es"]
+    ),
+]
+ReleaseParam = Annotated[
+    NameOfRelease | None,
+    Field(description="Name of the release to read; by default the current one.", examples=["2018-09"]),
+]
+
+
+class RepresentationQuery(BaseModel):
+    """The parameters of every resource."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Annotated[
+        Format | None,
+        Field(
+            description="Representation, which overrides the Accept header. `api` is the browsable page.",
+            examples=["json"],
+        ),
+    ] = None
+    lang: LanguageParam = None
+
+
+class ReleaseQuery(RepresentationQuery):
+    """The parameters of every resource of a release."""
+
+    release: ReleaseParam = None
+
+
+class _Paged(BaseModel):
+    page: PageNumber = 1
+    page_size: PageSize = PAGE_SIZE
+
+
+class StatesQuery(_Paged, ReleaseQuery):
+    """The parameters of the list of estados."""
+
+
+class MunicipalitiesQuery(_Paged, ReleaseQuery):
+    """The parameters of the list of municipios."""
+
+    estado_id: StateParam = None
+
+
+class LocalitiesQuery(LocalityFilters, _Paged, ReleaseQuery):
+    """The parameters of the list of localities."""
+
+    sort: SortParam = DEFAULT_SORT
+    fields: FieldsParam = None
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """What links to other pages of the list keep, besides the release and the size."""
+        shown = {"sort": self.sort, "fields": self.fields}
+        return self.chosen | {name: value for name, value in shown.items() if value not in {None, DEFAULT_SORT}}
+
+
+class LocalityQuery(ReleaseQuery):
+    """The parameters of a locality."""
+
+    fields: FieldsParam = None
+
+
+_KIND = "|".join(get_args(PlaceKind))
+
+
+class SuggestQuery(ReleaseQuery):
+    """The parameters of a suggestion."""
+
+    q: Annotated[
+        str,
+        Field(
+            max_length=MAX_TEXT_LENGTH,
+            description="What has been typed so far: a name, with or without its municipio or estado, or a key.",
+            examples=["guadal"],
+        ),
+    ]
+    kind: Annotated[
+        str,
+        Field(
+            description="What to suggest: `localidad`, `municipio`, `estado`, or several, separated by commas.",
+            examples=["localidad,municipio"],
+            json_schema_extra={"pattern": f"^({_KIND})(,({_KIND}))*$"},
+        ),
+        several_of(get_args(PlaceKind)),
+    ] = "localidad"
+    limit: Annotated[
+        int,
+        Field(ge=1, le=20, description="Maximum number of suggestions.", examples=[10]),
+        whole_number("Use a whole number from 1 to 20."),
+    ] = 10
+    estado_id: StateParam = None
+    municipio_id: MunicipalityParam = None
+
+    @property
+    def kinds(self) -> "tuple[PlaceKind, ...]":
+        """What to suggest."""
+        return cast("tuple[PlaceKind, ...]", tuple(self.kind.split(",")))
+
+
+def plain_decimal(sentence: str) -> BeforeValidator:
+    """Refuse what Python's float() would take besides digits and a point: exponents, underscores, spaces, nan."""
+
+    def check(value: object) -> object:
+        if isinstance(value, str) and not _DECIMAL.fullmatch(value):
+            raise PydanticCustomError("decimal", "{sentence}", {"sentence": sentence})
+        return value
+
+    return BeforeValidator(check)
+
+
+class NearestQuery(ReleaseQuery):
+    """The parameters of a search by place."""
+
+    lat: Annotated[
+        float,
+        Field(ge=-90, le=90, description="Latitude in degrees north, without an exponent.", examples=[21.88]),
+        plain_decimal("A latitude is a number from -90 to 90 with up to 25 decimals, such as 21.88."),
+    ]
+    lon: Annotated[
+        float,
+        Field(ge=-180, le=180, description="Longitude in degrees east, without an exponent.", examples=[-102.3]),
+        plain_decimal("A longitude is a number from -180 to 180 with up to 25 decimals, such as -102.3."),
+    ]
+    limit: Annotated[
+        int,
+        Field(ge=1, le=100, description="Maximum number of places.", examples=[10]),
+        whole_number("Use a whole number from 1 to 100."),
+    ] = 10
+
+
+class MapQuery(ReleaseQuery):
+    """The parameters of the map: the filters that can be applied to each of its points."""
+
+    municipio_id: MunicipalityParam = None
+    estado_id: StateParam = None
+    ambito: KindParam = None
+
+    @property
+    def filters(self) -> LocalityFilters:
+        """The same filters as those of a list."""
+        return LocalityFilters(municipio_id=self.municipio_id, estado_id=self.estado_id, ambito=self.ambito)
+
+
+class DownloadQuery(LocalityFilters):
+    """The parameters of a download."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: Annotated[
+        DownloadFormat | None,
+        Field(
+            description="Format of the file, which overrides the Accept header; CSV by default. `xlsx` is an Excel"
+            " workbook, `parquet` GeoParquet, `gpkg` GeoPackage. `excel` is CSV for spreadsheets: it has a byte order"
+            ' mark, keys written as formulas (`="0001"`) that keep their zeros, and an apostrophe before names that'
+            " look like formulas.",
+            examples=["csv"],
+        ),
+    ] = None
+    release: ReleaseParam = None
+
+
+class ReleasesQuery(_Paged, RepresentationQuery):
+    """The parameters of the list of releases."""
+
+
+class ChangesQuery(_Paged):
+    """The parameters of a list of changes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    lang: LanguageParam = None
+    since: Annotated[
+        NameOfRelease, Field(description="Name of the release from which the changes lead.", examples=["2012-06"])
+    ]
+    change: Annotated[ChangeKind | None, Field(description="Only changes of this kind.", examples=["renamed"])] = None
+    format: Annotated[
+        Literal["json", "api", "ndjson"] | None,
+        Field(
+            description="Representation, which overrides the Accept header. `ndjson` returns all changes at once,"
+            " unless the query names a page.",
+            examples=["json"],
+        ),
+    ] = None
+
+
+ReleaseName = Annotated[
+    NameOfRelease, Path(description="Name of the release to which the changes lead.", examples=["2018-09"])
+]

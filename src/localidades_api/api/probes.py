@@ -1,0 +1,117 @@
+"""Probes and metrics: whether the process runs, whether it is ready, and its metrics for Prometheus."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, cast
+
+from fastapi import APIRouter, Depends, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel, Field
+
+from localidades_api.api import Services
+from localidades_api.api.direct_route import DirectRoute
+from localidades_api.catalogue.schemas import Problem
+from localidades_api.database.pool import Database
+from localidades_api.database.sqlstate import sqlstate_of
+from localidades_api.errors import DatabaseUnavailableError, SearchUnavailableError
+from localidades_api.observability.metrics import exposition
+from localidades_api.releases.tracker import ReleaseTracker
+
+METRICS = "/metrics"  # for the operator: scripts of other origins can't read it
+OPERATIONAL = frozenset({"/livez", "/readyz", "/startupz", METRICS})  # exempt from rate and concurrency limits
+
+router = APIRouter(route_class=DirectRoute, tags=["Health"])
+
+
+class Served(BaseModel):
+    """The release that is served."""
+
+    release: Annotated[str, Field(examples=["2018-09"])]
+    age_seconds: Annotated[float, Field(description="Seconds since the release was published.", examples=[86400.0])]
+    lag_seconds: Annotated[
+        float, Field(description="Seconds since the database last showed it as the current release.", examples=[0.0])
+    ]
+
+
+class Ready(Served):
+    """The service is ready to answer requests."""
+
+    database: Literal["ok"] = "ok"
+
+
+class NotReadyProblem(Problem):
+    """The database does not answer; if `release` is not null, its cached pages are still served."""
+
+    release: str | None = None
+    age_seconds: float | None = None
+    lag_seconds: float | None = None
+
+
+@router.get("/livez", summary="Check whether the process runs", status_code=204)
+async def get_liveness() -> Response:
+    """Answer as long as the process and its event loop run."""
+    return Response(status_code=204)
+
+
+@router.get(
+    "/readyz",
+    response_model=Ready,
+    summary="Check whether the service is ready",
+    responses={503: {"model": NotReadyProblem, "description": "The service is not ready; `detail` says why."}},
+)
+async def get_readiness(request: Request, services: Annotated[Services, Depends(Services.of)]) -> Response:
+    """Answer 200 if the database answers in time and a release is published."""
+    return _respond(await _check(request, services))
+
+
+async def _check(request: Request, services: Services) -> Ready:
+    database = cast("Database", request.app.state.database)
+    releases = services.releases
+    try:
+        async with asyncio.timeout(database.timeout):
+            await releases.refresh()
+    except (DatabaseUnavailableError, TimeoutError) as error:
+        raise DatabaseUnavailableError(
+            str(error) or "The database did not answer in time.", _served(releases)
+        ) from error
+    except Exception as error:
+        kind = sqlstate_of(error) or type(error).__name__
+        sentence = f"An unexpected error ({kind}) prevents reading the releases; see the log."
+        raise DatabaseUnavailableError(sentence, _served(releases), is_unforeseen=True) from error
+    await releases.current()
+    return Ready(**_served(releases))
+
+
+@router.get(
+    "/startupz",
+    response_model=Ready,
+    summary="Check whether the service has started",
+    responses={503: {"model": NotReadyProblem, "description": "The service has not started; `detail` says why."}},
+)
+async def get_startup(request: Request, services: Annotated[Services, Depends(Services.of)]) -> Response:
+    """Answer 200 if the service is ready, and the names of its release are indexed or can't be."""
+    ready = await _check(request, services)
+    if services.names.is_awaited(await services.release(None, by_name=True)):
+        raise SearchUnavailableError
+    return _respond(ready)
+
+
+@router.get(METRICS, include_in_schema=False)
+async def get_metrics(request: Request) -> Response:
+    """Return the metrics of all workers in Prometheus's text format."""
+    snapshot = request.app.state.collect_metrics()
+    headers = {"Content-Type": CONTENT_TYPE_LATEST, "X-Content-Type-Options": "nosniff"}
+    return Response(await asyncio.to_thread(exposition, snapshot), headers=headers)
+
+
+def _respond(ready: Ready) -> Response:
+    return Response(ready.model_dump_json(), media_type="application/json")
+
+
+def _served(releases: ReleaseTracker) -> dict[str, Any]:
+    if (served := releases.served) is None:
+        return {}
+    age = datetime.now(UTC) - served.published_at
+    return Served(
+        release=served.name, age_seconds=round(age.total_seconds(), 3), lag_seconds=round(releases.lag, 3)
+    ).model_dump()

@@ -1,0 +1,230 @@
+"""The endpoint of the reconciliation service: its manifest, batches of queries, and data extension."""
+
+from collections import Counter
+from collections.abc import Mapping, Sized
+from contextlib import suppress
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json, to_json
+from starlette.responses import Response
+
+from localidades_api import __version__
+from localidades_api.api.direct_route import DirectRoute
+from localidades_api.api.reconcile.extend import extend
+from localidades_api.api.reconcile.queries import answer_batch
+from localidades_api.api.reconcile.vocabulary import TYPES
+from localidades_api.api.responses import ERRORS
+from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.strict import STRICT
+from localidades_api.catalogue.choices import refuse_parameter
+from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name
+from localidades_api.catalogue.schemas import Problem
+from localidades_api.catalogue.schemas.reconcile import (
+    Endpoint,
+    ExtendService,
+    Extension,
+    ExtensionQuery,
+    Manifest,
+    PreviewService,
+    ReconciliationResult,
+    SuggestServices,
+    ViewService,
+)
+from localidades_api.errors import ContentTooLargeError, InvalidParametersError, UnsupportedMediaTypeError
+from localidades_api.html.renderer import JSON
+from localidades_api.http.body import read_body
+from localidades_api.http.paths import PREFIX, RECONCILE
+
+MAX_BATCH = 500  # queries, or keys to extend
+MAX_BODY = 1_000_000  # bytes
+PREVIEW_SIZE = (400, 200)  # pixels
+_MAX_FIELDS = 10
+_FORM = "application/x-www-form-urlencoded"
+# Where the keys and the columns are described; the same whoever runs the service, so that matched cells stay matched.
+_SPACE = "https://www.inegi.org.mx/app/ageeml/"
+_FIELDS = ("queries", "extend")
+_TOO_LARGE: dict[int | str, dict[str, Any]] = {
+    413: {"model": Problem, "description": "The body, or the batch in it, is too large."}
+}
+_OF_BODY: dict[int | str, dict[str, Any]] = {
+    408: {"model": Problem, "description": "The client sends the body too slowly."},
+    415: {"model": Problem, "description": "The body is not a form."},
+}
+
+router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/reconcile", tags=["Reconciliation"], responses=ERRORS)
+
+
+class ReconcileQuery(BaseModel):
+    """The parameters of the endpoint; without any, it answers with its manifest."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    queries: Annotated[
+        str | None,
+        Field(
+            description=f"A batch: a JSON object of at most {MAX_BATCH} queries, each under a name of the client's.",
+            examples=['{"q0": {"query": "Guadalajara, Jalisco"}}'],
+        ),
+    ] = None
+    extend: Annotated[
+        str | None,
+        Field(
+            description=f"Data extension: a JSON object of at most {MAX_BATCH} `ids` and the `properties` to fetch.",
+            examples=['{"ids": ["140390001"], "properties": [{"id": "poblacion"}]}'],
+        ),
+    ] = None
+
+
+# One of the fields; /docs sends the other as blank.
+_BODY_FIELDS = {
+    name: {"type": "string", "description": field.description} for name, field in ReconcileQuery.model_fields.items()
+}
+_QUERIES = '{"q0": {"query": "Guadalajara, Jalisco"}}'
+_BODY = {
+    "required": True,
+    "content": {
+        _FORM: {
+            "schema": {
+                "type": "object",
+                "properties": {
+                    "queries": {**_BODY_FIELDS["queries"], "examples": [_QUERIES]},
+                    "extend": {**_BODY_FIELDS["extend"], "examples": [""]},
+                },
+                "additionalProperties": False,
+            },
+            "example": {"queries": _QUERIES},
+        }
+    },
+}
+
+
+@router.get(
+    "/",
+    operation_id="get_reconciliation",  # also the title of what it answers, in the OpenAPI document
+    summary="Show the reconciliation service, or ask it",
+    response_model=Manifest | dict[str, ReconciliationResult] | Extension,
+    dependencies=STRICT,
+    responses=_TOO_LARGE,
+)
+async def get_reconciliation(
+    request: Request, query: Annotated[ReconcileQuery, Query()], services: ServicesDep
+) -> Response:
+    """Show the manifest of the reconciliation service, or answer a batch of queries or a data extension.
+
+    OpenRefine and other clients need only the address of this resource. It speaks version 0.2 of the community group's
+    Reconciliation Service API.
+    """
+    fields = query.model_dump(exclude_none=True)
+    if not fields:
+        manifest = describe_service(str(request.base_url).rstrip("/")).model_dump(by_alias=True)
+        # Its addresses are made from the Host header, so no shared cache may keep it for others.
+        return Response(to_json(manifest), headers={**JSON.headers, "Cache-Control": "no-cache, private"})
+    return await _answer(services, fields)
+
+
+@router.post(
+    "/",
+    operation_id="reconcile",  # as above
+    summary="Reconcile or extend a table",
+    response_model=dict[str, ReconciliationResult] | Extension,
+    dependencies=STRICT,
+    responses={**_TOO_LARGE, **_OF_BODY},
+    openapi_extra={"requestBody": _BODY},
+)
+async def reconcile(request: Request, services: ServicesDep) -> Response:
+    """Answer a batch of reconciliation queries, or a data extension, sent as a form.
+
+    A query that is wrong has an `error` among its results; the others of its batch are answered.
+    """
+    if faults := [(plain_name(name), "This resource has no such parameter.") for name in request.query_params]:
+        raise InvalidParametersError(faults)
+    if request.headers.get("content-type", _FORM).partition(";")[0].strip().lower() != _FORM:
+        raise UnsupportedMediaTypeError([_FORM])
+    return await _answer(services, _read_form(await read_body(request, MAX_BODY)))
+
+
+def describe_service(base: str) -> Manifest:
+    """Return the manifest; `base` is the service's own absolute address, without a slash at its end."""
+    root = f"{base}{RECONCILE.rstrip('/')}"
+    width, height = PREVIEW_SIZE
+
+    def endpoint(path: str) -> Endpoint:
+        return Endpoint(service_url=root, service_path=path)
+
+    return Manifest(
+        versions=["0.2"],
+        name="Localidades de México (INEGI)",
+        identifier_space=_SPACE,
+        schema_space=_SPACE,
+        service_version=__version__,
+        default_types=list(TYPES.values()),
+        view=ViewService(url=f"{root}/view/?id={{{{id}}}}"),
+        preview=PreviewService(url=f"{root}/preview/?id={{{{id}}}}", width=width, height=height),
+        suggest=SuggestServices(
+            entity=endpoint("/suggest/entity/"),
+            property=endpoint("/suggest/property/"),
+            type=endpoint("/suggest/type/"),
+        ),
+        extend=ExtendService(propose_properties=endpoint("/properties/"), property_settings=[]),
+        batch_size=MAX_BATCH,
+    )
+
+
+def _read_form(body: bytes) -> dict[str, str]:
+    """Return the fields of a form, without blank ones; raise InvalidParametersError for a form that is malformed."""
+    try:
+        fields = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
+    except ValueError:
+        raise InvalidParametersError([("body", "The body is not a form in UTF-8.")]) from None
+    if unknown := dict.fromkeys(name for name, _ in fields if name not in _FIELDS):
+        raise InvalidParametersError([(plain_name(name), refuse_parameter(name, _FIELDS)) for name in unknown])
+    counts = Counter(name for name, _ in fields)
+    if repeated := [name for name, count in counts.items() if count > 1]:
+        raise InvalidParametersError([(name, "Give this parameter only once.") for name in repeated])
+    return {name: value for name, value in fields if value}
+
+
+async def _answer(services: Services, fields: Mapping[str, str]) -> Response:
+    """Answer the one field of a request."""
+    if len(fields) != 1:
+        raise InvalidParametersError([(name, "Send either `queries` or `extend`.") for name in _FIELDS])
+    text = fields.get("queries")
+    release = await services.release(None, by_name=text is not None)
+    if text is not None:
+        batch = _read_object("queries", text)
+        _refuse_too_many(batch, "queries")
+        content: object = await answer_batch(services, release, batch)
+    else:
+        query = _read_extension(fields["extend"])
+        content = (await extend(services, release, query)).model_dump(exclude_none=True)
+    # What one client asks for in bulk is of no use to others, and caches could not tell bodies apart.
+    headers = {"Cache-Control": "no-store", "Catalogue-Release": release.name}
+    return Response(to_json(content), headers={**headers, **JSON.headers})
+
+
+def _read_object(name: str, text: str) -> dict[str, object]:
+    with suppress(ValueError):
+        read = from_json(text)
+        if isinstance(read, dict):
+            return read
+    raise InvalidParametersError([(name, "Give a JSON object.")])
+
+
+def _read_extension(text: str) -> ExtensionQuery:
+    try:
+        query = ExtensionQuery.model_validate(_read_object("extend", text))
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        sentence = f"{describe_place(fault['loc'])}: {describe_fault(fault)}"
+        raise InvalidParametersError([("extend", sentence)]) from None
+    _refuse_too_many(query.ids, "ids")
+    return query
+
+
+def _refuse_too_many(batch: Sized, unit: str) -> None:
+    """Raise ContentTooLargeError for more than the manifest allows."""
+    if len(batch) > MAX_BATCH:
+        raise ContentTooLargeError(MAX_BATCH, unit)

@@ -1,0 +1,165 @@
+"""Releases: the list, and the changes from one to another."""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Query, Request
+from pydantic_core import to_json
+from sqlalchemy import Row
+from starlette.responses import Response
+
+from localidades_api.api import html_context
+from localidades_api.api.direct_route import DirectRoute
+from localidades_api.api.params import ChangesQuery, ReleaseName, ReleaseQuery, ReleasesQuery
+from localidades_api.api.redirects import leave_out_blanks
+from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
+from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.strict import STRICT
+from localidades_api.catalogue.locality import ATTRIBUTES, POINT
+from localidades_api.catalogue.pagination import Paging
+from localidades_api.catalogue.schemas import (
+    CHANGE_KINDS,
+    LocalityChange,
+    Page,
+    PublishedRelease,
+    Release,
+)
+from localidades_api.downloads.file_types import FILE_TYPES, NDJSON
+from localidades_api.downloads.ranges import range_headers
+from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.html.renderer import FORMATS, Format
+from localidades_api.http.caching import is_fresh
+from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.http.paths import PREFIX
+
+router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/releases", tags=["Releases"], responses=CACHEABLE)
+router.add_api_route("/{name}/changes/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
+
+_CHUNK = 2000  # changes read per statement
+
+
+@router.get("/", response_model=Page[PublishedRelease], dependencies=STRICT, responses=LISTED)
+async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], services: ServicesDep) -> Response:
+    """List the releases, oldest first."""
+    builder = await ResponseBuilder.begin(request, ReleaseQuery(format=query.format, lang=query.lang), services)
+    every = services.releases.every
+    builder = replace(builder, variant=f".{services.releases.fingerprint}")
+    paging = Paging(len(every), query.page, query.page_size).check()
+    if builder.is_not_modified:
+        return builder.not_modified(paging)
+    results = [PublishedRelease.of(every[index], builder.release).model_dump() for index in paging.places]
+    context = html_context.of_releases(services, results) if builder.wants_html else {}
+    return builder.answer("releases.html", "Releases", envelope(paging, results), paging, **context)
+
+
+@router.get(
+    "/{name}/changes/",
+    response_model=Page[LocalityChange],
+    dependencies=STRICT,
+    responses={200: {"description": "One page of the changes."}, **LISTED},
+)
+async def list_changes(
+    request: Request, name: ReleaseName, query: Annotated[ChangesQuery, Query()], services: ServicesDep
+) -> Response:
+    """List what changed from one release to another, sorted by kind, then id.
+
+    NDJSON returns every change at once, unless the query names a page. To turn a copy of release `since` into release
+    `name`, write every record in `after` to it and delete what was `removed`.
+    """
+    format_ = _choose_format(query, request)
+    new, old = await services.releases.named(name), await services.releases.named(query.since)
+    representation = cast("Format", "json" if format_ == "ndjson" else format_)
+    asked = ReleaseQuery(format=representation, lang=query.lang, release=name)
+    builder = await ResponseBuilder.begin(request, asked, services)
+    kind = f".{query.change}" if query.change else ""
+    builder = replace(builder, variant=f".since.{old.name}.{old.sha256[:12]}{kind}")
+    if format_ == "ndjson":
+        return await _as_ndjson(builder, services, old, query)
+    if query.page == 1 and builder.is_not_modified:  # page 1 always exists, so its 304 needs no query
+        return builder.not_modified()
+    found, paging = await _find(services, old, new, query)
+    if builder.is_not_modified:
+        return builder.not_modified(paging)
+    results = await _describe(services, old, new, _on_page(found, paging))
+    figures = [name for name in ATTRIBUTES if name not in POINT]
+    return builder.answer("changes.html", "Changes", envelope(paging, results), paging, since=old.name, figures=figures)
+
+
+def _choose_format(query: ChangesQuery, request: Request) -> str:
+    """Choose by `format`, else by the Accept header."""
+    formats = {**FORMATS, NDJSON: "ndjson"}
+    return query.format or formats[choose_media_type(accept_header(request.headers), list(formats))]
+
+
+async def _find(services: Services, old: Release, new: Release, query: ChangesQuery) -> tuple["array[int]", Paging]:
+    """Return all changes of the requested kind, and their paging; raise InvalidPageError for a page past the last."""
+    found = _of_kind(await services.positions.compare(old, new), query.change)
+    chosen = {"since": old.name, **({"change": query.change} if query.change else {})}
+    return found, Paging(len(found) // 2, query.page, query.page_size, chosen).check()
+
+
+def _of_kind(changes: "array[int]", kind: str | None) -> "array[int]":
+    """Return the changes of one kind; `changes` is a flat array of sorted (kind number, key) pairs."""
+    if kind is None:
+        return changes
+    kinds, number = changes[0::2], CHANGE_KINDS.index(kind)
+    return changes[bisect_left(kinds, number) * 2 : bisect_left(kinds, number + 1) * 2]
+
+
+def _on_page(changes: "array[int]", paging: Paging) -> "array[int]":
+    return changes[paging.places.start * 2 : paging.places.stop * 2]
+
+
+async def _as_ndjson(builder: ResponseBuilder, services: Services, old: Release, query: ChangesQuery) -> Response:
+    """Answer with all changes, or those of the page that the query names."""
+    headers = builder.headers("ndjson")
+    etag = headers["ETag"]
+    headers |= range_headers(builder.request.headers, etag, FILE_TYPES["ndjson"])
+    is_not_modified = is_fresh(builder.request.headers.getlist("if-none-match"), etag)
+    not_modified = Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
+    if query.page == 1 and is_not_modified:
+        return not_modified
+    changes, paging = await _find(services, old, builder.release, query)
+    if is_not_modified:
+        return not_modified
+    if query.model_fields_set & {"page", "page_size"}:
+        changes = _on_page(changes, paging)
+    name = f"changes-{old.name}-{builder.release.name}.ndjson"
+    headers |= {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Catalogue-Records": str(len(changes) // 2),
+    }
+
+    async def lines(first: int) -> AsyncGenerator[bytes, None]:
+        for start in range(first * _CHUNK * 2, len(changes), _CHUNK * 2):
+            described = await _describe(services, old, builder.release, changes[start : start + _CHUNK * 2])
+            yield b"".join(to_json(change) + b"\n" for change in described)
+
+    return await services.downloads.start(builder.request.scope, lines, headers, FILE_TYPES["ndjson"])
+
+
+async def _describe(services: Services, old: Release, new: Release, changes: "array[int]") -> list[dict[str, Any]]:
+    """Return changes with the locality's record in each of the two releases."""
+    if not changes:
+        return []
+    records = await services.changes.list_records(old, new, sorted(set(changes[1::2])))
+    if lost := [id_ for id_ in changes[1::2] if (old.id, id_) not in records and (new.id, id_) not in records]:
+        raise DatabaseUnavailableError(f"The database has lost {len(lost)} records of a comparison.")
+    return [
+        {
+            "change": CHANGE_KINDS[kind],
+            "id": id_,
+            "before": _record(records.get((old.id, id_))),
+            "after": _record(records.get((new.id, id_))),
+        }
+        for kind, id_ in zip(changes[0::2], changes[1::2], strict=True)
+    ]
+
+
+def _record(row: Row[Any] | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    return {name: value for name, value in row._asdict().items() if name != "release_id"}

@@ -1,0 +1,232 @@
+"""Builds the responses for resources of a release: representation, conditional requests, pagination, HTML."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Self
+from urllib.parse import urlencode
+
+from fastapi import Request
+from pydantic_core import from_json
+from starlette.responses import Response
+
+from localidades_api.api.params import ReleaseQuery
+from localidades_api.api.services import Services
+from localidades_api.catalogue.pagination import (
+    Paging,
+    link_header,
+    neighbours,
+    positions,
+)
+from localidades_api.catalogue.schemas import (
+    MAX_HTML_PAGE_SIZE,
+    PAGE_SIZE,
+    InvalidPageProblem,
+    InvalidParametersProblem,
+    NotAcceptableProblem,
+    Problem,
+    Release,
+)
+from localidades_api.errors import InvalidParametersError
+from localidades_api.html.i18n import Language, preferred_language
+from localidades_api.html.renderer import (
+    JSON,
+    Renderer,
+    View,
+    root_of,
+    select_renderer,
+)
+from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from localidades_api.http.compression import CODINGS, compress
+from localidades_api.http.negotiation import choose_coding
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseBuilder:
+    """Builds the response to one request, from a release and in one representation.
+
+    `pinned` is the release that the request names. `variant` is added to the ETag of a response that depends on more
+    than its release, `page_variant` to that of an HTML page that does. `is_immutable` says whether the request names
+    all releases that the response depends on.
+    """
+
+    request: Request
+    query: Mapping[str, str]
+    renderer: Renderer
+    release: Release
+    pinned: str | None = None
+    language: Language = "en"
+    variant: str = ""
+    page_variant: str = ""
+    is_immutable: bool = False
+
+    @classmethod
+    async def begin(cls, request: Request, query: ReleaseQuery, services: Services, *, by_name: bool = False) -> Self:
+        """Choose the representation and the release; raise NotAcceptableError or NotFoundError if there is none.
+
+        Raises PageTooLargeError for an HTML page with too many records, whichever list it is of, and
+        InvalidParametersError for one of some columns.
+        """
+        renderer = select_renderer(query.format, request.headers)
+        language = query.lang or preferred_language(request.headers)
+        asked = dict(request.query_params.multi_items())  # no parameter is repeated: STRICT refuses that
+        release = await services.release(query.release, by_name=by_name)
+        is_immutable = query.release is not None
+        builder = cls(request, asked, renderer, release, query.release, language, is_immutable=is_immutable)
+        if builder.wants_html:
+            _refuse_fields(asked)
+            _refuse_too_large(asked)
+        return builder
+
+    @property
+    def wants_html(self) -> bool:
+        """Whether the response is an HTML page."""
+        return self.renderer is not JSON
+
+    @property
+    def is_not_modified(self) -> bool:
+        """Whether the client already has this representation (If-None-Match)."""
+        etag = entity_tag(self.release, self._representation(self.renderer.format))
+        return is_fresh(self.request.headers.getlist("if-none-match"), etag)
+
+    @property
+    def _is_long(self) -> bool:
+        """Whether the response is a list of more records than by default; as JSON it is then compressed."""
+        return int(self.query.get("page_size", PAGE_SIZE)) > PAGE_SIZE
+
+    @property
+    def _coding(self) -> str | None:
+        """The content coding of the response."""
+        if not self._is_long or self.wants_html:
+            return None
+        return choose_coding(self.request.headers.getlist("accept-encoding"), CODINGS)
+
+    def _representation(self, format_: str) -> str:
+        """Name the representation for its ETag: all that a response depends on besides the release."""
+        if format_ == "api":
+            return f"{format_}{self.variant}{self.page_variant}.{self.language}"
+        coding = self._coding if format_ == JSON.format else None
+        return f"{format_}{self.variant}" + (f".{coding}" if coding else "")
+
+    def links(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the parameters that links of a list keep: the release of the response, and the filters."""
+        return {"release": self.release.name, **(chosen or {})}
+
+    def headers(self, format_: str, paging: Paging | None = None) -> dict[str, str]:
+        """Return the headers that a 200 and its 304 share."""
+        # HTML pages mention other releases, whichever they are of.
+        is_pinned = self.is_immutable and format_ != "api"
+        headers = dict(freshness_headers(self.release, self._representation(format_), pinned=is_pinned))
+        if format_ == "api":
+            headers["Vary"] = "Accept-Language"
+        elif format_ == JSON.format and self._is_long:
+            headers["Vary"] = "Accept-Encoding"
+        if paging:
+            pinned = {"format": format_, **paging.parameters}
+            if paging.page_size != PAGE_SIZE:
+                pinned["page_size"] = str(paging.page_size)
+            if format_ == "api" and (language := self.query.get("lang")):
+                pinned["lang"] = language
+            headers["Link"] = link_header(self.request.scope["path"], pinned, paging.page, paging.total_pages)
+        return headers
+
+    def not_modified(self, paging: Paging | None = None) -> Response:
+        """Return the 304 response."""
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=self.headers(self.renderer.format, paging))
+
+    def answer(
+        self,
+        template: str,
+        title: str,
+        content: Mapping[str, Any] | bytes,
+        paging: Paging | None = None,
+        **context: object,
+    ) -> Response:
+        """Return the response with a resource; `content` is the resource or its JSON."""
+        headers = {**self.headers(self.renderer.format, paging), **self.renderer.headers}
+        if self.renderer is JSON and isinstance(content, bytes):
+            return self._respond(content, headers)
+        query = {name: value for name, value in sorted(self.query.items()) if name != "format"}
+        asked = {name: value for name, value in query.items() if name != "lang"}
+        if paging:
+            context = {"page": paging.page, "neighbours": neighbours(paging.page, paging.total_pages), **context}
+        view = View(
+            template,
+            title,
+            from_json(content) if isinstance(content, bytes) else content,
+            root=root_of(self.request.scope),
+            target=f"{self.request.scope['path']}?{urlencode({**asked, 'format': 'json'})}",
+            headers=self.headers(JSON.format, paging),
+            release=self.release,
+            pinned=self.pinned,
+            language=self.language,
+            query=query,
+            context=context,
+        )
+        return self._respond(self.renderer.render(view), headers)
+
+    def _respond(self, body: bytes, headers: Mapping[str, str]) -> Response:
+        if (coding := self._coding) is None:
+            return Response(body, headers=headers)
+        return Response(compress(body, coding), headers={**headers, "Content-Encoding": coding})
+
+
+class PageTooLargeError(Exception):
+    """An HTML page of too many records; `smaller` is the query of a page that has the first of them."""
+
+    def __init__(self, smaller: Mapping[str, str]) -> None:
+        super().__init__()
+        self.smaller = smaller
+
+
+def _refuse_fields(asked: Mapping[str, str]) -> None:
+    """Raise InvalidParametersError if the query chooses the columns of an HTML page, which has its own."""
+    if "fields" in asked:
+        raise InvalidParametersError(
+            [("fields", "An HTML page has columns of its own: leave this parameter out, or add `format=json`.")]
+        )
+
+
+def _refuse_too_large(asked: Mapping[str, str]) -> None:
+    """Raise PageTooLargeError if the query asks for more records than an HTML page shows."""
+    page, size = int(asked.get("page", 1)), int(asked.get("page_size", PAGE_SIZE))
+    if size > MAX_HTML_PAGE_SIZE:
+        first, _ = positions(page, size)
+        holding = -(-first // MAX_HTML_PAGE_SIZE)
+        raise PageTooLargeError({**asked, "page": str(holding), "page_size": str(MAX_HTML_PAGE_SIZE)})
+
+
+def show_smaller_page(error: PageTooLargeError) -> Response:
+    """Redirect to the smaller page, by a relative address; temporarily, since this address still returns JSON."""
+    query = urlencode(error.smaller)
+    return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": f"?{query}"})
+
+
+def envelope(paging: Paging, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the envelope of one page of a list."""
+    return {"quantity": paging.quantity, "total_pages": paging.total_pages, "results": list(results)}
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    422: {
+        "model": InvalidParametersProblem,
+        "description": "A parameter is unknown, repeated or out of range.",
+    },
+    503: {
+        "model": Problem,
+        "description": "No catalogue is published yet, the database does not answer, or the service is at capacity.",
+    },
+}
+CACHEABLE: dict[int | str, dict[str, Any]] = {
+    **ERRORS,
+    304: {"description": "The client already has this response (If-None-Match)."},
+    404: {"model": Problem, "description": "There is no such release."},
+    406: {
+        "model": NotAcceptableProblem,
+        "description": "The resource has no representation that the Accept header allows.",
+    },
+}
+LISTED: dict[int | str, dict[str, Any]] = {
+    307: {"description": f"Redirects to a smaller page: an HTML page has at most {MAX_HTML_PAGE_SIZE} records."},
+    404: {"model": InvalidPageProblem, "description": "The page is past the last one, or the release does not exist."},
+}

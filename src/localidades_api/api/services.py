@@ -1,0 +1,56 @@
+"""The services that routes use."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Annotated, Self, cast
+
+from fastapi import Depends, Request
+
+from localidades_api.caches.names import NameIndexes
+from localidades_api.caches.pages import PageCache
+from localidades_api.caches.positions import PositionCache
+from localidades_api.caches.tiles import TileCache
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.queries import (
+    AreasRepository,
+    CatalogueRepository,
+    ChangesRepository,
+    MapRepository,
+    NearestRepository,
+    RecordsRepository,
+)
+from localidades_api.downloads.response import Downloads
+from localidades_api.http.transfers import Transfers
+from localidades_api.releases.tracker import ReleaseTracker
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The services that routes use; the application's lifespan owns them."""
+
+    releases: ReleaseTracker
+    pages: PageCache
+    positions: PositionCache
+    repository: CatalogueRepository
+    areas: AreasRepository
+    names: NameIndexes
+    nearest: NearestRepository
+    map: MapRepository
+    changes: ChangesRepository
+    records: RecordsRepository
+    transfers: Transfers
+    downloads: Downloads
+    bulk_turn: asyncio.Lock  # of the requests of many rows, which take turns
+    tiles: TileCache
+
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        """Return the services of the application that handles this request."""
+        return cast("Self", request.app.state.services)
+
+    async def release(self, name: str | None, *, by_name: bool = False) -> Release:
+        """Return the release of that name; for None the current one or, `by_name`, the one that searches use."""
+        return await (self.releases.current(by_name=by_name) if name is None else self.releases.named(name))
+
+
+ServicesDep = Annotated[Services, Depends(Services.of)]

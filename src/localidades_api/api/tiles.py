@@ -1,0 +1,165 @@
+"""Maps: vector tiles of a release, the TileJSON that says where they are, and a backdrop of the country."""
+
+import gzip
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Annotated, NamedTuple
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, ConfigDict
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from localidades_api.api.direct_route import DirectRoute
+from localidades_api.api.index import describe_release
+from localidades_api.api.params import ReleaseParam
+from localidades_api.api.responses import CACHEABLE
+from localidades_api.api.services import ServicesDep
+from localidades_api.api.strict import STRICT
+from localidades_api.catalogue.mercator import MAX_ZOOM, WORLD, Tile
+from localidades_api.catalogue.pagination import whole_number
+from localidades_api.catalogue.schemas import Problem, Release, TileJson, VectorLayer
+from localidades_api.errors import NotFoundError
+from localidades_api.html.renderer import JSON
+from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from localidades_api.http.mvt import MEDIA_TYPE
+from localidades_api.http.negotiation import choose_coding
+from localidades_api.http.paths import LOCALIDADES, PREFIX
+
+router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags=["Map"], responses=CACHEABLE)
+
+_NUMBER = whole_number("The numbers of a tile have the digits 0 to 9 only.")
+_LAYERS = [
+    VectorLayer(
+        id="places",
+        description="Places, the most populous first: as many as a tile has room for, at the highest zoom all.",
+        fields={
+            "nombre": "String: name",
+            "cvegeo": "String: official key, nine digits; as a number it is the id of the feature",
+            "municipio_id": "Number: key of the municipio",
+            "estado_id": "Number: key of the estado",
+            "ambito": "String: U (urban) or R (rural)",
+            "poblacion": "Number: population",
+        },
+    ),
+    VectorLayer(
+        id="backdrop",
+        description="One feature of rectangles: where there is any place, in tiles without room for all of them.",
+        fields={},
+    ),
+]
+
+
+class TilesQuery(BaseModel):
+    """The parameters of maps."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    release: ReleaseParam = None
+
+
+@router.get("/tiles.json", response_model=TileJson, dependencies=STRICT)
+async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()], services: ServicesDep) -> Response:
+    """Describe the vector tiles of a release as TileJSON: MapLibre, QGIS and others need only this address."""
+    release = await services.release(query.release)
+    address = f"{str(request.base_url).rstrip('/')}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}"
+    description = TileJson(
+        name=f"Localidades {release.name}",
+        attribution=describe_release(release).attribution,
+        tiles=[address],
+        minzoom=0,
+        maxzoom=MAX_ZOOM,
+        bounds=list(await services.tiles.bounds(release) or WORLD),
+        vector_layers=_LAYERS,
+    )
+    # The address is made from the Host header, so no shared cache may keep it for others.
+    headers = {**JSON.headers, "Cache-Control": "no-cache, private", "Catalogue-Release": release.name}
+    return Response(to_json(description), headers=headers)
+
+
+@router.get(
+    "/tiles/{z}/{x}/{y}.mvt",
+    response_class=Response,
+    dependencies=STRICT,
+    responses={
+        200: {
+            "description": "The tile; it is empty where there are no places.",
+            "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+        },
+        404: {"model": Problem, "description": "There is no such tile or no such release."},
+    },
+)
+async def get_tile(  # the numbers have their names on the wire
+    request: Request,
+    z: Annotated[int, Path(description=f"Zoom of the tile, 0 to {MAX_ZOOM}.", examples=[5]), _NUMBER],
+    x: Annotated[int, Path(description="Column of the tile, from the west.", examples=[7]), _NUMBER],
+    y: Annotated[int, Path(description="Row of the tile, from the north.", examples=[14]), _NUMBER],
+    query: Annotated[TilesQuery, Query()],
+    services: ServicesDep,
+) -> Response:
+    """Draw a map tile of a release (Mapbox Vector Tile 2.1, Web Mercator).
+
+    The layer `places` has the most populous places of the tile, as many as fit in 60 kB; if these are not all of them,
+    the layer `backdrop` covers the cells of a grid of 256 by 256 that hold any place. At the highest zoom every place
+    is in its tile.
+    """
+    tile = Tile(z, x, y)
+    if not tile.exists:
+        raise NotFoundError("There is no such tile; `tiles.json` has the highest zoom.")
+    release = await services.release(query.release)
+    is_pinned = query.release is not None
+    if TILE.is_held(request.headers.getlist("if-none-match"), release):
+        return TILE.not_modified(release, pinned=is_pinned)
+    body = await services.tiles.tile(release, tile)
+    return TILE.answer(release, body, request.headers.getlist("accept-encoding"), pinned=is_pinned)
+
+
+@router.get(
+    "/backdrop.svg",
+    response_class=Response,
+    dependencies=STRICT,
+    responses={
+        200: {"description": "The drawing.", "content": {"image/svg+xml": {"schema": {"type": "string"}}}},
+        404: {"model": Problem, "description": "There is no such release."},
+    },
+)
+async def get_backdrop(request: Request, query: Annotated[TilesQuery, Query()], services: ServicesDep) -> Response:
+    """Draw all places of a release as an SVG, without names: the shape of the country (Web Mercator)."""
+    release = await services.release(query.release)
+    is_pinned = query.release is not None
+    if BACKDROP.is_held(request.headers.getlist("if-none-match"), release):
+        return BACKDROP.not_modified(release, pinned=is_pinned)
+    body = await services.tiles.backdrop(release)
+    return BACKDROP.answer(release, body, request.headers.getlist("accept-encoding"), pinned=is_pinned)
+
+
+class Drawing(NamedTuple):
+    """A representation of a release that is cached compressed with gzip, and its responses."""
+
+    representation: str
+    media_type: str
+
+    def is_held(self, if_none_match: Sequence[str], release: Release) -> bool:
+        """Return whether the client has it already."""
+        return is_fresh(if_none_match, entity_tag(release, self.representation))
+
+    def not_modified(self, release: Release, *, pinned: bool) -> Response:
+        """Return the 304 response."""
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=self._headers(release, pinned=pinned))
+
+    def answer(self, release: Release, body: bytes, accept_encoding: Sequence[str], *, pinned: bool) -> Response:
+        """Return the 200 response; `body` is compressed."""
+        described = {"Content-Type": self.media_type, "X-Content-Type-Options": "nosniff"}
+        headers = {**self._headers(release, pinned=pinned), **described}
+        if choose_coding(accept_encoding, ["gzip"]):
+            return Response(body, headers={**headers, "Content-Encoding": "gzip"})
+        return Response(gzip.decompress(body), headers=headers)
+
+    def _headers(self, release: Release, *, pinned: bool) -> dict[str, str]:
+        """Return the headers that a 200 and its 304 share; the ETag is weak, because all codings share it."""
+        headers = freshness_headers(release, self.representation, pinned=pinned)
+        return {**headers, "ETag": f"W/{headers['ETag']}", "Vary": "Accept-Encoding"}
+
+
+TILE = Drawing("mvt", MEDIA_TYPE)
+BACKDROP = Drawing("svg", "image/svg+xml")

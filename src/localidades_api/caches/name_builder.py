@@ -1,0 +1,125 @@
+"""Builds the index of a release's names; run as a process of its own for a whole catalogue.
+
+A catalogue as large as INEGI's takes seconds of processor time and memory that a worker would never give back.
+"""
+
+import asyncio
+import hashlib
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Row
+
+from localidades_api import __version__
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.pool import Database
+from localidades_api.database.queries import CatalogueRepository, NamesRepository, ReleasesRepository
+from localidades_api.names.build import build_index
+from localidades_api.names.places import Former, IndexedPlace, Withdrawn
+
+# The code that decides what is in an index.
+_PACKAGE = Path(__file__).parents[1]
+_CODE = (Path(__file__), *(_PACKAGE / name for name in ("catalogue", "names", "database/queries")))
+_SEAT = "0001"  # the clave of a cabecera
+_TIMEOUT = 60.0  # seconds for a statement
+_NICENESS = 10  # requests come first
+
+
+def fingerprint(release: Release, releases: Collection[Release]) -> str:
+    """Return a name for the index of a release: a digest of all that it is made from and by."""
+    sources = [release, *earlier(release, releases)]
+    told = "/".join([digest_of_code(), *(f"{one.name} {one.sha256} {one.localities}" for one in sources)])
+    return hashlib.blake2b(told.encode(), digest_size=12).hexdigest()
+
+
+@cache
+def digest_of_code() -> str:
+    """Return a digest of the version, and of the code that decides what is in an index."""
+    told = hashlib.blake2b(__version__.encode(), digest_size=12)
+    for file in sorted(one for part in _CODE for one in (part, *part.rglob("*")) if one.suffix in {".py", ".tsv"}):
+        told.update(f"{file.relative_to(_PACKAGE)}\n".encode() + file.read_bytes())
+    return told.hexdigest()
+
+
+def earlier(release: Release, releases: Collection[Release]) -> list[Release]:
+    """Return the releases whose names lead to places of this one; the invented demo shares no history.
+
+    Names of later ones don't: every publication would make the indexes of all releases anew.
+    """
+    return [one for one in releases if one.is_demo == release.is_demo and one.id < release.id]
+
+
+async def build(url: str, release: Release, releases: Collection[Release], folder: Path) -> None:
+    """Read a release's names over a connection of its own, and write its index into a new folder."""
+    database = Database.for_reading(url, pool_size=1, timeout=_TIMEOUT)
+    try:
+        places, withdrawn = await _read(database, release, earlier(release, releases))
+    finally:
+        await database.dispose()
+    await asyncio.to_thread(build_index, folder, places, withdrawn)
+
+
+async def _read(
+    database: Database, release: Release, before: Collection[Release]
+) -> tuple[list[IndexedPlace], Collection[Withdrawn]]:
+    """Return the places of a release, and those that earlier ones have and this one does not."""
+    names = NamesRepository(database)
+    former = await names.list_other_names(release, before)
+    gone = await names.list_withdrawn(release, before)
+    successors = {row.other_id for row in former}
+    withdrawn = {row.id: Withdrawn(row.id, row.nombre, row.municipio) for row in gone if row.id not in successors}
+    return await _read_places(database, release, former), withdrawn.values()
+
+
+async def _read_places(database: Database, release: Release, former_names: Iterable[Row[Any]]) -> list[IndexedPlace]:
+    """Return the places of a release, with what earlier ones call them."""
+    catalogue = CatalogueRepository(database)
+    estados = {row.id: row.nombre for row in await catalogue.list_states(release)}
+    municipios = {row.id: (row.nombre, row.estado_id) for row in await catalogue.list_municipalities(release, None)}
+    former = defaultdict(list)
+    for row in former_names:
+        former[row.id].append(Former(row.nombre, row.municipio, row.other_id))
+    places = []
+    async for batch in NamesRepository(database).list_places(release):
+        for row in batch:
+            municipio, estado_id = municipios[row.municipio_id]
+            places.append(
+                IndexedPlace(
+                    row.id,
+                    row.nombre,
+                    row.municipio_id,
+                    municipio,
+                    estado_id,
+                    estados[estado_id],
+                    row.ambito,
+                    row.poblacion,
+                    row.latitud,
+                    row.longitud,
+                    row.clave == _SEAT,
+                    tuple(former.get(row.id, ())),
+                )
+            )
+    return places
+
+
+async def _main(name: str, folder: Path) -> None:
+    url = os.environ["DATABASE_URL"]
+    database = Database.for_reading(url, pool_size=1, timeout=_TIMEOUT)
+    try:
+        every = (await ReleasesRepository(database).list_releases()).every
+    finally:
+        await database.dispose()
+    release = next((one for one in every if one.name == name), None)
+    if release is None or fingerprint(release, every) != folder.name:
+        raise SystemExit("The releases, or the code, have changed meanwhile.")
+    await build(url, release, every, folder)
+
+
+if __name__ == "__main__":
+    os.nice(_NICENESS)
+    asyncio.run(_main(sys.argv[1], Path(sys.argv[2])))

@@ -1,0 +1,155 @@
+"""The folders of indexes of names: opened, locked while they are used or being built, and removed."""
+
+import asyncio
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+
+from localidades_api.names.index import NameIndex
+from localidades_api.names.layout import IndexUnreadableError
+from localidades_api.observability.faults import FAULTS
+
+_MAX_LIST_AGE = 7 * 86_400.0  # seconds: a service may be stopped for as long and find its indexes again
+_RECHECK_INTERVAL = 0.1  # seconds
+_PIECE = 1024**2  # bytes of a file that are read at a time
+
+
+class OpenIndex:
+    """An open index, and the lock on its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+            self.names = NameIndex(folder)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+        self._users = 0
+        self._is_closing = False
+        self.read_ahead()
+
+    def read_ahead(self) -> None:
+        """Read every file, so that the system keeps them in memory: a suggestion would wait for each page of them."""
+        piece = bytearray(_PIECE)
+        with suppress(OSError):  # the folder has been removed since
+            for path in self.folder.rglob("*"):
+                if path.is_file():
+                    with path.open("rb", buffering=0) as file:
+                        while file.readinto(piece):
+                            pass
+
+    @contextmanager
+    def used(self) -> Iterator[NameIndex]:
+        """Keep it open, even if it is told to close meanwhile."""
+        self._users += 1
+        try:
+            yield self.names
+        finally:
+            self._users -= 1
+            if self._is_closing:
+                self.close()
+
+    def close(self) -> None:
+        """Close it once nobody uses it."""
+        self._is_closing = True
+        if not self._users:
+            self.names.close()
+            os.close(self._descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    """Lock a folder, unless another process has it locked."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def index_root() -> Path:
+    """Return the folder of this user's indexes; raise OSError if somebody else owns it."""
+    root = Path(tempfile.gettempdir()) / f"localidades-api-{os.getuid()}"
+    root.mkdir(mode=0o700, exist_ok=True)
+    if root.is_symlink() or root.stat().st_uid != os.getuid():
+        raise PermissionError(f"{root} belongs to another user.")
+    return root
+
+
+def try_open(folder: Path) -> OpenIndex | None:
+    """Open an index, or return None if there is none that can be read."""
+    try:
+        return OpenIndex(folder)
+    except FileNotFoundError:
+        return None
+    except IndexUnreadableError as error:
+        FAULTS.report(error, "Building an index of names again: %s", error, traceback=False)
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what a build of this index left when it was killed."""
+    for left in folder.parent.glob(f".{folder.name}-*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def remove_unreachable(root: Path, service: str, names: Collection[str]) -> bool:
+    """List the indexes that a service can reach, and remove those that no service on this machine can.
+
+    Return whether none of these is left: one that is still open stays.
+    Each service has a list of its own, which it renews every day. An index is listed before it is built.
+    """
+    folders = [one for one in root.iterdir() if one.is_dir()]  # before the lists are read
+    _write_list(root / f"{service}.list", names)
+    reachable = set(names)
+    for listed in root.glob("*.list"):
+        with suppress(FileNotFoundError):  # another process was faster
+            if listed.stat().st_mtime < time.time() - _MAX_LIST_AGE:
+                listed.unlink()
+            else:
+                reachable |= set(listed.read_text().split())
+    for folder in folders:
+        name = folder.name.removeprefix(".").partition("-")[0]
+        if name not in reachable:
+            _remove_unlocked(folder, folder if folder.name == name else root / f"{name}.lock")
+    return all(one.name in reachable or not one.exists() for one in folders if not one.name.startswith("."))
+
+
+def _write_list(path: Path, names: Collection[str]) -> None:
+    written = path.with_suffix(f".{os.getpid()}")
+    written.write_text("\n".join(sorted(names)))
+    written.replace(path)
+
+
+def _remove_unlocked(folder: Path, lock: Path) -> None:
+    """Remove an index that no process has open, or an unfinished one that none is building."""
+    with suppress(FileNotFoundError):  # another process was faster
+        descriptor = os.open(lock, os.O_RDONLY | (os.O_DIRECTORY if lock == folder else os.O_CREAT), 0o600)
+        try:
+            if _try_lock(descriptor):
+                shutil.rmtree(folder, ignore_errors=True)
+                if lock != folder:
+                    lock.unlink()
+        finally:
+            os.close(descriptor)
+
+
+@asynccontextmanager
+async def locked(path: Path) -> AsyncIterator[None]:
+    """Wait until no other process holds a lock, and take it; who comes later sees what has been built meanwhile."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CREAT, 0o600)
+    try:
+        while not _try_lock(descriptor):  # noqa: ASYNC110  # no event tells of another process
+            await asyncio.sleep(_RECHECK_INTERVAL)
+        yield
+        with suppress(FileNotFoundError):
+            os.unlink(path)  # noqa: PTH108  # one call of the system, in a coroutine
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,170 @@
+"""Polls the current release, and makes a new one ready before requests see it.
+
+A release is ready when its pages are cached and its names are indexed. Requests don't wait long for either: the release
+may be served before all of its pages are cached, and searches by name get the previous release until its names are
+indexed. A release that is published again is searched with its earlier index or, on a machine that has none, not at all
+until it is built.
+"""
+
+import asyncio
+import logging
+
+from localidades_api.caches.names import NameIndexes
+from localidades_api.caches.pages import PageCache, ReleasePages
+from localidades_api.caches.positions import PositionCache
+from localidades_api.caches.tiles import PREWARMED_ZOOM, TileCache
+from localidades_api.catalogue.schemas import Release
+from localidades_api.errors import DatabaseUnavailableError, UnavailableError
+from localidades_api.observability.faults import FAULTS
+from localidades_api.releases.tracker import ReleaseTracker
+
+_log = logging.getLogger("uvicorn.error")
+
+_REPLICATION_LAG = 0.1  # seconds: standbys that lag less have a new release before requests ask for it
+ACTIVATION_TIMEOUT = 1.2  # seconds that requests wait for a new release to be ready before they see it as it is
+RETURN_TIMEOUT = 0.5  # and for one that was served before: whoever publishes it wants the present one gone
+INDEXING_TIMEOUT = 60.0  # seconds for which the release before is searched until the names of a new one are indexed
+
+
+class ReleasePoller:
+    """Keeps a process in step with what is published."""
+
+    def __init__(
+        self,
+        releases: ReleaseTracker,
+        pages: PageCache,
+        positions: PositionCache,
+        names: NameIndexes,
+        tiles: TileCache,
+    ) -> None:
+        self._releases = releases
+        self._pages = pages
+        self._positions = positions
+        self._names = names
+        self._tiles = tiles
+        self._indexing: asyncio.Task[None] | None = None
+        self._drawing: asyncio.Task[None] | None = None
+        self._is_away = False
+        self._highest_served_id = 0
+        self._warming: tuple[ReleasePages, asyncio.Task[None]] | None = None
+
+    async def run(self, interval: float) -> None:
+        """Poll every `interval` seconds, for ever.
+
+        No notification is listened for: it would take a connection of its own and neither reaches a standby nor comes
+        through a pooler, so the poll would be needed all the same (decision 0007).
+        """
+        try:
+            while True:
+                try:
+                    await self._poll()
+                except Exception as error:  # noqa: BLE001  # whatever it is, the next poll may succeed
+                    FAULTS.report(error, "Can't read the current release", traceback=True)
+                await asyncio.sleep(interval)
+        finally:
+            self._cancel_warming()
+            if self._indexing:
+                self._indexing.cancel()
+
+    async def _poll(self) -> None:
+        """Read which release is the newest; the log tells when the database goes away and when it is back."""
+        try:
+            await self._releases.refresh()
+        except DatabaseUnavailableError as error:
+            if not self._is_away:
+                _log.warning(
+                    "The database is unavailable; cached pages are still served: %s (%r)", error, error.__cause__
+                )
+            self._is_away = True
+            return
+        if self._is_away:
+            _log.warning("The database answers again.")
+        self._is_away = False
+        await self._names.tidy()
+        if newest := self._releases.newest:
+            await self._activate(newest)
+        self._pages.keep_only(newest)
+
+    async def _activate(self, release: Release) -> None:
+        """Make a release ready, and let requests see it once it is, or it has taken too long."""
+        before = self._releases.served
+        if release != before:
+            await asyncio.sleep(_REPLICATION_LAG)
+        warming, indexing = self._warm_up(self._pages.hold(release)), self._index_names(release)
+        if release != before:
+            is_next = before is not None and before.id < release.id
+            awaited = [task for task in (warming, indexing if is_next else None) if task]
+            if awaited:
+                timeout = RETURN_TIMEOUT if release.id <= self._highest_served_id else ACTIVATION_TIMEOUT
+                await asyncio.wait(awaited, timeout=timeout)
+            self._releases.serve(release)
+            if is_next and indexing and not indexing.done():
+                _log.info("Release %s is searched once its names are indexed.", release.name)
+            else:  # it is ready, or goes back, for which there is a reason
+                self._releases.search_served()
+        self._highest_served_id = max(self._highest_served_id, release.id)
+
+    def _warm_up(self, pages: ReleasePages) -> "asyncio.Task[None] | None":
+        """Have a release's pages fetched, unless they are; what has failed is tried again."""
+        if not self._pages.limit or pages.is_warm:
+            return None
+        if self._warming and self._warming[0] is pages and not self._warming[1].done():
+            return self._warming[1]
+        self._cancel_warming()
+        task = asyncio.create_task(self._fill(pages))
+        self._warming = (pages, task)
+        return task
+
+    def _index_names(self, release: Release) -> "asyncio.Task[None] | None":
+        """Have a release's names indexed, unless they are; what has failed is tried again."""
+        if self._names.is_ready(release):
+            return None
+        if self._indexing is None or self._indexing.done():
+            self._indexing = asyncio.create_task(self._prepare_names(release))
+        return self._indexing
+
+    async def _prepare_names(self, release: Release) -> None:
+        try:
+            async with asyncio.timeout(INDEXING_TIMEOUT):
+                await self._names.prepare(release)
+        except UnavailableError:
+            pass  # the cause has been logged
+        except TimeoutError:  # it goes on all the same
+            message = "The names of release %s are not indexed after %g s; until they are, searches get 503."
+            _log.warning(message, release.name, INDEXING_TIMEOUT)
+        except Exception as error:  # noqa: BLE001  # as above
+            FAULTS.report(error, "Can't index the names of release %s: %s", release.name, error, traceback=True)
+        if release == self._releases.served:
+            self._releases.search_served()
+
+    def _cancel_warming(self) -> None:
+        if self._warming:
+            self._warming[1].cancel()
+        if self._drawing:
+            self._drawing.cancel()
+
+    async def _fill(self, pages: ReleasePages) -> None:
+        name, total = pages.release.name, pages.release.total_pages
+        try:
+            await self._pages.fill(pages)
+            await self._positions.prewarm(pages.release)
+        except Exception as error:  # noqa: BLE001  # as above
+            is_foreseen = isinstance(error, DatabaseUnavailableError)
+            message = "Can't load the pages of release %s: %s"
+            FAULTS.report(error, message, name, error, traceback=not is_foreseen)
+            return
+        pages.is_warm = True
+        amount = f"all {total}" if pages.held == total else f"{pages.held} of {total}"
+        _log.info("The page cache holds %s pages of release %s.", amount, name)
+        self._drawing = asyncio.create_task(self._draw_tiles(pages.release))  # for which no release has to wait
+
+    async def _draw_tiles(self, release: Release) -> None:
+        """Cache tiles once the names are indexed: each takes a processor, and requests need the other one."""
+        try:
+            if self._indexing:
+                await asyncio.wait({self._indexing})
+            await self._tiles.prewarm(release)
+        except Exception as error:  # noqa: BLE001  # as above
+            FAULTS.report(error, "Can't draw the tiles of release %s: %s", release.name, error, traceback=True)
+            return
+        _log.info("The tile cache holds the map of release %s down to zoom %d.", release.name, PREWARMED_ZOOM)

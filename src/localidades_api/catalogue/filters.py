@@ -1,0 +1,132 @@
+"""The filters of localities: query parameters and their bounds."""
+
+import re
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from localidades_api.catalogue.degrees import DECIMAL
+from localidades_api.catalogue.keys import STATE_KEYS
+from localidades_api.catalogue.mercator import Box
+from localidades_api.catalogue.pagination import whole_number
+from localidades_api.catalogue.patterns import matching
+
+MAX_KEYS = 500
+MAX_TEXT_LENGTH = 100  # characters that a person types; INEGI's longest name has 86
+
+StateId = Annotated[
+    int,
+    Field(
+        ge=STATE_KEYS[0],
+        le=STATE_KEYS[-1],
+        description="Key of an estado, with or without its leading zero.",
+        examples=[1],
+    ),
+    whole_number("The key of an estado has two digits, 01 to 32."),
+]
+MunicipalityId = Annotated[
+    int,
+    Field(ge=1001, le=32999, description="Key of a municipio, with or without its leading zero.", examples=[1001]),
+    whole_number("The key of a municipio has five digits, such as 01001."),
+]
+
+StateParam = Annotated[StateId | None, Field(description="Only records in the estado with this key.", examples=[1])]
+MunicipalityParam = Annotated[
+    MunicipalityId | None, Field(description="Only records in the municipio with this key.", examples=[1001])
+]
+
+KindParam = Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).", examples=["U"])]
+
+
+def _split_keys(text: str) -> str:
+    """Parse comma-separated keys of nine digits, or eight without the zero; return them as sorted numbers."""
+    if not re.fullmatch(r"[0-9]{8,9}(,[0-9]{8,9})*", text):
+        raise PydanticCustomError("cvegeo", "Use keys of nine digits, such as 010010001, separated by commas.")
+    keys = text.split(",")
+    if len(keys) > MAX_KEYS:
+        raise PydanticCustomError("cvegeo_count", "Use at most {count} keys.", {"count": MAX_KEYS})
+    return ",".join(str(key) for key in sorted({int(key) for key in keys}))
+
+
+_CLAVE = "^[0-9]{4}$"
+_Clave = Annotated[
+    str,
+    Field(
+        description="Key within the municipio, four digits.", examples=["0001"], json_schema_extra={"pattern": _CLAVE}
+    ),
+    matching(_CLAVE, "The key within a municipio has four digits, such as 0001."),
+]
+_Keys = Annotated[
+    str,
+    Field(
+        max_length=MAX_KEYS * 10,
+        description=f"Official keys separated by commas, at most {MAX_KEYS}; unknown keys are left out.",
+        examples=["010010001,010010002"],
+        json_schema_extra={"pattern": f"^[0-9]{{8,9}}(,[0-9]{{8,9}}){{0,{MAX_KEYS - 1}}}$"},
+    ),
+    AfterValidator(_split_keys),
+]
+
+
+_BOX_DECIMALS = 9  # of a degree, a tenth of a millimetre
+
+
+def _normalize_box(text: str) -> str:
+    """Check a box, and return it with no more decimals than it needs."""
+    if not re.fullmatch(rf"{DECIMAL}(,{DECIMAL}){{3}}", text):
+        raise PydanticCustomError("bbox", "Use west,south,east,north in degrees, such as -103,21.5,-102,22.5.")
+    west, south, east, north = box = Box(*(round(float(degrees), _BOX_DECIMALS) + 0.0 for degrees in text.split(",")))
+    if not (-180 <= west <= east <= 180 and -90 <= south <= north <= 90):  # noqa: PLR2004  # degrees
+        raise PydanticCustomError(
+            "bbox_order", "West and south come first; longitudes are from -180 to 180, and latitudes from -90 to 90."
+        )
+    return ",".join(f"{degrees:.{_BOX_DECIMALS}f}".rstrip("0").rstrip(".") for degrees in box)
+
+
+_BoundingBox = Annotated[
+    str,
+    Field(
+        max_length=4 * 31,
+        description="Only places within a box, or on its edges: west,south,east,north in degrees (WGS 84).",
+        examples=["-103,21.5,-102,22.5"],
+        json_schema_extra={"pattern": rf"^{DECIMAL}(,{DECIMAL}){{3}}$"},
+    ),
+    AfterValidator(_normalize_box),
+]
+
+
+class LocalityFilters(BaseModel):
+    """The parameters that choose among localities."""
+
+    model_config = ConfigDict(frozen=True)
+
+    municipio_id: MunicipalityParam = None
+    estado_id: StateParam = None
+    clave: _Clave | None = None
+    ambito: KindParam = None
+    cvegeo: _Keys | None = None
+    bbox: _BoundingBox | None = None
+    search: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=MAX_TEXT_LENGTH,
+            description="WordIndex of a name, its municipio and its estado, or their beginnings, in any order; a key; or a"
+            " label. Abbreviations, everyday and former names are understood, and misspelt words if nothing else is"
+            " found.",
+            examples=["jose san"],
+        ),
+    ] = None
+
+    @property
+    def box(self) -> Box | None:
+        """The box that places are within."""
+        return None if self.bbox is None else Box(*map(float, self.bbox.split(",")))
+
+    @cached_property
+    def chosen(self) -> dict[str, str]:
+        """The filters that are set, as in a query string."""
+        values = ((name, getattr(self, name)) for name in LocalityFilters.model_fields)
+        return {name: str(value) for name, value in values if value is not None}

@@ -1,0 +1,220 @@
+"""The Reconciliation Service API 0.2 as answers and queries show it (final report of 10 April 2023)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+from pydantic.alias_generators import to_camel
+
+from localidades_api.catalogue.messages import or_say
+
+MAX_CANDIDATES = 5
+
+
+class Named(BaseModel):
+    """A type, a property or an entity."""
+
+    id: Annotated[str, Field(examples=["localidad"])]
+    name: Annotated[str, Field(examples=["Localidad (locality)"])]
+
+
+class Described(Named):
+    """A type, a property or an entity, with what tells it apart."""
+
+    description: Annotated[str, Field(examples=["A settlement of any size, inhabited or not."])]
+
+
+# -- The manifest
+
+
+class ViewService(BaseModel):
+    """Where a person reads about an entity."""
+
+    url: Annotated[
+        str,
+        Field(
+            description="An address with `{{id}}` for the key.",
+            examples=["http://127.0.0.1:8000/api/census/reconcile/view/?id={{id}}"],
+        ),
+    ]
+
+
+class PreviewService(ViewService):
+    """A page about an entity that fits into a frame."""
+
+    width: Annotated[int, Field(description="Pixels.", examples=[400])]
+    height: Annotated[int, Field(description="Pixels.", examples=[200])]
+
+
+class Endpoint(BaseModel):
+    """An address, in two parts that a client joins."""
+
+    service_url: Annotated[str, Field(examples=["http://127.0.0.1:8000/api/census/reconcile"])]
+    service_path: Annotated[str, Field(examples=["/suggest/entity/"])]
+
+
+class SuggestServices(BaseModel):
+    """Where suggestions come from while somebody types."""
+
+    entity: Endpoint
+    property: Endpoint
+    type: Endpoint
+
+
+class ExtendService(BaseModel):
+    """How columns are fetched for entities."""
+
+    propose_properties: Endpoint
+    property_settings: Annotated[
+        Sequence[dict[str, Any]], Field(description="Empty: no property has settings.", examples=[[]])
+    ]
+
+
+class Manifest(BaseModel):
+    """What the service offers, and where."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+    versions: Annotated[Sequence[str], Field(examples=[["0.2"]])]
+    name: Annotated[str, Field(examples=["Localidades de México (INEGI)"])]
+    identifier_space: Annotated[str, Field(examples=["https://www.inegi.org.mx/app/ageeml/"])]
+    schema_space: Annotated[str, Field(examples=["https://www.inegi.org.mx/app/ageeml/"])]
+    service_version: Annotated[str, Field(description="The version of this software.", examples=["0.1.0"])]
+    default_types: Annotated[Sequence[Described], Field(description="The types that entities have.")]
+    view: ViewService
+    preview: PreviewService
+    suggest: SuggestServices
+    extend: ExtendService
+    batch_size: Annotated[int, Field(description="Queries that one request may have.", examples=[500])]
+
+
+# -- Queries
+
+
+class EntityValue(BaseModel):
+    """The value of a property that has been reconciled itself."""
+
+    id: StrictStr
+    name: StrictStr = ""
+
+
+_Value = StrictStr | StrictInt | StrictFloat | EntityValue
+
+
+class PropertyValue(BaseModel):
+    """What is known about an entity besides its name; each of several values may be right."""
+
+    pid: StrictStr
+    v: Annotated[
+        _Value | list[_Value],
+        or_say("Give a text, a number, an object with an `id`, or a list of these."),
+    ]
+
+    @property
+    def values(self) -> Sequence[str | float | EntityValue]:
+        """The values, one or several."""
+        return self.v if isinstance(self.v, list) else [self.v]
+
+
+class ReconciliationQuery(BaseModel):
+    """A query of a batch."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: StrictStr = ""
+    type: Annotated[StrictStr | list[StrictStr] | None, or_say("Give the id of a type, or a list of them.")] = None
+    limit: Annotated[float, Field(ge=1, le=100)] = MAX_CANDIDATES
+    properties: list[PropertyValue] = []
+    type_strict: Literal["any", "should", "all"] = "should"
+
+    @property
+    def types(self) -> Sequence[str]:
+        """The types asked for; none if the query leaves that open."""
+        if self.type is None:
+            return []
+        return [self.type] if isinstance(self.type, str) else self.type
+
+
+# -- Answers
+
+
+class Feature(BaseModel):
+    """What differs between the query and a candidate."""
+
+    id: Annotated[str, Field(description="What differs.", examples=["spelling"])]
+    value: Annotated[
+        bool | float,
+        Field(
+            description="What it costs, of 100 points; `false` for a property that was not compared.",
+            examples=[6.5],
+        ),
+    ]
+    given: Annotated[str | None, Field(description="As the query has it.", examples=["Guadalajra"])] = None
+    found: Annotated[str | None, Field(description="As the catalogue has it.", examples=["Guadalajara"])] = None
+
+
+class ReconciliationCandidate(Named):
+    """An entity that a query may mean."""
+
+    score: Annotated[float, Field(description="100 minus what its features cost.", ge=0, le=100, examples=[93.5])]
+    match: Annotated[bool, Field(description="Whether it is meant beyond reasonable doubt.")]
+    type: Sequence[Named]
+    features: Sequence[Feature]
+
+
+class ReconciliationResult(BaseModel):
+    """The answer to one query: its candidates, the likeliest first, or what is wrong with it."""
+
+    result: Sequence[ReconciliationCandidate]
+    error: Annotated[
+        str | None,
+        Field(
+            description="What is wrong with this query; the others are answered.", examples=["Give a name or a key."]
+        ),
+    ] = None
+
+
+class SuggestedEntity(Described):
+    """An entity that a prefix may mean."""
+
+    notable: Sequence[Named]
+
+
+class ProposedProperties(BaseModel):
+    """The properties that entities of a type have."""
+
+    type: Annotated[str, Field(examples=["localidad"])]
+    limit: Annotated[int, Field(examples=[100])]
+    properties: Sequence[Described]
+
+
+class ExtensionProperty(BaseModel):
+    """A property that is asked for."""
+
+    id: StrictStr
+    settings: Mapping[str, object] = {}
+
+
+class ExtensionQuery(BaseModel):
+    """The entities and properties that are asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ids: list[StrictStr]
+    properties: list[ExtensionProperty]
+
+
+class ExtensionColumn(Named):
+    """A property of the answer; `type` is that of its values where they are entities."""
+
+    type: Named | None = None
+
+
+class Extension(BaseModel):
+    """The values of properties, by key and property: a list of one value, or an empty one."""
+
+    meta: Sequence[ExtensionColumn]
+    rows: Annotated[
+        Mapping[str, Mapping[str, Sequence[Mapping[str, str | int | float]]]],
+        Field(examples=[{"010010001": {"poblacion": [{"int": 863893}]}}]),
+    ]

@@ -1,0 +1,127 @@
+"""Summaries of an estado or a municipio: its localities by ámbito, its largest places, and its history."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import Row, text
+
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
+from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
+from localidades_api.database.pool import Database
+from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
+from localidades_api.database.replica_check import requires_release
+
+LARGEST = 10  # places
+SHOWN_RELEASES = 12  # the newest
+
+_CLAVE_OF_SEAT = 1  # by INEGI's convention
+_CELLS_PER_DEGREE = 4  # an estado is some hundred cells
+
+
+def _in_cells(degrees: str) -> str:
+    """Write a column of degrees as that of the cell it is in."""
+    return f"round({degrees} * {_CELLS_PER_DEGREE}) / {_CELLS_PER_DEGREE}"
+
+
+# A range of the index (release_id, municipio_id, position) each; a municipio is a range of one. An estado has no key of
+# a cabecera, so that its join finds nothing.
+_SUMMARY = text(
+    f"""
+      WITH cells AS (
+               SELECT ambito, {_in_cells("longitud")} AS longitud, {_in_cells("latitud")} AS latitud,
+                      count(*) AS localities, count(poblacion) AS known, sum(poblacion) AS population
+                 FROM localities
+                WHERE release_id = :release_id AND municipio_id BETWEEN :first AND :last
+                GROUP BY 1, 2, 3)
+    SELECT (SELECT coalesce(json_agg(kinds), '[]')
+              FROM (SELECT ambito, sum(localities) AS localities, sum(known) AS known,
+                           coalesce(sum(population), 0) AS population
+                      FROM cells
+                     GROUP BY ambito) AS kinds) AS kinds,
+           (SELECT coalesce(json_agg(DISTINCT jsonb_build_array(longitud, latitud)), '[]') FROM cells) AS points,
+           (SELECT coalesce(json_agg(largest), '[]')
+              FROM (SELECT l.id, l.nombre, l.ambito, l.poblacion, l.municipio_id, m.nombre AS municipio
+                      FROM localities AS l
+                      JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
+                     WHERE l.release_id = :release_id AND l.municipio_id BETWEEN :first AND :last
+                       AND l.poblacion IS NOT NULL
+                     ORDER BY l.prominence
+                     LIMIT {LARGEST}) AS largest) AS largest,
+           (SELECT coalesce(json_agg(past), '[]')
+              FROM (SELECT r.name AS release, count(*) AS municipios, sum(m.localities) AS localidades,
+                           min(m.nombre) AS nombre
+                      FROM releases AS r
+                      JOIN municipalities AS m ON m.release_id = r.id AND m.id BETWEEN :first AND :last
+                     WHERE r.retired_at IS NULL AND (r.name = '{DEMO_RELEASE}') = :is_demo
+                     GROUP BY r.id
+                     ORDER BY r.id DESC
+                     LIMIT {SHOWN_RELEASES}) AS past) AS past,
+           seat.id AS seat_id, seat.nombre AS seat, seat.latitud AS seat_latitud, seat.longitud AS seat_longitud
+      FROM (VALUES (1)) AS one
+      LEFT JOIN localities AS seat
+        ON seat.release_id = :release_id AND CAST(:first AS int) = CAST(:last AS int)
+       AND seat.id = CAST(:first AS int) * {KEYS_OF_A_MUNICIPIO} + {_CLAVE_OF_SEAT}
+    """
+)
+
+_SEATS = text("SELECT longitud, latitud FROM localities WHERE release_id = :release_id AND id = ANY(:ids)")
+_LARGEST_SEATS = text(
+    f"""
+    SELECT DISTINCT ON (municipio_id / {KEYS_OF_A_STATE}) longitud, latitud
+      FROM localities
+     WHERE release_id = :release_id AND clave = '{_CLAVE_OF_SEAT:04d}' AND latitud IS NOT NULL
+       AND municipio_id / {KEYS_OF_A_STATE} = ANY(:ids)
+     ORDER BY municipio_id / {KEYS_OF_A_STATE}, prominence
+    """
+)
+_SUCCESSORS = text(
+    f"""
+    SELECT m.id, m.nombre, s.nombre AS estado, count(DISTINCT old.id) AS places
+      FROM localities AS old
+      JOIN localities AS new ON {SAME_PLACE}
+      JOIN municipalities AS m ON m.release_id = new.release_id AND m.id = new.municipio_id
+      JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
+     WHERE old.release_id = :other_id AND old.municipio_id = :id AND new.release_id = :release_id
+       AND {KEY_IS_NEW}
+     GROUP BY m.id, m.nombre, s.nombre
+     ORDER BY places DESC, m.id
+    """
+)
+
+
+class AreasRepository:
+    """Sums up estados and municipios; a database that does not answer raises DatabaseUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def summarize(self, release: Release, first: int, last: int) -> Row[Any]:
+        """Return a summary of the municipios in a range of keys.
+
+        `kinds` has an item per ámbito: its `localities`, how many have a `known` population, and their `population`.
+        `points` are the longitudes and latitudes of cells that hold any of them, or nulls.
+        `largest` has the places of the most inhabitants, `past` the newest releases that have the area, newest first.
+        `seat_id`, `seat`, `seat_latitud` and `seat_longitud` are of the cabecera of a single municipio, or None.
+        """
+        parameters = {"release_id": release.id, "first": first, "last": last, "is_demo": release.is_demo}
+        rows = await self._database.fetch(_SUMMARY, parameters, replica_check=requires_release(release))
+        return rows[0]
+
+    async def locate_municipalities(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
+        """Return the longitude and latitude, in degrees or None, of the cabecera of each of these municipios."""
+        seats = [id_ * KEYS_OF_A_MUNICIPIO + _CLAVE_OF_SEAT for id_ in ids]
+        parameters = {"release_id": release.id, "ids": seats}
+        return await self._database.fetch(_SEATS, parameters, replica_check=requires_release(release))
+
+    async def locate_states(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
+        """Return the longitude and latitude, in degrees, of the largest cabecera of each of these estados."""
+        parameters = {"release_id": release.id, "ids": list(ids)}
+        return await self._database.fetch(_LARGEST_SEATS, parameters, replica_check=requires_release(release))
+
+    async def list_successors(self, release: Release, last: Release, id_: int) -> Sequence[Row[Any]]:
+        """Return the municipios where places of a withdrawn one have new keys, with how many `places`, most first.
+
+        `last` is the last release that has it.
+        """
+        parameters = {"release_id": release.id, "other_id": last.id, "id": id_}
+        return await self._database.fetch(_SUCCESSORS, parameters, replica_check=requires_release(release))

@@ -1,0 +1,282 @@
+"""Reads the records of a release: pages of the list, estados, municipios, and single ones."""
+
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Integer,
+    Row,
+    Select,
+    Table,
+    TextClause,
+    bindparam,
+    column,
+    func,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
+
+from localidades_api.catalogue.filters import LocalityFilters
+from localidades_api.catalogue.locality import ATTRIBUTES
+from localidades_api.catalogue.pagination import positions
+from localidades_api.catalogue.schemas import (
+    DEMO_RELEASE,
+    PAGE_SIZE,
+    Release,
+)
+from localidades_api.catalogue.sorting import DEFAULT_SORT, Sort
+from localidades_api.database.models import (
+    localities,
+    municipalities,
+    releases,
+    states,
+)
+from localidades_api.database.pool import Database
+from localidades_api.database.queries.conditions import conditions, filtered_by, values
+from localidades_api.database.queries.exports import json_object
+from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
+from localidades_api.database.queries.positions import at_positions, in_order
+from localidades_api.database.queries.sorting import ORDERS
+from localidades_api.database.replica_check import requires_release
+
+# Postgres writes the JSON: that takes the work off the worker, and sends one value in place of two hundred
+# (decision 0007). `clave` is four digits, so only `nombre` needs escaping.
+_LOCALITY = """
+    '{"id":' || id || ',"municipio_id":' || municipio_id
+    || ',"clave":"' || clave || '","nombre":' || to_json(nombre)::text || '}'
+"""
+_PAGES = text(
+    f"""
+    SELECT string_agg({_LOCALITY}, ',' ORDER BY position)
+      FROM localities
+     WHERE release_id = :release_id AND position BETWEEN :first AND :last
+     GROUP BY (position - 1) / {PAGE_SIZE}
+     ORDER BY (position - 1) / {PAGE_SIZE}
+    """
+)
+
+_STATES = select(states.c.id, states.c.clave, states.c.nombre, states.c.abreviatura).order_by(states.c.id)
+_MUNICIPALITIES = select(
+    municipalities.c.id,
+    municipalities.c.estado_id,
+    municipalities.c.clave,
+    municipalities.c.nombre,
+    municipalities.c.localities.label("localidades"),
+).order_by(municipalities.c.id)
+
+_DETAIL_COLUMNS = {
+    "id": "l.id",
+    "municipio_id": "l.municipio_id",
+    "clave": "l.clave",
+    "nombre": "l.nombre",
+    "cvegeo": "lpad(l.id::text, 9, '0')",
+    **{name: f"l.{name}" for name in ATTRIBUTES},
+    "municipio_clave": "m.clave",
+    "municipio_nombre": "m.nombre",
+    "municipio_localidades": "m.localities",
+    "estado_id": "s.id",
+    "estado_clave": "s.clave",
+    "estado_nombre": "s.nombre",
+    "estado_abreviatura": "s.abreviatura",
+}
+_DETAILS = f"""
+    SELECT {", ".join(f"{sql} AS {name}" for name, sql in _DETAIL_COLUMNS.items())}
+      FROM localities AS l
+      JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
+      JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
+     WHERE l.release_id = :release_id AND
+"""
+# SQLAlchemy learns the columns of a text from each of its results, unless it is told.
+_DETAIL = text(f"{_DETAILS} l.id = :id").columns(*map(column, _DETAIL_COLUMNS))
+_DETAILS_BETWEEN = text(f"{_DETAILS} l.id BETWEEN :first AND :last ORDER BY l.id")
+_DETAILS_AMONG = text(f"{_DETAILS} l.id = ANY(:ids) ORDER BY l.prominence LIMIT :limit")
+_SUCCESSORS = text(
+    f"""
+    SELECT new.id
+      FROM localities AS old
+      JOIN localities AS new ON {SAME_PLACE}
+     WHERE old.release_id = :other_id AND old.id = :id AND new.release_id = :release_id
+       AND {KEY_IS_NEW}
+     ORDER BY new.id
+     LIMIT 2
+    """
+)
+
+
+@lru_cache
+def _find(filters: tuple[str, ...], sort: Sort) -> Select[bytes | None]:
+    """Select the positions that these filters choose; building the statement takes longer than running it."""
+    return _in_order(sort).where(*conditions(filters))
+
+
+@lru_cache
+def _sort_among(sort: Sort) -> Select[bytes | None]:
+    return _in_order(sort).where(localities.c.position == func.any(bindparam("among", type_=ARRAY(Integer))))
+
+
+def _in_order(sort: Sort) -> Select[bytes | None]:
+    position = func.int4send(localities.c.position, type_=BYTEA)
+    found = func.string_agg(position, aggregate_order_by(text("''::bytea"), *ORDERS[sort]), type_=BYTEA)
+    return select(found).where(localities.c.release_id == bindparam("release_id"))
+
+
+@lru_cache
+def _list(record: str, chosen: str, order: str) -> TextClause:
+    """Select localities as JSON text, without the brackets."""
+    return text(
+        f"""
+        SELECT coalesce(string_agg({record}, ',' ORDER BY {order}), '')
+          FROM localities AS l
+         WHERE release_id = :release_id AND {chosen}
+        """
+    )
+
+
+def _comparable(release: Release) -> ColumnElement[bool]:
+    """Return the condition that a release shares the history of this one; the invented demo shares none."""
+    return (releases.c.name == DEMO_RELEASE) == release.is_demo
+
+
+class CatalogueRepository:
+    """Reads the records of a release; a database that does not answer raises DatabaseUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list_pages(self, release: Release, first: int, last: int) -> list[str]:
+        """Return the results of a range of pages, each as the JSON text of its localities, without the brackets.
+
+        A page is a range of positions, so the last page costs as much as the first (decision 0003).
+        """
+        rows = await self._database.fetch(
+            _PAGES,
+            {"release_id": release.id, "first": positions(first)[0], "last": positions(last)[1]},
+            replica_check=requires_release(release),
+        )
+        return [row[0] for row in rows]
+
+    async def find_positions(
+        self, release: Release, filters: LocalityFilters, sort: Sort = DEFAULT_SORT, among: Sequence[int] | None = None
+    ) -> bytes:
+        """Return the positions of the localities that match, in order, as big-endian integers of four bytes.
+
+        `among` are the only positions to sort, of what a search found with all filters.
+        """
+        if among is None:
+            statement, parameters = _find(filtered_by(filters), sort), values(filters)
+        else:
+            statement, parameters = _sort_among(sort), {"among": list(among)}
+        parameters["release_id"] = release.id
+        rows = await self._database.fetch(statement, parameters, replica_check=requires_release(release))
+        return bytes(rows[0][0] or b"")
+
+    async def list_places(self, release: Release, places: Sequence[int], fields: Sequence[str] = ()) -> str:
+        """Return the localities at these positions as JSON text, without the brackets.
+
+        `fields` are their columns; without any, they are those of the list.
+        """
+        chosen, parameters = at_positions(release, places)
+        record = json_object(fields) if fields else _LOCALITY
+        statement = _list(record, chosen, in_order(places))
+        rows = await self._database.fetch(statement, parameters, replica_check=requires_release(release))
+        return str(rows[0][0])
+
+    async def list_states(self, release: Release) -> Sequence[Row[Any]]:
+        """Return every estado, by id."""
+        return await self._database.fetch(
+            _STATES.where(states.c.release_id == release.id), replica_check=requires_release(release)
+        )
+
+    async def list_municipalities(self, release: Release, estado_id: int | None) -> Sequence[Row[Any]]:
+        """Return every municipio, or those of one estado, by id."""
+        statement = _MUNICIPALITIES.where(municipalities.c.release_id == release.id)
+        if estado_id is not None:
+            statement = statement.where(municipalities.c.estado_id == estado_id)
+        return await self._database.fetch(statement, replica_check=requires_release(release))
+
+    async def get_state(self, release: Release, id_: int) -> Row[Any] | None:
+        """Return an estado, or None."""
+        statement = _STATES.where(states.c.release_id == release.id, states.c.id == id_)
+        rows = await self._database.fetch(statement, replica_check=requires_release(release))
+        return rows[0] if rows else None
+
+    async def get_municipality(self, release: Release, id_: int) -> Row[Any] | None:
+        """Return a municipio with its estado, or None."""
+        statement = (
+            _MUNICIPALITIES.add_columns(
+                states.c.clave.label("estado_clave"),
+                states.c.nombre.label("estado_nombre"),
+                states.c.abreviatura.label("estado_abreviatura"),
+            )
+            .join_from(municipalities, states)
+            .where(municipalities.c.release_id == release.id, municipalities.c.id == id_)
+        )
+        rows = await self._database.fetch(statement, replica_check=requires_release(release))
+        return rows[0] if rows else None
+
+    async def get_locality(self, release: Release, id_: int) -> Row[Any] | None:
+        """Return a locality with its municipio and its estado, or None."""
+        rows = await self._database.fetch(
+            _DETAIL, {"release_id": release.id, "id": id_}, replica_check=requires_release(release)
+        )
+        return rows[0] if rows else None
+
+    async def list_between(self, release: Release, first: int, last: int) -> Sequence[Row[Any]]:
+        """Return the localities whose keys are in a range, by key, each as `get_locality` does."""
+        parameters = {"release_id": release.id, "first": first, "last": last}
+        return await self._database.fetch(_DETAILS_BETWEEN, parameters, replica_check=requires_release(release))
+
+    async def list_largest_among(self, release: Release, ids: Collection[int], limit: int) -> Sequence[Row[Any]]:
+        """Return the localities that have one of these keys, the largest first, each as `get_locality` does."""
+        parameters = {"release_id": release.id, "ids": list(ids), "limit": limit}
+        return await self._database.fetch(_DETAILS_AMONG, parameters, replica_check=requires_release(release))
+
+    async def name_municipalities(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
+        """Return these municipios with their estados, by key."""
+        statement = (
+            select(
+                municipalities.c.id,
+                municipalities.c.clave,
+                municipalities.c.nombre,
+                municipalities.c.localities.label("localidades"),
+                municipalities.c.estado_id,
+                states.c.clave.label("estado_clave"),
+                states.c.nombre.label("estado"),
+                states.c.abreviatura.label("estado_abreviatura"),
+            )
+            .join_from(municipalities, states)
+            .where(municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids)))
+        )
+        return {row.id: row for row in await self._database.fetch(statement, replica_check=requires_release(release))}
+
+    async def list_history(self, release: Release, id_: int) -> Sequence[Row[Any]]:
+        """Return the name and population of a locality in each release, oldest first, including this one."""
+        return await self._database.fetch(
+            select(releases.c.name.label("release"), localities.c.nombre, localities.c.poblacion)
+            .join_from(releases, localities, localities.c.release_id == releases.c.id)
+            .where(localities.c.id == id_, releases.c.retired_at.is_(None), _comparable(release))
+            .order_by(releases.c.id),
+            replica_check=requires_release(release),
+        )
+
+    async def find_last_release(self, table: Table, release: Release, id_: int) -> Row[Any] | None:
+        """Return the last release before this one that has a key, or None."""
+        rows = await self._database.fetch(
+            select(releases)
+            .join(table, table.c.release_id == releases.c.id)
+            .where(table.c.id == id_, releases.c.id < release.id, releases.c.retired_at.is_(None), _comparable(release))
+            .order_by(releases.c.id.desc())
+            .limit(1),
+            replica_check=requires_release(release),
+        )
+        return rows[0] if rows else None
+
+    async def find_successor(self, release: Release, last_id: int, id_: int) -> int | None:
+        """Return the key of the only locality that now has a withdrawn one's name and point, or None."""
+        parameters = {"other_id": last_id, "id": id_, "release_id": release.id}
+        rows = await self._database.fetch(_SUCCESSORS, parameters, replica_check=requires_release(release))
+        return int(rows[0].id) if len(rows) == 1 else None

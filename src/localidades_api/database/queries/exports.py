@@ -1,0 +1,188 @@
+"""Whole records for downloads: lines of CSV, NDJSON and GeoJSON and rows of sheets that Postgres writes, or rows."""
+
+from collections.abc import Collection, Mapping, Sequence
+from string import ascii_uppercase
+from typing import Any, Literal
+
+from sqlalchemy import Row, text
+
+from localidades_api.catalogue.locality import ATTRIBUTES, POINT, Kind
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.pool import Database
+from localidades_api.database.queries.positions import at_positions
+from localidades_api.database.replica_check import requires_release
+
+LineFormat = Literal["csv", "excel", "ndjson", "geojson"]
+
+# The columns of a download in order, each with its SQL and its kind of value.
+COLUMNS: Mapping[str, tuple[str, Kind | Literal["key"]]] = {
+    "id": ("l.id", "integer"),
+    "cvegeo": ("lpad(l.id::text, 9, '0')", "key"),
+    "clave": ("l.clave", "key"),
+    "nombre": ("l.nombre", "text"),
+    **{name: (f"l.{name}", attribute.kind) for name, attribute in ATTRIBUTES.items()},
+    "municipio_id": ("l.municipio_id", "integer"),
+    "municipio_clave": ("m.clave", "key"),
+    "municipio": ("m.nombre", "text"),
+    "estado_id": ("m.estado_id", "integer"),
+    "estado_clave": ("s.clave", "key"),
+    "estado": ("s.nombre", "text"),
+    "estado_abreviatura": ("s.abreviatura", "text"),
+    "cve_ent": ("s.clave", "key"),
+    "cve_mun": ("lpad(l.municipio_id::text, 5, '0')", "key"),
+}
+_FROM = """
+      FROM localities AS l
+      JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
+      JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
+     WHERE l.release_id = :release_id AND
+"""
+
+
+def _csv() -> str:
+    """Write a line of CSV (RFC 4180); keys are quoted, so that readers that respect quotes keep the zeros."""
+    return _joined(
+        f"""coalesce('"' || replace({sql}, '"', '""') || '"', '')""" if kind in {"text", "key"} else _plain(sql)
+        for sql, kind in COLUMNS.values()
+    )
+
+
+# What a spreadsheet takes for the start of a formula, after any blanks; in Japanese, also the full-width signs.
+_FORMULA = r"^([\u0001-\u0020\u00a0]*[=+@\uff1d\uff0b\uff0d\uff20-]|[\t\r\n])"
+
+
+def _excel() -> str:
+    """Write a line for spreadsheets: keys are formulas of their text, and other texts can't be taken for formulas."""
+    return _joined(
+        f'\'"=""\' || {sql} || \'"""\''
+        if kind == "key"
+        else f"""coalesce('"' || regexp_replace(replace({sql}, '"', '""'), '{_FORMULA}', '''\\1') || '"', '')"""
+        if kind == "text"
+        else _plain(sql)
+        for sql, kind in COLUMNS.values()
+    )
+
+
+def _joined(values: Any) -> str:  # noqa: ANN401  # any iterable of SQL
+    return " || ',' || ".join(values) + " || E'\\r\\n'"
+
+
+def _plain(sql: str) -> str:
+    return f"coalesce({sql}::text, '')"
+
+
+def json_object(names: Sequence[str]) -> str:
+    """Write a JSON object with these columns."""
+    members = " || ',' || ".join(
+        f"'\"{name}\":' || " + (f"coalesce({_json(*COLUMNS[name])}, 'null')") for name in names
+    )
+    return f"'{{' || {members} || '}}'"
+
+
+def _json(sql: str, kind: str) -> str:
+    return f"to_json({sql})::text" if kind in {"text", "key"} else f"{sql}::text"
+
+
+def _feature() -> str:
+    """Write a feature (RFC 7946); its geometry is null where the coordinates are unknown."""
+    properties = json_object([name for name in COLUMNS if name not in {"id", *POINT}])
+    point = """'{"type":"Point","coordinates":[' || l.longitud || ',' || l.latitud || ']}'"""
+    return (
+        f"""'{{"type":"Feature","id":' || l.id || ',"geometry":' || coalesce({point}, 'null')"""
+        f""" || ',"properties":' || {properties} || '}}'"""
+    )
+
+
+_LINES: Mapping[LineFormat, tuple[str, str]] = {
+    "csv": (_csv(), ""),
+    "excel": (_excel(), ""),
+    "ndjson": (json_object(list(COLUMNS)) + " || E'\\n'", ""),
+    "geojson": (_feature(), ",\n"),
+}
+
+
+_ROW_NUMBER = "(:after + row_number() OVER (ORDER BY l.position))"
+_ESCAPED_IN_XML = "replace(replace(replace({}, '&', '&amp;'), '<', '&lt;'), '>', '&gt;')"
+
+
+def _sheet_row() -> str:
+    """Write a row of a sheet (SpreadsheetML); control characters, which XML can't hold, are left as they are."""
+    cells = " || ".join(
+        f"""coalesce('<c r="{letter}' || {_ROW_NUMBER} || {_cell(sql, kind)} || '</c>', '')"""
+        for letter, (sql, kind) in zip(ascii_uppercase, COLUMNS.values(), strict=False)
+    )
+    return f"""'<row r="' || {_ROW_NUMBER} || '">' || {cells} || '</row>'"""
+
+
+def _cell(sql: str, kind: str) -> str:
+    if kind == "key":
+        return f"""'" t="inlineStr"><is><t>' || {sql} || '</t></is>'"""
+    if kind == "text":
+        text_ = _ESCAPED_IN_XML.format(sql)
+        return f"""'" t="inlineStr"><is><t xml:space="preserve">' || {text_} || '</t></is>'"""
+    return f"""'"><v>' || {sql} || '</v>'"""
+
+
+_SHEET_ROW = _sheet_row()
+
+
+class RecordsRepository:
+    """Reads records in chunks; a database that does not answer raises DatabaseUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list_lines(self, release: Release, places: Sequence[int], format_: LineFormat) -> tuple[int, bytes]:
+        """Return how many localities are at these positions, and their lines in UTF-8."""
+        line, between = _LINES[format_]
+        chosen, parameters = at_positions(release, places)
+        rows = await self._database.fetch(
+            text(
+                f"""
+                SELECT count(*) AS quantity,
+                       coalesce(convert_to(string_agg({_escaped(line)}, :between ORDER BY l.position), 'UTF8'), '')
+                       AS lines
+                {_FROM} {chosen}
+                """
+            ),
+            {**parameters, "between": between},
+            replica_check=requires_release(release),
+        )
+        return rows[0].quantity, bytes(rows[0].lines)
+
+    async def list_sheet_rows(self, release: Release, places: Sequence[int], after: int) -> tuple[int, bytes]:
+        """Return how many localities are at these positions, and their rows of a sheet below row `after`, in UTF-8."""
+        chosen, parameters = at_positions(release, places)
+        rows = await self._database.fetch(
+            text(
+                f"""
+                SELECT count(*) AS quantity,
+                       coalesce(convert_to(string_agg(line, '' ORDER BY position), 'UTF8'), '') AS lines
+                FROM (SELECT l.position, {_SHEET_ROW} AS line {_FROM} {chosen}) AS rows
+                """
+            ),
+            {**parameters, "after": after},
+            replica_check=requires_release(release),
+        )
+        return rows[0].quantity, bytes(rows[0].lines)
+
+    async def list_rows(self, release: Release, places: Sequence[int]) -> Sequence[Row[Any]]:
+        """Return the localities at these positions, with every column."""
+        columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
+        chosen, parameters = at_positions(release, places)
+        statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"
+        return await self._database.fetch(text(statement), parameters, replica_check=requires_release(release))
+
+    async def list_by_key(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
+        """Return the localities that have these keys, with every column, in any order."""
+        columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
+        return await self._database.fetch(
+            text(f"SELECT {columns} {_FROM} l.id = ANY(:ids)"),
+            {"release_id": release.id, "ids": list(ids)},
+            replica_check=requires_release(release),
+        )
+
+
+def _escaped(sql: str) -> str:
+    """Escape `:word` in literals, which SQLAlchemy would take for a parameter."""
+    return sql.replace('":', '"\\:')

@@ -1,0 +1,84 @@
+"""The names of a release's places, and what earlier releases call them."""
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Any
+
+from sqlalchemy import Row, TextClause, text
+
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.pool import Database
+from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
+from localidades_api.database.replica_check import requires_release
+
+_BATCH_PLACES = 20_000  # per statement, 2 MB
+
+_PLACES = text(
+    """
+    SELECT id, municipio_id, clave, nombre, ambito, poblacion, latitud, longitud
+      FROM localities
+     WHERE release_id = :release_id AND position > :first AND position <= :last
+    """
+)
+# The same key under another name or in a municipio of another name; and withdrawn keys with exactly one successor.
+_OTHER_NAMES = text(
+    f"""
+    SELECT new.id, old.nombre, om.nombre AS municipio, old.id AS other_id
+      FROM localities AS old
+      JOIN municipalities AS om ON om.release_id = old.release_id AND om.id = old.municipio_id
+      JOIN localities AS new ON new.id = old.id
+      JOIN municipalities AS nm ON nm.release_id = new.release_id AND nm.id = new.municipio_id
+     WHERE old.release_id = :other_id AND new.release_id = :release_id
+       AND (old.nombre <> new.nombre OR om.nombre <> nm.nombre)
+     UNION ALL
+    SELECT min(new.id), min(old.nombre), min(om.nombre), old.id
+      FROM localities AS old
+      JOIN municipalities AS om ON om.release_id = old.release_id AND om.id = old.municipio_id
+      JOIN localities AS new ON {SAME_PLACE}
+     WHERE old.release_id = :other_id AND new.release_id = :release_id
+       AND NOT EXISTS (SELECT FROM localities AS kept WHERE kept.release_id = :release_id AND kept.id = old.id)
+       AND {KEY_IS_NEW}
+     GROUP BY old.id
+    HAVING count(*) = 1
+    """
+)
+_WITHDRAWN = text(
+    """
+    SELECT old.id, old.nombre, om.nombre AS municipio
+      FROM localities AS old
+      JOIN municipalities AS om ON om.release_id = old.release_id AND om.id = old.municipio_id
+     WHERE old.release_id = :other_id
+       AND NOT EXISTS (SELECT FROM localities AS kept WHERE kept.release_id = :release_id AND kept.id = old.id)
+    """
+)
+
+
+class NamesRepository:
+    """Reads names in bulk; a database that does not answer raises DatabaseUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list_places(self, release: Release) -> AsyncIterator[Sequence[Row[Any]]]:
+        """Yield the localities of a release in batches."""
+        for first in range(0, release.localities, _BATCH_PLACES):
+            yield await self._database.fetch(
+                _PLACES,
+                {"release_id": release.id, "first": first, "last": first + _BATCH_PLACES},
+                replica_check=requires_release(release),
+            )
+
+    async def list_other_names(self, release: Release, others: Collection[Release]) -> list[Row[Any]]:
+        """Return the names and keys that these releases have for places of this one, where they differ."""
+        return await self._compare(_OTHER_NAMES, release, others)
+
+    async def list_withdrawn(self, release: Release, others: Collection[Release]) -> list[Row[Any]]:
+        """Return the places of these releases whose keys this one does not have."""
+        return await self._compare(_WITHDRAWN, release, others)
+
+    async def _compare(self, statement: TextClause, release: Release, others: Collection[Release]) -> list[Row[Any]]:
+        rows: list[Row[Any]] = []
+        for other in others:
+            rows += await self._database.fetch(
+                statement, {"release_id": release.id, "other_id": other.id}, replica_check=requires_release(release)
+            )
+        return rows

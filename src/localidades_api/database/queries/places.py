@@ -1,0 +1,25 @@
+"""A place as lists of places show it: its columns, and its municipio and estado, in SQL."""
+
+from localidades_api.catalogue.keys import KEYS_OF_A_STATE
+
+# Homonyms of a municipio share their folded name, and two pairs of municipios of Oaxaca share theirs.
+PLACE = f"""
+    l.id, l.municipio_id, l.clave, l.nombre, l.poblacion, l.latitud, l.longitud,
+    m.nombre AS municipio, m.clave AS municipio_clave, s.nombre AS estado,
+    EXISTS (SELECT FROM localities AS o WHERE o.release_id = l.release_id AND o.folded = l.folded
+               AND o.municipio_id = l.municipio_id AND o.id <> l.id) AS has_homonym,
+    EXISTS (SELECT FROM municipalities AS o WHERE o.release_id = m.release_id AND o.nombre = m.nombre AND o.id <> m.id
+               AND o.id >= m.estado_id * {KEYS_OF_A_STATE} AND o.id < (m.estado_id + 1) * {KEYS_OF_A_STATE})
+    AS municipio_has_homonym
+"""
+PARENTS = """
+    JOIN municipalities AS m ON m.release_id = l.release_id AND m.id = l.municipio_id
+    JOIN states AS s ON s.release_id = m.release_id AND s.id = m.estado_id
+"""
+
+# `new` succeeds the withdrawn `old`: the same name at the same point, under a key that the other release does not have.
+SAME_PLACE = """
+           new.folded = old.folded AND new.nombre = old.nombre
+           AND new.latitud = old.latitud AND new.longitud = old.longitud
+"""
+KEY_IS_NEW = "NOT EXISTS (SELECT FROM localities AS same WHERE same.release_id = :other_id AND same.id = new.id)"

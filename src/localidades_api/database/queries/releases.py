@@ -1,0 +1,88 @@
+"""Reads the list of releases, and the current one."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pydantic import TypeAdapter
+from sqlalchemy import select, text
+
+from localidades_api.catalogue.schemas import CHANGE_KINDS, Publication, Release
+from localidades_api.database.models import comparisons, current_release, publications, releases
+from localidades_api.database.pool import Database
+
+# A standby is behind while it has received changes that it does not show yet.
+_IS_BEHIND = text("pg_is_in_recovery() AND pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn() AS is_behind")
+_SHOWN_PUBLICATIONS = 20
+# In the same statement as the releases, so that a page never shows a log of another moment.
+_LATEST = text(
+    "CASE WHEN current_release.publication IS NOT NULL THEN"
+    " (SELECT json_agg(latest) FROM"
+    f" (SELECT * FROM publications ORDER BY number DESC LIMIT {_SHOWN_PUBLICATIONS}) AS latest) END AS publications"
+)
+_RELEASES = (
+    select(
+        releases,
+        current_release.c.publication,
+        comparisons.c.previous_id,
+        *(comparisons.c[kind] for kind in CHANGE_KINDS),
+        _LATEST,
+        _IS_BEHIND,
+    )
+    .outerjoin_from(releases, current_release, current_release.c.release_id == releases.c.id)
+    .outerjoin(comparisons, comparisons.c.release_id == releases.c.id)
+    .where(releases.c.retired_at.is_(None))
+    .order_by(releases.c.id)  # ids grow with each import; a clock may be set back
+)
+_LOG = TypeAdapter(list[Publication])
+_PUBLICATIONS = select(publications).order_by(publications.c.number.desc())
+
+
+class ChangeCounts(NamedTuple):
+    """How many localities changed since an earlier release, by kind."""
+
+    since: str
+    counts: Mapping[str, int]
+
+
+class ReleaseSnapshot(NamedTuple):
+    """The releases that a server shows, oldest first; a server that is behind may lack the newest.
+
+    `changes` has the counts of the importer, by the name of the later release. `publication` counts how often the
+    pointer to the current release has been set; `publications` has the latest of them, newest first.
+    """
+
+    every: list[Release]
+    current: Release | None
+    changes: Mapping[str, ChangeCounts]
+    publication: int
+    publications: Sequence[Publication]
+    is_behind: bool
+
+
+class ReleasesRepository:
+    """Reads the list of releases; a database that does not answer raises DatabaseUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list_releases(self) -> ReleaseSnapshot:
+        """Return the releases as the server that answers shows them."""
+        rows = await self._database.fetch(_RELEASES)
+        every = [Release.model_validate(row) for row in rows]
+        pointed_at = [
+            (release, row.publication, _LOG.validate_python(row.publications or []))
+            for release, row in zip(every, rows, strict=True)
+            if row.publication is not None
+        ]
+        current, publication, log = pointed_at[0] if pointed_at else (None, 0, [])
+        names = {row.id: row.name for row in rows}
+        changes = {
+            row.name: ChangeCounts(names[row.previous_id], {kind: getattr(row, kind) for kind in CHANGE_KINDS})
+            for row in rows
+            if row.previous_id in names  # a comparison with a retired release is stale
+        }
+        return ReleaseSnapshot(every, current, changes, publication, log, any(row.is_behind for row in rows))
+
+    async def list_publications(self) -> list[Publication]:
+        """Return the whole log of publications, newest first."""
+        return [Publication.model_validate(row) for row in await self._database.fetch(_PUBLICATIONS)]

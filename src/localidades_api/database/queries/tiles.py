@@ -1,0 +1,120 @@
+"""Reads the places of a map tile, the most prominent first, and the cells of its backdrop (decision 0032)."""
+
+from typing import Any, NamedTuple
+
+from pydantic_core import from_json
+from sqlalchemy import text
+
+from localidades_api.catalogue.mercator import Box, Frame, Tile
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.pool import Database
+from localidades_api.database.replica_check import requires_release
+
+EXTENT = 4096  # units along a side of a tile
+CELLS = 256  # cells of the backdrop along a side of a tile
+_BITS = EXTENT.bit_length() - 1
+_CELL_BITS = (EXTENT // CELLS).bit_length() - 1
+
+_MARGIN = 1e-9  # degrees, more than the rounding errors of an edge
+
+# A place lies in exactly one tile of a zoom: the index finds those within the box, with a margin, and the units decide.
+# OFFSET 0 keeps Postgres from projecting what is outside the box, where a latitude can be out of range.
+_TILE = text(
+    f"""
+    WITH inside AS MATERIALIZED (
+        SELECT id, prominence, x % {EXTENT} AS x, y % {EXTENT} AS y
+          FROM (SELECT id, prominence,
+                       floor((longitud / 360 + 0.5) * :scale)::int AS x,
+                       floor((0.5 - atanh(sin(radians(latitud))) / (2 * pi())) * :scale)::int AS y
+                  FROM localities
+                 WHERE release_id = :release_id
+                   AND point(longitud, latitud) <@ box(point(:west, :south), point(:east, :north))
+                OFFSET 0) AS projected
+         WHERE x >> {_BITS} = :column AND y >> {_BITS} = :row
+    ), total AS (
+        SELECT count(*) AS places FROM inside
+    )
+    SELECT (SELECT json_agg(json_build_array(id, x, y, nombre, ambito, poblacion) ORDER BY prominence, id)::text
+              FROM (SELECT * FROM inside ORDER BY prominence, id LIMIT :most) AS shown
+              JOIN (SELECT id, nombre, ambito, poblacion FROM localities WHERE release_id = :release_id) AS named
+             USING (id)) AS places,
+           (SELECT string_agg(int4send(cell), ''::bytea ORDER BY cell)
+              FROM (SELECT DISTINCT (y >> {_CELL_BITS}) * {CELLS} + (x >> {_CELL_BITS}) AS cell FROM inside) AS cells
+             WHERE (SELECT places FROM total) > :most) AS cells
+    """
+)
+_BACKDROP = text(
+    """
+    SELECT string_agg(int4send(cell), ''::bytea ORDER BY cell)
+      FROM (SELECT DISTINCT y * :columns + x AS cell
+              FROM (SELECT floor((longitud / 360 + 0.5 - :left) * :scale)::int AS x,
+                           floor((0.5 - atanh(sin(radians(latitud))) / (2 * pi()) - :top) * :scale)::int AS y
+                      FROM localities
+                     WHERE release_id = :release_id AND abs(latitud) < 85
+                    OFFSET 0) AS projected
+             WHERE x >= 0 AND x < :columns AND y >= 0 AND y < :rows) AS cells
+    """
+)
+_BOUNDS = text(
+    "SELECT min(longitud), min(latitud), max(longitud), max(latitud) FROM localities WHERE release_id = :release_id"
+)
+
+
+class TilePlace(NamedTuple):
+    """A place of a tile; `x` and `y` are units from its north-west corner."""
+
+    id: int
+    x: int
+    y: int
+    nombre: str
+    ambito: str | None
+    poblacion: int | None
+
+
+class TileContent(NamedTuple):
+    """The most prominent places of a tile, and the cells that hold any place: empty if all places are listed.
+
+    Cells are counted eastwards, row by row from the north, as big-endian integers of four bytes in order.
+    """
+
+    listed: str  # JSON, which takes milliseconds to read
+    cells: bytes
+
+    def places(self) -> list[TilePlace]:
+        """Read the places."""
+        return [TilePlace(*place) for place in from_json(self.listed)]
+
+
+class TilesRepository:
+    """Reads the tiles of a release; a database that does not answer raises DatabaseUnavailableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def read_tile(self, release: Release, tile: Tile, most: int) -> TileContent:
+        """Return the places of a tile, at most `most`."""
+        box = tile.box
+        parameters: dict[str, Any] = {
+            "release_id": release.id,
+            "scale": float(2**tile.zoom * EXTENT),
+            "column": tile.column,
+            "row": tile.row,
+            "most": most,
+            "west": box.west - _MARGIN,
+            "south": box.south - _MARGIN,
+            "east": box.east + _MARGIN,
+            "north": box.north + _MARGIN,
+        }
+        rows = await self._database.fetch(_TILE, parameters, replica_check=requires_release(release))
+        return TileContent(rows[0].places or "[]", bytes(rows[0].cells or b""))
+
+    async def read_backdrop(self, release: Release, frame: Frame) -> bytes:
+        """Return the cells of a frame that hold any place, as those of a tile."""
+        parameters = {"release_id": release.id, **frame._asdict()}
+        rows = await self._database.fetch(_BACKDROP, parameters, replica_check=requires_release(release))
+        return bytes(rows[0][0] or b"")
+
+    async def read_bounds(self, release: Release) -> Box | None:
+        """Return the smallest box with all places; None if none has coordinates."""
+        rows = await self._database.fetch(_BOUNDS, {"release_id": release.id}, replica_check=requires_release(release))
+        return None if None in rows[0] else Box._make(rows[0])

@@ -1,0 +1,81 @@
+"""The language of HTML pages: negotiation by Accept-Language (RFC 9110 §12.5.4), and translations."""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib.resources import files
+from typing import Literal, get_args
+
+from babel.messages.pofile import read_po
+from starlette.datastructures import Headers
+
+Language = Literal["en", "es"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+_MAX_HEADER = 1000
+_QVALUE = r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?"
+_RANGE = re.compile(rf"\s*([A-Za-z]{{1,8}})(?:-[A-Za-z0-9-]{{1,32}})?\s*(?:;\s*[Qq]=({_QVALUE}))?\s*")
+
+
+def choose_language(accept_language: str | None) -> Language:
+    """Return the supported language that an Accept-Language header prefers, English if it names none."""
+    return _choose((accept_language or "")[:_MAX_HEADER])
+
+
+@lru_cache(maxsize=256)  # clients send a few dozen
+def _choose(accept_language: str) -> Language:
+    best, preferred = 0.0, LANGUAGES[0]
+    for element in accept_language.split(","):
+        if matched := _RANGE.fullmatch(element):
+            for language in LANGUAGES:
+                if matched[1].lower() == language and (quality := float(matched[2] or 1)) > best:
+                    best, preferred = quality, language
+    return preferred
+
+
+def preferred_language(headers: Headers) -> Language:
+    """Return the language that the Accept-Language header prefers, its lines joined by commas."""
+    return choose_language(", ".join(headers.getlist("accept-language")))
+
+
+def translator(language: Language) -> Callable[[str], str]:
+    """Return a function that translates this project's English texts; a missing translation raises KeyError."""
+    return str if language == LANGUAGES[0] else _messages(language).__getitem__
+
+
+def lenient_translator(language: Language) -> Callable[[str], str]:
+    """Return a function that translates the texts it knows and leaves others, such as some of pydantic's, in English.
+
+    A message with names in braces, such as those of pydantic, matches any text in place of the names.
+    """
+    if language == LANGUAGES[0]:
+        return str
+    known = _messages(language)
+
+    def translate(text: str) -> str:
+        if text in known:
+            return known[text]
+        for pattern, message in _patterns(language):
+            if matched := pattern.fullmatch(text):
+                parts = {name: part.replace(" or ", known[" or "]) for name, part in matched.groupdict().items()}
+                return message.format(**parts)
+        return text
+
+    return translate
+
+
+@lru_cache
+def _patterns(language: Language) -> list[tuple[re.Pattern[str], str]]:
+    """Return a pattern and a translation for each message with names in braces."""
+    found = [(re.split(r"\{(\w+)\}", text), message) for text, message in _messages(language).items() if "{" in text]
+    return [
+        (re.compile("".join(f"(?P<{part}>.+)" if i % 2 else re.escape(part) for i, part in enumerate(parts))), message)
+        for parts, message in found
+    ]
+
+
+@lru_cache
+def _messages(language: Language) -> Mapping[str, str]:
+    """Read the translations of a language; a test checks that none is missing."""
+    with (files("localidades_api.html") / "translations" / f"{language}.po").open("rb") as file:
+        return {str(message.id): str(message.string) for message in read_po(file) if message.id}

@@ -1,0 +1,163 @@
+"""The representations of a resource: JSON and the browsable HTML page."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Literal, Protocol
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import escape
+from pydantic_core import to_json
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from localidades_api.catalogue.schemas import Release
+from localidades_api.html.i18n import Language, lenient_translator, translator
+from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.http.paths import allowed
+
+Format = Literal["json", "api"]
+
+MAX_HTML_BYTES = 100_000  # an HTML page stays below this (decision 0013)
+_MIN_JSON_BYTES = 2_000  # with less room than this, a page is rendered without JSON
+_BODY = "\0"  # placeholder for the JSON; no content can contain a NUL
+_CUT = "\n…".encode()
+
+_templates = Environment(
+    loader=PackageLoader("localidades_api.html"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def root_of(scope: Scope) -> str:
+    """Return the path prefix of the service; within a mount, `root_path` includes the path of the mount."""
+    root: str = scope.get("app_root_path", scope.get("root_path", ""))
+    return root
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A response's content, and what its HTML page shows around it.
+
+    `target` and `headers` are the request target and the response headers of the same content as JSON. `root` is the
+    path prefix of the service, `query` the request's parameters except `format`, `pinned` the release that the request
+    names, and `context` what else the template needs.
+    """
+
+    template: str
+    title: str
+    content: Mapping[str, Any]
+    status: int = HTTPStatus.OK
+    root: str = ""
+    target: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    release: Release | None = None
+    pinned: str | None = None
+    language: Language = "en"
+    query: Mapping[str, str] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def canonical(self) -> str:
+        """The address of this page, however it was asked for; none for a problem."""
+        path = self.target.partition("?")[0]
+        return f"{path}?{urlencode(self.query)}" if path and self.query else path
+
+    @property
+    def allow(self) -> str:
+        """The methods of the resource."""
+        return allowed(self.target.partition("?")[0])
+
+
+class Renderer(Protocol):
+    """Turns a view into bytes of one media type."""
+
+    format: Format
+    media_type: str
+    problem_type: str
+    headers: Mapping[str, str]
+
+    def render(self, view: View) -> bytes:
+        """Return the body of the response."""
+
+
+class JsonRenderer:
+    """Renders the content alone, as compact JSON in UTF-8."""
+
+    format: Format = "json"
+    media_type = "application/json"
+    problem_type = "application/problem+json"
+    # JSON is UTF-8 and has no charset parameter (RFC 8259 §11).
+    headers: Mapping[str, str] = {"Content-Type": "application/json", "X-Content-Type-Options": "nosniff"}
+
+    def render(self, view: View) -> bytes:
+        """Return the content as JSON."""
+        return to_json(view.content)
+
+
+class BrowsableRenderer:
+    """Renders an HTML page: the content as a table, and the API request with its JSON response."""
+
+    format: Format = "api"
+    media_type = "text/html"
+    problem_type = "text/html; charset=utf-8"
+    headers: Mapping[str, str] = {
+        "Content-Type": problem_type,
+        "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
+        " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    }
+
+    def render(self, view: View) -> bytes:
+        """Return the page, with as much of the JSON as there is room for.
+
+        A page that leaves hardly any room is rendered again without JSON and most links. One for 500 keys is such a
+        page, because each link repeats them.
+        """
+        page = self._draw(view, lean=False)
+        if len(page) > MAX_HTML_BYTES - _MIN_JSON_BYTES:
+            page = self._draw(view, lean=True)
+        before, mark, after = page.partition(_BODY.encode())
+        if not mark:
+            return page
+        return before + _beginning(view.content, MAX_HTML_BYTES - len(page)) + after
+
+    def _draw(self, view: View, *, lean: bool) -> bytes:
+        template = _templates.get_template(view.template)
+        return template.render(
+            view=view,
+            query=view.query,
+            body=_BODY,
+            lean=lean,
+            _=translator(view.language),
+            said=lenient_translator(view.language),
+            **view.context,
+        ).encode()
+
+
+def render_text(template: str, language: Language, **context: object) -> str:
+    """Return a document that isn't a page, escaped as XML; its template has the translations and `context`."""
+    translations = {"_": translator(language), "said": lenient_translator(language)}
+    return _templates.get_template(template).render(language=language, **translations, **context)
+
+
+def _beginning(content: Mapping[str, Any], room: int) -> bytes:
+    """Return the content as JSON escaped for HTML, or as many of its lines as fit in `room` bytes."""
+    text = escape(to_json(content, indent=2).decode()).encode()
+    return text if len(text) <= room else text[: room - len(_CUT)].rpartition(b"\n")[0] + _CUT
+
+
+JSON = JsonRenderer()
+HTML = BrowsableRenderer()
+_RENDERERS: Mapping[str, Renderer] = {renderer.format: renderer for renderer in (JSON, HTML)}
+FORMATS: Mapping[str, Format] = {renderer.media_type: renderer.format for renderer in _RENDERERS.values()}
+
+
+def select_renderer(format_: Format | None, headers: Headers) -> Renderer:
+    """Choose by `format`, else by the Accept header; raise NotAcceptableError if that allows neither."""
+    return _RENDERERS[format_ or FORMATS[choose_media_type(accept_header(headers), list(FORMATS))]]

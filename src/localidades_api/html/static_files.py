@@ -1,0 +1,80 @@
+"""The static files of HTML pages: text is sent compressed, and kept as long as the pages are."""
+
+import gzip
+import hashlib
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import NamedTuple
+
+import brotli  # type: ignore[import-untyped]
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from localidades_api.http.caching import CACHE_CONTROL, is_fresh
+from localidades_api.http.compression import CODINGS
+from localidades_api.http.negotiation import choose_coding
+
+STATIC = Path(__file__).parent / "static"
+_MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_COMPRESSED = ".br"  # kept compressed, with no plain file beside it
+_MAX_FILES = 64
+
+
+class _Text(NamedTuple):
+    """A text file as each content coding sends it, `identity` included."""
+
+    digest: str
+    bodies: Mapping[str, bytes]
+
+
+class CompressedStaticFiles(StaticFiles):
+    """Serves text as `br` or `gzip`; a file may be kept as brotli alone, with `.br` after its name."""
+
+    def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
+        """Find a file, and read a text here: this runs in a thread."""
+        full_path, found = super().lookup_path(path)
+        if found is None:
+            full_path, found = super().lookup_path(path + _COMPRESSED)
+            full_path = full_path.removesuffix(_COMPRESSED)
+        if found and Path(full_path).suffix in _MEDIA_TYPES:
+            _read(full_path, found.st_mtime_ns)
+        return full_path, found
+
+    def file_response(
+        self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        """Return the text in the best coding that the client accepts, or 304; other files as they are."""
+        media_type = _MEDIA_TYPES.get(Path(full_path).suffix)
+        if media_type is None:
+            return super().file_response(full_path, stat_result, scope, status_code)
+        asked = Headers(scope=scope)
+        text = _read(str(full_path), stat_result.st_mtime_ns)
+        coding = choose_coding(asked.getlist("accept-encoding"), CODINGS) or "identity"
+        headers = {"Cache-Control": CACHE_CONTROL, "ETag": f'"{text.digest}.{coding}"', "Vary": "Accept-Encoding"}
+        if is_fresh(asked.getlist("if-none-match"), headers["ETag"]):
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+        if coding in CODINGS:
+            headers["Content-Encoding"] = coding
+        return Response(text.bodies[coding], status_code, headers | {"Content-Type": media_type})
+
+
+@lru_cache(maxsize=_MAX_FILES)
+def _read(path: str, _modified: int) -> _Text:
+    try:
+        plain = Path(path).read_bytes()
+        compressed = brotli.compress(plain)
+    except FileNotFoundError:
+        compressed = Path(path + _COMPRESSED).read_bytes()
+        plain = brotli.decompress(compressed)
+    bodies = {"identity": plain, "br": compressed, "gzip": gzip.compress(plain, mtime=0)}
+    return _Text(hashlib.blake2b(plain, digest_size=8).hexdigest(), bodies)

@@ -1,0 +1,87 @@
+"""The names of a place: its own, its municipio's if it is the seat, everyday and earlier ones."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from localidades_api.catalogue.folding import fold
+from localidades_api.names.everyday_names import read_everyday
+from localidades_api.names.normalize import canonical, core, take_apart, variants
+from localidades_api.names.places import MIN_URBAN, IndexedPlace
+
+_OF = re.compile(r" del? ")
+
+
+class PlaceName(NamedTuple):
+    """A name of a place: its kind, its canonical words, and how it is written (empty: as the catalogue does).
+
+    Kinds are `n` for the name itself, `b` for what stands in its brackets or with them, `s` for a seat under its
+    municipio's name, `t` where another place has that name too, `e` for everyday names, `f` for former ones.
+    """
+
+    kind: str
+    words: tuple[str, ...]
+    written: str
+
+
+class Naming:
+    """Names the places of one release."""
+
+    def __init__(self, places: Sequence[IndexedPlace]) -> None:
+        self._everyday = read_everyday()
+        self._namesakes = {
+            (place.municipio_id, core(canonical(place.nombre))) for place in places if _may_be_namesake(place)
+        }
+
+    def names(self, place: IndexedPlace) -> list[PlaceName]:
+        """Return the names of a place, its own first; of those with the same words the first."""
+        found: dict[tuple[str, ...], PlaceName] = {}
+        for kind, text in self._written(place):
+            for position, words in enumerate(variants(text)):
+                if words and words not in found:
+                    own = kind == "n"
+                    found[words] = PlaceName("b" if own and position else kind, words, "" if own else text)
+        return list(found.values())
+
+    def _written(self, place: IndexedPlace) -> Iterator[tuple[str, str]]:
+        yield "n", place.nombre
+        if place.is_seat:
+            yield ("s" if self._is_called_by_municipio(place) else "t"), place.municipio
+        for name in self._everyday.get(place.id, ()):
+            yield "e", name
+        for former in place.former:
+            yield "f", former.nombre
+
+    def _is_called_by_municipio(self, seat: IndexedPlace) -> bool:
+        """Tell whether the name of a municipio means its seat first: not where another place has it, as Mulegé does."""
+        municipio = canonical(seat.municipio)
+        if not set(municipio).isdisjoint(canonical(seat.nombre)):
+            return True
+        return (seat.municipio_id, core(municipio)) not in self._namesakes
+
+
+class ShortNames:
+    """The short names of towns: what stands before `de` or `del`, as in San José del Cabo."""
+
+    def __init__(self, places: Iterable[IndexedPlace]) -> None:
+        self._towns: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)  # population and key
+        for place in places:
+            if not (place.is_seat or (place.poblacion or 0) >= MIN_URBAN):
+                continue
+            short, *rest = _OF.split(fold(take_apart(place.nombre).main), 1)
+            if rest:
+                for area in (place.municipio_id, place.estado_id):
+                    self._towns[area, short].append((place.poblacion or 0, place.id))
+
+    def is_of_town(self, place: IndexedPlace, area: int, folded: str) -> bool:
+        """Tell whether a town of an area, at least half as large as the place, has its name for short."""
+        return any(
+            id_ != place.id and population * 2 >= (place.poblacion or 0)
+            for population, id_ in self._towns.get((area, folded), ())
+        )
+
+
+def _may_be_namesake(place: IndexedPlace) -> bool:
+    """Tell cheaply whether a place may have the name of its municipio."""
+    return not place.is_seat and place.nombre[-3:].lower() == place.municipio[-3:].lower()

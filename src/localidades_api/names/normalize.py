@@ -1,0 +1,150 @@
+"""Normalises names; all rules are here, on top of `catalogue.folding`.
+
+`fold` makes what is typed comparable letter by letter. `canonical` goes further: it opens abbreviations, writes every
+number in digits and leaves out articles and prepositions, so that `Fco. I. Madero 1ra. Secc.` and `FRANCISCO I MADERO
+PRIMERA SECCION` are the same words.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from localidades_api.catalogue.folding import fold
+from localidades_api.names.vocabulary import ABBREVIATIONS, GENERICS, NUMBERS, PHRASES, STOP_WORDS
+
+_BRACKETS = re.compile(r"[(\[{]([^()\[\]{}]*)[)\]}]?")
+_MOVED_ARTICLE = re.compile(r"^([^,]*\S)\s*,\s*(el|la|los|las)\s*[,.]?\s*$", re.IGNORECASE)
+_ENDING_ARTICLE = re.compile(r"^(.*\S)\s+(el|la|los|las)\s*[,.]?\s*$", re.IGNORECASE)
+_ORDINAL = re.compile(r"([0-9]{1,3})(?:a|o|ra|ro|er|da|do|ta|to|va|vo|na|no|ma|mo|ava|avo|ero|era)")
+_SPLIT_ORDINAL = re.compile(r"\b([0-9]{1,2}) (ra|ro|er|da|do|ta|to|va|vo|na|no|ma|mo)\b")
+# A letter that an encoding destroyed, inside a word; and the signs of UTF-8 that was read as windows-1252.
+_LOST_LETTER = re.compile("(?<=\\w)[?\N{REPLACEMENT CHARACTER}]+[\N{LEFT DOUBLE QUOTATION MARK}\N{EN DASH}]?(?=\\w)")
+_MISREAD = re.compile("[ÃÂ]")
+# The letters of MS-DOS where windows-1252 was meant: `PE¥A` is Peña.
+_MS_DOS = str.maketrans({"¥": "Ñ", "¤": "ñ", "¢": "ó", "¡": "í", "£": "ú"})
+_IN_WORD = re.compile(r"(?<=\w)[¥¤¢¡£]|[¥¤¢¡£](?=\w)")
+_DIGIT = re.compile("[0-9] ")
+_MEMO_SIZE = 30_000
+
+
+class ParsedName(NamedTuple):
+    """A name taken apart: what stands outside its brackets, and what inside."""
+
+    main: str
+    inner: tuple[str, ...]
+
+
+def repair(text: str) -> str:
+    """Undo what wrong encodings did to a text, as far as can be told: `BahÃ­a` is Bahía, `PE¥A` Peña."""
+    if text.isascii() and "?" not in text:
+        return text
+    if _MISREAD.search(text):
+        with suppress(UnicodeError):  # then it was no such text
+            text = text.encode("cp1252").decode("utf-8")
+    text = _IN_WORD.sub(lambda found: found[0].translate(_MS_DOS), text)
+    return _LOST_LETTER.sub("", text)
+
+
+def take_apart(text: str) -> ParsedName:
+    """Return a name without its brackets, its article where it is spoken, and what the brackets held."""
+    inner: tuple[str, ...] = ()
+    if "(" in text or "[" in text or "{" in text:
+        inner = tuple(found for part in _BRACKETS.findall(text) if (found := part.strip()))
+        text = _BRACKETS.sub(" ", text).strip()
+    if "," in text and (moved := _MOVED_ARTICLE.match(text)):
+        text = f"{moved[2]} {moved[1]}"
+    return ParsedName(text, inner)
+
+
+def with_article(text: str) -> str | None:
+    """Return a name with the article that ends it (`VENTA LA`) at its beginning; None where none ends it."""
+    moved = _ENDING_ARTICLE.match(text)
+    return f"{moved[2]} {moved[1]}" if moved else None
+
+
+class _Words(dict[str, tuple[str, ...]]):
+    """Caches what a folded word stands for; `()` for one that says nothing."""
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        found = self._open(word)
+        if len(self) < _MEMO_SIZE:  # clients must not fill the memory
+            self[word] = found
+        return found
+
+    @staticmethod
+    def _open(word: str) -> tuple[str, ...]:
+        if number := NUMBERS.get(word):
+            return (number,)
+        if word[0].isdigit():
+            ordinal = _ORDINAL.fullmatch(word)
+            return ((ordinal[1] if ordinal else word).lstrip("0") or "0",)
+        if word in STOP_WORDS:
+            return ()
+        return ABBREVIATIONS.get(word, (word,))
+
+
+_WORDS = _Words()
+_PHRASE_STARTS = frozenset(phrase[0] for phrase in PHRASES)
+_MAX_PHRASE = max(map(len, PHRASES))
+
+
+def open_word(word: str) -> tuple[str, ...]:
+    """Return the canonical words of a folded one: `sta` is `santa`, `1ra` is `1`, `de` is nothing."""
+    return _WORDS[word]
+
+
+def canonical(text: str) -> tuple[str, ...]:
+    """Return the canonical words of a text, in its order; all of its words if each is a stop word."""
+    return canonical_words(fold(text))
+
+
+def canonical_words(folded: str) -> tuple[str, ...]:
+    """Return the canonical words of a folded text."""
+    if _DIGIT.search(folded):
+        folded = _SPLIT_ORDINAL.sub(r"\1", folded)
+    words = folded.split(" ") if folded else []
+    if not _PHRASE_STARTS.isdisjoint(words):
+        words = list(_open_phrases(words))
+    opened = tuple([part for word in words for part in _WORDS[word]]) or tuple(words)
+    if not _PHRASE_STARTS.isdisjoint(opened):
+        again = tuple(_open_phrases(list(opened)))  # `n de c p`: an article stood between
+        return opened if again == opened else canonical_words(" ".join(again))
+    return opened
+
+
+def _open_phrases(words: list[str]) -> Iterator[str]:
+    at = 0
+    while at < len(words):
+        if words[at] in _PHRASE_STARTS:
+            for length in range(_MAX_PHRASE, 0, -1):
+                if opened := PHRASES.get(tuple(words[at : at + length])):
+                    yield from opened
+                    at += length
+                    break
+            else:
+                yield words[at]
+                at += 1
+        else:
+            yield words[at]
+            at += 1
+
+
+def core(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of a name without those for the kind of a place; all of them if nothing else is there."""
+    return tuple(word for word in words if word not in GENERICS) or words
+
+
+def variants(text: str) -> list[tuple[str, ...]]:
+    """Return the canonical names that a name answers to, the fullest first: whole, outside brackets, inside each.
+
+    What brackets hold is a name of its own unless it only says the kind of the place (`[Rancho]`).
+    """
+    name = take_apart(text)
+    main = canonical(name.main)
+    if not name.inner:
+        return [main]
+    found = [canonical(part) for part in name.inner]
+    whole = main + tuple(word for part in found for word in part)
+    names = [main, whole, *(part for part in found if not GENERICS.issuperset(part))]
+    return list(dict.fromkeys(names if main else [whole, *names[2:]]))

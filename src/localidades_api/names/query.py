@@ -1,0 +1,195 @@
+"""Parses what was typed, and builds the tantivy queries that propose places for it."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tantivy import Index, Occur, Order, Query, Searcher
+
+from localidades_api.catalogue.folding import fold
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
+from localidades_api.names.fields import MAX_BEGINNING, MAX_START, schema
+from localidades_api.names.layout import PROMINENT_WORDS, WORDS, IndexUnreadableError
+from localidades_api.names.normalize import canonical, canonical_words, repair
+from localidades_api.names.ranking import ParsedQuery
+from localidades_api.names.vocabulary import ARTICLES, GENERICS, STOP_WORDS
+
+_BEGINNINGS_OF_STOP_WORDS = frozenset(word[:length] for word in STOP_WORDS for length in range(1, len(word) + 1))
+_CLAVE = re.compile(r"\([0-9]{1,4}\)?")
+_MAX_WORDS = 10  # that are looked up; labels are looked up whole
+_SHORT = 3  # letters: a word so short is not looked up with letters wrong
+_LONG = 8  # letters: in a word so long, two may be wrong
+
+
+def read(text: str) -> ParsedQuery:
+    """Take a text apart; its last word may be unfinished unless something follows it."""
+    return readings(text)[0]
+
+
+def readings(text: str) -> list[ParsedQuery]:
+    """Take a text apart in each way that it may go on, the likeliest first.
+
+    A last word such as `d` may begin a name (`Oaxaca Díaz`), or be, or become, one that names do without (`Oaxaca de`).
+    Digits in brackets may be the clave that a label has.
+    """
+    text = repair(text)
+    folded = fold(text)
+    spoken = folded.split()
+    last = spoken[-1] if spoken and _may_go_on(text, spoken[-1]) else None
+    words = canonical_words(folded)
+    whole = ParsedQuery(text, folded, words[:_MAX_WORDS], last)
+    if spoken and STOP_WORDS.issuperset(spoken[:-1]) and spoken[-1] in _BEGINNINGS_OF_STOP_WORDS:
+        return [whole._replace(words=(spoken[-1],), unfinished=spoken[-1], is_cut=len(spoken) > 1)]  # `La `, `La E`
+    if spoken and spoken[-1] in (_BEGINNINGS_OF_STOP_WORDS if last else STOP_WORDS):
+        before = canonical_words(" ".join(spoken[:-1]))
+        cut = whole._replace(words=before[:_MAX_WORDS], unfinished=None, is_cut=True)
+        return [cut, whole._replace(words=(*before[: _MAX_WORDS - 1], last))] if last else [cut]
+    if "(" in text and (named := _CLAVE.sub(" ", text)) != text and (words := canonical(named)):
+        cut = whole._replace(words=words[:_MAX_WORDS], unfinished=None, is_cut=True)
+        return [cut, whole]
+    if last and len(spoken) == 2 and spoken[0] in ARTICLES and len(last) <= MAX_BEGINNING:  # noqa: PLR2004  # `Los M`
+        return [whole._replace(is_cut=True)]
+    return [whole]
+
+
+def _may_go_on(text: str, word: str) -> bool:
+    """Tell whether a text ends within its last word or behind its dot; an initial may go on behind a space as well."""
+    if text.rstrip()[-1:] == ".":
+        return text[-1] == "." or len(word) == 1
+    return " " not in fold(f"x{text[-1]}x")  # accents and apostrophes are parts of words
+
+
+class WordIndex:
+    """The words of an index, opened."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raise IndexUnreadableError if the folder does not hold all of them."""
+        self._schema = schema()
+        try:
+            self._searcher, self._prominent = map(self._open, (folder / WORDS, folder / PROMINENT_WORDS))
+        except (OSError, ValueError) as error:
+            raise IndexUnreadableError(f"{folder} holds an index with damaged words: build it again.") from error
+
+    def _open(self, folder: Path) -> Searcher:
+        searcher = Index.open(str(folder)).searcher()
+        searcher.search(self.word("name", ""), 1)  # tantivy misses some files only when it searches
+        return searcher
+
+    def propose(self, query: Query, limit: int, *, is_rare: bool = False) -> list[int]:
+        """Return the rows that a query finds, the most prominent first.
+
+        The most prominent places are searched first, unless the query `is_rare`: that takes a tenth of the time, often
+        finds as many as are wanted, and the first of them are the first of all.
+        """
+        for searcher in (self._searcher,) if is_rare else (self._prominent, self._searcher):
+            found = searcher.search(query, limit, count=False, order_by_field="rank", order=Order.Asc).hits
+            if len(found) == limit:
+                break
+        return [rank for rank, _ in found]
+
+    def positions(self, query: Query, limit: int) -> list[int]:
+        """Return the positions in the list that a query finds, in order."""
+        found = self._searcher.search(query, limit, count=False, order_by_field="position", order=Order.Asc)
+        return [position for position, _ in found.hits]
+
+    def beginning(self, folded: str, scopes: Iterable[str]) -> Query:
+        """Names that begin with a few letters."""
+        return self.within(Query.term_query(self._schema, "start", folded.replace(" ", "_")), scopes)
+
+    def with_article(self, typed: ParsedQuery, scopes: Iterable[str]) -> Query:
+        """Names that begin with an article and have every word; the last is begun."""
+        return all_of([self.beginning(typed.folded[:MAX_START].strip(), ()), self.all_words(typed, "name", scopes)])
+
+    def area(self, scope: str) -> Query:
+        """Every place of an area."""
+        return self.word("scope", scope)
+
+    def place(self, id_: int) -> Query:
+        """Find the place that has a key."""
+        municipio_id, clave = divmod(id_, KEYS_OF_A_MUNICIPIO)
+        return all_of([self.word("scope", f"m{municipio_id}"), self.word("scope", f"c{clave:04d}")])
+
+    def all_words(self, typed: ParsedQuery, field: str, scopes: Iterable[str]) -> Query:
+        """Every word stands in the field; the last as it is or begun."""
+        last = len(typed.words) - 1
+        parts = [
+            self._begun(field, word, typed.unfinished) if index == last and typed.unfinished else self.word(field, word)
+            for index, word in enumerate(typed.words)
+        ]
+        return self.within(all_of(parts), scopes)
+
+    def nearly(self, typed: ParsedQuery, scopes: Iterable[str], field: str = "text") -> Query | None:
+        """Every word stands in the field, but some with a letter wrong: those that it has nowhere, if any."""
+        words = typed.words
+        unknown = {word for word in words if not self._searcher.doc_freq(field, word)}
+        exact = {word: self.word(field, word) for word in words}
+        loose = {word: self._loose(word, typed, field) for word in words}
+        if unknown:
+            return self.within(all_of([loose[word] if word in unknown else exact[word] for word in words]), scopes)
+        variants = [
+            all_of([loose[word] if word == wrong else exact[word] for word in words])
+            for wrong in dict.fromkeys(words)
+            if len(wrong) >= _SHORT
+        ]
+        return self.within(any_of(variants), scopes) if variants else None
+
+    def without_kinds(self, typed: ParsedQuery, scopes: Iterable[str]) -> Query | None:
+        """Every word but those for the kind of a place; letters may be wrong."""
+        words = [word for word in typed.words if word not in GENERICS]
+        if not words or len(words) == len(typed.words):
+            return None
+        return self.within(all_of([self._loose(word, typed) for word in words]), scopes)
+
+    def most_words(self, typed: ParsedQuery, scopes: Iterable[str]) -> Query | None:
+        """Every word but one, which may be any, and those for the kind of a place; letters may be wrong."""
+        words = [word for word in typed.words if word not in GENERICS] or list(typed.words)
+        if len(words) < 2:  # noqa: PLR2004  # of one word none can be left out
+            return None
+        loose = [(Occur.Should, self._loose(word, typed)) for word in words]
+        return self.within(Query.boolean_query(loose, len(words) - 1), scopes)
+
+    def count(self, word: str) -> int:
+        """Return how many places have a canonical word in one of their names."""
+        return self._searcher.doc_freq("name", word)
+
+    def word(self, field: str, word: str) -> Query:
+        """Every place with a word in a field."""
+        return Query.term_query(self._schema, field, word)
+
+    def _begun(self, field: str, word: str, unfinished: str) -> Query:
+        begun = self._prefix(field, unfinished)
+        return begun if unfinished == word else any_of([self.word(field, word), begun])
+
+    def _prefix(self, field: str, beginning: str) -> Query:
+        return self.word("begin", beginning) if len(beginning) <= MAX_BEGINNING else self.like(field, beginning, 0)
+
+    def like(self, field: str, word: str, distance: int, *, prefix: bool = True) -> Query:
+        """Every place with a word in a field that begins like this one, or is like it, letters wrong at most."""
+        return Query.fuzzy_term_query(self._schema, field, word, distance, prefix=prefix)
+
+    def _loose(self, word: str, typed: ParsedQuery, field: str = "text") -> Query:
+        unfinished = typed.unfinished if word == typed.words[-1] else None
+        if len(word) < _SHORT:
+            return self._begun(field, word, unfinished) if unfinished else self.word(field, word)
+        fuzzy = self.like(field, unfinished or word, wrong_letters(word), prefix=bool(unfinished))
+        return any_of([self.word(field, word), fuzzy])
+
+    def within(self, query: Query, scopes: Iterable[str]) -> Query:
+        """Keep to what has all of these terms in its scope."""
+        filters = [self.word("scope", scope) for scope in scopes]
+        return all_of([query, *filters]) if filters else query
+
+
+def wrong_letters(word: str) -> int:
+    """Return how many letters of a word may be wrong."""
+    return 0 if len(word) < _SHORT else 2 if len(word) >= _LONG else 1
+
+
+def all_of(parts: Sequence[Query]) -> Query:
+    """Return the query for what each of these finds."""
+    return parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Must, part) for part in parts])
+
+
+def any_of(parts: Sequence[Query]) -> Query:
+    """Return the query for what one of these finds."""
+    return parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Should, part) for part in parts])

@@ -1,0 +1,229 @@
+"""Scores how well a place fits what was typed, by its names and its prominence."""
+
+import math
+from typing import NamedTuple
+
+from rapidfuzz.distance import OSA
+
+from localidades_api.catalogue.folding import fold
+from localidades_api.catalogue.schemas.places import Match
+from localidades_api.names.layout import SEAT
+from localidades_api.names.vocabulary import GENERICS
+
+# Points of a hundred that a fit loses.
+_LEFT_OUT = 26  # the whole of a name was not typed; of a part, the part
+_LEFT_OUT_AT_LEAST = 3
+_LEFT_OUT_GENERIC = 2
+_MISSPELT = 9
+_UNKNOWN_WORD = 40
+_UNKNOWN_GENERIC = 8
+_ONLY_KIND = 30  # of the name, only words for the kind of a place were typed
+_SHORT_OF_SEAT = 0.6  # cabeceras are known by a part of their name
+_NO_NAME = 45  # only areas of the place were named
+_PART_OF_AREA = 6
+_BEGINNING_OF_AREA = 2
+_OTHER_ORDER = 3
+_AREA_FIRST = 9  # the municipio before the name
+_KINDS = {"n": 0, "b": 3, "s": 2, "t": 30, "e": 1, "f": 8}
+_BEGINNING = 5  # the last word is unfinished
+_LITERAL, _LITERAL_FORMER = 1.0, 6.0
+PROMINENCE = 6.5  # points that ten times the population are worth
+
+_MATCHES: dict[str, Match] = {"s": "seat", "t": "seat", "e": "everyday", "f": "former"}
+_OTHER_NAMES = frozenset(_MATCHES)
+_NAME, _MUNICIPIO = 0, 1  # where a word stands
+
+
+class ParsedQuery(NamedTuple):
+    """What was typed, taken apart."""
+
+    text: str
+    folded: str
+    words: tuple[str, ...]  # canonical
+    unfinished: str | None  # the last word as typed, which may go on; None where something ended it
+    is_cut: bool = False  # an article, `de`, its beginning or a clave was left out, but should be there
+
+
+class IndexedLocality(NamedTuple):
+    """A place as an index knows it: names are kind, canonical words, and how they are written."""
+
+    row: int
+    id: int
+    nombre: str
+    poblacion: int | None
+    latitud: float | None
+    longitud: float | None
+    flags: int
+    prominence: float  # in points
+    names: tuple[tuple[str, tuple[str, ...], str], ...]
+    former: tuple[tuple[str, str, int], ...]
+    municipio_words: tuple[str, ...]
+    state_words: frozenset[str]
+
+
+class Fit(NamedTuple):
+    """How well one of a place's names fits, in points, why, and how that name is written (empty: as `nombre`)."""
+
+    points: float
+    match: Match
+    written: str
+
+
+def fit(typed: ParsedQuery, place: IndexedLocality) -> Fit:
+    """Return the fit of the name that fits best."""
+    best, kind_of_best, written_of_best, most = None, "n", "", -math.inf
+    for kind, words, written in place.names:
+        fitting = _Fitting(typed, place, words)
+        points = fitting.points(kind)
+        if points > most:
+            best, kind_of_best, written_of_best, most = fitting, kind, written, points
+    return Fit(most, best.match(kind_of_best) if best else "words", written_of_best)
+
+
+class _Fitting:
+    """Fits the words that were typed to one name of a place, word by word."""
+
+    __slots__ = ("at", "begun", "early", "hits", "in_municipio", "in_state", "left", "lost", "misspelt", "ordered",
+                 "place", "typed", "weighty", "words")  # fmt: skip
+
+    def __init__(self, typed: ParsedQuery, place: IndexedLocality, words: tuple[str, ...]) -> None:
+        self.typed = typed
+        self.place = place
+        self.words = words
+        self.left = list(words)  # words of the name that were not typed
+        self.lost = 0.0
+        self.hits = self.weighty = 0  # words of the name, and those that don't only say the kind of the place
+        self.in_municipio = self.early = 0  # words of the municipio, and those before the name
+        self.in_state: bool | None = None  # whether more than the kind of the estado was typed; None if nothing was
+        self.at = 0  # where in the name the last word stood
+        self.misspelt = self.begun = False
+        self.ordered = True
+
+    def points(self, kind: str) -> float:
+        """Return the points of the name, which is of this kind."""
+        last = len(self.typed.words) - 1 if self.typed.unfinished else -1
+        for position, word in enumerate(self.typed.words):
+            if word in self.left:
+                self._hit(word)
+            elif word in self.place.municipio_words:
+                self._hit_municipio()
+            elif position == last and self._begins_name(self.typed.unfinished or ""):
+                self._hit_begun(self.typed.unfinished or "")  # `aguas` is an estado, and the beginning of its capital
+            elif word in self.place.state_words:
+                self.in_state = bool(self.in_state) or word not in GENERICS
+            elif position != last or not self._hit_begun(self.typed.unfinished or ""):
+                self._hit_near(word, unfinished=position == last)
+        return 100 - self.lost - _KINDS[kind] - self._lost_as_a_whole()
+
+    def _hit(self, word: str) -> None:
+        index = self.words.index(word)
+        self.ordered = self.ordered and index >= self.at
+        self.at = index
+        self._take(word)
+        self.weighty += word not in GENERICS
+
+    def _take(self, word: str) -> None:
+        self.left.remove(word)
+        self.hits += 1
+
+    def _hit_municipio(self) -> None:
+        self.in_municipio += 1
+        self.early += not self.hits
+
+    def _begins_name(self, beginning: str) -> bool:
+        return any(other.startswith(beginning) for other in self.left)
+
+    def _hit_begun(self, beginning: str) -> bool:
+        """Take the unfinished word for one that begins so, if there is one."""
+        if whole := next((other for other in self.left if other.startswith(beginning)), None):
+            self._take(whole)
+            self.weighty += 1
+            self.begun = True
+            return True
+        for words, count in ((self.place.municipio_words, 1), (self.place.state_words, 0)):
+            if any(other.startswith(beginning) for other in words):
+                self.in_municipio += count
+                self.lost += _BEGINNING_OF_AREA
+                return True
+        return False
+
+    def _hit_near(self, word: str, *, unfinished: bool) -> None:
+        """Take a word for the misspelt one that it is most like; count it as unknown if it is like none."""
+        other, lost, where = _nearest(word, self.left, self.place, unfinished=unfinished)
+        if other is None:
+            self.lost += _UNKNOWN_GENERIC if word in GENERICS else _UNKNOWN_WORD
+            return
+        self.misspelt = True
+        self.lost += lost
+        if where == _NAME:
+            self._take(other)
+            self.weighty += 1
+        else:
+            self.in_municipio += where == _MUNICIPIO
+
+    def _lost_as_a_whole(self) -> float:
+        """Return the points lost for what was left out, and for the order of the words."""
+        lost = 0.0 if self.hits else float(_NO_NAME)
+        if self.left:
+            lost += _left_out(self.left, self.words) * (_SHORT_OF_SEAT if self.place.flags & SEAT else 1)
+            lost += _ONLY_KIND if self.hits and not self.weighty and self.words[0] in self.left else 0
+        if self.in_state is False:  # `Ciudad` alone is not Ciudad de México
+            lost += _UNKNOWN_GENERIC
+        if self.early and self.hits:
+            lost += _AREA_FIRST
+        if 0 < self.in_municipio < len(self.place.municipio_words):
+            lost += _PART_OF_AREA * (1 - self.in_municipio / len(self.place.municipio_words))
+        return lost + (0 if self.ordered else _OTHER_ORDER) + (_BEGINNING if self.begun else 0)
+
+    def match(self, kind: str) -> Match:
+        """Return why the name fits."""
+        if self.misspelt:
+            return "near"
+        if kind in _OTHER_NAMES:
+            return _MATCHES[kind]
+        if not self.ordered:
+            return "words"
+        return "prefix" if self.begun or self.left else "exact"
+
+
+def literal_points(typed: ParsedQuery, place: IndexedLocality) -> float:
+    """Return the points that a place wins whose name was typed to the letter; more for a name that it had earlier."""
+    text = f" {typed.folded} "
+    if f" {fold(place.nombre)} " in text:
+        return _LITERAL
+    if any(f" {fold(nombre)} " in text for nombre, _, _ in place.former):
+        return _LITERAL_FORMER
+    return 0.0
+
+
+def _left_out(left: list[str], words: tuple[str, ...]) -> float:
+    """Return the points lost for words of the name that were not typed."""
+    heavy = sum(len(word) for word in left if word not in GENERICS)
+    if not heavy:
+        return _LEFT_OUT_GENERIC
+    begins = words[0] not in left or words[0] in GENERICS
+    whole = sum(map(len, words))
+    return max(_LEFT_OUT * heavy / whole, _LEFT_OUT_AT_LEAST) + (0 if begins else 4)
+
+
+def _nearest(word: str, left: list[str], place: IndexedLocality, *, unfinished: bool) -> tuple[str | None, float, int]:
+    """Return the word of a place that was misspelt, the points lost, and where it stands: name, municipio or estado."""
+    allowed = 0 if len(word) < 3 else 1 if len(word) < 8 else 2  # noqa: PLR2004  # letters
+    best: tuple[str | None, float, int] = (None, 0.0, 0)
+    least = 99.0
+    for where, words in enumerate((left, place.municipio_words, place.state_words)):
+        for other in words:
+            longer = len(other) - len(word)
+            if longer < -allowed or (longer > allowed and not unfinished):
+                continue  # most of them: a comparison takes longer
+            distance = OSA.distance(word, other, score_cutoff=allowed)
+            if unfinished and distance > allowed and longer > 0:
+                distance = min(
+                    OSA.distance(word, other[: len(word) + more], score_cutoff=allowed) for more in (0, 1, -1)
+                )
+            if distance <= allowed:
+                lost = _MISSPELT * distance + (3 if len(word) < 5 else 0) + (2 if word[0] != other[0] else 0)  # noqa: PLR2004
+                if lost < least:
+                    least = lost
+                    best = other, lost, where
+    return best

@@ -1,0 +1,92 @@
+"""A row to match, and its result."""
+
+from typing import Literal, NamedTuple
+
+Outcome = Literal["exact", "sure", "ambiguous", "none"]
+FaultCode = Literal[
+    "wording",  # an abbreviation or a number: the same name, written differently
+    "article",  # an article added, missing or different
+    "order",  # the same words in another order
+    "spacing",  # the same letters, spaced differently
+    "spelling",  # a word spelt differently
+    "kind",  # a word for the kind of a place (Ejido, Rancho) added or missing
+    "number",  # a number added, missing or different
+    "contrast",  # a word that tells two places apart (Alto, Norte, Nuevo) added, missing or different
+    "added",  # a word that the name does not have
+    "missing",  # a word of the name that was not given
+    "name",  # an entirely different name
+    "bracket",  # the part in brackets was given alone, added or left out
+    "seat",  # a cabecera, given under the name of its municipio
+    "everyday",  # a name that people use and INEGI does not
+    "former_name",  # the name that an earlier release had
+    "former_key",  # the key that an earlier release had
+    "withdrawn_key",  # the key of a place that has been withdrawn
+    "unknown_key",  # a key that no release has
+    "key",  # the key given is another place's
+    "municipio",  # the municipio is another, or written differently
+    "estado",  # no estado has that name
+    "distance",  # kilometres from the point that was given
+    "ambito",  # urban where rural was given, or rural where urban was
+]
+
+
+class MatchRow(NamedTuple):
+    """A row as a person has it; `nombre`, `cvegeo`, or `clave` and `municipio` are needed.
+
+    `cvegeo` has nine digits, or eight without the zero; `clave` has the last four. `municipio` and `estado` are names
+    or keys. Degrees are decimal, west is negative. `ambito` is U (urban) or R (rural).
+    """
+
+    nombre: str | None = None
+    municipio: str | None = None
+    estado: str | None = None
+    latitud: float | None = None
+    longitud: float | None = None
+    cvegeo: str | None = None
+    clave: str | None = None
+    ambito: str | None = None
+
+
+class NameFault(NamedTuple):
+    """What differs between a row and a place, and how much, in points that order the candidates."""
+
+    code: FaultCode
+    given: str
+    found: str
+    penalty: float
+
+
+class Candidate(NamedTuple):
+    """A place that a row may mean; its score is 100 times the probability that it is the right one."""
+
+    id: int
+    label: str
+    score: float
+    faults: tuple[NameFault, ...]
+
+    @property
+    def cvegeo(self) -> str:
+        """The key with its leading zero."""
+        return f"{self.id:09d}"
+
+
+class MatchResult(NamedTuple):
+    """What was found for a row.
+
+    `exact`: the name as the catalogue writes it, and no other place that can be meant. `sure`: a place that is right
+    with at least the probability asked for. `ambiguous`: one of the candidates, which a person has to choose. `none`:
+    no place is like it.
+    `margin` is the lead over the next candidate, or the score where there is no other. `withdrawn` is the key of a
+    place of an earlier release that had this very name and has no successor: nothing is certain then.
+    """
+
+    outcome: Outcome
+    best: Candidate | None
+    margin: float
+    candidates: tuple[Candidate, ...]
+    withdrawn: int | None = None
+
+    @property
+    def id(self) -> int | None:
+        """The key, where it is certain."""
+        return self.best.id if self.best is not None and self.outcome in {"exact", "sure"} else None

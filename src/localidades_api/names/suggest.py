@@ -1,0 +1,277 @@
+"""Suggests places for a text that may be unfinished or misspelt."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from localidades_api.catalogue.folding import fold
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind
+from localidades_api.catalogue.schemas.places import Match
+from localidades_api.names.fields import MAX_START
+from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, LABEL, SEAT
+from localidades_api.names.places import MAX_TEXT, Suggested
+from localidades_api.names.query import readings
+from localidades_api.names.ranking import Fit, IndexedLocality, ParsedQuery, fit, literal_points
+from localidades_api.names.vocabulary import STOP_WORDS
+
+if TYPE_CHECKING:
+    from localidades_api.names.index import NameIndex
+
+_PROPOSED = 16  # places that a look-up proposes at most; among them is what is meant, if it is prominent
+_PROPOSED_NEAR = 24  # places whose words are only much like those typed
+_SURE = 78.0  # points of a fit from which on no misspelling is considered
+_COMPARED = 6  # places, the best, whose names are compared letter by letter
+_LIKELY = 58.0  # points from which on no word is left out
+_WHOLE = 88.0  # points from which on a name was typed as a whole
+_JOINED_POINTS = 92.0
+_ARTICLE_POINTS = 90.0
+_CUT = 20.0  # points
+_MAX_TYPED = 2 * MAX_TEXT  # the longest label is shorter
+_SHORT = 3  # characters: everybody types these, and many places begin so
+_CACHED = 512  # answers to such texts
+_KEY_LENGTHS = {1, 2, 4, 5, 8, 9}
+_LABEL_POINTS = 1000.0  # before everything else
+
+
+class Suggester:
+    """Proposes places from the files of an index, and ranks them."""
+
+    def __init__(self, index: "NameIndex") -> None:
+        self._index = index
+        self._suggest_short = lru_cache(_CACHED)(self._suggest)
+
+    def suggest(
+        self, text: str, kinds: Collection[PlaceKind], estado_id: int | None, municipio_id: int | None, limit: int
+    ) -> list[Suggested]:
+        """Return what a text may mean, the likeliest first."""
+        text = text[:_MAX_TYPED]
+        if len(text) <= _SHORT:
+            return list(self._suggest_short(text, frozenset(kinds), estado_id, municipio_id, limit))
+        return self._suggest(text, kinds, estado_id, municipio_id, limit)
+
+    def _suggest(
+        self, text: str, kinds: Collection[PlaceKind], estado_id: int | None, municipio_id: int | None, limit: int
+    ) -> list[Suggested]:
+        typed = readings(text)
+        scope = _Scope(estado_id, municipio_id)
+        if not typed[0].words or scope.is_empty:
+            return []
+        digits = re.sub(r"[\s.-]", "", text)
+        if digits.isdecimal() and len(digits) in _KEY_LENGTHS and (found := self._by_key(digits, kinds, scope, limit)):
+            return found
+        results: list[Suggested] = []
+        if "localidad" in kinds:
+            results += self._localities(typed, scope, limit)
+        if "municipio" in kinds or "estado" in kinds:
+            results += self._areas(typed[0], kinds, scope)
+            results.sort(key=lambda found: -found.score)
+        return results[:limit]
+
+    # -- Localities
+
+    def _localities(self, readings: Sequence[ParsedQuery], scope: "_Scope", limit: int) -> list[Suggested]:
+        fits: dict[int, Fit] = {}
+        place = self._index.place
+        for reading in readings:
+            seen: set[int] = set()
+            for rows in self._proposals(reading, scope, limit, fits):
+                for row in rows:
+                    if row not in seen:
+                        seen.add(row)
+                        fitting = self._fit(reading, place(row))
+                        if row not in fits or fits[row].points < fitting.points:
+                            fits[row] = fitting
+        typed = readings[-1]
+        self._keep_estado(typed, fits)
+        ranked = sorted(fits, key=lambda row: (-fits[row].points - place(row).prominence, row))
+        ranked[:_COMPARED] = sorted(
+            ranked[:_COMPARED],
+            key=lambda row: (-fits[row].points - place(row).prominence - literal_points(typed, place(row)), row),
+        )
+        found = [self._suggested(place(row), fits[row]) for row in ranked[: limit + 2]]
+        labelled = [row for row in self._index.layout.find(LABEL, typed.folded, 4) if scope.holds(place(row).id)]
+        if labelled:
+            whole = [self._suggested(place(row), Fit(_LABEL_POINTS, "label", "")) for row in labelled]
+            whole.sort(key=lambda suggested: suggested.label != typed.text)
+            found = [*whole, *(suggested for suggested in found if suggested.id not in {one.id for one in whole})]
+        return found[:limit]
+
+    def _fit(self, typed: ParsedQuery, place: IndexedLocality) -> Fit:
+        """Return the fit of a place; one that does not go on as was typed loses points if something was left out."""
+        if typed.words[0] in STOP_WORDS and fold(place.nombre).startswith(typed.folded):  # `Los` begins Los Mochis
+            return Fit(_ARTICLE_POINTS, "prefix", "")
+        found = fit(typed, place)
+        if not typed.is_cut:
+            return found
+        for written in (place.nombre, found.written):
+            if f" {typed.folded}" in f" {fold(written)}":
+                return found
+        goes_on = f" {typed.folded}" in f" {fold(self._index.label(place))}"
+        return found if goes_on else found._replace(points=found.points - _CUT)
+
+    def _proposals(self, typed: ParsedQuery, scope: "_Scope", limit: int, fits: dict[int, Fit]) -> Iterator[list[int]]:
+        """Yield rows that may be meant: names in full, then words, then misspelt ones."""
+        words, wanted = self._index.words, max(_PROPOSED, limit + 4)
+        terms = scope.terms()
+        if self._best(fits) >= _SURE:  # another reading is likelier
+            yield words.propose(words.all_words(typed, "text", terms), wanted)
+            return
+        yield from self._whole_names(typed, scope)
+        if typed.is_cut and typed.unfinished:
+            yield words.propose(words.with_article(typed, terms), wanted)
+        if len(typed.words) == 1:
+            is_start = typed.unfinished and len(typed.folded) <= MAX_START
+            if is_start:
+                yield words.propose(words.beginning(typed.folded, terms), wanted)
+            if not is_start or typed.words[0] != typed.unfinished:  # `pto` begins no name, and stands for Puerto
+                yield words.propose(words.all_words(typed, "name", terms), wanted)
+        else:
+            found = words.propose(words.all_words(typed, "text", terms), wanted)
+            yield found
+            if len(found) == wanted:
+                yield words.propose(words.all_words(typed, "name", terms), wanted)
+        yield from self._misspelt(typed, scope, fits)
+
+    def _misspelt(self, typed: ParsedQuery, scope: "_Scope", fits: dict[int, Fit]) -> Iterator[list[int]]:
+        """Yield rows with letters wrong, or words too many, as long as nothing better fits."""
+        words, terms = self._index.words, scope.terms()
+        if self._best(fits) < _SURE:
+            self._joined(typed, scope, fits)
+        # A single word rather names a place than its area; half of Sinaloa is like `Sanalona`.
+        for field in ("text",) if len(typed.words) > 1 else ("name", "text"):
+            if self._best(fits) < _SURE and (nearly := words.nearly(typed, terms, field)) is not None:
+                yield words.propose(nearly, _PROPOSED_NEAR, is_rare=True)
+        for looser in (words.without_kinds, words.most_words):
+            if self._best(fits) < _LIKELY and (query := looser(typed, terms)) is not None:
+                yield words.propose(query, _PROPOSED_NEAR)
+
+    def _keep_estado(self, typed: ParsedQuery, fits: dict[int, Fit]) -> None:
+        """Keep only the places of an estado that was named, as in `Ciudad de México`, unless a place has that name."""
+        estados = {id_ for id_ in self._index.areas.scopes(typed.words) if id_ < KEYS_OF_A_STATE}
+        if estados and self._best(fits) < _WHOLE:
+            for row in list(fits):
+                if self._index.place(row).id // KEYS_OF_A_MUNICIPIO // KEYS_OF_A_STATE not in estados:
+                    del fits[row]
+
+    def _joined(self, typed: ParsedQuery, scope: "_Scope", fits: dict[int, Fit]) -> None:
+        """Add the prominent places whose name was typed without its spaces: `playadelcarmen`."""
+        for row in self._index.layout.find(JOINED, typed.folded.replace(" ", ""), _PROPOSED):
+            if scope.holds(self._index.place(row).id):
+                fits[row] = Fit(_JOINED_POINTS, "near", "")
+
+    @staticmethod
+    def _best(fits: dict[int, Fit]) -> float:
+        return max((found.points for found in fits.values()), default=0.0)
+
+    def _whole_names(self, typed: ParsedQuery, scope: "_Scope") -> Iterator[list[int]]:
+        """Yield places whose whole name was typed, alone or with areas before or behind it."""
+        find, words = self._index.layout.find, typed.words
+        within = scope.narrowest()
+        yield find(within, " ".join(words), _PROPOSED)
+        for split in range(1, len(words)):
+            for name, area in ((words[:split], words[split:]), (words[split:], words[:split])):
+                for id_ in self._index.areas.scopes(area):
+                    rows = find(id_, " ".join(name), 6)
+                    yield [row for row in rows if scope.holds(self._index.place(row).id)] if within else rows
+
+    def _suggested(self, place: IndexedLocality, found: Fit) -> Suggested:
+        municipio_id, estado_id = place.id // KEYS_OF_A_MUNICIPIO, place.id // KEYS_OF_A_MUNICIPIO // KEYS_OF_A_STATE
+        municipio, estado = self._index.areas.municipios[municipio_id], self._index.areas.estados[estado_id]
+        return Suggested(
+            "localidad",
+            place.id,
+            place.nombre,
+            self._index.label(place),
+            found.match,
+            round(found.points + place.prominence, 2),
+            found.written or None,
+            municipio_id,
+            municipio,
+            estado_id,
+            estado,
+            place.poblacion,
+            place.latitud,
+            place.longitud,
+        )
+
+    # -- Areas
+
+    def _areas(self, typed: ParsedQuery, kinds: Collection[PlaceKind], scope: "_Scope") -> Iterator[Suggested]:
+        for area in self._index.areas.suggest(typed.text):
+            kind: PlaceKind = "estado" if area.id < KEYS_OF_A_STATE else "municipio"
+            if kind in kinds and scope.holds_area(area.id):
+                match: Match = "exact" if area.likeness == 100 else "prefix" if area.likeness > 80 else "near"  # noqa: PLR2004  # as `AreaBook.suggest` rates
+                prominence = 45.0 if kind == "estado" else 30.0
+                yield self._suggested_area(kind, area.id, match, area.likeness + prominence)
+
+    def _suggested_area(self, kind: PlaceKind, id_: int, match: Match, score: float) -> Suggested:
+        areas = self._index.areas
+        if kind == "estado":
+            return Suggested(kind, id_, areas.estados[id_], areas.estados[id_], match, score, estado_id=id_)
+        estado_id = id_ // KEYS_OF_A_STATE
+        nombre, estado = areas.municipios[id_], areas.estados[estado_id]
+        return Suggested(
+            kind, id_, nombre, f"{nombre}, {estado}", match, score,
+            municipio_id=id_, municipio=nombre, estado_id=estado_id, estado=estado,
+        )  # fmt: skip
+
+    # -- Keys
+
+    def _by_key(self, digits: str, kinds: Collection[PlaceKind], scope: "_Scope", limit: int) -> list[Suggested]:
+        """Return what has a key: an estado's of two digits, a municipio's of five, a locality's of nine."""
+        key, areas = int(digits), self._index.areas
+        length = len(digits) + len(digits) % 2 if len(digits) < 4 else len(digits)  # noqa: PLR2004
+        if length >= 8:  # noqa: PLR2004
+            rows = self._index.layout.find(KEY, str(key), 4) if "localidad" in kinds else []
+            places = sorted((self._index.place(row) for row in rows), key=lambda place: place.id != key)
+            return [
+                self._suggested(place, Fit(100.0, "key" if place.id == key else "former", ""))
+                for place in places
+                if scope.holds(place.id)
+            ]
+        kind: PlaceKind = "estado" if length == 2 else "municipio"  # noqa: PLR2004
+        if key not in (areas.estados if kind == "estado" else areas.municipios) or not scope.holds_area(key):
+            return []
+        found = [self._suggested_area(kind, key, "key", 200.0)] if kind in kinds else []
+        if "localidad" in kinds:
+            found += self._places_of(kind, key, limit)
+        return found[:limit]
+
+    def _places_of(self, kind: PlaceKind, key: int, limit: int) -> list[Suggested]:
+        """Return the places of an area, its seat first."""
+        words = self._index.words
+        rows = words.propose(words.area(f"{kind[0]}{key}"), limit)
+        places = sorted((self._index.place(row) for row in rows), key=lambda place: not place.flags & SEAT)
+        if kind == "estado":
+            places.sort(key=lambda place: place.row)
+        return [self._suggested(place, Fit(100.0, "key", "")) for place in places]
+
+
+class _Scope:
+    """Where to look: an estado, a municipio, or everywhere."""
+
+    def __init__(self, estado_id: int | None, municipio_id: int | None) -> None:
+        self.estado_id = estado_id
+        self.municipio_id = municipio_id
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the municipio is of another estado."""
+        return bool(self.estado_id and self.municipio_id) and not self.holds_area(self.municipio_id or 0)
+
+    def narrowest(self) -> int:
+        return self.municipio_id or self.estado_id or EVERYWHERE
+
+    def terms(self) -> list[str]:
+        estado = [] if self.estado_id is None else [f"e{self.estado_id}"]
+        return [*estado, *([] if self.municipio_id is None else [f"m{self.municipio_id}"])]
+
+    def holds(self, id_: int) -> bool:
+        return self.holds_area(id_ // KEYS_OF_A_MUNICIPIO)
+
+    def holds_area(self, id_: int) -> bool:
+        """Tell whether a municipio or an estado lies within."""
+        if self.municipio_id is not None and id_ != self.municipio_id:
+            return False
+        return self.estado_id is None or self.estado_id in {id_, id_ // KEYS_OF_A_STATE}

@@ -1,5 +1,0 @@
-"""The routes: those under /api/census (`census`), and the pages, files and probes beside them (`site`)."""
-
-from localidades_api.router.services import Services
-
-__all__ = ["Services"]

@@ -1,0 +1,144 @@
+import os
+import shutil
+from datetime import UTC, datetime
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+import localidades_api
+from localidades_api.caches.name_builder import fingerprint
+from localidades_api.catalogue.schemas import Release
+from localidades_api.names import build
+from localidades_api.names.build import build_index
+from localidades_api.names.everyday_names import read_everyday
+from localidades_api.names.index import NameIndex
+from localidades_api.names.layout import EVERYWHERE, FILES, META, PROMINENT_WORDS, WORDS, IndexUnreadableError
+from localidades_api.names.places import IndexedPlace
+from tests.support.names import PLACES
+
+
+def test_index_that_another_process_wrote_meanwhile_stays(tmp_path: Path) -> None:
+    build_index(tmp_path / "names", PLACES)
+    before = (tmp_path / "names" / META).stat().st_ino
+    build_index(tmp_path / "names", PLACES)
+    assert (tmp_path / "names" / META).stat().st_ino == before
+    assert [path.name for path in tmp_path.iterdir()] == ["names"]
+
+
+def test_failed_build_leaves_nothing(tmp_path: Path) -> None:
+    def places() -> list[IndexedPlace]:
+        raise OSError("the database went away")
+
+    with pytest.raises(OSError, match="went away"):
+        build_index(tmp_path / "names", (place for place in places()))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_without_index_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IndexUnreadableError):
+        NameIndex(tmp_path)
+
+
+RELEASE = Release(id=1, name="2020-01", source="x.csv", sha256="ab", published_at=datetime(2020, 1, 1, tzinfo=UTC),
+                  states=1, municipalities=1, localities=1)  # fmt: skip
+
+
+def fingerprint_by(package: Path) -> str:
+    """Return what the code of a package calls the index of a release."""
+    spec = spec_from_file_location("name_builder", package / "cache" / "name_builder.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return str(module.fingerprint(RELEASE, [RELEASE]))
+
+
+@pytest.mark.parametrize(
+    ("file", "is_another"),
+    [
+        ("search/build.py", True),
+        ("search/everyday_names.tsv", True),
+        ("domain/folding.py", True),
+        ("storage/repository/names.py", True),
+        ("cache/name_builder.py", True),
+        ("router/index.py", False),
+    ],
+)
+def test_index_that_other_code_makes_has_another_name(tmp_path: Path, file: str, is_another: object) -> None:
+    left_out = shutil.ignore_patterns("__pycache__", "static")
+    package = shutil.copytree(Path(localidades_api.__file__).parent, tmp_path / "package", ignore=left_out)
+    assert fingerprint_by(package) == fingerprint(RELEASE, [RELEASE])
+    with (package / file).open("a") as edited:
+        edited.write("\n")
+    assert (fingerprint_by(package) != fingerprint(RELEASE, [RELEASE])) == is_another
+
+
+@pytest.mark.parametrize("size", [None, 0, 0.5], ids=["removed", "empty", "cut"])
+def test_index_that_lacks_some_of_its_files_is_refused(tmp_path: Path, size: float | None) -> None:
+    build_index(tmp_path / "names", PLACES)
+    files = [path.relative_to(tmp_path / "names") for path in (tmp_path / "names").rglob("[!.]*") if path.is_file()]
+    assert {*FILES, META} < {str(path) for path in files}
+    for number, path in enumerate(files):
+        damaged = shutil.copytree(tmp_path / "names", tmp_path / str(number))
+        if size is None:
+            (damaged / path).unlink()
+        else:
+            os.truncate(damaged / path, int((damaged / path).stat().st_size * size))
+        with pytest.raises(IndexUnreadableError):
+            NameIndex(damaged)
+
+
+@pytest.mark.parametrize("words", [WORDS, PROMINENT_WORDS])
+def test_index_without_its_words_is_refused(tmp_path: Path, words: str) -> None:
+    build_index(tmp_path / "names", PLACES)
+    shutil.rmtree(tmp_path / "names" / words)
+    with pytest.raises(IndexUnreadableError):
+        NameIndex(tmp_path / "names")
+
+
+def test_opened_index_answers_when_its_folder_is_gone(tmp_path: Path) -> None:
+    build_index(tmp_path / "names", PLACES)
+    index = NameIndex(tmp_path / "names")
+    shutil.rmtree(tmp_path / "names")
+    assert index.suggest("Guadalajara, Jalisco")[0].id == 140390001
+    index.close()
+
+
+def test_order_of_places_does_not_matter(tmp_path: Path, index: NameIndex) -> None:
+    build_index(tmp_path / "names", reversed(PLACES))
+    other = NameIndex(tmp_path / "names")
+    for text in ("colorado", "san juan mixtepec", "ninguno", "villa"):
+        assert other.suggest(text) == index.suggest(text)
+    other.close()
+
+
+def test_rows_stand_in_the_order_of_prominence(index: NameIndex) -> None:
+    """A place of unknown population ranks with what makes it a town: that it is urban, or a cabecera."""
+    prominences = [index.place(row).prominence for row in range(index.layout.rows)]
+    assert prominences == sorted(prominences, reverse=True)
+
+
+def test_look_up_returns_no_more_rows_than_wanted_the_most_prominent_first(index: NameIndex) -> None:
+    rows = index.layout.find(EVERYWHERE, "guadalajara")
+    assert [index.place(row).id for row in rows] == [140390001, 270040052]
+    assert [index.layout.find(EVERYWHERE, "guadalajara", limit) for limit in (1, 2, 3)] == [rows[:1], rows, rows]
+
+
+@pytest.mark.parametrize("prominent", [3, 30])
+def test_prominent_places_are_searched_first_and_all_where_these_are_too_few(
+    tmp_path: Path, index: NameIndex, monkeypatch: pytest.MonkeyPatch, prominent: int
+) -> None:
+    monkeypatch.setattr(build, "MAX_PROMINENT", prominent)
+    build_index(tmp_path / "names", PLACES)
+    other = NameIndex(tmp_path / "names")
+    for text in ("a", "san", "san juan mixtepec", "guadalajra", "ixtapa puerto", "zzz"):
+        for limit in (1, 2, 10):
+            assert other.suggest(text, limit=limit) == index.suggest(text, limit=limit)
+    other.close()
+
+
+def test_everyday_names_have_keys_of_nine_digits() -> None:
+    names = read_everyday()
+    assert names
+    assert all(1_000_0000 < key <= 329_999_999 and all(names[key]) for key in names)

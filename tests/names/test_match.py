@@ -1,0 +1,420 @@
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localidades_api.names.areas import AreaBook
+from localidades_api.names.build import build_index
+from localidades_api.names.certainty import MIN_SURE, SURE
+from localidades_api.names.differences import compare, read_name
+from localidades_api.names.evidence import distance_fault, has_homonym
+from localidades_api.names.index import NameIndex
+from localidades_api.names.layout import KEY
+from localidades_api.names.match_areas import match_municipality, match_state
+from localidades_api.names.places import MIN_URBAN, IndexedPlace, Withdrawn
+from localidades_api.names.rows import FaultCode, MatchRow, NameFault
+from tests.support.names import PLACES
+
+CENTLA = {"municipio": "CENTLA", "estado": "TAB"}
+VALLARTA = {"municipio": "Puerto Vallarta", "estado": "Jal."}
+DEGREES = st.none() | st.floats(-90, 90)
+CELLS = st.none() | st.text(max_size=30) | st.sampled_from([place.nombre for place in PLACES])
+
+
+@pytest.mark.parametrize(
+    ("nombre", "where", "key", "outcome", "codes"),
+    [
+        ("Frontera", CENTLA, 270030001, "exact", []),
+        ("ESTACION, LA", CENTLA, 270030012, "exact", []),
+        ("ESTACION", CENTLA, 270030012, "ambiguous", ["article"]),
+        ("SEYBA PLAYA", CENTLA, 270030015, "sure", ["spacing"]),
+        ("FCO. I MADERO", CENTLA, 270030014, "sure", ["wording"]),
+        ("FRONTERRA", CENTLA, 270030001, "sure", ["spelling"]),
+        ("RA. RIBERA ALTA", CENTLA, 270030016, "sure", ["order"]),
+        ("EJ. FRANCISCO I. MADERO", CENTLA, 270030014, "sure", ["kind"]),
+        ("CHILAPA 1A. SECC.", CENTLA, 270030010, "sure", ["bracket", "wording"]),
+        ("MARGEN IZQUIERDA", CENTLA, 270030010, "sure", ["bracket"]),
+        ("CONCEPCI?N", CENTLA, 270030017, "sure", ["spelling"]),
+        ("CENTRO", {"municipio": "Centro", "estado": "Tabasco"}, 270040001, "sure", ["seat"]),
+        ("GDL", {"municipio": "Guadalajara", "estado": "Jalisco"}, 140390001, "sure", ["everyday"]),
+        ("San José", VALLARTA, 140670030, "sure", ["former_name"]),
+        (
+            "LA MOJONERA",
+            {"municipio": "Compostela", "estado": "Nayarit"},
+            140670031,
+            "ambiguous",
+            ["municipio", "estado"],
+        ),
+        (
+            "LA MOJONERRA",  # sought among the names of the municipio that it was in
+            {"municipio": "Compostela", "estado": "Nayarit"},
+            140670031,
+            "ambiguous",
+            ["spelling", "municipio", "estado"],
+        ),
+        ("El Colorado", VALLARTA, 140670020, "ambiguous", []),
+        ("Guadalajara", {}, 140390001, "ambiguous", []),
+        ("Iztapalapa", {}, 90070001, "exact", []),
+        ("Parrilla", {"municipio": "Centro", "estado": "Tabasco"}, 270040051, "ambiguous", []),
+    ],
+)
+def test_row_is_matched_with_its_faults(
+    index: NameIndex, nombre: str, where: dict[str, str], key: int, outcome: str, codes: list[str]
+) -> None:
+    result = index.match(MatchRow(nombre, where.get("municipio"), where.get("estado")))
+    assert result.best is not None
+    assert (result.best.id, result.outcome) == (key, outcome)
+    assert [fault.code for fault in result.best.faults] == codes
+    assert result.id == (key if outcome in {"exact", "sure"} else None)
+
+
+def test_fault_of_another_municipio_names_that_of_the_place(index: NameIndex) -> None:
+    result = index.match(MatchRow("LA MOJONERA", "Compostela", "Nayarit"))
+    assert result.best is not None
+    assert [(one.given, one.found) for one in result.best.faults if one.code == "municipio"] == [
+        ("Compostela", "Puerto Vallarta")
+    ]
+
+
+@pytest.mark.parametrize(("municipio", "penalty"), [("Centro", 22.0), ("Atlantis", 12.0)], ids=["another", "unknown"])
+def test_another_municipio_costs_more_than_one_that_nobody_knows(
+    index: NameIndex, municipio: str, penalty: float
+) -> None:
+    result = index.match(MatchRow("Seybaplaya", municipio, "Tabasco"))
+    assert result.best is not None
+    assert result.best.faults == (NameFault("municipio", municipio, "Centla", penalty),)
+
+
+@pytest.mark.parametrize(
+    ("given_name", "penalties"),
+    [
+        ("Frontera Ejido Zapotal", {"ejido": 2.5, "zapotal": 13.7}),  # a kind leaves the next word the first
+        ("Frontera Zapotal Grandioso", {"zapotal": 12.42, "grandioso": 9.25}),
+    ],
+)
+def test_first_word_too_many_costs_most(index: NameIndex, given_name: str, penalties: dict[str, float]) -> None:
+    found = compare(read_name(given_name), index.place(index.layout.find(KEY, "270030001")[0]))
+    assert {fault.given: fault.penalty for fault in found.faults} == penalties
+
+
+@pytest.mark.parametrize(
+    ("code", "is_homonym"),
+    [("wording", True), ("former_name", False), ("bracket", False), ("seat", False), ("everyday", False)],
+)
+def test_homonyms_share_the_name_itself_and_no_other(index: NameIndex, code: FaultCode, is_homonym: object) -> None:
+    place = index.place(index.layout.find(KEY, "140670020")[0])
+    assert has_homonym(place, [NameFault(code, "", "", 1.0)]) == is_homonym
+
+
+@pytest.mark.parametrize("nombre", ["Xochitepec", "El Zapote", "Qwrtz"])
+def test_row_that_no_place_is_like_has_no_key(index: NameIndex, nombre: str) -> None:
+    result = index.match(MatchRow(nombre, CENTLA["municipio"], CENTLA["estado"]))
+    assert result.id is None
+
+
+def test_withdrawn_place_of_the_name_leaves_doubt_and_is_named(index: NameIndex) -> None:
+    assert index.match(MatchRow("Parrilla", "Centro", "Tabasco")).withdrawn == 270040098
+    assert index.match(MatchRow("El Zapote", "Centla", "Tabasco")).withdrawn == 270030099
+    assert index.match(MatchRow(cvegeo="270040098")).withdrawn == 270040098
+
+
+def test_withdrawn_place_is_found_in_any_municipio_of_the_name(tmp_path: Path) -> None:
+    build_index(tmp_path / "names", PLACES, [Withdrawn(202090099, "El Zapote", "San Juan Mixtepec")])
+    index = NameIndex(tmp_path / "names")
+    assert [area.id for area in index.areas.find_municipios("San Juan Mixtepec", 20)] == [20208, 20209]
+    assert index.match(MatchRow("El Zapote", "San Juan Mixtepec", "Oaxaca")).withdrawn == 202090099
+    index.close()
+
+
+def test_homonyms_are_candidates_and_never_certain(index: NameIndex) -> None:
+    result = index.match(MatchRow("El Colorado", "Puerto Vallarta", "Jalisco"))
+    assert [candidate.id for candidate in result.candidates][:2] == [140670020, 140670021]
+    assert (result.outcome, result.margin) == ("ambiguous", 0)
+    misspelt = index.match(MatchRow("El Colorrado", "Puerto Vallarta", "Jalisco"))
+    assert [candidate.id for candidate in misspelt.candidates][:2] == [140670020, 140670021]
+    assert (misspelt.outcome, misspelt.margin) == ("ambiguous", 0)
+
+
+def test_point_tells_homonyms_apart(index: NameIndex) -> None:
+    place = next(place for place in PLACES if place.id == 140670021)
+    result = index.match(MatchRow("El Colorado", "Puerto Vallarta", "Jalisco", place.latitud, place.longitud))
+    assert (result.id, result.outcome) == (140670021, "exact")
+    assert [fault.code for fault in result.candidates[1].faults] == ["distance"]
+
+
+@pytest.mark.parametrize(
+    ("north", "east", "distances"),
+    [(0.0, 1.9, []), (1.9, 0.0, []), (0.0, 2.1, ["2.1 km"]), (-2.1, 0.0, ["2.1 km"]), (3.0, -4.0, ["5.0 km"])],
+)
+def test_point_is_as_far_from_a_place_as_on_the_ground(
+    index: NameIndex, north: float, east: float, distances: list[str]
+) -> None:
+    """A degree of longitude is shorter than one of latitude, away from the equator."""
+    place = index.place(0)._replace(latitud=22.0, longitud=-102.0)
+    per_degree = 2 * math.pi * 6371 / 360
+    row = MatchRow(latitud=22 + north / per_degree, longitud=-102 + east / per_degree / math.cos(math.radians(22)))
+    fault = distance_fault(row, place)
+    assert ([fault.given] if fault else []) == distances
+
+
+@pytest.mark.parametrize(
+    ("row", "key", "codes"),
+    [
+        (MatchRow(cvegeo="140390001"), 140390001, []),
+        (MatchRow(cvegeo="90070001"), 90070001, []),
+        (MatchRow(cvegeo="140390001", nombre="GUADALAJARA"), 140390001, []),
+        (MatchRow(cvegeo="180040112"), 140670031, ["former_key"]),
+        (MatchRow(clave="0001", municipio="Centla", estado="Tabasco"), 270030001, []),
+        (MatchRow(clave="1", municipio="003", estado="27"), 270030001, []),
+    ],
+)
+def test_keys_lead_to_their_places(index: NameIndex, row: MatchRow, key: int, codes: list[str]) -> None:
+    result = index.match(row)
+    assert result.id == key
+    assert result.best is not None
+    assert [fault.code for fault in result.best.faults] == codes
+
+
+def test_key_and_name_of_two_places_are_never_certain(index: NameIndex) -> None:
+    result = index.match(MatchRow("Villahermosa", "Centro", "Tabasco", cvegeo="140390001"))
+    assert result.outcome == "ambiguous"
+    assert {candidate.id for candidate in result.candidates} >= {270040001, 140390001}
+
+
+def test_unknown_key_is_a_fault_of_what_the_name_finds(index: NameIndex) -> None:
+    result = index.match(MatchRow("Villahermosa", "Centro", "Tabasco", cvegeo="279999999"))
+    assert result.best is not None
+    assert (result.best.id, [fault.code for fault in result.best.faults]) == (270040001, ["unknown_key"])
+
+
+def test_of_a_cell_longer_than_any_name_only_the_beginning_counts(index: NameIndex) -> None:
+    result = index.match(MatchRow("Frontera" + " " * 100_000 + "Qwrtz", "Centla", "Tabasco"))
+    assert result == index.match(MatchRow("Frontera", "Centla", "Tabasco"))
+    for cell in ("(" * 100_000, "é, " * 50_000, "Frontera " * 20_000):
+        start = cell[:1000]
+        assert index.match(MatchRow(cell, cell, cell)) == index.match(MatchRow(start, start, start))
+
+
+def test_row_without_name_or_key_has_none(index: NameIndex) -> None:
+    assert index.match(MatchRow(municipio="Centla")).outcome == "none"
+
+
+@given(st.sampled_from(PLACES))
+def test_name_municipio_and_estado_lead_to_the_place_or_to_its_homonyms(index: NameIndex, place: IndexedPlace) -> None:
+    result = index.match(MatchRow(place.nombre, place.municipio, place.estado))
+    assert place.id in {candidate.id for candidate in result.candidates}
+    assert result.outcome in {"exact", "ambiguous"}
+
+
+@given(st.builds(MatchRow, CELLS, CELLS, CELLS, DEGREES, DEGREES, CELLS, CELLS))
+def test_any_row_has_a_result_whose_scores_are_probabilities(index: NameIndex, row: MatchRow) -> None:
+    result = index.match(row)
+    assert result == index.match(row)
+    assert len(result.candidates) <= 5
+    assert 0 <= result.margin <= 100
+    assert [one.score for one in result.candidates] == sorted((one.score for one in result.candidates), reverse=True)
+    assert all(0 <= one.score <= 100 for one in result.candidates)
+    assert sum(one.score for one in result.candidates[1:]) <= 100
+    assert all(fault.penalty > 0 for candidate in result.candidates for fault in candidate.faults)
+    if result.id is not None:
+        assert result.candidates[0].score >= 100 * SURE
+        assert index.match(row, 0.999).outcome in {result.outcome, "ambiguous"}
+
+
+def test_ambito_orders_homonyms_and_decides_nothing(index: NameIndex) -> None:
+    rural = index.match(MatchRow("Guadalajara", estado="Tabasco", ambito="U"))
+    assert rural.best is not None
+    assert [fault.code for fault in rural.best.faults] == ["ambito"]
+    for ambito, key in (("U", 140390001), ("R", 270040052)):
+        result = index.match(MatchRow("Guadalajara", ambito=ambito))
+        assert result.best is not None
+        assert (result.best.id, result.outcome) == (key, "ambiguous")
+
+
+@pytest.mark.parametrize(
+    ("row", "certain"),
+    [
+        (MatchRow("Parrilla Dos", "Centro", "Tabasco"), False),
+        (MatchRow("Seybaplaya", "Centla", "Tabasco"), True),
+        (MatchRow("Seybaplaya", "CENTLAA", "Tabasco"), True),
+        (MatchRow("Seybaplaya", "Atlantis", "Tabasco"), False),
+        (MatchRow("Seybaplaya", estado="Tabasco"), True),
+        (MatchRow("Seybaplaya"), False),
+        (MatchRow("Seybaplaya", latitud=25.7, longitud=-101.0), True),
+        (MatchRow(cvegeo="270030015"), True),
+        (MatchRow("Iztapalapa", estado="CDMX"), True),
+        (MatchRow("Iztapalapa"), True),
+        (MatchRow("Iztapalappa", estado="CDMX"), False),
+        (MatchRow("Frontera", estado="Tabasco"), True),
+    ],
+)
+def test_certain_is_what_the_row_says_enough_of(index: NameIndex, row: MatchRow, certain: object) -> None:
+    assert (index.match(row).id is not None) == certain
+
+
+# Towns whose short names others bear: a hamlet beside the town, another municipio's hamlet, and two seats.
+TOWNS = (
+    (3, "Baja California Sur", 8, "Los Cabos", 1, "San José del Cabo", 69_788),
+    (3, "Baja California Sur", 8, "Los Cabos", 2, "San José", 12),
+    (3, "Baja California Sur", 8, "Los Cabos", 3, "San Lucas", 40),
+    (3, "Baja California Sur", 1, "Comondú", 1, "Ciudad Constitución", 40_935),
+    (3, "Baja California Sur", 1, "Comondú", 2, "San José", 90),
+    (13, "Hidalgo", 66, "Villa de Tezontepec", 1, "Tezontepec", 9_000),
+    (13, "Hidalgo", 67, "Tezontepec de Aldama", 1, "Tezontepec de Aldama", 8_000),
+    (13, "Hidalgo", 67, "Tezontepec de Aldama", 2, "Panuaya", 3_000),
+    (5, "Coahuila de Zaragoza", 7, "Cuatro Ciénegas", 1, "Cuatro Ciénegas de Carranza", 10_395),
+    (23, "Quintana Roo", 5, "Benito Juárez", 1, "Cancún", 888_797),
+    *((23, "Quintana Roo", 4, "Othón P. Blanco", 10 + number, "Benito Juárez", 200) for number in range(9)),
+)
+
+
+@pytest.fixture(scope="module")
+def towns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
+    """Lend an index of those towns."""
+    folder = tmp_path_factory.mktemp("towns") / "names"
+    places = [
+        IndexedPlace(
+            (estado_id * 1000 + municipio) * 10_000 + clave, nombre, estado_id * 1000 + municipio, nom_mun,
+            estado_id, estado, "U" if poblacion >= MIN_URBAN else "R", poblacion, is_seat=clave == 1,
+        )
+        for estado_id, estado, municipio, nom_mun, clave, nombre, poblacion in TOWNS
+    ]  # fmt: skip
+    build_index(folder, places)
+    index = NameIndex(folder)
+    yield index
+    index.close()
+
+
+@pytest.mark.parametrize(
+    ("row", "certain"),
+    [
+        (MatchRow("San José", "Los Cabos", "BCS"), None),  # the hamlet, or San José del Cabo
+        (MatchRow("San José", "Comondú", "BCS"), 30010002),
+        (MatchRow("San José", None, "BCS"), None),
+        (MatchRow("San Lucas", "Los Cabos", "BCS"), 30080003),
+        (MatchRow("Tezontepec", "Tezontepec", "Hidalgo"), None),  # the seats of two municipios
+        (MatchRow("Tezontepec", None, "Hidalgo"), None),
+        (MatchRow("Tezontepec", "Villa de Tezontepec", "Hidalgo"), 130660001),
+        (MatchRow("Panuaya", "Tezontepec", "Hidalgo"), 130670002),
+        (MatchRow("Cuatrociénegas", "Cuatrociénegas", "Coahuila"), 50070001),
+        (MatchRow("Cuatrociénegas", None, "Coahuila"), 50070001),
+        (MatchRow("Cuatrociénegas, Coahuila"), 50070001),
+    ],
+)
+def test_name_that_a_town_has_for_short_may_be_the_town(towns: NameIndex, row: MatchRow, certain: int | None) -> None:
+    result = towns.match(row)
+    assert result.id == certain
+    assert result.candidates
+
+
+def test_seat_comes_first_of_what_bears_its_municipios_name(towns: NameIndex) -> None:
+    result = towns.match(MatchRow("Benito Juárez", None, "Quintana Roo"), MIN_SURE)
+    assert (result.outcome, result.candidates[0].id) == ("ambiguous", 230050001)
+    assert [one.score for one in result.candidates] == sorted((one.score for one in result.candidates), reverse=True)
+
+
+def test_name_of_the_municipio_at_a_point_far_away_leaves_doubt(index: NameIndex) -> None:
+    result = index.match(MatchRow("Seybaplaya", "Centla", "Tabasco", 32.5, -117.0))
+    assert result.outcome == "ambiguous"
+    assert [fault.code for fault in result.candidates[0].faults] == ["distance"]
+
+
+# -- Names on one line, and areas
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "outcome"),
+    [
+        ("Guadalajara, Jalisco", 140390001, "exact"),
+        ("frontera, centla, tab.", 270030001, "exact"),
+        ("Chilapa 2da. Sección, Centla", 270030011, "exact"),
+        ("140390001", 140390001, "exact"),
+        ("90070001", 90070001, "exact"),
+        ("ESTACION, LA", 270030012, "ambiguous"),
+        ("El Colorado, Puerto Vallarta, Jalisco", 140670020, "ambiguous"),
+        ("La Mojonerra, Compostela", 140670031, "ambiguous"),
+        ("Frontera", 270030001, "ambiguous"),
+    ],
+)
+def test_text_may_hold_the_areas_behind_commas_or_be_a_key(index: NameIndex, text: str, key: int, outcome: str) -> None:
+    result = index.match(MatchRow(text))
+    assert result.best is not None
+    assert (result.best.id, result.outcome) == (key, outcome)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "outcome"),
+    [
+        ("Jalisco", 14, "exact"),
+        ("jal.", 14, "exact"),
+        ("14", 14, "exact"),
+        ("CDMX", 9, "exact"),
+        ("Jalizco", 14, "ambiguous"),
+        ("CDM", None, "none"),  # of three letters any may be wrong
+        ("Atlantis", None, "none"),
+    ],
+)
+def test_estado_is_matched_by_any_of_its_names(index: NameIndex, text: str, key: int | None, outcome: str) -> None:
+    result = match_state(index.areas, text)
+    assert (result.best and result.best.id, result.outcome) == (key, outcome)
+
+
+@pytest.mark.parametrize(
+    ("text", "estado", "key", "outcome", "codes"),
+    [
+        ("Guadalajara", None, 14039, "exact", []),
+        ("Guadalajara, Jal.", None, 14039, "exact", []),
+        ("14039", None, 14039, "exact", []),
+        ("Guadalajara, Jal.", "Oaxaca", None, "none", []),  # the estado that was given apart counts
+        ("GUADALAJRA", "Jalisco", 14039, "ambiguous", ["spelling"]),
+        ("Tlaquepaque", "Jalisco", 14098, "ambiguous", ["spelling"]),
+        ("Guadalajara", "Atlantis", 14039, "ambiguous", ["estado"]),
+        ("San Juan Mixtepec", "Oaxaca", 20208, "ambiguous", []),
+        ("Compostela", None, None, "none", []),
+    ],
+)
+def test_municipio_is_matched_with_its_faults(
+    index: NameIndex, text: str, estado: str | None, key: int | None, outcome: str, codes: list[str]
+) -> None:
+    result = match_municipality(index.areas, text, estado)
+    assert (result.best and result.best.id, result.outcome) == (key, outcome)
+    assert [fault.code for fault in (result.best.faults if result.best else ())] == codes
+
+
+@pytest.mark.parametrize(
+    ("text", "estado_id", "found"),
+    [
+        ("San Juan Mixtepec", 20, [20001]),
+        ("San Pedro y San Pablo Teposcolula", 20, [20003]),
+        ("San Pedro y San Pablo Teposcolul", 20, [20003, 20004]),
+        ("20001", 20, [20001]),
+        ("1", 20, [20001]),
+        ("20001", None, [20001]),
+        ("20001", 27, []),
+    ],
+)
+def test_municipios_that_a_text_may_name_are_those_most_like_it(
+    text: str, estado_id: int | None, found: list[int]
+) -> None:
+    municipios = {
+        20001: "San Juan Mixtepec",
+        20002: "San Juan Mistepec",
+        20003: "San Pedro y San Pablo Teposcolula",
+        20004: "San Pedro y San Pablo Teposcolulo",
+        27001: "Balancán",
+    }
+    book = AreaBook({20: "Oaxaca", 27: "Tabasco"}, municipios, {})
+    assert [area.id for area in book.find_municipios(text, estado_id)] == found
+
+
+@given(CELLS, CELLS)
+def test_any_text_has_a_result_as_a_line_and_as_an_area(index: NameIndex, text: str | None, estado: str | None) -> None:
+    for result in (
+        index.match(MatchRow(text)),
+        match_state(index.areas, text or ""),
+        match_municipality(index.areas, text or "", estado),
+    ):
+        assert all(0 <= one.score <= 100 for one in result.candidates)

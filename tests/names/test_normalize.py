@@ -1,0 +1,100 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localidades_api.catalogue.folding import fold
+from localidades_api.names.normalize import canonical, core, repair, take_apart, variants
+from localidades_api.names.vocabulary import ABBREVIATIONS, GENERICS, NUMBERS, PHRASES, STOP_WORDS
+
+WORDS = st.sampled_from(
+    sorted({*ABBREVIATIONS, *NUMBERS, *STOP_WORDS, *GENERICS, *(word for phrase in PHRASES for word in phrase)})
+)
+NAMES = st.lists(WORDS | st.text("abcñü123 .,'()[]", min_size=1, max_size=8), min_size=1, max_size=6).map(" ".join)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Sta. María", "SANTA MA."),
+        ("FCO. I. MADERO 1A", "Francisco I. Madero 1ra."),
+        ("SECC. PRIMERA", "Sección 1ra."),
+        ("2 DA. SECCION", "2da. Sección"),
+        ("Dos", "II"),
+        ("N.C.P.E. Nuevo", "NCPE Nuevo"),
+        ("CD. VALLES", "Ciudad Valles"),
+        ("R/a El Caoba", "Ranchería Caoba"),
+        ("Boca de Cielo", "Boca del Cielo"),
+        ("BUENA VISTA", "Buenavista"),
+        ("S.L.P.", "slp"),
+        ("Diecisiete de Septiembre", "17 DE SEPTIEMBRE"),
+    ],
+)
+def test_spellings_of_one_name_have_the_same_canonical_words(one: str, other: str) -> None:
+    assert canonical(one) == canonical(other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("Chilapa 1ra. Sección", "Chilapa 2da. Sección"), ("San Juan", "Juan")])
+def test_names_of_two_places_have_different_canonical_words(one: str, other: str) -> None:
+    assert canonical(one) != canonical(other)
+
+
+@given(NAMES)
+def test_normalising_again_changes_nothing(name: str) -> None:
+    words = canonical(name)
+    assert canonical(" ".join(words)) == words
+
+
+@given(NAMES)
+def test_canonical_words_are_folded(name: str) -> None:
+    assert all(fold(word) == word for word in canonical(name))
+
+
+@given(NAMES)
+def test_core_is_part_of_the_name_and_never_empty(name: str) -> None:
+    words = canonical(name)
+    assert set(core(words)) <= set(words)
+    assert bool(core(words)) == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "name"),
+    [
+        ("BahÃ\xada Kino", "Bahía Kino"),
+        ("PE¥A BLANCA", "PEÑA BLANCA"),
+        ("LA ESTACI?N", "LA ESTACIN"),
+        ("Mérida", "Mérida"),
+    ],
+)
+def test_broken_encoding_is_undone_as_far_as_can_be_told(damaged: str, name: str) -> None:
+    assert repair(damaged) == name
+
+
+@given(st.text(max_size=40))
+def test_repair_takes_any_text(text: str) -> None:
+    repair(text)
+
+
+def test_brackets_and_their_content_are_names_of_their_own() -> None:
+    assert variants("Pochitocal 1ra. Sección (La Palma)") == [
+        ("pochitocal", "1", "seccion"),
+        ("pochitocal", "1", "seccion", "palma"),
+        ("palma",),
+    ]
+
+
+def test_brackets_that_only_say_the_kind_are_no_name() -> None:
+    assert variants("Los Arbolitos [Rancho]") == [("arbolitos",), ("arbolitos", "rancho")]
+
+
+def test_article_behind_a_comma_is_put_before_the_name() -> None:
+    assert take_apart("VENTA, LA").main == "LA VENTA"
+
+
+def test_bracket_that_is_never_closed_ends_with_the_name() -> None:
+    assert take_apart("MEZCALTEPEC I (DE BELLAVIST").inner == ("DE BELLAVIST",)
+
+
+def test_tables_are_folded_and_have_no_form_twice() -> None:
+    assert all(fold(word) == word for word in [*ABBREVIATIONS, *NUMBERS, *STOP_WORDS, *GENERICS])
+    assert not ABBREVIATIONS.keys() & NUMBERS.keys()
+    assert not ABBREVIATIONS.keys() & STOP_WORDS

@@ -1,0 +1,144 @@
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from benchmarks import names
+from localidades_api.catalogue.folding import fold
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
+from localidades_api.names.build import build_index
+from localidades_api.names.index import NameIndex
+from localidades_api.names.rows import MatchRow
+
+TOWN = 2500  # people
+SHORT = re.compile(r" del? ")
+
+pytestmark = pytest.mark.tail
+
+
+@pytest.fixture(scope="module")
+def real_index(real_catalogues: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NameIndex]:
+    """Lend the index of the release 2018-09 with the names of 2012-06."""
+    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+    earlier = names.read_catalogue(real_catalogues / "catun_localidad_2012-06.zip")
+    folder = tmp_path_factory.mktemp("real") / "names"
+    build_index(folder, names.places_of(catalogue, earlier), names.withdrawn_of(catalogue, earlier))
+    index = NameIndex(folder)
+    yield index
+    index.close()
+
+
+def test_queries_as_people_type_them_lead_to_what_they_mean(real_index: NameIndex, real_catalogues: Path) -> None:
+    assert real_catalogues.is_dir()
+    outcome = names.Outcome("queries", "97 %")
+    for case in names.typed_queries(Path(__file__).parent / "queries.tsv"):
+        outcome.add(case.text, case.key, [found.id for found in real_index.suggest(case.text, kinds=case.kinds)])
+    assert outcome.first >= 0.97 * outcome.count, outcome.failures
+    assert outcome.five >= 0.995 * outcome.count, outcome.failures
+
+
+def test_labels_lead_to_their_places(real_index: NameIndex, real_catalogues: Path) -> None:
+    assert real_catalogues.is_dir()
+    for case in islice(names.labels(real_index), 0, None, 50):
+        assert real_index.suggest(case.text, limit=1)[0].id == case.key, case.text
+
+
+def test_rows_of_the_release_itself_are_never_another_places(real_index: NameIndex, real_catalogues: Path) -> None:
+    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+    row: MatchRow
+    for row, key in islice(names.rows_of(catalogue), 0, None, 20):
+        assert real_index.match(row).id in {key, None}, row
+
+
+def test_typing_on_loses_none_of_the_largest_places(real_index: NameIndex, real_catalogues: Path) -> None:
+    assert real_catalogues.is_dir()
+    places = sorted(map(real_index.place, range(400)), key=lambda place: -(place.poblacion or 0))[:150]
+    for place, text in [(one, text) for one in places for text in (one.nombre, real_index.label(one))]:
+        shown = False
+        for length in range(3, len(text) + 1):
+            is_there = place.id in {found.id for found in real_index.suggest(text[:length])}
+            assert is_there >= shown, text[:length]
+            shown = is_there
+
+
+def certain_of_seats(index: NameIndex, rows: Iterable[tuple[MatchRow, int]]) -> tuple[int, dict[int, MatchRow]]:
+    """Return how many rows that mean seats are certain, and those whose key is another than the seat's."""
+    keys = [(row, seat, index.match(row).id) for row, seat in rows]
+    return sum(key is not None for *_, key in keys), {seat: row for row, seat, key in keys if key not in {None, seat}}
+
+
+def test_municipios_by_estado_and_name_are_hardly_ever_in_another(real_index: NameIndex, real_catalogues: Path) -> None:
+    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+    population = {row.id: row.poblacion or 0 for row in catalogue.localities}
+    areas = real_index.areas
+    rows = [
+        (MatchRow(name, None, areas.estados[id_ // 1000]), id_ * KEYS_OF_A_MUNICIPIO + 1)
+        for id_, name in areas.municipios.items()
+    ]
+    certain, wrong = certain_of_seats(real_index, rows)
+    assert certain > len(rows) / 2
+    elsewhere = {
+        seat: row
+        for seat, row in wrong.items()
+        if (real_index.match(row).id or 0) // KEYS_OF_A_MUNICIPIO != seat // KEYS_OF_A_MUNICIPIO
+    }
+    assert {seat: row for seat, row in elsewhere.items() if population.get(seat, 0) > TOWN} == {}
+    assert len(elsewhere) <= 5, elsewhere
+
+
+def test_name_of_a_municipio_leads_to_its_seat_first(real_index: NameIndex, real_catalogues: Path) -> None:
+    """Or to that of its namesake in the estado: alone, nothing tells the two apart."""
+    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+    keys = {row.id for row in catalogue.localities}
+    seats: dict[tuple[int, str], set[int]] = {}
+    for id_, name in real_index.areas.municipios.items():
+        if (seat := id_ * KEYS_OF_A_MUNICIPIO + 1) in keys:
+            seats.setdefault((id_ // 1000, name), set()).add(seat)
+    assert len(seats) > 2450
+    for (estado_id, name), wanted in seats.items():
+        result = real_index.match(MatchRow(name, None, real_index.areas.estados[estado_id]))
+        assert result.candidates[0].id in wanted, name
+        assert result.id is None or wanted == {result.id}, name
+
+
+def test_homonyms_are_never_certain_without_a_point(real_index: NameIndex, real_catalogues: Path) -> None:
+    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+    by_name: dict[tuple[int, str], list[int]] = {}
+    for row in catalogue.localities:
+        by_name.setdefault((row.municipio_id, fold(row.nombre)), []).append(row.id)
+    homonyms = {name: ids for name, ids in by_name.items() if len(ids) > 1}
+    assert len(homonyms) > 10_000
+    areas = real_index.areas
+    for (municipio_id, name), ids in islice(homonyms.items(), 0, None, 4):
+        given = MatchRow(name, areas.municipios[municipio_id], areas.estados[municipio_id // 1000])
+        assert real_index.match(given).outcome == "ambiguous", given
+        assert {one.id for one in real_index.match(given).candidates} & set(ids), given
+
+
+def test_short_names_of_towns_are_never_another_place(real_index: NameIndex, real_catalogues: Path) -> None:
+    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+    areas = real_index.areas
+    rows = [
+        (MatchRow(short, areas.municipios[row.municipio_id], areas.estados[row.municipio_id // 1000]), row.id)
+        for row in catalogue.localities
+        if (row.poblacion or 0) >= TOWN and (short := SHORT.split(row.nombre)[0]) != row.nombre
+    ]
+    assert len(rows) > 500
+    _, wrong = certain_of_seats(real_index, rows)
+    assert len(wrong) <= 3, wrong
+
+
+def test_short_names_of_municipios_are_hardly_ever_another_place_in_them(
+    real_index: NameIndex, real_catalogues: Path
+) -> None:
+    assert real_catalogues.is_dir()
+    rows = [
+        (MatchRow(short, name, real_index.areas.estados[id_ // 1000]), id_ * KEYS_OF_A_MUNICIPIO + 1)
+        for id_, name in real_index.areas.municipios.items()
+        if (short := SHORT.split(name)[0]) != name
+    ]
+    certain, wrong = certain_of_seats(real_index, rows)
+    assert certain
+    assert len(wrong) <= 5, wrong

@@ -5,13 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.bulk.reading import reader
+from localidades_api.bulk.reading import MediaType, reader
+from localidades_api.bulk.row_reader import for_a_while
 from localidades_api.bulk.rows import ROLES
 from localidades_api.errors import UnreadableBodyError
-from tests.support.bulk import CSV, read_with, rows_in
+from tests.support.bulk import CSV, JSON, NDJSON, open_rows, rows_in
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 CELL = TEXT | st.sampled_from(["", '"', "a,b", "x\ny", "x\r\ny", "\r", "'", " ", "Peñón", "\u2028", "\x0b"])
+MEDIA_TYPE = st.sampled_from([CSV, NDJSON, JSON])
 DELIMITER = st.sampled_from([",", ";", "\t", "|"])
 
 
@@ -33,38 +35,28 @@ def test_csv_of_any_delimiter_and_line_end_is_read(delimiter: str, end: str, *, 
     ]
 
 
-@given(st.lists(st.tuples(CELL, CELL), max_size=6), DELIMITER, st.sampled_from(["\n", "\r\n"]), st.data())
-def test_csv_is_read_the_same_however_it_is_cut(
-    rows: list[tuple[str, str]], delimiter: str, end: str, data: st.DataObject
-) -> None:
+@given(st.lists(st.tuples(CELL, CELL), max_size=6), DELIMITER, st.sampled_from(["\n", "\r\n"]))
+def test_cells_are_read_as_they_were_written(rows: list[tuple[str, str]], delimiter: str, end: str) -> None:
     written = io.StringIO()
     writer = csv.writer(written, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL)
     writer.writerows([("nombre", "nota"), *rows])
-    body = written.getvalue().encode()
-    cuts = data.draw(st.lists(st.integers(1, max(len(body), 1)), max_size=8))
-    found = rows_in(body, cuts=cuts)
-    assert found == rows_in(body) == rows_in(body, cuts=range(len(body)))
+    found = rows_in(written.getvalue().encode())
     assert [row.sent for row in found] == [list(row) for row in rows]
     assert [row.number for row in found] == list(range(1, len(rows) + 1))
 
 
-@given(st.binary(max_size=60) | st.text(alphabet='ñ",;\r\n\0 x', max_size=40).map(str.encode), st.data())
-def test_bytes_of_any_kind_are_read_the_same_however_they_are_cut(body: bytes, data: st.DataObject) -> None:
-    body = b"nombre,x\n" + body
-    cuts = data.draw(st.lists(st.integers(1, len(body)), max_size=5))
-    outcomes = []
-    for cut in ([], cuts, range(len(body))):
-        try:
-            outcomes.append(str(rows_in(body, cuts=cut)))
-        except UnreadableBodyError as error:
-            outcomes.append(str(error))
-    assert len(set(outcomes)) == 1
+@given(st.binary(max_size=60) | st.text(alphabet='ñ",;\r\n\0 x', max_size=40).map(str.encode), MEDIA_TYPE)
+def test_bytes_of_any_kind_are_rows_or_refused_as_a_whole(body: bytes, media_type: MediaType) -> None:
+    try:
+        source = open_rows({CSV: b"nombre,x\n", NDJSON: b"", JSON: b'{"rows":['}[media_type] + body, media_type)
+    except UnreadableBodyError:
+        return
+    assert list(source) == list(source)
 
 
 def test_bytes_that_are_no_utf8_are_windows_1252_line_by_line() -> None:
-    source = reader(CSV, ROLES)
-    body = "nombre,estado\nPeñón,Jalisco\n".encode("cp1252") + "Peñón,México\n".encode()
-    assert [row.cells["nombre"] for row in read_with(source, body)] == ["Peñón", "Peñón"]
+    source = open_rows("nombre,estado\nPeñón,Jalisco\n".encode("cp1252") + "Peñón,México\n".encode())
+    assert [row.cells["nombre"] for row in source] == ["Peñón", "Peñón"]
     assert not source.layout.is_utf8
 
 
@@ -181,11 +173,29 @@ def test_download_for_spreadsheets_is_read() -> None:
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_line_that_names_the_delimiter_for_excel_is_no_header(line: str, end: str) -> None:
     body = f"{line}{end}nombre;Nota, con, comas{end}Ixtapa;x{end}".encode()
-    for cuts in ((), range(len(body))):
-        source = reader(CSV, ROLES)
-        (row,) = read_with(source, body, cuts)
-        assert (row.number, row.cells, row.sent) == (1, {"nombre": "Ixtapa"}, ["Ixtapa", "x"])
-        assert (source.layout.delimiter, source.layout.columns) == (";", ["nombre", "Nota, con, comas"])
+    source = open_rows(body)
+    (row,) = source
+    assert (row.number, row.cells, row.sent) == (1, {"nombre": "Ixtapa"}, ["Ixtapa", "x"])
+    assert (source.layout.delimiter, source.layout.columns) == (";", ["nombre", "Nota, con, comas"])
+
+
+@pytest.mark.parametrize(("media_type", "rows"), [(CSV, (b"nombre\nx\n", b"y\n")), (NDJSON, (b"1\n", b"2\n"))])
+def test_empty_lines_between_rows_hold_nobody_up(media_type: MediaType, rows: tuple[bytes, bytes]) -> None:
+    source = reader(media_type, io.BytesIO((b"\n" * 1_000_000).join([*rows, b""])), ROLES)
+    assert sum(1 for _ in source.check()) > 2
+    assert source.count == 2
+    coming, found, slices = source.rows(), 0, 0
+    while found < source.count:
+        found, slices = found + len(list(for_a_while(coming))), slices + 1
+    assert slices > 2
+
+
+@pytest.mark.parametrize("media_type", [CSV, NDJSON])
+def test_file_is_read_from_where_it_stands(media_type: MediaType) -> None:
+    file = io.BytesIO(b"a line before\nnombre\nIxtapa\n")
+    file.readline()
+    source = reader(media_type, file, ROLES)
+    assert len(list(source)) == len(list(source)) == (1 if media_type == CSV else 2)
 
 
 def test_row_of_fewer_cells_has_empty_ones_and_empty_ones_too_many_do_not_count() -> None:
@@ -197,6 +207,9 @@ def test_row_of_fewer_cells_has_empty_ones_and_empty_ones_too_many_do_not_count(
     [
         (b"", "The file is empty: begin it with a line such as `nombre,municipio,estado`"),
         (b"\n\r\n", "The file is empty"),
+        (b"\n" * 1_000_000 + b"nombre\n", "The file is empty"),
+        (b"sep=;\n" + b"\n" * 1_000_000 + b"nombre\n", "The file is empty"),
+        (b"sep=;\n", "The file is empty"),
         (b"\xef\xbb\xbf", "The file is empty"),
         (b"Guadalajara,14\nIxtapa,14\n", "The first line names no column for `nombre`, or `cvegeo`, or `clave`: begin"),
         (b"municipio,estado\nCentla,Tabasco\n", "The first line names no column for `nombre`"),
@@ -206,7 +219,11 @@ def test_row_of_fewer_cells_has_empty_ones_and_empty_ones_too_many_do_not_count(
         (b'nombre\n"' + b"x\n" * 600_000 + b'"\n', "A quote in row 1 is not closed within 1 MB: close it"),
         (b"Localidad,folio,localidad\nx,1,y\n", "The first line has the column `Localidad` twice: rename or remove"),
         (b"nombre,lat,lon,lat\nx,1,2,3\n", "The first line has the column `lat` twice: rename or remove one of them."),
-        (b"nombre\n" + b"x" * 1_100_000, "A line is longer than 1 MB"),
+        (b'nombre\nx\n\ny\n"z\n' + b'","\n' * 400_000, "A quote in row 3 is not closed within 1 MB"),
+        (b"nombre\nx\n" + b"x" * 1_100_000, "A line is longer than 1 MB"),
+        (b"nombre\nx\n" + "\u00f1".encode() * 1_100_000, "A line is longer than 1 MB"),
+        (b'nombre\nx\n"', "A quote in row 2 is never closed"),
+        (b"nombre" + b"," * 16_384, "The first line has more than 16,384 columns"),
         ("nombre\nx\n".encode("utf-16"), "The file is UTF-16: save it as CSV (UTF-8)."),
         ("nombre\nx\n".encode("utf-16-le"), "The file is not text, or is UTF-16"),
         (b"PK\x03\x04" + b"\0" * 20, "The file is a workbook or a zip: save its sheet as CSV (UTF-8)."),
@@ -215,20 +232,11 @@ def test_row_of_fewer_cells_has_empty_ones_and_empty_ones_too_many_do_not_count(
     ],
 )
 def test_file_that_cannot_be_read_gets_a_sentence(body: bytes, sentence: str) -> None:
-    for cuts in ((), range(min(len(body), 100))):
-        with pytest.raises(UnreadableBodyError) as caught:
-            rows_in(body, cuts=cuts)
-        assert str(caught.value).startswith(sentence)
+    with pytest.raises(UnreadableBodyError) as caught:
+        open_rows(body)
+    assert str(caught.value).startswith(sentence)
 
 
 def test_column_that_is_named_but_missing_gets_a_sentence_without_what_was_sent() -> None:
     with pytest.raises(UnreadableBodyError, match=r"not have the header that was named for `nombre`\."):
         rows_in(b"a,b\n1,2\n", named={"nombre": "Lugar"})
-
-
-@pytest.mark.timeout(60)  # it would take minutes
-def test_row_that_comes_byte_by_byte_is_not_read_from_its_beginning_each_time() -> None:
-    body = b'nombre\n"' + b"x\n" * 60_000 + b'"\n'
-    source = reader(CSV, ROLES)
-    rows = [row for byte in body for row in source.feed(bytes([byte]))] + list(source.close())
-    assert len(rows) == 1

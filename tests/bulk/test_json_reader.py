@@ -5,10 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.bulk.reading import reader
-from localidades_api.bulk.rows import ROLES
 from localidades_api.errors import UnreadableBodyError
-from tests.support.bulk import JSON, NDJSON, rows_in
+from tests.support.bulk import JSON, NDJSON, open_rows, rows_in
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
 SCALAR = st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False) | TEXT
@@ -16,28 +14,29 @@ VALUE = st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=3) | st.dict
 ROW = st.dictionaries(st.sampled_from(["nombre", "municipio", "lat", "folio", '"', "]"]), VALUE, max_size=4) | VALUE
 
 
-@given(st.lists(ROW, max_size=6), st.booleans(), st.sampled_from([None, 2]), st.data())
-def test_json_is_read_the_same_however_it_is_cut(
+@given(st.lists(ROW, max_size=6), st.booleans(), st.sampled_from([None, 2]))
+def test_document_is_read_as_it_was_written(
     rows: list[Any],
     as_ascii: bool,  # noqa: FBT001  # hypothesis gives it
     indent: int | None,
-    data: st.DataObject,
 ) -> None:
-    body = json.dumps({"rows": rows}, ensure_ascii=as_ascii, indent=indent).encode()
-    cuts = data.draw(st.lists(st.integers(1, len(body)), max_size=8))
-    found = rows_in(body, JSON, cuts=cuts)
-    assert found == rows_in(body, JSON, cuts=range(len(body)))
+    found = rows_in(json.dumps({"rows": rows}, ensure_ascii=as_ascii, indent=indent).encode(), JSON)
     assert [row.sent for row in found] == rows
     assert [row.number for row in found] == list(range(1, len(rows) + 1))
 
 
-@given(st.lists(ROW, max_size=6), st.sampled_from(["\n", "\r\n", "\n\n"]), st.data())
-def test_ndjson_is_read_the_same_however_it_is_cut(rows: list[Any], end: str, data: st.DataObject) -> None:
-    body = end.join(json.dumps(row, ensure_ascii=False) for row in rows).encode()
-    cuts = data.draw(st.lists(st.integers(1, max(len(body), 1)), max_size=8))
-    found = rows_in(body, NDJSON, cuts=cuts)
-    assert found == rows_in(body, NDJSON, cuts=range(len(body)))
+@given(st.lists(ROW, max_size=6), st.sampled_from(["\n", "\r\n", "\n\n"]))
+def test_lines_are_read_as_they_were_written(rows: list[Any], end: str) -> None:
+    found = rows_in(end.join(json.dumps(row, ensure_ascii=False) for row in rows).encode(), NDJSON)
     assert [row.sent for row in found] == rows
+
+
+@pytest.mark.parametrize("length", [3, 1_000, 1_048_000])
+def test_document_may_be_longer_than_what_is_read_at_once(length: int) -> None:
+    rows = [{"nombre": f"{number} ".ljust(length, "ñ")} for number in range(3_300_000 // length % 10_000)]
+    for separators in ((",", ":"), (" ,\n\t ", " : ")):
+        found = rows_in(json.dumps({"rows": rows}, ensure_ascii=False, separators=separators).encode(), JSON)
+        assert [row.sent for row in found] == rows
 
 
 def test_members_are_recognized_in_each_row() -> None:
@@ -98,6 +97,8 @@ def test_line_of_windows_1252_is_read() -> None:
         ('{"rows": [{"nombre": "x"} {"nombre": "y"}]}', "The JSON is broken at row 2: a comma is missing"),
         ('{"rows": [{"nombre": "x}]}', "The JSON is broken at row 1: "),
         ('{"rows": [], "x": 1}', "The JSON is broken at row 1: only `rows` may be in it"),
+        ('{"rows": []}' + " " * 4_000_000 + "{}", "The JSON is broken at row 1: only `rows` may be in it"),
+        ('{"rows": [1, 2' + " " * 3_000_000 + "3]}", "The JSON is broken at row 3: a comma is missing"),
         ('{"rows": []} {}', "The JSON is broken at row 1: only `rows` may be in it"),
         ('{"rows": [' + "[" * 100_000, "The JSON is broken at row 1: it is nested too deeply."),
         ('{"rows": ["' + "x" * 1_200_000, "The JSON is broken at row 1: it has no end within 1 MB."),
@@ -105,10 +106,9 @@ def test_line_of_windows_1252_is_read() -> None:
     ],
 )
 def test_document_that_cannot_be_read_gets_a_sentence(body: str, sentence: str) -> None:
-    for cuts in ((), range(min(len(body), 100))):
-        with pytest.raises(UnreadableBodyError) as caught:
-            rows_in(body.encode(), JSON, cuts=cuts)
-        assert str(caught.value).startswith(sentence)
+    with pytest.raises(UnreadableBodyError) as caught:
+        open_rows(body.encode(), JSON)
+    assert str(caught.value).startswith(sentence)
 
 
 def test_document_of_another_encoding_gets_a_sentence() -> None:
@@ -118,11 +118,3 @@ def test_document_of_another_encoding_gets_a_sentence() -> None:
         rows_in('{"rows": []}'.encode("utf-16"), JSON)
     with pytest.raises(UnreadableBodyError, match="The JSON is not UTF-8"):
         rows_in(b'{"rows": [{"nombre": "Pe\xc3', JSON)
-
-
-@pytest.mark.timeout(60)  # it would take minutes
-def test_row_that_comes_byte_by_byte_is_not_read_from_its_beginning_each_time() -> None:
-    body = b'{"rows": [{"nombre": "' + b"x" * 600_000 + b'"}]}'
-    source = reader(JSON, ROLES)
-    rows = [row for byte in body for row in source.feed(bytes([byte]))] + list(source.close())
-    assert len(rows) == 1

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from localidades_api.bulk.answer_columns import MATCH_COLUMNS
 from localidades_api.bulk.matching import describe_problem
-from localidades_api.bulk.reading import MediaType, reader
-from localidades_api.bulk.rows import ROLES, Answer
+from localidades_api.bulk.reading import MediaType
+from localidades_api.bulk.rows import Answer
 from localidades_api.bulk.writing import writer
-from tests.support.bulk import CSV, JSON, NDJSON, read_with
+from tests.support.bulk import CSV, JSON, NDJSON, open_rows
 
 GUADALAJARA = "Guadalajara, Guadalajara, Jalisco"
 ANSWER: Answer = {
@@ -51,10 +51,9 @@ CELL = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 
 
 def answered(body: bytes, sent_as: MediaType = CSV, wanted: MediaType = CSV, answer: Answer = ANSWER) -> bytes:
-    source = reader(sent_as, ROLES)
-    rows = read_with(source, body)
+    source = open_rows(body, sent_as)
     target = writer(wanted, source)
-    return b"".join([target.begin(), *(target.write(row, answer) for row in rows), target.end()])
+    return b"".join([target.begin(), *(target.write(row, answer) for row in source), target.end()])
 
 
 def test_csv_keeps_what_was_sent_and_has_the_answer_beside_it() -> None:
@@ -71,8 +70,8 @@ def test_csv_that_is_written_is_read_again(rows: list[tuple[str, str]], delimite
     quoting = csv.writer(sent, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL)
     quoting.writerows([("nombre", "nota"), *rows])
     body = answered(sent.getvalue().encode())
-    source = reader(CSV, ROLES)
-    found = read_with(source, body)
+    source = open_rows(body)
+    found = list(source)
     assert source.layout.columns == ["nombre", "nota", *NAMES]
     assert [row.sent for row in found] == [[*row, *ANSWERED] for row in rows]
     assert list(csv.reader(io.StringIO(body.decode(), newline=""), delimiter=delimiter))[1:] == [
@@ -85,6 +84,7 @@ def test_mark_of_utf8_is_written_where_the_spreadsheet_needs_it() -> None:
     assert answered(b"nombre\nx\n").startswith(b"nombre")
     assert answered(mark + b"nombre\nx\n").startswith(mark + b"nombre")
     assert answered("nombre\nPeñón\n".encode("cp1252")).startswith(mark + b"nombre")
+    assert answered(b"nombre\n" + b"x\n" * 50_000 + b"Pe\xf1\xf3n\n").startswith(mark + b"nombre")
 
 
 def test_columns_of_the_answer_never_have_the_name_of_a_column_that_was_sent() -> None:

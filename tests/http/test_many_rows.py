@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.types import Message, Scope
 
+from localidades_api.bulk import exchange
 from localidades_api.http import body
 from localidades_api.http.paths import RECONCILE
 from tests.support.application import await_release, client_of, import_into, running_app
@@ -185,6 +188,64 @@ async def test_body_that_cannot_be_read_is_a_problem_with_what_to_do(
     assert (answer.status_code, answer.json()["type"]) == (status, f"/problems#{slug}")
     assert answer.headers["allow"] == "POST, OPTIONS"
     assert answer.json()["detail"].endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("media_type", "start", "row", "end", "sentence"),
+    [
+        (CSV, "nombre\n", "Ninguno\n", '"open', "A quote in row 5001 is never closed: "),
+        (NDJSON, "", '{"nombre":"Ninguno"}\n', "x" * 1_100_000, "A line is longer than 1 MB: "),
+        (JSON, '{"rows":[', '{"nombre":"Ninguno"},', "}", "The JSON is broken at row 5001: "),
+    ],
+)
+async def test_body_that_breaks_behind_many_rows_is_a_problem_all_the_same(
+    client: httpx.AsyncClient, media_type: str, start: str, row: str, end: str, sentence: str
+) -> None:
+    answer = await post(client, start + row * 5000 + end, media_type)
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems#unreadable-body")
+    assert answer.json()["detail"].startswith(sentence)
+
+
+async def test_body_that_is_larger_than_any_is_refused(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = json.dumps({"rows": [ROW] * 100})
+    monkeypatch.setattr(exchange, "_MAX_BODY", len(content))
+    assert (await post(client, content)).status_code == 200
+    answer = await post(client, content + " ")
+    assert (answer.status_code, answer.json()["type"]) == (413, "/problems#content-too-large")
+
+
+async def test_body_that_the_disk_does_not_take_is_a_problem(
+    client: httpx.AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    assert await matched(client, ROW)  # which fits into memory
+    answer = await post(client, "nombre\n" + "x\n" * 600_000, CSV)
+    assert (answer.status_code, answer.json()["type"]) == (503, "/problems#unavailable")
+
+
+async def test_rows_of_a_client_that_has_gone_are_not_answered(seeded_database: str) -> None:
+    rows, sent = b'{"nombre":"Ninguno"}\n' * 20_000, 0
+
+    async def receive() -> Message:
+        if sent:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": rows, "more_body": False}
+
+    async def send(message: Message) -> None:
+        nonlocal sent
+        sent += message.get("body", b"").count(b"\n")
+
+    headers = [(b"content-type", NDJSON.encode())]
+    scope: Scope = {
+        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "POST",
+        "scheme": "http", "path": MATCH, "raw_path": MATCH.encode(), "query_string": b"", "root_path": "",
+        "headers": headers, "client": ("127.0.0.1", 1), "server": ("test", 80),
+    }  # fmt: skip
+    async with running_app(seeded_database) as app:
+        await app(scope, receive, send)
+    assert 0 < sent < 20_000
 
 
 async def test_no_rows_are_no_answers(client: httpx.AsyncClient) -> None:

@@ -179,6 +179,7 @@ def test_terminal_shows_progress(seeded: str, long_file: Path, tmp_path: Path) -
             b"Ana,Aguascalientes\n",
             "The first line names no column for `nombre`, or `cvegeo`, or `clave`: begin ",
         ),
+        ("a.csv", b"nombre\n" + b"x\n" * 600 + b'"open', "A quote in row 601 is never closed: "),
         ("a.json", b"[]", 'The JSON does not begin with {"rows": [: '),
         ("a.xlsx", b"", "Invalid value: the name of "),
         ("a.csv.gz", b"\x1f\x8b\x08", "Invalid value: the name of "),

@@ -202,10 +202,11 @@ def begin_download(live: Live) -> socket.socket:
 
 
 def begin_rows(live: Live) -> socket.socket:
-    """Send the first row, and read the first of its answer."""
-    sender = connect(live.base)
+    """Send more rows than a connection holds answers to, and read the first of them."""
+    sender = connect(live.base, receive_buffer=4096)
+    rows = ROW * 100_000
     head = f"POST {MATCH} HTTP/1.1\r\nHost: test\r\nContent-Type: application/x-ndjson\r\n"
-    sender.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode() + b"%x\r\n%b\r\n" % (len(ROW), ROW))
+    sender.sendall(f"{head}Content-Length: {len(rows)}\r\n\r\n".encode() + rows)
     assert sender.recv(12) == b"HTTP/1.1 200"
     return sender
 

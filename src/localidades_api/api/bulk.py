@@ -3,8 +3,7 @@
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import islice
-from time import perf_counter
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import IO, Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,8 +21,9 @@ from localidades_api.bulk.exchange import Answered, AnswerSome, BulkResponse
 from localidades_api.bulk.matching import match_row
 from localidades_api.bulk.nearest import Point, answer_points
 from localidades_api.bulk.reading import MediaType, reader
+from localidades_api.bulk.row_reader import RowReader, for_a_while
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
-from localidades_api.bulk.writing import writer
+from localidades_api.bulk.writing import AnswerWriter, writer
 from localidades_api.catalogue.pagination import whole_number
 from localidades_api.catalogue.schemas import (
     Found,
@@ -44,7 +44,6 @@ router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags
 
 _ROW = {"nombre": "Guadalajra", "municipio": "Guadalajara", "estado": "Jal."}
 _POINT = {"latitud": 20.6767, "longitud": -103.3475}
-_YIELD_INTERVAL = 0.004  # seconds of matching until other requests get their turn
 _MAX_POINTS = 100  # per statement, some 100 ms
 
 _NAMES: dict[str, MediaType] = {"json": "application/json", "ndjson": "application/x-ndjson", "csv": "text/csv"}
@@ -133,6 +132,7 @@ def _described(row: type[BaseModel], example: Mapping[str, str | float]) -> dict
         },
         404: {"model": Problem, "description": "There is no such release."},
         408: {"model": Problem, "description": "The body came too slowly."},
+        413: {"model": Problem, "description": "The body is larger than 1 GB."},
         415: {"model": Problem, "description": "The body is neither JSON, NDJSON nor CSV."},
         422: {"model": Problem, "description": "The body can't be read as a whole, or a parameter is wrong."},
     }
@@ -162,7 +162,7 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     """Find the locality that each row means: its key, how certain it is, and what differs.
 
     Send any number of rows as JSON (`{"rows": [...]}`), NDJSON or CSV with a header. The answers come in the same
-    order, while you still send. A row that can't be read affects no other.
+    order, when you have sent all of them. A row that can't be read affects no other.
     """
     release = await services.release(query.release, by_name=True)
     return _respond(request, query, services, release, _PLACES, _matching(services, release, query.sure))
@@ -194,11 +194,16 @@ def _respond(
 ) -> Response:
     sent = _media_type(request)
     wanted = _NAMES[query.format] if query.format else _accepted(request, sent)
-    rows = reader(sent, subject.roles, query.columns)
-    answers = writer(wanted, rows, subject.columns, subject.prefix)
+
+    def read(body: IO[bytes]) -> RowReader:
+        return reader(sent, body, subject.roles, query.columns)
+
+    def write(rows: RowReader) -> AnswerWriter:
+        return writer(wanted, rows, subject.columns, subject.prefix)
+
     charset = "; charset=utf-8; header=present" if wanted == "text/csv" else ""
     headers = {"Content-Type": f"{wanted}{charset}", "Catalogue-Release": release.name}
-    return BulkResponse(services.transfers, services.bulk_turn, request, rows, answers, answering, headers)
+    return BulkResponse(services.transfers, services.bulk_turn, request, read, write, answering, headers)
 
 
 def _media_type(request: Request) -> MediaType:
@@ -218,13 +223,8 @@ def _accepted(request: Request, sent: MediaType) -> MediaType:
 async def _matching(services: Services, release: Release, sure: float) -> AsyncIterator[AnswerSome]:
     async with services.names.using(release) as index:
 
-        async def answer_some(rows: Iterator[Row]) -> Answered:
-            answered, end = [], perf_counter() + _YIELD_INTERVAL
-            for row in rows:
-                answered.append((row, match_row(row, index, sure)))
-                if perf_counter() > end:
-                    break
-            return answered
+        async def answer_some(rows: Iterator[Row | None]) -> Answered:
+            return [(row, match_row(row, index, sure)) for row in for_a_while(rows)]
 
         yield answer_some
 
@@ -235,7 +235,7 @@ async def _finding_nearest(services: Services, release: Release, limit: int) -> 
         found = await services.nearest.list_nearest_to_each(release, points, limit) if points else []
         return [[describe_near(row) for row in rows] for rows in found]
 
-    async def answer_some(rows: Iterator[Row]) -> Answered:
-        return await answer_points(list(islice(rows, _MAX_POINTS)), find)
+    async def answer_some(rows: Iterator[Row | None]) -> Answered:
+        return await answer_points(list(islice(for_a_while(rows), _MAX_POINTS)), find)
 
     yield answer_some

@@ -8,8 +8,8 @@ from pydantic_core import to_json
 
 from localidades_api.bulk.answer_columns import MATCH_COLUMNS, AnswerColumns
 from localidades_api.bulk.columns import unique
-from localidades_api.bulk.lines import Dialect
-from localidades_api.bulk.reading import MediaType, RowReader
+from localidades_api.bulk.reading import MediaType
+from localidades_api.bulk.row_reader import Dialect, RowReader
 from localidades_api.bulk.rows import Answer, Row
 
 _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"

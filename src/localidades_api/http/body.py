@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import IO
 
 from starlette.requests import Request
 
-from localidades_api.errors import ContentTooLargeError, RequestTimeoutError
+from localidades_api.errors import ContentTooLargeError, RequestTimeoutError, UnavailableError
 
 MAX_SILENCE = 20.0  # seconds without a byte, and seconds beyond what the rate allows
 _MIN_RATE = 1000  # bytes a second
@@ -41,3 +42,18 @@ async def read_body(request: Request, limit: int) -> bytes:
         if len(body) > limit:
             raise ContentTooLargeError(limit)
     return bytes(body)
+
+
+async def spool_body(request: Request, file: IO[bytes], limit: int) -> None:
+    """Write the whole body to a file, and go back to its start.
+
+    Raises as `read_body` does, and UnavailableError if the disk is full.
+    """
+    async for chunk in read_chunks(request):
+        if file.tell() + len(chunk) > limit:
+            raise ContentTooLargeError(limit)
+        try:
+            file.write(chunk)
+        except OSError as error:
+            raise UnavailableError("The service can't keep the rows: its disk is full, or fails.") from error
+    file.seek(0)

@@ -4,13 +4,15 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
 from typing import IO
 
-from localidades_api.bulk.reading import RowReader, reader
+from localidades_api.bulk.reading import reader
 from localidades_api.bulk.rows import ROLES, Answer, Row
 from localidades_api.bulk.writing import AnswerWriter, writer
 from localidades_api.cli.matching.answer_file import AnswerFile, AnswerStream
@@ -19,7 +21,6 @@ from localidades_api.errors import AnswerFileError
 from localidades_api.importer.source import interruptible
 from localidades_api.observability.progress import Counting
 
-_CHUNK = 256 * 1024  # bytes
 _NDJSON_START = b'{"sent":'
 
 Answering = Callable[[Sequence[Row]], Sequence[Answer]]
@@ -43,16 +44,18 @@ def match_file(job: MatchJob, answer: Answering, at_once: int, tally: Tally, cou
 
     Raises UnreadableBodyError, AnswerFileError, OutputError, and what `answer` does. Rows in `tally` have been written.
     """
-    rows = reader(job.media_type, ROLES, job.named)
     is_csv = job.media_type == "text/csv"
-    target = writer("text/csv" if is_csv else "application/x-ndjson", rows)
     with (
         interruptible() as raise_if_interrupted,
         _open_source(job.source) as file,
         closing(_open_output(job)) as output,
     ):
-        coming = _read(file, rows)
-        batch = list(islice(coming, at_once))  # with it, or its end, the columns are known
+        rows = reader(job.media_type, file, ROLES, job.named)
+        for _ in rows.check():
+            raise_if_interrupted()
+        target = writer("text/csv" if is_csv else "application/x-ndjson", rows)
+        coming = iter(rows)
+        batch = list(islice(coming, at_once))
         tally.earlier, unwritten = _begin(job, target, output, is_csv=is_csv)
         read = 0
         while batch:
@@ -86,25 +89,22 @@ def _begin(
     return max(records - is_csv, 0), b"" if records else start
 
 
-def _read(file: IO[bytes], rows: RowReader) -> Iterator[Row]:
-    while chunk := file.read(_CHUNK):
-        yield from rows.feed(chunk)
-    yield from rows.close()
-
-
 def _estimate(file: IO[bytes], read: int, counting: Counting) -> None:
     """Estimate the number of rows from the bytes that have been read."""
-    if file.seekable() and (at := file.tell()):
+    if at := file.tell():
         counting.expect(max(read, round(read * os.fstat(file.fileno()).st_size / at)))
 
 
 @contextmanager
 def _open_source(source: str) -> Iterator[IO[bytes]]:
-    if source == STDIO:
-        yield sys.stdin.buffer
-    else:
-        with Path(source).open("rb") as file:
-            yield file
+    """Open a source; what can be read only once is copied to a temporary file first."""
+    with ExitStack() as stack:
+        file: IO[bytes] = sys.stdin.buffer if source == STDIO else stack.enter_context(Path(source).open("rb"))
+        if not file.seekable():
+            pipe, file = file, stack.enter_context(TemporaryFile())
+            copyfileobj(pipe, file)
+            file.seek(0)
+        yield file
 
 
 def _open_output(job: MatchJob) -> AnswerFile | AnswerStream:

@@ -79,7 +79,7 @@ def running_nginx(origin: str, folder: Path, listen: str = "listen 127.0.0.1:POR
 @contextmanager
 def serving_export(root: Path, folder: Path) -> Iterator[str]:
     """Run nginx with the shipped site on the files of an export; lend its address."""
-    site = Path(shutil.copy(NGINX / "export.conf", folder))
+    site = Path(shutil.copy(NGINX.parent / "export.conf", folder))
     replace(site, "/srv/localidades/current", str(root))
     folders = "".join(f"{kind}_temp_path {folder / kind};\n" for kind in _TEMPORARY)
     conf = folder / "nginx.conf"

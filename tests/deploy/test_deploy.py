@@ -488,11 +488,11 @@ def test_every_alert_is_tried_silent_and_speaking() -> None:
 
 
 def test_every_alert_has_its_section_and_no_other_has() -> None:
-    text = (ROOT / "docs" / "operations" / "alerts.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "operations" / "observe.md").read_text(encoding="utf-8")
     described = re.findall(r"^#+ `(Localidades\w+)`$", text, re.MULTILINE)
     assert sorted(described) == sorted(alerts())
     for name, rule in alerts().items():
-        assert rule["annotations"]["runbook"] == f"docs/operations/alerts.md#{name.lower()}"
+        assert rule["annotations"]["runbook"] == f"docs/operations/observe.md#{name.lower()}"
         assert rule["labels"]["severity"] in {"warning", "critical"}
 
 

@@ -413,13 +413,13 @@ def test_data_of_another_version_are_never_left_out_of_sight(data_dir: Path) -> 
         "PostgreSQL 15 made the data",
         f"is PostgreSQL {newest}",
         "LOCALIDADES_POSTGRES_BIN",
-        "docs/operations/database.md",
+        "docs/operations/recover.md",
         f"move {data_dir}/cluster-15 away",
         "LOCALIDADES_DATA_DIR",
     ):
         assert said in str(caught.value)
-    manual = (Path(__file__).parents[2] / "docs" / "operations" / "database.md").read_text()
-    assert "### A new major version of Postgres" in manual
+    manual = (Path(__file__).parents[2] / "docs" / "operations" / "recover.md").read_text()
+    assert "## A new major version of Postgres" in manual
     assert [path.name for path in data_dir.glob("cluster-*")] == ["cluster-15"]
     with run_embedded(data_dir, DEBIAN_15) as url:
         assert query(url, mark) is True

@@ -110,7 +110,7 @@ def _explain_other_version(binaries: Path, data_dir: Path, old: str) -> str:
     return (
         f"PostgreSQL {old} made the data in {data_dir}, and {binaries} is PostgreSQL {new}, which can't read them."
         f" To stay with {old}, set LOCALIDADES_POSTGRES_BIN to the folder with its `postgres`. To move to {new}, dump"
-        f" and restore as docs/operations/database.md describes (A new major version of Postgres). To start over, move"
+        f" and restore as docs/operations/recover.md describes (A new major version of Postgres). To start over, move"
         f" {data_dir / f'cluster-{old}'} away, or set LOCALIDADES_DATA_DIR to another folder."
     )
 

@@ -1,4 +1,4 @@
-"""Accuracy and speed of the index of names, on INEGI's own files (decision 0022).
+"""Accuracy and speed of the index of names, on INEGI's own files (docs/decisions/names.md).
 
     python -m benchmarks.names 2018.zip --earlier 2012.zip --dirty dirty_names.tsv
 

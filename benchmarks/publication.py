@@ -26,7 +26,7 @@ SUGGESTIONS = f"{PATH}suggest/?q=a"
 _WORKERS = 2
 _INTERVAL = 0.02  # seconds between two looks
 _SETTLED = 3.0  # seconds without an answer from the release before, after which none is expected
-_PATIENCE = 90.0  # seconds; a new release is searched after a minute at most (decision 23)
+_PATIENCE = 90.0  # seconds; a new release is searched after a minute at most (docs/decisions/names.md)
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Run migrations, and load the seed once they are done, if one is named.
 
 One run at a time: a second one waits for the first. The seed migration only leaves a note (`pending_seed`); the note
-is followed here, when the schema is the one that the importer knows (decision 0004).
+is followed here, when the schema is the one that the importer knows (docs/decisions/releases.md).
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The seed: ask for a catalogue to be loaded.
 
 A catalogue is loaded by the importer of today, which needs the schema of today: so this revision only leaves a
-note, and `env.py` follows it once every migration of the run is done (decision 0004).
+note, and `env.py` follows it once every migration of the run is done (docs/decisions/releases.md).
 """
 
 from alembic import op

@@ -1,4 +1,4 @@
-"""Drop the words that mistyped ones were held against: the index of names has them (decision 22)."""
+"""Drop the words that mistyped ones were held against: the index of names has them (docs/decisions/names.md)."""
 
 import sqlalchemy as sa
 from alembic import context, op

@@ -1,4 +1,4 @@
-"""Drop the index of the words of names: searches read the index of names outside the database (decision 25)."""
+"""Drop the index of the words of names: searches read the index outside the database (docs/decisions/names.md)."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""Responses of routing, held by the exact spelling of their requests and sent again without it (decision 0046)."""
+"""Responses of routing, held by the exact spelling of their requests (docs/decisions/responses.md)."""
 
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus

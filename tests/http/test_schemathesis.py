@@ -25,7 +25,7 @@ LONGER_THAN_ANY_OPERATION = 414  # the connection's answer, which the document o
 _OTHERS = {"text/html": "api", "application/x-ndjson": "ndjson", "text/csv": "csv"}
 
 _ANSWERS_EACH_ROW = {f"{LOCALIDADES}match/", f"{LOCALIDADES}nearest/"}  # also a row that is wrong, in its place
-_COLUMNS = re.compile(r"[?&]fields=")  # the document describes answers without it (decision 0034)
+_COLUMNS = re.compile(r"[?&]fields=")  # the document describes answers without it (docs/decisions/api.md)
 _EXPONENT = re.compile(r"[?&](?:lat|lon)=-?[0-9.]+e")  # refused; OpenAPI has no word for a number without one
 # Nor for a NUL, for JSON within a parameter, or for what two parameters or the numbers in one have to be to each other.
 _UNSAID = re.compile(

@@ -75,7 +75,7 @@ def test_openrefine_finds_the_keys_of_a_thousand_dirty_names(
             rows = reconciled(openrefine, f"{live.base}/api/census/reconcile/", table, "poblacion", "cvegeo")
     matched = [row for row in rows if row["key"]]
     assert len(rows) == 1000
-    # Fewer are certain since decision 41, and more of these are right.
+    # Three in four are certain, and nearly all of these are right (docs/decisions/certainty.md).
     assert len(matched) >= 0.73 * len(rows)
     assert sum(row["key"] == row["cvegeo"] for row in matched) >= 0.995 * len(matched)
     assert [row["Clave geoestadística"] for row in matched] == [row["key"] for row in matched]

@@ -10,7 +10,7 @@ from localidades_api.settings import Settings
 
 
 def test_routes_are_flat_and_each_is_there_once() -> None:
-    """No route is reached through another, and none by FastAPI's own way from a route to its function (decision 40)."""
+    """No route is reached through another, and none by FastAPI's own way from a route to its function."""
     routes = create_app(Settings(), in_background=False).routes
     assert {type(route) for route in routes} <= {DirectRoute, Route, Mount}
     named = Counter((route.path, *sorted(route.methods or ())) for route in routes if isinstance(route, Route))

@@ -16,7 +16,7 @@ _PARTS = (index, areas, downloads, bulk, tiles, localities, releases, feed, *rec
 
 
 def list_routes() -> list[BaseRoute]:
-    """Return the routes of each module, and their paths without a slash last (decision 0040)."""
+    """Return the routes of each module, and their paths without a slash last (docs/decisions/tree.md)."""
     routes = [route for part in _PARTS for route in part.router.routes]
     return [*routes, *slash_redirects(routes)]
 

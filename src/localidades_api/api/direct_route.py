@@ -15,7 +15,8 @@ class DirectRoute(APIRoute):
     """A route to a function of the request, the parameters in its path, a model of its query, and dependencies.
 
     A dependency is a plain function of the request. FastAPI's own way from a route to its function also takes bodies,
-    dependencies that wait, and what has to be closed afterwards, which costs a fifth of a request (decision 0040).
+    dependencies that wait, and what has to be closed afterwards, which costs a fifth of a request
+    (docs/decisions/tree.md).
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401  # FastAPI's

@@ -1,4 +1,4 @@
-"""Ignores the parameters that newsletters and social networks add to links, on HTML pages (decision 0034)."""
+"""Ignores the parameters that newsletters and social networks add to links, on HTML pages (docs/decisions/api.md)."""
 
 import re
 

@@ -3,7 +3,7 @@
 An index is a folder in the system's folder for temporary files. Its name is a digest of what it was made from: the
 release, those before it, and the code. So a process finds what another one has built, and a new release changes no
 index. Processes hold a shared lock on the index that they have open, and list those that they can reach; at a start and
-when a release comes or goes, what no service has listed is removed (decision 44).
+when a release comes or goes, what no service has listed is removed (docs/decisions/names.md).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The JSON pages of a release, as bytes: bodies, which `middleware.response_cache` shares.
+"""The JSON pages of a release, as bytes: bodies, which `response_cache` shares.
 
 A release never changes, so a cached page is never stale. No page is evicted to make room for another. Concurrent
 requests for a page that is not cached share one fetch.

@@ -1,8 +1,8 @@
 """Caches of the positions that filters and searches select, and of the changes between two releases, as arrays.
 
 A release never changes, so neither does what a filter selects from it. With the positions cached, every page of a
-filtered list costs as much as its first, and its totals are known (decision 0008). Comparing two whole releases, or
-sorting one, may outlast the request that started it; it goes on, and a later request gets its result (decision 0018).
+filtered list costs as much as its first, and its totals are known (docs/decisions/pages.md). Comparing two whole
+releases, or sorting one, may outlast the request that started it; it goes on, and a later request gets its result.
 """
 
 import asyncio

@@ -52,7 +52,7 @@ class ReleasePoller:
         """Poll every `interval` seconds, for ever.
 
         No notification is listened for: it would take a connection of its own and neither reaches a standby nor comes
-        through a pooler, so the poll would be needed all the same (decision 0007).
+        through a pooler, so the poll would be needed all the same (docs/decisions/pages.md).
         """
         try:
             while True:

@@ -1,4 +1,4 @@
-"""The tiles of the map, encoded and compressed: the most recently used, of any release (decision 0032)."""
+"""The tiles of the map, encoded and compressed: the most recently used, of any release (docs/decisions/map.md)."""
 
 import asyncio
 import gzip

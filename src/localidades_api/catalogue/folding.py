@@ -1,4 +1,4 @@
-"""Names as people type them: without case, accents or punctuation (decision 0008).
+"""Names as people type them: without case, accents or punctuation (docs/decisions/api.md).
 
 Folded names are ASCII, so comparisons and searches don't depend on the locale of the database.
 """

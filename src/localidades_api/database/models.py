@@ -1,8 +1,8 @@
 """The tables: releases of the catalogue, their estados, municipios and localities.
 
 Every key is the official one read as a number: estado `01` is 1, municipio `01001` is 1001, locality
-`010010001` is 10010001 (decision 0002). `localities` is partitioned by release: a release is one table that is
-filled and checked before it is attached, and never changes afterwards (decision 0003).
+`010010001` is 10010001 (docs/decisions/api.md). `localities` is partitioned by release: a release is one table that is
+filled and checked before it is attached, and never changes afterwards (docs/decisions/releases.md).
 """
 
 from collections.abc import Mapping

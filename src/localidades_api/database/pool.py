@@ -58,7 +58,8 @@ class Database:
         """Open a pool of read-only sessions, whose statements end within `timeout` seconds.
 
         They are in autocommit: a statement is one round trip, without BEGIN and COMMIT. Behind a pooler, which may give
-        each transaction another session, it is a transaction, and no statement is kept for the next (decision 0029).
+        each transaction another session, it is a transaction, and no statement is kept for the next
+        (docs/decisions/standbys.md).
         """
         dsn = Dsn.parse(url)
         servers = Servers(dsn)

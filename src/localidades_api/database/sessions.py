@@ -29,7 +29,8 @@ def session_settings(timeout: float) -> dict[str, str]:
         "lock_timeout": str(int(timeout * 500)),
         "idle_in_transaction_session_timeout": str(int(timeout * 1000)),
         # Postgres overestimates the cost of a generic plan, because it counts partitions that execution prunes. With
-        # several releases it would plan every execution, and compile statements of a millisecond (decision 0015).
+        # several releases it would plan every execution, and compile statements of a millisecond
+        # (docs/decisions/releases.md).
         "plan_cache_mode": "force_generic_plan",
         "jit": "off",
     }

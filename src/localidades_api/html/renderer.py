@@ -19,7 +19,7 @@ from localidades_api.http.paths import allowed
 
 Format = Literal["json", "api"]
 
-MAX_HTML_BYTES = 100_000  # an HTML page stays below this (decision 0013)
+MAX_HTML_BYTES = 100_000  # an HTML page stays below this (docs/decisions/site.md)
 _MIN_JSON_BYTES = 2_000  # with less room than this, a page is rendered without JSON
 _BODY = "\0"  # placeholder for the JSON; no content can contain a NUL
 _CUT = "\n…".encode()

@@ -1,7 +1,7 @@
 """Mapbox Vector Tiles 2.1: points and rectangles as layers of protocol buffers.
 
 A tile is a list of layers, and a layer a list of features. The properties of a feature are numbers of keys and of
-values, each of which its layer lists once. Tests read the tiles with another library (decision 0032).
+values, each of which its layer lists once. Tests read the tiles with another library (docs/decisions/map.md).
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,7 @@
 """Loads records as a release, in one transaction: copy, index, check, attach, move the pointer.
 
 The partition of the release is a separate table until it is complete, so readers neither see half a release nor wait
-for a lock. An import that is killed at any step leaves nothing (decision 0003).
+for a lock. An import that is killed at any step leaves nothing (docs/decisions/releases.md).
 """
 
 import asyncio

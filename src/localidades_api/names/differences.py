@@ -17,7 +17,7 @@ from localidades_api.names.vocabulary import (
     WEIGHTY_GENERICS,
 )
 
-# Penalties, in points of a hundred; calibrated on names from public registers (decision 0022).
+# Penalties, in points of a hundred; calibrated on names from public registers (docs/decisions/certainty.md).
 _WORDING = 1.0
 _ARTICLE = 2.0
 _ORDER = 1.0

@@ -1,4 +1,4 @@
-"""Finds the places of a filtered list: all that match, in the order of the list (decision 0025)."""
+"""Finds the places of a filtered list: all that match, in the order of the list (docs/decisions/names.md)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The metrics of all workers, in a file in memory that they share (decision 0017)."""
+"""The metrics of all workers, in a file in memory that they share (docs/decisions/workers.md)."""
 
 import fcntl
 import json

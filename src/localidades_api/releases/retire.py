@@ -1,7 +1,7 @@
 """Removes an old release while the service reads others: mark it, wait until every process has noticed, detach, drop.
 
 Each step is a transaction of its own, because `DETACH ... CONCURRENTLY` can't run inside one. The mark tells the next
-run, of any release, what an interrupted one has left; it finishes that first (decision 0010).
+run, of any release, what an interrupted one has left; it finishes that first (docs/decisions/releases.md).
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """HTTP/1.1 on one connection: uvicorn's protocol, which asks the response cache first and bounds what a client may do.
 
-All that this project uses of uvicorn's inside is in this module (decision 0020):
+All that this project uses of uvicorn's inside is in this module (docs/decisions/responses.md):
 
 - of `HttpToolsProtocol` the callbacks of asyncio and the parser, `on_response_complete`, `_start_asgi_task` and
   `shutdown`; `client`, `cycle`, `expect_100_continue`, `flow`, `headers`, `logger`, `loop`, `parser`, `pipeline`,

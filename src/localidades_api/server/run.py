@@ -1,6 +1,7 @@
-"""uvicorn with the options of this service: in one process, or in workers under its supervisor (decision 0017).
+"""uvicorn with the options of this service: in one process, or in workers under its supervisor.
 
-The application is imported where it runs, so that the supervisor neither waits for it nor holds it in memory.
+The application is imported where it runs, so that the supervisor neither waits for it nor holds it in memory
+(docs/decisions/workers.md).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The socket that the service listens on, which all workers share (decision 0014)."""
+"""The socket that the service listens on, which all workers share (docs/decisions/workers.md)."""
 
 import errno
 import socket

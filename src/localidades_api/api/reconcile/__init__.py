@@ -1,4 +1,4 @@
-"""The Reconciliation Service API 0.2: matches tables with the catalogue, and extends them (decision 0024)."""
+"""The Reconciliation Service API 0.2: matches tables with the catalogue, and extends them (docs/decisions/rows.md)."""
 
 from localidades_api.api.reconcile import pages, service, suggest
 

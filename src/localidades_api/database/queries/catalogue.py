@@ -44,7 +44,7 @@ from localidades_api.database.queries.sorting import ORDERS
 from localidades_api.database.replica_check import requires_release
 
 # Postgres writes the JSON: that takes the work off the worker, and sends one value in place of two hundred
-# (decision 0007). `clave` is four digits, so only `nombre` needs escaping.
+# (docs/decisions/pages.md). `clave` is four digits, so only `nombre` needs escaping.
 _LOCALITY = """
     '{"id":' || id || ',"municipio_id":' || municipio_id
     || ',"clave":"' || clave || '","nombre":' || to_json(nombre)::text || '}'
@@ -150,7 +150,7 @@ class CatalogueRepository:
     async def list_pages(self, release: Release, first: int, last: int) -> list[str]:
         """Return the results of a range of pages, each as the JSON text of its localities, without the brackets.
 
-        A page is a range of positions, so the last page costs as much as the first (decision 0003).
+        A page is a range of positions, so the last page costs as much as the first (docs/decisions/pages.md).
         """
         rows = await self._database.fetch(
             _PAGES,

@@ -1,4 +1,4 @@
-"""The places nearest to a point (decision 0019)."""
+"""The places nearest to a point (docs/decisions/map.md)."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Reads the places of a map tile, the most prominent first, and the cells of its backdrop (decision 0032)."""
+"""Reads the places of a map tile, the most prominent first, and the cells of its backdrop (docs/decisions/map.md)."""
 
 from typing import Any, NamedTuple
 

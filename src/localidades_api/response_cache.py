@@ -115,7 +115,9 @@ class CachedResponses:
             await held.send(send)
         else:
             COUNTERS.response_misses += 1
-            may_hold = cache.limit and not any(name in _FRAMING for name, _ in scope["headers"])
+            names = {name for name, _ in scope["headers"]}
+            # HTTP/1.0 may leave Host out; the server refuses other requests without it, unless it finds them held.
+            may_hold = cache.limit and b"host" in names and not names & _FRAMING
             await self._app(scope, receive, _Holding(cache, key, scope, send) if may_hold else send)
 
 

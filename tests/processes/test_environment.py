@@ -78,7 +78,10 @@ def test_user_without_a_name_needs_no_folder_for_data(installed: Path) -> None:
     [
         ("postgresql://u@h.invalid/d", "The database does not answer: check that it is running"),
         ("postgresql://h.invalid/d", "DATABASE_URL names no user: write it like postgresql://user:"),
-        ("postgresql://u@h.invalid/d?sslmode=verify-full", "DATABASE_URL: sslmode=verify-full needs the certificate"),
+        (
+            "postgresql://u@h.invalid/d?sslmode=verify-full",
+            "DATABASE_URL, or a variable such as PGSSLMODE: root certificate",
+        ),
     ],
 )
 def test_user_without_a_name_is_told_what_is_wrong(installed: Path, url: str, sentence: str) -> None:

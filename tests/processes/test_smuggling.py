@@ -243,6 +243,13 @@ def test_old_client_may_leave_host_out(live_server: str, host: str, status: int)
     assert final_statuses(send(live_server, f"GET {LOCALIDADES} HTTP/1.0\r\n{host}\r\n".encode())) == [status]
 
 
+def test_answer_to_an_old_client_without_a_host_is_held_for_nobody(live_server: str) -> None:
+    target = f"GET {LOCALIDADES}?page=2&format=json HTTP/"
+    for _ in range(2):
+        assert final_statuses(send(live_server, f"{target}1.0\r\n\r\n".encode())) == [200]
+    assert final_statuses(send(live_server, f"{target}1.1\r\n\r\n".encode() + SMUGGLED)) == [400]
+
+
 @pytest.mark.parametrize("version", ["0.9", "2.0"])
 def test_other_version_of_http_is_400(live_server: str, version: str) -> None:
     assert final_statuses(send(live_server, request(b"", b"GET", version=version) + SMUGGLED)) == [400]

@@ -4,7 +4,8 @@
 
 Two workers on a private Postgres answer a mixture of pages, filtered pages, suggestions, places near a point, single
 records, changes and now and then a download. Every minute a catalogue is imported and the release before the last one
-is retired. First the same mixture is asked as fast as it goes: half of that rate is the load. It prints, for every
+is retired. First the same mixture is asked as fast as it goes: half of that rate is the load, unless `--rate` says
+another. Most of the mixture is held then, and nothing just after a publication. It prints, for every
 minute, requests, failures, latencies and the anonymous memory, descriptors and connections of each worker. With
 `--hostile`, clients that abort, trickle, flood and ask for what costs most run beside it (`hostile`).
 """
@@ -210,10 +211,11 @@ def _usage(pid: int) -> _Usage:
     return _Usage(kibibytes * 1024 / 1e6, len(names), sum(name.startswith("socket:") for name in names))
 
 
-async def _soak(server: Server, url: str, source: Path, minutes: float, *, hostile: bool) -> None:
+async def _soak(server: Server, url: str, source: Path, minutes: float, rate: float | None, *, hostile: bool) -> None:
     targets = await asyncio.to_thread(_mixture, url, 1)
     capacity = await _capacity(server.base, targets)
-    print(f"The mixture as fast as {_CLIENTS} clients ask: {capacity:,.0f} a second; the load: {capacity / 2:,.0f}")
+    rate = rate or capacity / 2
+    print(f"The mixture as fast as {_CLIENTS} clients ask: {capacity:,.0f} a second; the load: {rate:,.0f}")
     run, started = _Run(), time.time()
     rows = await asyncio.to_thread(count_localities, url)
     beside = [_watch_usage(server, run), _publish(url, source, run), _download(server.base, rows, run)]
@@ -221,7 +223,7 @@ async def _soak(server: Server, url: str, source: Path, minutes: float, *, hosti
         beside.append(attack(server.base, run.attacks))
     tasks = [asyncio.create_task(one) for one in beside]
     try:
-        async with _load(server.base, targets, capacity / 2, run):
+        async with _load(server.base, targets, rate, run):
             for minute in range(1, round(minutes) + 1):
                 await asyncio.sleep(started + minute * 60 - time.time())
                 _print_minute(run, started, minute - 1)
@@ -264,6 +266,7 @@ def main() -> None:
     unwind_at_sigterm()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=int, default=10)
+    parser.add_argument("--rate", type=float, help="requests a second (default: half of what the service answers)")
     parser.add_argument("--hostile", action="store_true", help="run hostile clients beside the ordinary load")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="localidades-soak-") as temporary:
@@ -277,7 +280,7 @@ def main() -> None:
             with serving(command, port, environment(url), folder / "serve.log") as server:
                 server.wait_for("The page cache holds all", 2, 60)
                 source = write_catalogue(folder / "catalogue.csv")
-                uvloop.run(_soak(server, url, source, arguments.minutes, hostile=arguments.hostile))
+                uvloop.run(_soak(server, url, source, arguments.minutes, arguments.rate, hostile=arguments.hostile))
 
 
 if __name__ == "__main__":

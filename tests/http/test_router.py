@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import httpx
 import pytest
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from starlette.responses import Response
 
 from localidades_api.api.direct_route import DirectRoute
@@ -64,3 +64,12 @@ def test_function_can_take_no_parameter_that_its_path_lacks(
     with pytest.raises(TypeError, match="parameters that are not in its path"):
         DirectRoute(path, function)
     assert DirectRoute(path, _takes_none).path == path
+
+
+async def _waits(request: Request) -> None:
+    raise NotImplementedError
+
+
+def test_dependency_that_waits_is_refused_when_its_route_is_declared() -> None:
+    with pytest.raises(TypeError, match="_waits is a coroutine"):
+        DirectRoute("/x/", _takes_none, dependencies=[Depends(_waits)])

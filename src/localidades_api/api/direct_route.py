@@ -1,6 +1,7 @@
 """Routes that read their parameters themselves; FastAPI declares and documents them."""
 
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from fastapi import Request
@@ -70,6 +71,8 @@ class DirectRoute(APIRoute):
 
 def _function_of(depends: Depends) -> Callable[[Request], Any]:
     assert depends.dependency  # noqa: S101  # FastAPI has set it
+    if iscoroutinefunction(depends.dependency):
+        raise TypeError(f"{depends.dependency.__name__} is a coroutine: a dependency of a DirectRoute can't wait")
     return depends.dependency
 
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from starlette.types import Scope
 
 from localidades_api.errors import TransfersFullError
-from localidades_api.http.clients import TRANSPORT
+from localidades_api.http.transport import TRANSPORT
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from localidades_api.observability.metrics import exposition
 from localidades_api.releases.tracker import ReleaseTracker
 
 METRICS = "/metrics"  # for the operator: scripts of other origins can't read it
-OPERATIONAL = frozenset({"/livez", "/readyz", "/startupz", METRICS})  # exempt from rate and concurrency limits
+OPERATIONAL = frozenset({"/livez", "/readyz", "/startupz", METRICS})  # never refused for the load
 
 router = APIRouter(route_class=DirectRoute, tags=["Health"])
 

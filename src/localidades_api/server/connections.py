@@ -15,13 +15,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from localidades_api.errors import ConfigurationError
-from localidades_api.http.headers import on_wire
+from localidades_api.http.headers import RawHeaders, on_wire
 from localidades_api.observability.metrics import COUNTERS
 
 if TYPE_CHECKING:
-    from uvicorn import Config
-
-    from localidades_api.server.protocol import HttpProtocol, ServerState
+    from localidades_api.server.protocol import HttpProtocol
 
 _log = logging.getLogger(__name__)
 
@@ -80,32 +78,25 @@ class Connections:
     _open: "set[HttpProtocol] | None" = field(default=None, init=False)  # uvicorn's own, once there is a connection
     _closed: Counter[str] = field(default_factory=Counter, init=False)  # since the last log line
     _sweeps: int = field(default=0, init=False)  # since then
-    _default_headers: list[tuple[bytes, bytes]] = field(default_factory=list, init=False)
+    _default_headers: RawHeaders = field(default_factory=list, init=False)
     _default_lines: bytes = field(default=b"", init=False)
 
-    def __call__(
-        self,
-        config: "Config",
-        server_state: "ServerState",
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> "HttpProtocol":
+    def __call__(self, **options: Any) -> "HttpProtocol":  # noqa: ANN401  # uvicorn's, passed on
         """Return the protocol of a new connection; the first one starts the sweeps."""
         # The supervisor of workers has no use for what is imported here.
         from localidades_api.server.protocol import HttpProtocol  # noqa: PLC0415  # see above
 
-        protocol = HttpProtocol(config, server_state, app_state, _loop, self)
+        protocol = HttpProtocol(**options, limits=self)
         if self._open is None:
             COUNTERS.connections_limit = self.maximum
-            self._open = cast("set[HttpProtocol]", server_state.connections)
+            self._open = cast("set[HttpProtocol]", protocol.connections)
             self._sweep(protocol.loop)
         return protocol
 
-    def default_lines(self, server_state: "ServerState") -> bytes:
+    def encode(self, default_headers: RawHeaders) -> bytes:
         """Return the header fields that uvicorn replaces once a second, such as Date, as they are sent."""
-        if server_state.default_headers is not self._default_headers:
-            self._default_headers = server_state.default_headers
-            self._default_lines = on_wire(self._default_headers)
+        if default_headers is not self._default_headers:
+            self._default_headers, self._default_lines = default_headers, on_wire(default_headers)
         return self._default_lines
 
     def admit(self, connection: "HttpProtocol") -> bool:

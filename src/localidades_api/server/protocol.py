@@ -1,6 +1,6 @@
 """HTTP/1.1 on one connection: uvicorn's protocol, which asks the response cache first and bounds what a client may do.
 
-All that this project uses of uvicorn's inside is in this module (docs/decisions/responses.md):
+All that it uses of uvicorn's inside (docs/decisions/responses.md):
 
 - of `HttpToolsProtocol` the callbacks of asyncio and the parser, `on_response_complete`, `_start_asgi_task` and
   `shutdown`; `client`, `cycle`, `expect_100_continue`, `flow`, `headers`, `logger`, `loop`, `parser`, `pipeline`,
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import httptools
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
-from uvicorn.server import ServerState as ServerState  # noqa: PLC0414  # exported
+from uvicorn.server import ServerState
 
 from localidades_api import response_cache
 from localidades_api.api.probes import OPERATIONAL
@@ -79,6 +79,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._limits = limits
         self._cache: ResponseCache | None = app_state.get(response_cache.STATE) if limits.answers_early else None
         self._limit: ConcurrencyLimit | None = app_state.get(concurrency_limit.STATE) if limits.answers_early else None
+        self._port: int | None = None  # that the client connected to
         self._since = 0.0  # when the connection, its unfinished request, or its silence began
         self._must_refuse = False  # there are too many connections
         self._requests = 0
@@ -98,7 +99,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         if self.client:
             self.client = (self.client[0].removeprefix(_MAPPED), self.client[1])
-        self._port = self.server and self.server[1]
+        self._port = self.server[1] if self.server else None
         self._since = self.loop.time()
         self._must_refuse = not self._limits.admit(self)
 
@@ -247,7 +248,8 @@ class HttpProtocol(HttpToolsProtocol):
         )
 
     def _write(self, held: HeldResponse, began: float) -> None:
-        head = b"".join((STATUS_LINE[held.status], self._limits.default_lines(self.server_state), held.lines, b"\r\n"))
+        defaults = self._limits.encode(self.server_state.default_headers)
+        head = b"".join((STATUS_LINE[held.status], defaults, held.lines, b"\r\n"))
         if len(held.body) <= _MAX_COPIED_BODY:
             self.transport.write(head + held.body)
         else:

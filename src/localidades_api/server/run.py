@@ -79,8 +79,8 @@ def _protocol(settings: Settings) -> "type[asyncio.Protocol] | Literal['auto']":
     """Return what makes a connection's protocol: ours, or uvicorn's own where that may be another one inside."""
     if not uvicorn.__version__.startswith(TESTED):
         _log.warning(
-            "uvicorn %s is installed, whose inside was not tested: clients may take as long as they like, and send as"
-            " much. Install uvicorn %s* for the limits on connections.",
+            "uvicorn %s is not tested with this version of localidades-api: connections are served without limits of"
+            " time, size and number. Install uvicorn %s* to have them.",
             uvicorn.__version__,
             TESTED,
         )

@@ -173,7 +173,8 @@ async def _publish(url: str, source: Path, run: _Run) -> None:
         due = started + _PUBLICATION_INTERVAL * (len(names) + 0.5)
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         names.append(f"soak-{len(names) + 1}")
-        await _command(url, "import", str(_variant(source, len(names))), "--release", names[-1])
+        # The demo stays: without it, nothing is searched until the names of the first release are indexed.
+        await _command(url, "import", str(_variant(source, len(names))), "--release", names[-1], "--keep-demo")
         run.published += 1
         if len(names) > _KEPT:
             await _command(url, "releases", "retire", names[-1 - _KEPT])

@@ -478,6 +478,23 @@ async def test_index_of_a_whole_catalogue_is_built_by_a_process_of_its_own(
     assert len(names_of(folder)) == 1
 
 
+async def test_index_that_a_retirement_overtakes_is_built_once_it_is_noticed(
+    seeded_database: str, next_catalogue: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(names, "MAX_IN_THREAD", 0)
+    monkeypatch.setenv("TMPDIR", str(folder.parent))
+    await import_into(seeded_database, next_catalogue)
+    async with running_app(seeded_database, in_background=False) as app:
+        services = app.state.services
+        release = await services.releases.current()
+        await retire(seeded_database, "2020-01")
+        with pytest.raises(names.OutdatedIndexError):
+            await services.names.prepare(release)
+        await services.releases.refresh()
+        await services.names.prepare(release)
+        assert services.names.is_ready(release)
+
+
 @pytest.fixture
 def unusable(folder: Path) -> None:
     """Put a file where the indexes would be."""

@@ -28,6 +28,7 @@ _CODE = (Path(__file__), *(_PACKAGE / name for name in ("catalogue", "names", "d
 _SEAT = "0001"  # the clave of a cabecera
 _TIMEOUT = 60.0  # seconds for a statement
 _NICENESS = 10  # requests come first
+OUTDATED = 3  # exit code where the releases, or the code, are others than the index was asked for
 
 
 def fingerprint(release: Release, releases: Collection[Release]) -> str:
@@ -116,7 +117,7 @@ async def _main(name: str, folder: Path) -> None:
         await database.dispose()
     release = next((one for one in every if one.name == name), None)
     if release is None or fingerprint(release, every) != folder.name:
-        raise SystemExit("The releases, or the code, have changed meanwhile.")
+        raise SystemExit(OUTDATED)
     await build(url, release, every, folder)
 
 

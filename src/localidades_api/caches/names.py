@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from localidades_api.caches.name_builder import build, digest_of_code, fingerprint
+from localidades_api.caches.name_builder import OUTDATED, build, digest_of_code, fingerprint
 from localidades_api.caches.name_folders import (
     OpenIndex,
     index_root,
@@ -41,6 +41,10 @@ MAX_IN_THREAD = 20_000  # places; the index of more is built by a process of its
 _LIST_INTERVAL = 86_400.0  # seconds after which a list of indexes is renewed
 _READ_INTERVAL = 60.0  # seconds; reading what is in memory takes nine milliseconds of a thread
 _RETRY_INTERVAL = 30.0  # seconds after a build that failed: another would take as much of the processor
+
+
+class OutdatedIndexError(Exception):
+    """The releases, or the code, have changed since an index was asked for: another is needed."""
 
 
 class NameIndexes:
@@ -72,7 +76,7 @@ class NameIndexes:
             try:
                 async with asyncio.timeout(self._timeout - already_waited.get()):
                     await self.prepare(release)
-            except TimeoutError as error:
+            except (TimeoutError, OutdatedIndexError) as error:
                 raise SearchUnavailableError from error
         if not (found := self._open.get(release)):  # it had to give way to others
             raise SearchUnavailableError
@@ -108,7 +112,8 @@ class NameIndexes:
     async def prepare(self, release: Release) -> None:
         """Open a release's index, after building it if need be.
 
-        Raises SearchUnavailableError or DatabaseUnavailableError if it can't be built.
+        Raises SearchUnavailableError or DatabaseUnavailableError if it can't be built, and OutdatedIndexError if a
+        release has come or gone that `releases` has not noticed yet.
         """
         every = self._releases.every
         name = fingerprint(release, every)
@@ -120,7 +125,7 @@ class NameIndexes:
         """Open an index, or build it; a failure is noted before another task can try again."""
         try:
             await self._find_index(release, every, name)
-        except UnavailableError:
+        except (UnavailableError, OutdatedIndexError):
             raise
         except Exception as error:
             self._failed_at[name] = time.monotonic()
@@ -175,7 +180,7 @@ class NameIndexes:
 
 
 async def _run_builder(url: str, release: Release, folder: Path) -> None:
-    """Build an index in another process; raise RuntimeError with what it said if it fails."""
+    """Build an index in another process; raise OutdatedIndexError, or RuntimeError with what it said if it fails."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "localidades_api.caches.name_builder", release.name, str(folder)),
         env={**os.environ, "DATABASE_URL": url},
@@ -189,5 +194,7 @@ async def _run_builder(url: str, release: Release, folder: Path) -> None:
         process.kill()
         await process.wait()
         raise
+    if process.returncode == OUTDATED:
+        raise OutdatedIndexError
     if process.returncode:
         raise RuntimeError((said.decode(errors="replace").strip().splitlines() or ["It was killed."])[-1])

@@ -9,7 +9,7 @@ until it is built.
 import asyncio
 import logging
 
-from localidades_api.caches.names import NameIndexes
+from localidades_api.caches.names import NameIndexes, OutdatedIndexError
 from localidades_api.caches.pages import PageCache, ReleasePages
 from localidades_api.caches.positions import PositionCache
 from localidades_api.caches.tiles import PREWARMED_ZOOM, TileCache
@@ -127,6 +127,8 @@ class ReleasePoller:
         try:
             async with asyncio.timeout(INDEXING_TIMEOUT):
                 await self._names.prepare(release)
+        except OutdatedIndexError:
+            return  # the next poll sees what has changed, and until then the release before is searched
         except UnavailableError:
             pass  # the cause has been logged
         except TimeoutError:  # it goes on all the same

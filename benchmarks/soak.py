@@ -35,7 +35,7 @@ from benchmarks.contenders import COMMAND
 from benchmarks.database import count_localities, environment, read_value, seeded_postgres, write_catalogue
 from benchmarks.hostile import attack
 from benchmarks.paced import read_answer
-from benchmarks.processes import PATH, ROOT, BenchmarkError, Server, free_port, serving, unwind_at_sigterm
+from benchmarks.processes import PATH, ROOT, BenchmarkError, Server, fetch, free_port, serving, unwind_at_sigterm
 
 _CLIENTS = 16
 _CAPACITY_SECONDS = 8.0
@@ -280,6 +280,8 @@ def main() -> None:
                 command = ["prlimit", "--nofile=1024:1024", *command]  # fewer descriptors than a flood has connections
             with serving(command, port, environment(url), folder / "serve.log") as server:
                 server.wait_for("The page cache holds all", 2, 60)
+                while fetch(f"{server.base}/startupz").status != HTTPStatus.OK:  # the names are being indexed
+                    time.sleep(1)
                 source = write_catalogue(folder / "catalogue.csv")
                 uvloop.run(_soak(server, url, source, arguments.minutes, arguments.rate, hostile=arguments.hostile))
 

@@ -12,7 +12,7 @@ from localidades_api.catalogue.choices import several_of
 from localidades_api.catalogue.fields import FieldsParam
 from localidades_api.catalogue.filters import (
     MAX_TEXT_LENGTH,
-    KindParam,
+    AmbitoParam,
     LocalityFilters,
     MunicipalityParam,
     StateParam,
@@ -171,7 +171,7 @@ class MapQuery(ReleaseQuery):
 
     municipio_id: MunicipalityParam = None
     estado_id: StateParam = None
-    ambito: KindParam = None
+    ambito: AmbitoParam = None
 
     @property
     def filters(self) -> LocalityFilters:

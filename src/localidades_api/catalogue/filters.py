@@ -37,7 +37,7 @@ MunicipalityParam = Annotated[
     MunicipalityId | None, Field(description="Only records in the municipio with this key.", examples=[1001])
 ]
 
-KindParam = Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).", examples=["U"])]
+AmbitoParam = Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).", examples=["U"])]
 
 
 def _split_keys(text: str) -> str:
@@ -105,7 +105,7 @@ class LocalityFilters(BaseModel):
     municipio_id: MunicipalityParam = None
     estado_id: StateParam = None
     clave: _Clave | None = None
-    ambito: KindParam = None
+    ambito: AmbitoParam = None
     cvegeo: _Keys | None = None
     bbox: _BoundingBox | None = None
     search: Annotated[

@@ -242,7 +242,7 @@ def _print_minute(run: _Run, started: float, minute: int) -> None:
     if not minute:
         print("minute  requests  failed  median ms  p99 ms  longest ms  each worker's most: anonymous MB/fds/sockets")
     samples = [sample for sample in run.samples if int((sample.at - started) // 60) == minute]
-    waits = sorted(sample.seconds * 1000 for sample in samples)
+    waits = sorted(sample.seconds * 1000 for sample in samples) or [0.0]
     failed = sum(sample.fault is not None for sample in samples)
     seen = [usages for at, usages in run.usage if int((at - started) // 60) == minute]
     most = "  ".join("{:.0f}/{}/{}".format(*map(max, zip(*usages, strict=True))) for usages in zip(*seen, strict=False))

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from localidades_api.caches import names, release_poller
+from localidades_api.caches import names
 from localidades_api.caches.name_builder import fingerprint
 from localidades_api.catalogue.mercator import Tile
 from localidades_api.catalogue.schemas import Release
@@ -242,27 +242,6 @@ async def test_start_awaits_the_names_of_the_release(seeded_database: str, folde
         assert (answer.status_code, answer.json()["release"]) == (200, "2021-01")
 
 
-async def test_names_that_take_long_to_index_are_no_fault(
-    seeded_database: str,
-    folder: Path,
-    unindexed: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setattr(release_poller, "INDEXING_TIMEOUT", 0.1)
-    await publish_again(seeded_database, "2021-01")
-    async with running_app(seeded_database, wants_names=False) as app, client_of(app) as client:
-        with unfinished(folder, unindexed):
-            await await_release(client, "2021-01")
-
-            async def is_told() -> bool:
-                return "are not indexed after 0.1 s; until they are, searches get 503" in caplog.text
-
-            await eventually_async(is_told)
-        await await_searched(client, "2021-01")
-    assert not [one for one in caplog.records if one.levelname == "ERROR"]
-
-
 async def test_start_awaits_no_names_that_cannot_be_indexed(seeded_database: str, folder: Path, unindexed: str) -> None:
     await publish_again(seeded_database, "2021-01")
     (folder / unindexed).write_text("not a folder")
@@ -476,6 +455,22 @@ async def test_index_of_a_whole_catalogue_is_built_by_a_process_of_its_own(
     async with running_app(seeded_database) as app, client_of(app) as client:
         assert (await suggested(client, "asientos"))[0]["nombre"] == "Asientos"
     assert len(names_of(folder)) == 1
+
+
+async def test_requests_do_not_wait_for_the_index_of_a_whole_catalogue(
+    seeded_database: str, folder: Path, unindexed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(names, "MAX_IN_THREAD", 0)
+    await publish_again(seeded_database, "2021-01")
+    with unfinished(folder, unindexed):
+        async with (
+            running_app(seeded_database, wants_names=False, database_timeout=60) as app,
+            client_of(app) as client,
+        ):
+            await await_release(client, "2021-01")
+            async with asyncio.timeout(30):
+                answer = await client.get(SUGGEST, params={"q": "asientos"})
+            assert (answer.status_code, answer.json()["type"]) == (503, "/problems#search-unavailable")
 
 
 async def test_index_that_a_retirement_overtakes_is_built_once_it_is_noticed(

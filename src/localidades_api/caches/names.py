@@ -48,7 +48,11 @@ class OutdatedIndexError(Exception):
 
 
 class NameIndexes:
-    """The indexes that this process has open; requests wait for one that is being built, `timeout` seconds at most."""
+    """The indexes that this process has open.
+
+    Requests wait `timeout` seconds at most for one to be opened, or built from a small catalogue. None waits for that
+    of a whole catalogue, which takes half a minute: such requests would fill the places of others.
+    """
 
     def __init__(self, url: str, releases: ReleaseTracker, timeout: float) -> None:
         self._url = url
@@ -56,6 +60,7 @@ class NameIndexes:
         self._timeout = timeout
         self._open: dict[Release, OpenIndex] = {}  # the one that was opened last is at the end
         self._opening: SingleFlight[str, None] = SingleFlight()
+        self._building: set[str] = set()  # of whole catalogues, which takes longer than a request can wait
         self._failed_at: dict[str, float] = {}
         # What has listed the same indexes: another version of the code, or another address, may have others.
         self._service = hashlib.blake2b(f"{digest_of_code()} {url}".encode(), digest_size=12).hexdigest()
@@ -73,6 +78,8 @@ class NameIndexes:
 
     async def _ready(self, release: Release) -> OpenIndex:
         if release not in self._open:
+            if fingerprint(release, self._releases.every) in self._building:
+                raise SearchUnavailableError
             try:
                 async with asyncio.timeout(self._timeout - already_waited.get()):
                     await self.prepare(release)
@@ -138,25 +145,32 @@ class NameIndexes:
         folder = index_root() / name
         # Some twenty milliseconds of work, for which the event loop does not wait.
         if not (found := await asyncio.to_thread(try_open, folder)):
-            async with locked(folder.with_suffix(".lock")):
-                if not (found := await asyncio.to_thread(try_open, folder)):
-                    remove_unfinished(folder)
-                    await self._remove_unreachable(every)
-                    began = time.monotonic()
-                    await self._build(release, every, folder)
-                    _log.info("Indexed the names of release %s in %.1f s.", release.name, time.monotonic() - began)
-                    found = await asyncio.to_thread(OpenIndex, folder)
+            if release.localities > MAX_IN_THREAD:
+                self._building.add(name)
+            try:
+                found = await self._build_index(release, every, folder)
+            finally:
+                self._building.discard(name)
         if previous := self._open.pop(release, None):
             previous.close()
             self._tidied = ()
         self._open[release] = found
         self._close_surplus(every)
 
-    async def _build(self, release: Release, every: Collection[Release], folder: Path) -> None:
-        if release.localities <= MAX_IN_THREAD:
-            await build(self._url, release, every, folder)
-        else:
-            await _run_builder(self._url, release, folder)
+    async def _build_index(self, release: Release, every: Collection[Release], folder: Path) -> OpenIndex:
+        """Build an index and open it, or wait for the process that builds it."""
+        async with locked(folder.with_suffix(".lock")):
+            if found := await asyncio.to_thread(try_open, folder):
+                return found
+            remove_unfinished(folder)
+            await self._remove_unreachable(every)
+            began = time.monotonic()
+            if release.localities <= MAX_IN_THREAD:
+                await build(self._url, release, every, folder)
+            else:
+                await _run_builder(self._url, release, folder)
+            _log.info("Indexed the names of release %s in %.1f s.", release.name, time.monotonic() - began)
+            return await asyncio.to_thread(OpenIndex, folder)
 
     def _close_surplus(self, every: Collection[Release]) -> None:
         """Close what is more than may be open, and the indexes of releases that are gone."""

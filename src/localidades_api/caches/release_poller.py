@@ -23,7 +23,6 @@ _log = logging.getLogger("uvicorn.error")
 _REPLICATION_LAG = 0.1  # seconds: standbys that lag less have a new release before requests ask for it
 ACTIVATION_TIMEOUT = 1.2  # seconds that requests wait for a new release to be ready before they see it as it is
 RETURN_TIMEOUT = 0.5  # and for one that was served before: whoever publishes it wants the present one gone
-INDEXING_TIMEOUT = 60.0  # seconds for which the release before is searched until the names of a new one are indexed
 
 
 class ReleasePoller:
@@ -125,15 +124,11 @@ class ReleasePoller:
 
     async def _prepare_names(self, release: Release) -> None:
         try:
-            async with asyncio.timeout(INDEXING_TIMEOUT):
-                await self._names.prepare(release)
+            await self._names.prepare(release)
         except OutdatedIndexError:
             return  # the next poll sees what has changed, and until then the release before is searched
         except UnavailableError:
             pass  # the cause has been logged
-        except TimeoutError:  # it goes on all the same
-            message = "The names of release %s are not indexed after %g s; until they are, searches get 503."
-            _log.warning(message, release.name, INDEXING_TIMEOUT)
         except Exception as error:  # noqa: BLE001  # as above
             FAULTS.report(error, "Can't index the names of release %s: %s", release.name, error, traceback=True)
         if release == self._releases.served:

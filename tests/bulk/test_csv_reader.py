@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.bulk.reading import MediaType, reader
-from localidades_api.bulk.row_reader import for_a_while
+from localidades_api.bulk.readers import MediaType, for_a_while, reader
 from localidades_api.bulk.rows import ROLES
 from localidades_api.errors import UnreadableBodyError
 from tests.support.bulk import CSV, JSON, NDJSON, open_rows, rows_in

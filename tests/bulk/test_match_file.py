@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from localidades_api.bulk.matching import match_row
+from localidades_api.bulk.answers import match_row
 from localidades_api.bulk.rows import Answer, Row
 from localidades_api.cli.matching.answer_file import AnswerFile
 from localidades_api.cli.matching.job import MatchJob

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from localidades_api.bulk.matching import match_row
+from localidades_api.bulk.answers import match_row
 from localidades_api.catalogue.schemas import Match
 from localidades_api.names.index import NameIndex
 from tests.support.bulk import CSV, NDJSON, rows_in

@@ -7,10 +7,10 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from localidades_api.bulk.matching import describe_problem
-from localidades_api.bulk.reading import MediaType, reader
+from localidades_api.bulk.answers import describe_problem
+from localidades_api.bulk.readers import MediaType, reader
 from localidades_api.bulk.rows import ROLES
-from localidades_api.bulk.writing import writer
+from localidades_api.bulk.writers import writer
 from tests.support.bulk import CSV, JSON, NDJSON
 
 pytestmark = pytest.mark.tail

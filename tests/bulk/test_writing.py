@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.bulk.answer_columns import MATCH_COLUMNS
-from localidades_api.bulk.matching import describe_problem
-from localidades_api.bulk.reading import MediaType
+from localidades_api.bulk.answers import describe_problem
+from localidades_api.bulk.readers import MediaType
 from localidades_api.bulk.rows import Answer
-from localidades_api.bulk.writing import writer
+from localidades_api.bulk.writers import MATCH_COLUMNS, writer
 from tests.support.bulk import CSV, JSON, NDJSON, open_rows
 
 GUADALAJARA = "Guadalajara, Guadalajara, Jalisco"

@@ -14,7 +14,7 @@ import brotli  # type: ignore[import-untyped]
 import httpx
 import pytest
 
-from localidades_api.downloads.file_types import FILE_TYPES
+from localidades_api.downloads.formats import FILE_TYPES
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
 from tests.support.machine import needed

@@ -29,7 +29,7 @@ from pyarrow import parquet as pq
 from xlsxwriter.worksheet import Worksheet
 
 from localidades_api.catalogue.locality import LocalityRow
-from localidades_api.downloads.file_types import FILE_TYPES
+from localidades_api.downloads.formats import FILE_TYPES
 from tests.support.application import client_of, import_into, recorded_statements, running_app
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.downloads import DOWNLOAD, FLOATS, KEYS, TEXTS, Stalled, read_csv, stalled, value_of

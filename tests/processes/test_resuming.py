@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from localidades_api.downloads.file_types import FILE_TYPES
+from localidades_api.downloads.formats import FILE_TYPES
 from tests.support.application import import_file
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.postgres import new_database

@@ -3,8 +3,7 @@
 import io
 from collections.abc import Mapping
 
-from localidades_api.bulk.reading import MediaType, reader
-from localidades_api.bulk.row_reader import RowReader
+from localidades_api.bulk.readers import MediaType, RowReader, reader
 from localidades_api.bulk.rows import ROLES, Row
 
 CSV: MediaType = "text/csv"

@@ -16,14 +16,11 @@ from localidades_api.api.params import ReleaseParam, plain_decimal
 from localidades_api.api.responses import CACHEABLE
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.api.strict import STRICT
-from localidades_api.bulk.answer_columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns
+from localidades_api.bulk.answers import Point, answer_points, match_row
 from localidades_api.bulk.exchange import Answered, AnswerSome, BulkResponse
-from localidades_api.bulk.matching import match_row
-from localidades_api.bulk.nearest import Point, answer_points
-from localidades_api.bulk.reading import MediaType, reader
-from localidades_api.bulk.row_reader import RowReader, for_a_while
+from localidades_api.bulk.readers import MediaType, RowReader, for_a_while, reader
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
-from localidades_api.bulk.writing import AnswerWriter, writer
+from localidades_api.bulk.writers import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, AnswerWriter, writer
 from localidades_api.catalogue.pagination import whole_number
 from localidades_api.catalogue.schemas import (
     Found,

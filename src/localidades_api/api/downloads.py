@@ -12,9 +12,9 @@ from localidades_api.api.responses import CACHEABLE
 from localidades_api.api.services import ServicesDep
 from localidades_api.api.strict import STRICT
 from localidades_api.catalogue.schemas import Problem
-from localidades_api.downloads.file_types import FILE_TYPES, DownloadFormat
 from localidades_api.downloads.files import write_file
-from localidades_api.downloads.ranges import range_headers
+from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat
+from localidades_api.downloads.response import range_headers
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.http.paths import PREFIX

@@ -22,7 +22,7 @@ from localidades_api.catalogue.pagination import PageNumber, PageSize, whole_num
 from localidades_api.catalogue.patterns import NameOfRelease
 from localidades_api.catalogue.schemas import PAGE_SIZE, ChangeKind
 from localidades_api.catalogue.sorting import DEFAULT_SORT, SortParam
-from localidades_api.downloads.file_types import DownloadFormat
+from localidades_api.downloads.formats import DownloadFormat
 from localidades_api.html import i18n, renderer
 
 _DECIMAL = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,25})?")  # no language writes more of a double

@@ -27,8 +27,8 @@ from localidades_api.catalogue.schemas import (
     PublishedRelease,
     Release,
 )
-from localidades_api.downloads.file_types import FILE_TYPES, NDJSON
-from localidades_api.downloads.ranges import range_headers
+from localidades_api.downloads.formats import FILE_TYPES, NDJSON
+from localidades_api.downloads.response import range_headers
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.renderer import FORMATS, Format
 from localidades_api.http.caching import is_fresh

@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from localidades_api.bulk.row_reader import RowReader
+from localidades_api.bulk.readers import RowReader
 from localidades_api.bulk.rows import Answer, Row
-from localidades_api.bulk.writing import AnswerWriter
+from localidades_api.bulk.writers import AnswerWriter
 from localidades_api.errors import LocalidadesError
 from localidades_api.http.body import spool_body
 from localidades_api.http.transfers import Transfers

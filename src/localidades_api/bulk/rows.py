@@ -1,9 +1,82 @@
-"""A row as it was sent, and the columns that it may have."""
+"""Rows of a file: the roles that its columns can have, which column has which, and how cells are read.
 
-from collections.abc import Callable, Mapping, Sequence
+A column is named by the sender, or guessed from the headers that Mexican spreadsheets have.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from localidades_api.bulk.cells import degrees, read_area, read_key, read_text
+from localidades_api.catalogue.degrees import (
+    BOUNDS,
+    Axis,
+    DegreesOutOfRangeError,
+    UnreadableDegreesError,
+    read_degrees,
+)
+from localidades_api.catalogue.folding import fold
+from localidades_api.errors import UnreadableBodyError
+
+_MAX_NUMBER = 1e15
+_NO_VALUE = frozenset({"", "-", "--", "na", "n/a", "nd", "n/d", "sd", "s/d", "null", "none", "nan", "#n/a", "#n/d"})
+
+
+class RowError(ValueError):
+    """A row can't be answered; its text is a sentence for whoever sent the row. The next row is not affected."""
+
+
+class UnreadablePointError(ValueError):
+    """A row's point can't be read, but the rest of the row can; its text is a sentence for whoever sent the row."""
+
+
+def unquoted(text: str) -> str:
+    """Return what a cell says that a formula keeps as text: `="010010001"`, as the service's own download has it."""
+    return text[2:-1].replace('""', '"') if text.startswith('="') and text.endswith('"') else text
+
+
+def read_text(text: str) -> str | None:
+    """Read a name; None if the cell is empty."""
+    return text.strip() or None
+
+
+def read_area(text: str) -> str | None:
+    """Read the name or the key of an area; a spreadsheet may have made `39.0` of a key."""
+    return text.strip().removeprefix("'").removesuffix(".0") or None
+
+
+def read_key(text: str) -> str | None:
+    """Read a key that a spreadsheet may have made a number: `140390001.0` is `140390001`; None for no value."""
+    text = text.strip().removeprefix("'")  # which makes a text of a number
+    return None if text.casefold() in _NO_VALUE else text.removesuffix(".0")
+
+
+def degrees(axis: Axis) -> Callable[[str], float | None]:
+    """Return the reader of a column of degrees."""
+
+    def read(text: str) -> float | None:
+        if text.strip().casefold() in _NO_VALUE:
+            return None
+        try:
+            return read_degrees(text, axis)
+        except UnreadableDegreesError:
+            raise UnreadablePointError(f"`{axis}` can't be read as degrees, such as 20.6736.") from None
+        except DegreesOutOfRangeError:
+            raise RowError(
+                f"`{axis}` must be decimal degrees from {-BOUNDS[axis]} to {BOUNDS[axis]}, such as 20.6736."
+            ) from None
+
+    return read
+
+
+def as_text(role: str, value: object) -> str:
+    """Return a value of JSON as the text that a cell of CSV would have; raise RowError if it is neither."""
+    if value is None or value != value:  # noqa: PLR0124  # NaN, which programs write for what is missing
+        return ""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise RowError(f"`{role}` must be a text or a number.")
+    if not -_MAX_NUMBER < value < _MAX_NUMBER:
+        raise RowError(f"`{role}` is a number beyond any key or degree.")
+    return str(int(value)) if value == int(value) else str(value)
+
 
 Cells: TypeAlias = Mapping[str, str | float | None]
 # What was sent: the members of an object, the cells of a line of CSV, or whatever stood where a row was expected.
@@ -110,3 +183,99 @@ POINTS = Roles(
     frozenset(),
     "latitud,longitud",
 )
+
+
+Named: TypeAlias = Mapping[str, str]  # a role, and the header that the sender names for it
+
+
+class Assignment(NamedTuple):
+    """The column of each role that was found: its place among the headers, and how its cells are read."""
+
+    width: int  # the number of headers
+    by_role: Mapping[str, tuple[int, Callable[[str], str | float | None]]]
+
+    def read(self, number: int, sent: Sent, values: Sequence[Any]) -> Row:
+        """Read the cells of a row that has a value for every header; raise RowError for one that can't be read."""
+        cells: dict[str, str | float | None] = {}
+        note = None
+        for role, (at, read) in self.by_role.items():
+            value = values[at]
+            try:
+                cells[role] = read(unquoted(value) if type(value) is str else as_text(role, value))
+            except UnreadablePointError as error:
+                note = note or str(error)
+        if note is not None:  # half of a point is none
+            cells |= dict.fromkeys(POINT)
+        return Row(number, sent, cells, note=note)
+
+
+def assign(headers: Sequence[str], roles: Roles, named: Named) -> Assignment:
+    """Find the column of each role, named or guessed; raise UnreadableBodyError if a named one is missing."""
+    folded = [_fold(header) for header in headers]
+    places: dict[str, int] = {}
+    for role, header in named.items():
+        places[role] = _find(header, headers, folded, role)
+    for role, (known, _) in roles.by_name.items():
+        if role not in named:
+            at = next((folded.index(one) for one in known if one in folded), None)
+            if at is not None and at not in places.values():
+                places[role] = at
+    if not roles.together <= places.keys():
+        places = {role: at for role, at in places.items() if role in named or role not in roles.together}
+    return Assignment(len(headers), {role: (at, roles.by_name[role].read) for role, at in places.items()})
+
+
+def require(assignment: Assignment, roles: Roles, headers: Sequence[str], named: Named) -> None:
+    """Raise UnreadableBodyError unless the columns that were found are enough, and each of them is the only one."""
+    if header := repeated(assignment, headers, named):
+        raise UnreadableBodyError(f"The first line has the column `{header}` twice: rename or remove one of them.")
+    if not has_needed(assignment, roles):
+        raise UnreadableBodyError(
+            f"The first line names no column for {describe_needed(roles)}: begin the file with a line such as"
+            f" `{roles.example}`, or say which of its headers stands for what."
+        )
+
+
+def repeated(assignment: Assignment, headers: Sequence[str], named: Named) -> str | None:
+    """Return a header that was found and that another column has as well; None if there is none."""
+    folded = [_fold(header) for header in headers]
+    for role, (at, _) in assignment.by_role.items():
+        is_literal = named.get(role) == headers[at]
+        if (headers.count(headers[at]) if is_literal else folded.count(folded[at])) > 1:
+            return headers[at]
+    return None
+
+
+def has_needed(assignment: Assignment, roles: Roles) -> bool:
+    """Return whether the columns that were found are enough to answer a row."""
+    return any(needed <= assignment.by_role.keys() for needed in roles.needed)
+
+
+def describe_needed(roles: Roles) -> str:
+    """Return, in words, the roles of which a row must have some."""
+    return ", or ".join(" and ".join(f"`{role}`" for role in sorted(needed)) for needed in roles.needed)
+
+
+def _find(header: str, headers: Sequence[str], folded: Sequence[str], role: str) -> int:
+    if header in headers:
+        return headers.index(header)
+    if (name := _fold(header)) in folded:
+        return folded.index(name)
+    raise UnreadableBodyError(f"The first line does not have the header that was named for `{role}`.")
+
+
+def _fold(header: str) -> str:
+    return "_".join(fold(header).split())
+
+
+def unique(headers: Iterable[str]) -> list[str]:
+    """Return headers as names of members: none empty, none twice."""
+    seen: dict[str, None] = {}
+    for number, header in enumerate(headers, 1):
+        name = plain = header or f"column {number}"
+        again = 1
+        while name in seen:
+            again += 1
+            name = f"{plain} ({again})"
+        seen[name] = None
+    return list(seen)

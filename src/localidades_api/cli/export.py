@@ -30,7 +30,7 @@ from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.catalogue.schemas import MAX_PAGE_SIZE, Release
 from localidades_api.cli.console import console, watch_import
 from localidades_api.cli.database import ready_database
-from localidades_api.downloads.file_types import FILE_TYPES
+from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.errors import ExportError, LocalidadesError, MethodNotAllowedError, NotFoundError
 from localidades_api.html.renderer import JSON, View
 from localidades_api.http.paths import LOCALIDADES, MANIFEST, PREFIX

@@ -173,3 +173,8 @@ localities = Table(
     Index("localities_point_idx", text("point(longitud, latitud)"), postgresql_using="gist"),
     postgresql_partition_by="LIST (release_id)",
 )
+
+
+def partition_of(release_id: int) -> str:
+    """Name the table that holds the localities of a release."""
+    return f"localities_r{release_id}"

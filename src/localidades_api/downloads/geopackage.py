@@ -16,7 +16,7 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
 from localidades_api.database.queries.exports import COLUMNS
 from localidades_api.downloads.chunks import rows_of
-from localidades_api.downloads.descriptions import credit
+from localidades_api.downloads.formats import credit
 from localidades_api.errors import UnavailableError
 
 _PART = 256 * 1024  # bytes of the file that are sent at a time

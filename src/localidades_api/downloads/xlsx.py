@@ -18,7 +18,7 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
 from localidades_api.database.queries.exports import COLUMNS
 from localidades_api.downloads.chunks import Sink, check_whole
-from localidades_api.downloads.descriptions import MEANINGS, ORIGIN, credit
+from localidades_api.downloads.formats import MEANINGS, ORIGIN, credit
 
 _SHEET = "xl/worksheets/sheet1.xml"
 _CHUNK = 1000  # records: a statement of some 25 ms, and a megabyte

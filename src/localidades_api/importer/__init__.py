@@ -18,11 +18,10 @@ from localidades_api.catalogue.schemas import DEMO_RELEASE
 from localidades_api.database.import_lock import begin_import
 from localidades_api.database.pool import Database
 from localidades_api.errors import CatalogueError, InsufficientMemoryError, UncertainPublicationError
+from localidades_api.importer.checks import describe_losses, refuse_losses, refuse_published
 from localidades_api.importer.demo.generate import DEMO_LOCALITIES, generate_demo
 from localidades_api.importer.extract import CatalogueText, open_table, read_table, watch_reading
 from localidades_api.importer.load import load_release, publish, vacuum
-from localidades_api.importer.losses import describe_losses, refuse_losses
-from localidades_api.importer.preconditions import refuse_published
 from localidades_api.importer.source import Source, interruptible, open_source, suggest_release_name
 from localidades_api.importer.transform import Catalogue, Rejected, transform
 from localidades_api.observability.progress import ImportProgress, ImportStep

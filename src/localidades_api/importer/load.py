@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.locality import LocalityRow
-from localidades_api.database.partitions import partition_of
+from localidades_api.database.models import partition_of
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.transform import Catalogue, MunicipalityRow, StateRow
 from localidades_api.observability.progress import ImportProgress, ImportStep

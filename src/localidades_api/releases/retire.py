@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from localidades_api.catalogue.schemas import DEMO_RELEASE
 from localidades_api.database.import_lock import IMPORT_LOCK, POINTER_LOCK
-from localidades_api.database.partitions import partition_of
+from localidades_api.database.models import partition_of
 from localidades_api.database.pool import Database
 from localidades_api.errors import ImportRunningError, RetirementError
 from localidades_api.observability.progress import Step

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from localidades_api.bulk.reading import MediaType
+from localidades_api.bulk.readers import MediaType
 from localidades_api.importer.file_kinds import START, describe_kind
 from localidades_api.names.certainty import SURE
 

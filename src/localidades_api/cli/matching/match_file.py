@@ -12,9 +12,9 @@ from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import IO
 
-from localidades_api.bulk.reading import reader
+from localidades_api.bulk.readers import reader
 from localidades_api.bulk.rows import ROLES, Answer, Row
-from localidades_api.bulk.writing import AnswerWriter, writer
+from localidades_api.bulk.writers import AnswerWriter, writer
 from localidades_api.cli.matching.answer_file import AnswerFile, AnswerStream
 from localidades_api.cli.matching.job import STDIO, MatchJob
 from localidades_api.errors import AnswerFileError

@@ -11,7 +11,7 @@ import httpx
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from localidades_api.bulk.matching import describe_problem, with_note
+from localidades_api.bulk.answers import describe_problem, with_note
 from localidades_api.bulk.rows import Answer, Row
 from localidades_api.catalogue.schemas import Match
 from localidades_api.cli.console import console

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
-from localidades_api.bulk.matching import match_row
+from localidades_api.bulk.answers import match_row
 from localidades_api.bulk.rows import Answer, Row
 from localidades_api.caches.names import NameIndexes
 from localidades_api.catalogue.schemas import Release

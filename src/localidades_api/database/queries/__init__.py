@@ -4,11 +4,10 @@ from localidades_api.database.queries.areas import AreasRepository
 from localidades_api.database.queries.catalogue import CatalogueRepository
 from localidades_api.database.queries.changes import ChangesRepository, count_changes
 from localidades_api.database.queries.exports import RecordsRepository
-from localidades_api.database.queries.map import MapRepository, Overview
 from localidades_api.database.queries.names import NamesRepository
 from localidades_api.database.queries.nearest import NearestRepository
 from localidades_api.database.queries.releases import ChangeCounts, ReleaseSnapshot, ReleasesRepository
-from localidades_api.database.queries.tiles import TilesRepository
+from localidades_api.database.queries.tiles import MapRepository, Overview, TilesRepository
 
 __all__ = [
     "AreasRepository",

@@ -36,11 +36,9 @@ from localidades_api.database.models import (
     states,
 )
 from localidades_api.database.pool import Database
-from localidades_api.database.queries.conditions import conditions, filtered_by, values
+from localidades_api.database.queries.conditions import ORDERS, at_positions, conditions, filtered_by, in_order, values
 from localidades_api.database.queries.exports import json_object
 from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
-from localidades_api.database.queries.positions import at_positions, in_order
-from localidades_api.database.queries.sorting import ORDERS
 from localidades_api.database.replica_check import requires_release
 
 # Postgres writes the JSON: that takes the work off the worker, and sends one value in place of two hundred

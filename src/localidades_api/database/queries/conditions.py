@@ -1,11 +1,19 @@
-"""Filters as SQL conditions, whose statements stay the same whatever the values are."""
+"""Which localities a list has, and in which order, in SQL.
 
-from collections.abc import Mapping
+The statements of filters stay the same whatever the values are. Not every database has a Spanish collation, so names
+are compared by bytes: as they are folded, with ñ sorted after n.
+"""
 
-from sqlalchemy import ARRAY, ColumnElement, Double, Integer, bindparam, func
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ARRAY, ColumnElement, Double, Integer, bindparam, case, func, or_
 
 from localidades_api.catalogue.filters import LocalityFilters
+from localidades_api.catalogue.folding import APOSTROPHES, fold
 from localidades_api.catalogue.keys import municipalities_of
+from localidades_api.catalogue.schemas import Release
+from localidades_api.catalogue.sorting import Sort
 from localidades_api.database.models import localities
 
 _columns = localities.c
@@ -53,3 +61,49 @@ def values(filters: LocalityFilters) -> dict[str, object]:
     if filters.box is not None:
         found |= filters.box._asdict()
     return found
+
+
+_columns = localities.c
+_ENYE = "{"  # the character after z: `n{` comes after every other n, and before o
+_LETTERS: Mapping[str, str] = {
+    _ENYE: " ",
+    "Ñ": _ENYE,
+    "ñ": _ENYE,
+    **{one: fold(one) for one in map(chr, range(0xA0, 0x100)) if one not in "Ññ" and len(fold(one)) == 1},
+}
+
+
+def _with_enye() -> ColumnElement[str]:
+    """Return the folded name with its ñ: what `folding.fold` does, for the letters of western Europe."""
+    plain = func.lower(func.translate(_columns.nombre, "".join(_LETTERS) + APOSTROPHES, "".join(_LETTERS.values())))
+    words = func.btrim(func.regexp_replace(plain, f"[^a-z0-9{_ENYE}]+", " ", "g"))
+    return func.replace(words, _ENYE, f"n{_ENYE}")
+
+
+_HAS_ENYE = or_(_columns.nombre.like("%ñ%"), _columns.nombre.like("%Ñ%"))
+_BY_NAME: tuple[ColumnElement[str], ...] = (
+    case((_HAS_ENYE, _with_enye()), else_=_columns.folded).collate("C"),
+    _columns.nombre.collate("C"),
+)
+ORDERS: Mapping[Sort, tuple[ColumnElement[Any], ...]] = {
+    "clave": (_columns.position,),
+    "-clave": (_columns.clave.desc(), _columns.id),
+    "nombre": (*_BY_NAME, _columns.id),
+    "-nombre": (*(one.desc() for one in _BY_NAME), _columns.id),
+    "poblacion": (_columns.poblacion.nulls_last(), _columns.id),
+    "-poblacion": (_columns.poblacion.desc().nulls_last(), _columns.id),
+}
+
+
+def at_positions(release: Release, places: Sequence[int]) -> tuple[str, dict[str, object]]:
+    """Return the condition on localities at these positions, and its parameters; a range becomes one index scan."""
+    if isinstance(places, range):
+        bounds = {"first": places.start, "last": places.stop - 1}
+        return "position BETWEEN :first AND :last", {"release_id": release.id, **bounds}
+    return "position = ANY(:positions)", {"release_id": release.id, "positions": list(places)}
+
+
+def in_order(places: Sequence[int]) -> str:
+    """Return what sorts localities as these positions are; the parameters are those of `at_positions`."""
+    is_ascending = isinstance(places, range) or list(places) == sorted(places)
+    return "position" if is_ascending else "array_position(:positions, position)"  # a thousand of them: 3 ms more

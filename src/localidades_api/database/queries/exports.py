@@ -9,7 +9,7 @@ from sqlalchemy import Row, text
 from localidades_api.catalogue.locality import ATTRIBUTES, POINT, Kind
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
-from localidades_api.database.queries.positions import at_positions
+from localidades_api.database.queries.conditions import at_positions
 from localidades_api.database.replica_check import requires_release
 
 LineFormat = Literal["csv", "excel", "ndjson", "geojson"]

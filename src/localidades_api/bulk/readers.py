@@ -1,0 +1,350 @@
+"""Reads rows of CSV, NDJSON and JSON, one at a time, from a file of any length."""
+
+import csv
+import io
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, islice
+from time import perf_counter
+from typing import IO, Any, Literal, TypeAlias
+
+from pydantic_core import from_json
+
+from localidades_api.bulk.rows import (
+    Assignment,
+    Named,
+    Roles,
+    Row,
+    RowError,
+    assign,
+    describe_needed,
+    has_needed,
+    repeated,
+    require,
+)
+from localidades_api.errors import UnreadableBodyError
+from localidades_api.importer.file_kinds import START, describe_kind
+
+MAX_ROW = 1024**2  # characters of a row
+_SLICE = 0.004  # seconds
+_BOM = b"\xef\xbb\xbf"
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")  # what the error handler `surrogateescape` makes of bytes
+
+
+@dataclass(slots=True)
+class Dialect:
+    """How a file is written, as far as its answer keeps to it."""
+
+    columns: list[str] | None = None  # the headers of CSV; None for objects
+    delimiter: str = ","
+    line_end: str = "\r\n"  # RFC 4180
+    has_bom: bool = False
+    is_utf8: bool = True  # as far as it has been read
+
+
+class RowReader(ABC):
+    """Reads the rows of a file, from where it stands, as often as it is iterated over.
+
+    Raises UnreadableBodyError, also when it is created, if the file can't be read as a whole. `check` finds out whether
+    it can, and how many rows there are (`count`).
+    """
+
+    def __init__(self, file: IO[bytes], roles: Roles, named: Named) -> None:
+        self._file = file
+        self._start = file.tell()
+        self._roles = roles
+        self._named = named
+        self.count = 0
+        head = file.read(START)
+        self.layout = Dialect(has_bom=head.startswith(_BOM))
+        if kind := describe_kind(head.splitlines()[0] if head else b""):
+            raise UnreadableBodyError(f"The file is {kind}.")
+
+    def __iter__(self) -> Iterator[Row]:
+        return filter(None, self.rows())
+
+    def check(self) -> Iterator[None]:
+        """Read the file to its end, with a pause after some milliseconds of work."""
+        end = perf_counter() + _SLICE
+        for record in self._records():
+            self.count += bool(record)
+            if perf_counter() > end:
+                yield
+                end = perf_counter() + _SLICE
+
+    def rows(self) -> Iterator[Row | None]:
+        """Yield the rows, and None for each empty line, of which there may be millions."""
+        number = 0
+        for record in self._records():
+            number += bool(record)
+            yield self._row(number, record) if record else None
+
+    @abstractmethod
+    def _records(self) -> Iterator[Any]:
+        """Yield what becomes rows, and something empty for each empty line."""
+
+    @abstractmethod
+    def _row(self, number: int, record: Any) -> Row:  # noqa: ANN401  # what `_records` yields
+        """Return the row of a record."""
+
+    @contextmanager
+    def _text(self, errors: str = "surrogateescape") -> Iterator[io.TextIOWrapper]:
+        """Lend the file as text, from its start."""
+        self._file.seek(self._start)
+        text = io.TextIOWrapper(self._file, "utf-8-sig", errors, newline="")
+        try:
+            yield text
+        finally:
+            with suppress(ValueError):  # the file is closed already
+                text.detach()  # or it would close the file
+
+    @contextmanager
+    def _lines(self) -> "Iterator[Lines]":
+        with self._text() as text:
+            yield Lines(text, self.layout)
+
+
+class Lines:
+    """The lines of a text; one that is not UTF-8 is windows-1252, which old spreadsheets write."""
+
+    def __init__(self, text: io.TextIOWrapper, layout: Dialect) -> None:
+        self._text = text
+        self._layout = layout
+        self.last = ""
+        self.row = 1  # its number, for errors
+        self.row_length = 0
+        self.has_ended = False
+
+    def __iter__(self) -> "Lines":
+        return self
+
+    def __next__(self) -> str:
+        line = self._text.readline(MAX_ROW + 1)
+        if not line:
+            self.has_ended = True
+            raise StopIteration
+        self.row_length += len(line)
+        if len(line) > MAX_ROW:
+            raise UnreadableBodyError("A line is longer than 1 MB: check that the file is text, a row a line.")
+        if self.row_length > MAX_ROW:
+            raise UnreadableBodyError(
+                f"A quote in row {self.row} is not closed within 1 MB: close it, and double every quote within a cell."
+            )
+        if not line.isascii() and _NOT_UTF8.search(line):
+            self._layout.is_utf8 = False
+            line = line.encode(errors="surrogateescape").decode("windows-1252", "replace")  # five bytes are undefined
+        self.last = line
+        return line
+
+
+def for_a_while(rows: Iterator[Row | None]) -> Iterator[Row]:
+    """Yield rows until some milliseconds have passed, so that other requests get their turn."""
+    end = perf_counter() + _SLICE
+    for row in rows:
+        if row is not None:
+            yield row
+        if perf_counter() > end:
+            return
+
+
+_MAX_COLUMNS = 16_384  # as in Excel; a row of two bytes is answered with all of them
+_MAX_EMPTY = 10_000  # lines before the header
+_DELIMITERS = ",;\t|"
+_SEPARATOR_LINE = re.compile(r'"?sep=([,;\t|])"?(?:\r\n?|\n)', re.IGNORECASE)  # for Excel, before the header
+
+csv.field_size_limit(2 * MAX_ROW)  # the bound is that of a row
+
+
+class CsvReader(RowReader):
+    """Reads CSV with any of four delimiters; empty lines are skipped."""
+
+    def __init__(self, file: IO[bytes], roles: Roles, named: Named) -> None:
+        super().__init__(file, roles, named)
+        with self._lines() as lines:
+            first = next((line for line in islice(lines, _MAX_EMPTY) if line.strip("\r\n")), None)
+        separator = _SEPARATOR_LINE.match(first or "")
+        self._separator_lines = 1 if separator else 0
+        found = [self._header(delimiter) for delimiter in (separator[1] if separator else _DELIMITERS) if first]
+        if not any(columns for columns, _, _ in found):
+            raise UnreadableBodyError(
+                f"The file is empty: begin it with a line such as `{roles.example}`, then a row a line."
+            )
+        self.layout.columns, self.layout.delimiter, self.layout.line_end = max(found, key=self._likeness)
+        if len(self.layout.columns) > _MAX_COLUMNS:
+            raise UnreadableBodyError(f"The first line has more than {_MAX_COLUMNS:,} columns: remove some.")
+        self._assignment = assign(self.layout.columns, roles, named)
+        require(self._assignment, roles, self.layout.columns, named)
+
+    def _header(self, delimiter: str) -> tuple[list[str], str, str]:
+        """Return the columns with a delimiter, the delimiter, and how their line ends; no columns without a header."""
+        with self._lines() as lines:
+            header = next(filter(None, islice(self._parse(lines, delimiter), 2 * _MAX_EMPTY)), [])
+            return header, delimiter, "\n" if lines.last.endswith("\n") and not lines.last.endswith("\r\n") else "\r\n"
+
+    def _likeness(self, found: tuple[list[str], str, str]) -> tuple[int, int]:
+        """Rate how much a line looks like a header: by its columns with a role, then by all of its columns."""
+        headers = found[0][:_MAX_COLUMNS]
+        named = {role: header for role, header in self._named.items() if header in headers}
+        return len(assign(headers, self._roles, named).by_role), len(headers)
+
+    def _records(self) -> Iterator[list[str]]:
+        with self._lines() as lines:
+            records = self._parse(lines, self.layout.delimiter)
+            next(filter(None, records))
+            for record in records:
+                yield record
+                lines.row += bool(record)
+
+    def _parse(self, lines: Lines, delimiter: str) -> Iterator[list[str]]:
+        """Yield what follows the line that names the delimiter: the header, and the rows, all among empty records."""
+        separators = self._separator_lines
+        # The line after the end is empty, unless a quote is open.
+        for record in csv.reader(chain(lines, ["\n"]), delimiter=delimiter):
+            if record and lines.has_ended:
+                raise UnreadableBodyError(
+                    f"A quote in row {lines.row} is never closed: close it, and double every quote within a cell."
+                )
+            lines.row_length = 0
+            if record and separators:
+                separators -= 1
+            else:
+                yield record
+
+    def _row(self, number: int, record: list[str]) -> Row:
+        width = self._assignment.width
+        problem = None if len(record) == width else _fit(record, width)
+        if problem is None:
+            try:
+                return self._assignment.read(number, record, record)
+            except RowError as error:
+                problem = str(error)
+        return Row(number, record, {}, problem)
+
+
+def _fit(record: list[str], width: int) -> str | None:
+    """Give a row as many cells as there are columns; return what is wrong with one that has more."""
+    if len(record) < width:
+        record.extend([""] * (width - len(record)))
+    elif any(record[width:]):
+        return f"It has {len(record)} cells and the header {width}: quote a cell that has the delimiter in it."
+    else:
+        del record[width:]
+    return None
+
+
+_MAX_SHAPES = 64  # sets of members whose columns are remembered
+_MAX_SHOWN = 200  # characters of a line that is not JSON
+_START_OF_ROWS = re.compile(r'\s*\{\s*"rows"\s*:\s*\[\s*')
+_COMMA = re.compile(r"\s*,\s*")
+_END = re.compile(r"\]\s*\}")
+_end_of_value = json.JSONDecoder().raw_decode
+
+
+class NdjsonReader(RowReader):
+    """Reads an object a line; each may have other members, and empty lines are skipped."""
+
+    def __init__(self, file: IO[bytes], roles: Roles, named: Named) -> None:
+        super().__init__(file, roles, named)
+        self._assignment = lru_cache(_MAX_SHAPES)(self._assign)
+
+    def _records(self) -> Iterator[str]:
+        with self._lines() as lines:
+            for line in lines:
+                lines.row_length = 0
+                yield "" if line.isspace() else line.rstrip("\r\n")
+
+    def _row(self, number: int, record: str) -> Row:
+        try:
+            sent: Any = from_json(record)
+        except ValueError:
+            return Row(number, record[:_MAX_SHOWN], {}, "It is not JSON.")
+        if not isinstance(sent, dict):
+            return Row(number, sent, {}, "It is no object.")
+        try:
+            return self._assignment(tuple(sent)).read(number, sent, tuple(sent.values()))
+        except RowError as error:
+            return Row(number, sent, {}, str(error))
+
+    def _assign(self, members: tuple[str, ...]) -> Assignment:
+        """Find the columns of rows with these members; raise RowError if they are not enough."""
+        named = {role: header for role, header in self._named.items() if header in members}
+        missing = self._named.keys() - named.keys()
+        possible = {name: role for name, role in self._roles.by_name.items() if name not in missing}
+        found = assign(members, self._roles._replace(by_name=possible), named)
+        if member := repeated(found, members, named):
+            raise RowError(f"It has `{member}` twice: rename or remove one of them.")
+        if not has_needed(found, self._roles):
+            raise RowError(f"It has no {describe_needed(self._roles)}.")
+        return found
+
+
+class JsonReader(NdjsonReader):
+    """Reads the objects of one document; its only member is `rows`."""
+
+    def _records(self) -> Iterator[str]:
+        try:
+            with self._text("strict") as text:
+                yield from _items(text)
+        except UnicodeDecodeError:
+            raise UnreadableBodyError("The JSON is not UTF-8 (RFC 8259).") from None
+
+
+def _items(text: IO[str]) -> Iterator[str]:
+    """Yield each row of a document as it stands there."""
+    window = text.read(2 * MAX_ROW)
+    found = _START_OF_ROWS.match(window)
+    if not found:
+        raise UnreadableBodyError('The JSON does not begin with {"rows": [: send {"rows": [{…}, {…}]}.')
+    row, at = 1, found.end()
+    has_more = not window.startswith("]", at)
+    while has_more:
+        if len(window) - at <= MAX_ROW:  # or a row may end beyond it
+            window, at = window[at:] + text.read(MAX_ROW), 0
+        end = _find_end(window, at, row)
+        yield window[at:end]
+        comma = _COMMA.match(window, end)
+        row, at, has_more = row + 1, comma.end() if comma else end, comma is not None
+    rest = (window[at:] + text.read(MAX_ROW)).strip()
+    if not _END.fullmatch(rest) or text.read(1):
+        if rest in {"", "]"}:
+            raise _broken(row, "it ends too early")
+        is_closed = rest.startswith("]")
+        raise _broken(
+            row, "only `rows` may be in it, and nothing behind it" if is_closed else "a comma is missing behind it"
+        )
+
+
+def _find_end(text: str, at: int, row: int) -> int:
+    try:
+        _, end = _end_of_value(text, at)
+    except RecursionError:
+        raise _broken(row, "it is nested too deeply") from None
+    except ValueError:
+        is_long = len(text) - at > MAX_ROW
+        raise _broken(row, "it has no end within 1 MB" if is_long else "it is not JSON, or has no end") from None
+    if end - at > MAX_ROW:
+        raise _broken(row, "it is longer than 1 MB")
+    return int(end)
+
+
+def _broken(row: int, why: str) -> UnreadableBodyError:
+    return UnreadableBodyError(f"The JSON is broken at row {row}: {why}.")
+
+
+MediaType: TypeAlias = Literal["text/csv", "application/x-ndjson", "application/json"]
+
+_READERS: dict[MediaType, type[RowReader]] = {
+    "text/csv": CsvReader,
+    "application/x-ndjson": NdjsonReader,
+    "application/json": JsonReader,
+}
+
+
+def reader(media_type: MediaType, file: IO[bytes], roles: Roles, named: Named | None = None) -> RowReader:
+    """Return the reader of a format; `named` has the header of each role that is not to be guessed."""
+    return _READERS[media_type](file, roles, named or {})

@@ -20,7 +20,7 @@ from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.catalogue.folding import fold
 from localidades_api.database.models import localities
 from localidades_api.database.queries.conditions import conditions, filtered_by, values
-from localidades_api.names.normalize import open_word
+from localidades_api.names.text import open_word
 from localidades_api.names.vocabulary import STOP_WORDS
 from tests.support.application import import_file, recorded_statements, running_app
 from tests.support.catalogue import TRAPS, Place, write_catalogue

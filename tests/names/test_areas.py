@@ -1,7 +1,6 @@
 import pytest
 
-from localidades_api.names.areas import AreaBook
-from localidades_api.names.match_areas import match_municipality, match_state
+from localidades_api.names.areas import AreaBook, match_municipality, match_state
 
 ESTADOS = (
     "Aguascalientes", "Baja California", "Baja California Sur", "Campeche", "Coahuila de Zaragoza", "Colima", "Chiapas",

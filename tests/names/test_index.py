@@ -9,12 +9,12 @@ import pytest
 import localidades_api
 from localidades_api.caches.name_builder import fingerprint
 from localidades_api.catalogue.schemas import Release
-from localidades_api.names import build
+from localidades_api.names import layout
 from localidades_api.names.build import build_index
-from localidades_api.names.everyday_names import read_everyday
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import EVERYWHERE, FILES, META, PROMINENT_WORDS, WORDS, IndexUnreadableError
 from localidades_api.names.places import IndexedPlace
+from localidades_api.names.vocabulary import read_everyday_names
 from tests.support.names import PLACES
 
 
@@ -129,7 +129,7 @@ def test_look_up_returns_no_more_rows_than_wanted_the_most_prominent_first(index
 def test_prominent_places_are_searched_first_and_all_where_these_are_too_few(
     tmp_path: Path, index: NameIndex, monkeypatch: pytest.MonkeyPatch, prominent: int
 ) -> None:
-    monkeypatch.setattr(build, "MAX_PROMINENT", prominent)
+    monkeypatch.setattr(layout, "MAX_PROMINENT", prominent)
     build_index(tmp_path / "names", PLACES)
     other = NameIndex(tmp_path / "names")
     for text in ("a", "san", "san juan mixtepec", "guadalajra", "ixtapa puerto", "zzz"):
@@ -139,6 +139,6 @@ def test_prominent_places_are_searched_first_and_all_where_these_are_too_few(
 
 
 def test_everyday_names_have_keys_of_nine_digits() -> None:
-    names = read_everyday()
+    names = read_everyday_names()
     assert names
     assert all(1_000_0000 < key <= 329_999_999 and all(names[key]) for key in names)

@@ -6,14 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.names.areas import AreaBook
+from localidades_api.names.areas import AreaBook, match_municipality, match_state
 from localidades_api.names.build import build_index
-from localidades_api.names.certainty import MIN_SURE, SURE
-from localidades_api.names.differences import compare, read_name
-from localidades_api.names.evidence import distance_fault, has_homonym
+from localidades_api.names.certainty import MIN_SURE, SURE, has_homonym
+from localidades_api.names.differences import compare, distance_fault, read_name
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
-from localidades_api.names.match_areas import match_municipality, match_state
 from localidades_api.names.places import MIN_URBAN, IndexedPlace, Withdrawn
 from localidades_api.names.rows import FaultCode, MatchRow, NameFault
 from tests.support.names import PLACES

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.names.normalize import canonical, core, repair, take_apart, variants
+from localidades_api.names.text import canonical, core, repair, take_apart, variants
 from localidades_api.names.vocabulary import ABBREVIATIONS, GENERICS, NUMBERS, PHRASES, STOP_WORDS
 
 WORDS = st.sampled_from(

@@ -387,7 +387,7 @@ async def test_index_of_a_release_that_is_gone_is_removed_though_it_was_in_use(
 
 
 async def is_closing(indexes: names.NameIndexes, release: Release) -> bool:
-    return indexes.opened(release) is None
+    return indexes.held(release) is None
 
 
 async def test_what_a_stopped_service_left_is_removed_at_its_next_start(
@@ -457,7 +457,7 @@ async def test_index_in_use_stays_open_while_another_takes_its_place(
         indexes, release = app.state.services.names, app.state.services.releases.served
 
         async def is_made_anew() -> bool:
-            return (await indexes.of(release)) is not index
+            return (await indexes.get(release)) is not index
 
         async with indexes.using(release) as index:
             await retire(seeded_database, "2020-01")  # whose names it has

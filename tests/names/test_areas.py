@@ -30,10 +30,6 @@ def test_estado_is_found_by_its_code(codes: str) -> None:
     assert BOOK.find_state("NE") is None  # of the CURP: born abroad
 
 
-def test_code_of_an_estado_names_no_area_in_a_search() -> None:
-    assert BOOK.scopes(("cl",)) == ()
-
-
 @pytest.mark.parametrize(
     ("text", "estado_id", "id_"),
     [

@@ -196,17 +196,6 @@ def test_of_a_cell_longer_than_any_name_only_the_beginning_counts(index: NameInd
         assert index.match(MatchRow(cell, cell, cell)) == index.match(MatchRow(start, start, start))
 
 
-def test_row_without_name_or_key_has_none(index: NameIndex) -> None:
-    assert index.match(MatchRow(municipio="Centla")).outcome == "none"
-
-
-@given(st.sampled_from(PLACES))
-def test_name_municipio_and_estado_lead_to_the_place_or_to_its_homonyms(index: NameIndex, place: IndexedPlace) -> None:
-    result = index.match(MatchRow(place.nombre, place.municipio, place.estado))
-    assert place.id in {candidate.id for candidate in result.candidates}
-    assert result.outcome in {"exact", "ambiguous"}
-
-
 @given(st.builds(MatchRow, CELLS, CELLS, CELLS, DEGREES, DEGREES, CELLS, CELLS))
 def test_any_row_has_a_result_whose_scores_are_probabilities(index: NameIndex, row: MatchRow) -> None:
     result = index.match(row)
@@ -406,13 +395,3 @@ def test_municipios_that_a_text_may_name_are_those_most_like_it(
     }
     book = AreaBook({20: "Oaxaca", 27: "Tabasco"}, municipios, {})
     assert [area.id for area in book.find_municipios(text, estado_id)] == found
-
-
-@given(CELLS, CELLS)
-def test_any_text_has_a_result_as_a_line_and_as_an_area(index: NameIndex, text: str | None, estado: str | None) -> None:
-    for result in (
-        index.match(MatchRow(text)),
-        match_state(index.areas, text or ""),
-        match_municipality(index.areas, text or "", estado),
-    ):
-        assert all(0 <= one.score <= 100 for one in result.candidates)

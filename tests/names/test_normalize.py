@@ -45,11 +45,6 @@ def test_normalising_again_changes_nothing(name: str) -> None:
 
 
 @given(NAMES)
-def test_canonical_words_are_folded(name: str) -> None:
-    assert all(fold(word) == word for word in canonical(name))
-
-
-@given(NAMES)
 def test_core_is_part_of_the_name_and_never_empty(name: str) -> None:
     words = canonical(name)
     assert set(core(words)) <= set(words)
@@ -67,11 +62,6 @@ def test_core_is_part_of_the_name_and_never_empty(name: str) -> None:
 )
 def test_broken_encoding_is_undone_as_far_as_can_be_told(damaged: str, name: str) -> None:
     assert repair(damaged) == name
-
-
-@given(st.text(max_size=40))
-def test_repair_takes_any_text(text: str) -> None:
-    repair(text)
 
 
 def test_brackets_and_their_content_are_names_of_their_own() -> None:

@@ -12,7 +12,7 @@ from localidades_api.names.certainty import MIN_SURE, SURE, has_homonym
 from localidades_api.names.differences import compare, distance_fault, read_name
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
-from localidades_api.names.places import MIN_URBAN, IndexedPlace, Withdrawn
+from localidades_api.names.places import MIN_URBAN, IndexedPlace, NameKind, PlaceName, Withdrawn
 from localidades_api.names.rows import FaultCode, MatchRow, NameFault
 from tests.support.names import PLACES
 
@@ -252,6 +252,8 @@ TOWNS = (
     (13, "Hidalgo", 66, "Villa de Tezontepec", 1, "Tezontepec", 9_000),
     (13, "Hidalgo", 67, "Tezontepec de Aldama", 1, "Tezontepec de Aldama", 8_000),
     (13, "Hidalgo", 67, "Tezontepec de Aldama", 2, "Panuaya", 3_000),
+    (3, "Baja California Sur", 2, "Mulegé", 1, "Santa Rosalía", 14_160),
+    (3, "Baja California Sur", 2, "Mulegé", 2, "Mulegé", 3_821),
     (5, "Coahuila de Zaragoza", 7, "Cuatro Ciénegas", 1, "Cuatro Ciénegas de Carranza", 10_395),
     (23, "Quintana Roo", 5, "Benito Juárez", 1, "Cancún", 888_797),
     *((23, "Quintana Roo", 4, "Othón P. Blanco", 10 + number, "Benito Juárez", 200) for number in range(9)),
@@ -301,6 +303,18 @@ def test_seat_comes_first_of_what_bears_its_municipios_name(towns: NameIndex) ->
     result = towns.match(MatchRow("Benito Juárez", None, "Quintana Roo"), MIN_SURE)
     assert (result.outcome, result.candidates[0].id) == ("ambiguous", 230050001)
     assert [one.score for one in result.candidates] == sorted((one.score for one in result.candidates), reverse=True)
+
+
+def test_place_that_has_the_name_of_its_municipio_comes_before_a_larger_seat(towns: NameIndex) -> None:
+    assert [one.id for one in towns.suggest("mulege")] == [30020002, 30020001]
+
+
+def test_words_that_tell_places_apart_are_no_spellings_of_each_other(index: NameIndex) -> None:
+    name = PlaceName(NameKind.OWN, ("tecolutla", "alta"), "")
+    place = index.place(0)._replace(nombre="Tecolutla Alta", names=(name,), former=())
+    found = compare(read_name("Tecolutla Alto"), place)
+    assert "spelling" not in {fault.code for fault in found.faults}
+    assert found.faults[0] == NameFault("contrast", "alto", "alta", 35.0)
 
 
 def test_name_of_the_municipio_at_a_point_far_away_leaves_doubt(index: NameIndex) -> None:
@@ -377,6 +391,7 @@ def test_municipio_is_matched_with_its_faults(
         ("San Juan Mixtepec", 20, [20001]),
         ("San Pedro y San Pablo Teposcolula", 20, [20003]),
         ("San Pedro y San Pablo Teposcolul", 20, [20003, 20004]),
+        ("San Juan Mixtepe", 20, [20001]),  # the other is much less like it
         ("20001", 20, [20001]),
         ("1", 20, [20001]),
         ("20001", None, [20001]),

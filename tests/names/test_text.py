@@ -38,6 +38,10 @@ def test_names_of_two_places_have_different_canonical_words(one: str, other: str
     assert canonical(one) != canonical(other)
 
 
+def test_zeros_before_a_number_say_nothing_but_zero_is_one() -> None:
+    assert (canonical("Km. 007"), canonical("Km. 00")) == (("kilometro", "7"), ("kilometro", "0"))
+
+
 @given(NAMES)
 def test_normalising_again_changes_nothing(name: str) -> None:
     words = canonical(name)

@@ -12,15 +12,8 @@ from hypothesis import strategies as st
 
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.names.build import build_index
-from localidades_api.names.certainty import (
-    MAX_SURE,
-    MIN_SURE,
-    Question,
-    coefficients,
-    gather,
-    probabilities,
-    probabilities_by_key,
-)
+from localidades_api.names.certainty import MAX_SURE, MIN_SURE, coefficients, probabilities, probabilities_by_key
+from localidades_api.names.evidence import Question, gather
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
 from localidades_api.names.places import Former

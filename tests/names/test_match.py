@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from localidades_api.names.areas import AreaBook, match_municipality, match_state
 from localidades_api.names.build import build_index
-from localidades_api.names.certainty import MIN_SURE, SURE, has_homonym
+from localidades_api.names.certainty import MIN_SURE, SURE
 from localidades_api.names.differences import compare, distance_fault, read_name
+from localidades_api.names.evidence import has_homonym
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
 from localidades_api.names.places import MIN_URBAN, IndexedPlace, NameKind, PlaceName, Withdrawn

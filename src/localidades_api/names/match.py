@@ -9,16 +9,6 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
 from localidades_api.names import certainty
 from localidades_api.names.areas import Area, AreaBook
-from localidades_api.names.certainty import (
-    OTHER_MUNICIPIO,
-    UNKNOWN_MUNICIPIO,
-    Question,
-    contradicts,
-    gather,
-    has_homonym,
-    is_seat_named,
-    may_be_short,
-)
 from localidades_api.names.differences import (
     GivenName,
     NameDifference,
@@ -27,6 +17,16 @@ from localidades_api.names.differences import (
     compare,
     distance_fault,
     read_name,
+)
+from localidades_api.names.evidence import (
+    OTHER_MUNICIPIO,
+    UNKNOWN_MUNICIPIO,
+    Question,
+    contradicts,
+    gather,
+    has_homonym,
+    is_seat_named,
+    may_be_short,
 )
 from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, PART_OF_MUNICIPIO, SEAT, SHORT_OF_TOWN, WITHDRAWN
 from localidades_api.names.places import MAX_TEXT, IndexedLocality

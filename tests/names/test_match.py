@@ -73,9 +73,8 @@ def test_row_is_matched_with_its_faults(
 def test_fault_of_another_municipio_names_that_of_the_place(index: NameIndex) -> None:
     result = index.match(MatchRow("LA MOJONERA", "Compostela", "Nayarit"))
     assert result.best is not None
-    assert [(one.given, one.found) for one in result.best.faults if one.code == "municipio"] == [
-        ("Compostela", "Puerto Vallarta")
-    ]
+    # It costs little: the place was there in an earlier release.
+    assert result.best.faults[0] == NameFault("municipio", "Compostela", "Puerto Vallarta", 0.5)
 
 
 @pytest.mark.parametrize(("municipio", "penalty"), [("Centro", 22.0), ("Atlantis", 12.0)], ids=["another", "unknown"])

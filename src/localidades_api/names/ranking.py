@@ -9,7 +9,7 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.schemas.places import Match
 from localidades_api.names.layout import SEAT
 from localidades_api.names.places import IndexedLocality, NameKind
-from localidades_api.names.query import ParsedQuery
+from localidades_api.names.query import ParsedQuery, wrong_letters
 from localidades_api.names.vocabulary import GENERICS
 
 # Points of a hundred that a fit loses.
@@ -186,7 +186,7 @@ def _left_out(left: list[str], words: tuple[str, ...]) -> float:
 
 def _nearest(word: str, left: list[str], place: IndexedLocality, *, unfinished: bool) -> tuple[str | None, float, int]:
     """Return the word of a place that was misspelt, the points lost, and where it stands: name, municipio or estado."""
-    allowed = 0 if len(word) < 3 else 1 if len(word) < 8 else 2  # noqa: PLR2004  # letters
+    allowed = wrong_letters(word)
     best: tuple[str | None, float, int] = (None, 0.0, 0)
     least = 99.0
     for where, words in enumerate((left, place.municipio_words, place.state_words)):

@@ -27,7 +27,7 @@ from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Former, IndexedPlace, Withdrawn
 from localidades_api.names.rows import MatchResult, MatchRow
 
-_QUERIES = Path(__file__).parent.parent / "tests" / "search" / "queries.tsv"
+_QUERIES = Path(__file__).parent.parent / "tests" / "names" / "queries.tsv"
 _SEED = 13
 _LARGEST = 2000
 _LOCALITY_DIGITS = 9

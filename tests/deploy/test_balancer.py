@@ -86,16 +86,6 @@ def services(seeded_database: str) -> Iterator[tuple[Live, Live]]:
         yield one, other
 
 
-def test_balancer_spreads_requests_over_both_processes(services: tuple[Live, Live]) -> None:
-    with balancing(*(live.base for live in services)) as balancer:
-        answers = [ask(balancer.base, LOCALIDADES) for _ in range(40)]
-        assert {answer.status for answer in answers} == {200}
-        assert {answer.body for answer in answers} == {ask(services[0].base, LOCALIDADES).body}
-        assert all(not answer.all("server") for answer in answers)
-        assert balancer.answered("ready", "api-1") + balancer.answered("ready", "api-2") == 40
-        assert min(balancer.answered("ready", server) for server in ("api-1", "api-2")) >= 10
-
-
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
 def test_balancer_process_ends_no_request_fails(services: tuple[Live, Live], ending: signal.Signals) -> None:
     with balancing(*(live.base for live in services)) as balancer:

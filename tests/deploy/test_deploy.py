@@ -176,11 +176,6 @@ def test_balancer_and_processes_of_compose_agree(file: str) -> None:
         assert int(api["stop_grace_period"][:-1]) > int(api["environment"]["LOCALIDADES_SHUTDOWN_TIMEOUT"])
 
 
-@COMPOSE
-def test_compose_publishes_one_address_which_is_the_front_s(file: str) -> None:
-    assert [name for name, service in services_of(file).items() if service.get("ports")] == ["front"]
-
-
 @SHAPES
 def test_compose_gives_a_container_no_address_that_another_is_promised(file: str) -> None:
     (clients,) = document(DEPLOY / file)["networks"]["clients"]["ipam"]["config"]
@@ -229,23 +224,6 @@ def included() -> set[str]:
 def directives(text: str) -> list[str]:
     """Return the lines of a configuration of nginx but for comments."""
     return [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
-
-
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_nodes_of_compose_are_told_their_own_names(number: int) -> None:
-    variables = services_of("compose.patroni.yml")[f"node{number}"]["environment"]
-    assert variables["PATRONI_NAME"] == f"node{number}"
-    assert variables["PATRONI_POSTGRESQL_CONNECT_ADDRESS"] == f"node{number}:5432"
-    assert variables["PATRONI_RESTAPI_CONNECT_ADDRESS"] == f"node{number}:8008"
-    script = (DEPLOY / "postgres" / "patroni-init.sh").read_text(encoding="utf-8")
-    assert set(re.findall(r"[A-Z]+_PASSWORD", script)) <= set(variables)
-
-
-def test_times_of_patroni_are_those_that_it_keeps_to() -> None:
-    """Otherwise it corrects them, and only its log says so."""
-    dcs = document(DEPLOY / "postgres" / "patroni.yml")["bootstrap"]["dcs"]
-    assert dcs["loop_wait"] + 2 * dcs["retry_timeout"] <= dcs["ttl"]
-    assert (dcs["ttl"], dcs["failsafe_mode"], dcs["synchronous_mode"]) == (20, True, True)
 
 
 # -- systemd
@@ -450,15 +428,6 @@ def test_pooler_of_cloudnativepg_is_the_one_that_is_tried() -> None:
         assert pooler["pgbouncer"]["parameters"].items() <= tried.items()
 
 
-@pytest.mark.parametrize("page", ["operations/deploy.md", "es/operations/deploy.md"])
-def test_page_has_the_address_of_every_pooler_of_cloudnativepg(page: str) -> None:
-    text = (ROOT / "docs" / page).read_text("utf-8")
-    (url,) = re.findall(r"^(postgresql://\S+&pgbouncer=true\S*)$", text, re.MULTILINE)
-    dsn = Dsn.parse(url)
-    assert (dsn.is_pooled, dsn.prefers_standby) == (True, True)
-    assert {urlsplit(one).hostname for one in dsn.addresses} == {name for kind, name in manifests() if kind == "Pooler"}
-
-
 # -- Prometheus and Grafana
 
 
@@ -537,17 +506,6 @@ def test_dashboard_asks_what_prometheus_understands(tmp_path: Path) -> None:
 def test_dashboard_shows_every_metric_of_the_service(live_server: str) -> None:
     shown = {re.sub("_(bucket|count|sum)$", "", name) for one in expressions() for name in _METRIC.findall(one)}
     assert shown == served(live_server)
-
-
-def test_panels_of_the_dashboard_have_a_place_of_their_own() -> None:
-    taken: set[tuple[int, int]] = set()
-    for panel in dashboard()["panels"]:
-        place = panel["gridPos"]
-        area = {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
-        assert max(x for x, _ in area) < 24
-        assert not area & taken, panel["title"]
-        taken |= area
-        assert panel["datasource"]["uid"] == "${datasource}"
 
 
 def test_one_name_joins_what_is_scraped_to_alerts_and_dashboard() -> None:

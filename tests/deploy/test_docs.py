@@ -175,18 +175,6 @@ def test_site_leaves_no_page_out() -> None:
     assert config["theme"]["font"] is False
 
 
-def test_code_refers_to_decisions_that_exist() -> None:
-    there = {path.stem for path in (DOCS / "decisions").glob("*.md")}
-    code = [path for top in ("src", "tests", "migrations", "benchmarks") for path in (ROOT / top).rglob("*.py")]
-    named = {
-        name
-        for path in [*code, ROOT / "pyproject.toml", ROOT / "benchmarks" / "README.md"]
-        for name in re.findall(r"docs/decisions/([\w-]+)\.md", path.read_text(encoding="utf-8"))
-    }
-    assert named
-    assert named <= there
-
-
 def test_site_loads_nothing_from_elsewhere() -> None:
     site = ROOT / "build" / "site"
     needed(site / "index.html", "`make docs` builds the site")

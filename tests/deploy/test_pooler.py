@@ -16,7 +16,7 @@ from localidades_api.database.pool import Database
 from localidades_api.database.queries import ReleasesRepository
 from localidades_api.database.replica_check import requires_release
 from localidades_api.database.sessions import session_settings
-from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
+from localidades_api.errors import DatabaseUnavailableError
 from tests.support.catalogue import many, write_catalogue
 from tests.support.pooler import pooling
 from tests.support.postgres import execute, new_database, out_of_reach, own_name
@@ -107,16 +107,6 @@ async def reading_through_one_session(server: str, url: str, deadline: float = 1
             yield database
         finally:
             await database.dispose()
-
-
-async def test_table_that_is_altered_behind_a_pooler_is_read_on(server: str, seeded_database: str) -> None:
-    """A statement that was described before would take the bytes of one type for another's."""
-    async with reading_through_one_session(server, seeded_database) as database:
-        release = await current_of(database)
-        for type_, value in (("integer", 132), ("real", 132.0), ("text", "132"), ("bigint", 132)):
-            alter = f"ALTER TABLE releases ALTER COLUMN localities TYPE {type_} USING localities::{type_}"
-            await asyncio.to_thread(execute, seeded_database, alter)
-            assert await count_localities(database, release) == value
 
 
 async def test_statements_behind_a_pooler_have_no_name(server: str, seeded_database: str) -> None:
@@ -232,13 +222,3 @@ def test_commands_that_write_do_so_behind_a_pooler_in_session_mode(server: str, 
             ended = run(*command, env=env)
             assert ended.returncode == 0, ended.stderr
         assert execute(url, "SELECT name FROM releases")[0] == [("2021-01",)]
-
-
-async def test_connection_for_writing_is_refused_however_often_it_is_tried(server: str, seeded_database: str) -> None:
-    with pooling(address_of(server), default_pool_size=1) as pooler:
-        database = Database.for_writing(pooler.url(seeded_database))
-        for _ in range(3):
-            with pytest.raises(ConfigurationError, match="gives each transaction another session"):
-                async with database.connect():
-                    pass
-        await database.dispose()

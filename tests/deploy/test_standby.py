@@ -3,10 +3,9 @@
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -19,7 +18,7 @@ from localidades_api.embedded_postgres.binaries import Account, clean_environmen
 from localidades_api.embedded_postgres.data_directory import choose_account
 from tests.support.machine import free_port, needed, reachable_folder
 from tests.support.waiting import PATIENCE, eventually
-from tests.support.wire import LOCALIDADES, ROOT, ask, environment, run, serving
+from tests.support.wire import ROOT
 
 pytestmark = pytest.mark.tail
 
@@ -156,36 +155,6 @@ async def test_standby_copies_the_primary_follows_it_and_can_take_its_place(mach
             await await_value(standby_port, "SELECT max(value) FROM told", 3)
             assert machine.run("pg_ctl", "promote", "--silent", "-D", settings["PGDATA"]) == 0
             await await_value(standby_port, "SELECT pg_is_in_recovery()", value=False)
-
-
-def set_up(owner: str, importer: str, catalogue: Path) -> None:
-    """Do what compose does, in its order."""
-    granted = run("roles", env=environment(owner))
-    assert granted.returncode == 0, granted.stderr
-    command = (sys.executable, "-m", "alembic", "upgrade", "head")
-    subprocess.run(command, cwd=ROOT, env=environment(importer, LOCALIDADES_SEED=str(catalogue)), check=True)
-
-
-async def test_service_reads_from_the_standby_and_goes_on_without_the_primary(
-    machine: Machine, small_catalogue: Path
-) -> None:
-    port, standby_port = free_port(), free_port()
-    owner = f"postgresql://localidades@/localidades?host={machine.folder}&port={port}"
-    importer = f"postgresql://{IMPORTER}:{quote(PASSWORDS[IMPORTER])}@127.0.0.1:{port}/localidades"
-    hosts = f"127.0.0.1:{port},127.0.0.1:{standby_port}"
-    reader = f"postgresql://{READER}:{quote(PASSWORDS[READER])}@{hosts}/localidades?target_session_attrs=prefer-standby"
-    script = str(machine.folder / "standby.sh")
-    with ExitStack() as primaries:
-        primaries.enter_context(primary(machine, port))
-        set_up(owner, importer, small_catalogue)
-        with machine.running(standby_port, script, **settings_of_standby(machine, port)), serving(reader) as live:
-            assert ask(live.base, f"{LOCALIDADES}?clave=0001").status == 200
-            connected = "SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'localidades-api'"
-            assert await fetch(standby_port, connected) is True
-            await await_value(port, connected, value=False)
-            primaries.close()
-            assert ask(live.base, f"{LOCALIDADES}?clave=0002").status == 200
-            assert ask(live.base, "/readyz").status == 200
 
 
 async def test_primary_lets_in_who_has_a_password_and_nobody_else(machine: Machine) -> None:

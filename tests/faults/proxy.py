@@ -10,11 +10,10 @@ _CLOSE_BY_RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: close(2) se
 
 
 class Proxy:
-    """Passes bytes on, later by `latency` seconds each way; or swallows them; or resets connections."""
+    """Passes bytes on, or swallows them, or resets connections."""
 
     def __init__(self, port: int) -> None:
         self.port = 0
-        self.latency = 0.0
         self._upstream = port
         self._passing = asyncio.Event()
         self._passing.set()
@@ -30,7 +29,6 @@ class Proxy:
     def heal(self) -> None:
         """Pass bytes on again; those that were swallowed arrive, as TCP would send them again."""
         self._refusing = False
-        self.latency = 0.0
         self._passing.set()
 
     def forget(self) -> None:
@@ -82,8 +80,6 @@ class Proxy:
         with suppress(OSError):
             while chunk := await reader.read(65536):
                 await passing.wait()
-                if self.latency:
-                    await asyncio.sleep(self.latency)
                 writer.write(chunk)
                 await writer.drain()
         await passing.wait()

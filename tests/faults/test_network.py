@@ -53,36 +53,3 @@ async def test_network_that_swallows_packets_leaves_no_older_connection_in_use(
         network.forget()
         await tried.recovered()
         network.expire()
-
-
-async def test_connections_that_are_reset_are_replaced_within_the_request(
-    primary: Server, truth: Truth, report: Report
-) -> None:
-    async with (
-        proxied(primary.port) as network,
-        service(primary.url(network.port)) as live,
-        trial(report, "connections reset, every 0.5 s", live, lookups(truth), primary) as tried,
-    ):
-        await tried.ordinary()
-        for _ in range(8):
-            network.reset()
-            await asyncio.sleep(0.5)
-        await tried.recovered()
-    assert tried.load.count("answered") == len(tried.load.outcomes)
-
-
-async def test_latency_beyond_the_deadline_is_503_in_time(
-    primary: Server, truth: Truth, report: Report, away: float
-) -> None:
-    questions = [*pages(truth, are_held=True) * 8, *lookups(truth)]
-    async with (
-        proxied(primary.port) as network,
-        service(primary.url(network.port), page_cache=True) as live,
-        trial(report, f"latency of 3 s, for {away:g} s", live, questions, primary) as tried,
-    ):
-        await tried.ordinary()
-        network.latency = 1.5  # each way
-        await asyncio.sleep(away)
-        network.heal()
-        await tried.recovered()
-    assert tried.load.count("refused") > 0

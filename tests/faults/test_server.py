@@ -34,18 +34,6 @@ async def test_server_that_goes_away_is_503_but_for_held_pages_until_it_is_back(
         assert tried.load.count("refused") > 0
 
 
-async def test_server_that_restarts_at_once_is_followed(primary: Server, truth: Truth, report: Report) -> None:
-    async with (
-        service(primary.url()) as live,
-        trial(report, "server restarted three times", live, lookups(truth), primary) as tried,
-    ):
-        await tried.ordinary()
-        for _ in range(3):
-            await primary.stop(FAST)
-            await primary.start()
-            await tried.recovered()
-
-
 async def test_server_that_stands_still_is_503_in_time(
     primary: Server, truth: Truth, report: Report, away: float
 ) -> None:

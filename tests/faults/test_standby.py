@@ -2,21 +2,15 @@
 
 import asyncio
 import re
-from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
-from sqlalchemy import Executable, func, select, text
+from sqlalchemy import text
 
-from localidades_api.database.models import localities
-from localidades_api.database.pool import Database, ReplicaCheck
-from localidades_api.database.queries import ReleasesRepository
-from localidades_api.database.replica_check import requires_release
-from localidades_api.errors import DatabaseUnavailableError
+from localidades_api.database.pool import Database
 from tests.faults.load import lookups, pages
 from tests.faults.proxy import proxied
 from tests.faults.service import CURRENT, KILL_ALL, NEXT, OLDER, publish, service, slow_down
@@ -113,34 +107,6 @@ async def test_primary_whose_network_swallows_packets_is_left_for_the_standby(
     assert tried.load.count("refused") <= POOL_SIZE  # what waited for it as it was lost, one each
 
 
-async def test_standby_that_is_behind_a_release_behind_a_pooler_gives_no_wrong_answer(
-    primary: Server, standby: Server, catalogues: Mapping[str, Path]
-) -> None:
-    """Each transaction of a connection may reach the other server, which refuses what it does not have."""
-    role = "pooled_service"
-    await primary.fetch(f"CREATE ROLE {role} LOGIN SUPERUSER")
-    await standby.catch_up(primary)
-    await standby.fetch("SELECT pg_wal_replay_pause()")
-    await publish(primary, catalogues, NEXT)
-    direct = Database.for_reading(primary.url(), pool_size=1, timeout=1.9)
-    async with relayed(standby.port, "127.0.0.2", primary.port):  # PgBouncer's hosts share a port
-        with pooling(f"127.0.0.1,127.0.0.2:{primary.port}", roles=[role]) as pooler:
-            pooled = Database.for_reading(pooler.url(primary.url(), role), pool_size=4, timeout=1.9)
-            try:
-                release = (await ReleasesRepository(direct).list_releases()).current
-                assert release is not None
-                # Transactions at the same time have the pooler open sessions, on either server in turn.
-                await asyncio.gather(*(pooled.fetch(select(func.pg_sleep(0.3))) for _ in range(4)))
-                counted = select(func.count() + 1).select_from(localities).where(localities.c.release_id == release.id)
-                outcomes = Counter([await count(pooled, counted, requires_release(release)) for _ in range(40)])
-                assert set(outcomes) <= {release.localities + 1, None}
-                assert outcomes[release.localities + 1]
-            finally:
-                await standby.resume_replay()
-                await direct.dispose()
-                await pooled.dispose()
-
-
 async def test_reads_through_two_poolers_go_to_the_primary_while_that_of_the_standbys_reaches_none(
     primary: Server, standby: Server
 ) -> None:
@@ -169,32 +135,6 @@ async def servers_that_answer(database: Database) -> set[str]:
     asked = text("SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'primary' END FROM pg_sleep(0.05)")
     found = [await asyncio.gather(*(database.fetch(asked) for _ in range(4))) for _ in range(5)]
     return {str(rows[0][0]) for answers in found for rows in answers}
-
-
-@asynccontextmanager
-async def relayed(port: int, host: str, as_port: int) -> AsyncIterator[None]:
-    """Let a server be reached at another address too."""
-
-    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", port)
-        await asyncio.gather(pump(reader, back), pump(there, writer))
-
-    async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            while read := await source.read(2**16):
-                sink.write(read)
-        sink.close()
-
-    async with await asyncio.start_server(relay, host, as_port):
-        yield
-
-
-async def count(database: Database, statement: Executable, check: ReplicaCheck) -> int | None:
-    """Return what is counted, or None where it is refused."""
-    try:
-        return int((await database.fetch(statement, replica_check=check))[0][0])
-    except DatabaseUnavailableError:
-        return None
 
 
 @pytest.mark.parametrize("prefer", [pytest.param("prefer-standby", marks=pytest.mark.gate), "any"])

@@ -20,7 +20,7 @@ from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.catalogue.folding import fold
 from localidades_api.database.models import localities
 from localidades_api.database.queries.conditions import conditions, filtered_by, values
-from localidades_api.names.normalize import open_word
+from localidades_api.names.text import open_word
 from localidades_api.names.vocabulary import STOP_WORDS
 from tests.support.application import import_file, recorded_statements, running_app
 from tests.support.catalogue import TRAPS, Place, write_catalogue
@@ -467,11 +467,11 @@ async def test_walk_over_estados_gives_each_once_in_order(client: httpx.AsyncCli
 async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: FastAPI) -> None:
     services = app.state.services
     release, rural = await services.releases.current(), LocalityFilters(ambito="R")
-    expected = list(await services.positions.positions_for(release, rural))
+    expected = list(await services.positions.get(release, rural))
     repository = services.repository
     small = PositionCache(repository, repository, services.changes, services.names, timeout=5, limit=500)
     for _ in range(2):
-        assert list(await small.positions_for(release, rural)) == expected
+        assert list(await small.get(release, rural)) == expected
     assert 4 * len(expected) > 500
 
 
@@ -480,11 +480,11 @@ async def test_boxes_evict_no_other_choice(app: FastAPI) -> None:
     release, rural = await services.releases.current(), LocalityFilters(ambito="R")
     repository = services.repository
     cache = PositionCache(repository, repository, services.changes, services.names, timeout=5, limit=20_000)
-    await cache.positions_for(release, rural)
+    await cache.get(release, rural)
     for west in range(100):
-        await cache.positions_for(release, LocalityFilters(bbox=f"{-118 + west / 100},14,-86,33"))
+        await cache.get(release, LocalityFilters(bbox=f"{-118 + west / 100},14,-86,33"))
     with recorded_statements(app) as statements:
-        await cache.positions_for(release, rural)
+        await cache.get(release, rural)
     assert statements == []
 
 

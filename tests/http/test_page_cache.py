@@ -29,7 +29,7 @@ def pages_of(app: FastAPI) -> list[bytes | None]:
     """Return the pages of the served release by number, those that are cached."""
     services: Services = app.state.services
     served = services.releases.served
-    held = services.pages.of(served) if served else None
+    held = services.pages.held(served) if served else None
     return held.pages if held else []
 
 

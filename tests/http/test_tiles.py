@@ -272,7 +272,7 @@ async def test_cache_keeps_to_its_room(app: FastAPI) -> None:
     release = await services.releases.current()
     cache = TileCache(TilesRepository(app.state.database), limit=40_000)
     tiles = [Tile(7, column, row) for column in range(24, 36) for row in range(54, 60)]
-    sizes = [len(await cache.tile(release, tile)) for tile in tiles]
+    sizes = [len(await cache.get(release, tile)) for tile in tiles]
     held = [body for tile in tiles if (body := cache.held(release, tile)) is not None]
     assert sum(map(len, held)) <= 40_000 < sum(sizes)
     assert cache.held(release, tiles[-1]) is not None

@@ -1,7 +1,6 @@
 import pytest
 
-from localidades_api.names.areas import AreaBook
-from localidades_api.names.match_areas import match_municipality, match_state
+from localidades_api.names.areas import AreaBook, match_municipality, match_state
 
 ESTADOS = (
     "Aguascalientes", "Baja California", "Baja California Sur", "Campeche", "Coahuila de Zaragoza", "Colima", "Chiapas",
@@ -29,10 +28,6 @@ def test_estado_is_found_by_its_code(codes: str) -> None:
         assert (result.id, result.outcome) == (id_, "exact")
     assert BOOK.find_state("DIF") == 9
     assert BOOK.find_state("NE") is None  # of the CURP: born abroad
-
-
-def test_code_of_an_estado_names_no_area_in_a_search() -> None:
-    assert BOOK.scopes(("cl",)) == ()
 
 
 @pytest.mark.parametrize(

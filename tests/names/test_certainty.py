@@ -61,14 +61,6 @@ def test_each_coefficient_is_of_evidence_and_each_evidence_has_one(index: NameIn
 # -- Probabilities
 
 
-@given(st.lists(EVIDENCE, max_size=6))
-def test_probabilities_of_candidates_leave_a_share_for_none(evidence: list[dict[str, float]]) -> None:
-    found = probabilities(evidence)
-    assert len(found) == len(evidence)
-    assert all(0 <= one <= 1 for one in found)
-    assert sum(found) <= 1 + 1e-9
-
-
 @given(st.lists(EVIDENCE, min_size=1, max_size=6), st.randoms(use_true_random=False))
 def test_candidates_compete_whatever_their_order(evidence: list[dict[str, float]], random: Random) -> None:
     order = list(range(len(evidence)))
@@ -180,19 +172,6 @@ def test_row_that_is_contradicted_is_never_certain(index: NameIndex, row: MatchR
     result = index.match(row, MIN_SURE)
     assert result.candidates
     assert result.outcome in {"ambiguous", "none"}
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        MatchRow("Seybaplaya", "Centla", "Tabasco", 25.7, -101.0),
-        MatchRow("Frontera", "Centla", "Tabasco"),
-        MatchRow("Villahermosa", "Centro", "Tabasco", cvegeo="270040001"),
-        MatchRow("Villahermosa", "Centro", "Tabasco"),
-    ],
-)
-def test_same_row_without_the_contradiction_is_certain(index: NameIndex, row: MatchRow) -> None:
-    assert index.match(row, MIN_SURE).id is not None
 
 
 def test_key_that_another_place_had_is_that_of_its_own_place(tmp_path: Path) -> None:

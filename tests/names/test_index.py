@@ -9,12 +9,12 @@ import pytest
 import localidades_api
 from localidades_api.caches.name_builder import fingerprint
 from localidades_api.catalogue.schemas import Release
-from localidades_api.names import build
+from localidades_api.names import layout
 from localidades_api.names.build import build_index
-from localidades_api.names.everyday_names import read_everyday
 from localidades_api.names.index import NameIndex
-from localidades_api.names.layout import EVERYWHERE, FILES, META, PROMINENT_WORDS, WORDS, IndexUnreadableError
+from localidades_api.names.layout import FILES, META, IndexUnreadableError
 from localidades_api.names.places import IndexedPlace
+from localidades_api.names.vocabulary import read_everyday_names
 from tests.support.names import PLACES
 
 
@@ -33,11 +33,6 @@ def test_failed_build_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="went away"):
         build_index(tmp_path / "names", (place for place in places()))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_folder_without_index_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(IndexUnreadableError):
-        NameIndex(tmp_path)
 
 
 RELEASE = Release(id=1, name="2020-01", source="x.csv", sha256="ab", published_at=datetime(2020, 1, 1, tzinfo=UTC),
@@ -89,14 +84,6 @@ def test_index_that_lacks_some_of_its_files_is_refused(tmp_path: Path, size: flo
             NameIndex(damaged)
 
 
-@pytest.mark.parametrize("words", [WORDS, PROMINENT_WORDS])
-def test_index_without_its_words_is_refused(tmp_path: Path, words: str) -> None:
-    build_index(tmp_path / "names", PLACES)
-    shutil.rmtree(tmp_path / "names" / words)
-    with pytest.raises(IndexUnreadableError):
-        NameIndex(tmp_path / "names")
-
-
 def test_opened_index_answers_when_its_folder_is_gone(tmp_path: Path) -> None:
     build_index(tmp_path / "names", PLACES)
     index = NameIndex(tmp_path / "names")
@@ -105,31 +92,17 @@ def test_opened_index_answers_when_its_folder_is_gone(tmp_path: Path) -> None:
     index.close()
 
 
-def test_order_of_places_does_not_matter(tmp_path: Path, index: NameIndex) -> None:
-    build_index(tmp_path / "names", reversed(PLACES))
-    other = NameIndex(tmp_path / "names")
-    for text in ("colorado", "san juan mixtepec", "ninguno", "villa"):
-        assert other.suggest(text) == index.suggest(text)
-    other.close()
-
-
 def test_rows_stand_in_the_order_of_prominence(index: NameIndex) -> None:
     """A place of unknown population ranks with what makes it a town: that it is urban, or a cabecera."""
     prominences = [index.place(row).prominence for row in range(index.layout.rows)]
     assert prominences == sorted(prominences, reverse=True)
 
 
-def test_look_up_returns_no_more_rows_than_wanted_the_most_prominent_first(index: NameIndex) -> None:
-    rows = index.layout.find(EVERYWHERE, "guadalajara")
-    assert [index.place(row).id for row in rows] == [140390001, 270040052]
-    assert [index.layout.find(EVERYWHERE, "guadalajara", limit) for limit in (1, 2, 3)] == [rows[:1], rows, rows]
-
-
 @pytest.mark.parametrize("prominent", [3, 30])
 def test_prominent_places_are_searched_first_and_all_where_these_are_too_few(
     tmp_path: Path, index: NameIndex, monkeypatch: pytest.MonkeyPatch, prominent: int
 ) -> None:
-    monkeypatch.setattr(build, "MAX_PROMINENT", prominent)
+    monkeypatch.setattr(layout, "MAX_PROMINENT", prominent)
     build_index(tmp_path / "names", PLACES)
     other = NameIndex(tmp_path / "names")
     for text in ("a", "san", "san juan mixtepec", "guadalajra", "ixtapa puerto", "zzz"):
@@ -139,6 +112,6 @@ def test_prominent_places_are_searched_first_and_all_where_these_are_too_few(
 
 
 def test_everyday_names_have_keys_of_nine_digits() -> None:
-    names = read_everyday()
+    names = read_everyday_names()
     assert names
     assert all(1_000_0000 < key <= 329_999_999 and all(names[key]) for key in names)

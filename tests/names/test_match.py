@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.names.areas import AreaBook
+from localidades_api.names.areas import AreaBook, match_municipality, match_state
 from localidades_api.names.build import build_index
 from localidades_api.names.certainty import MIN_SURE, SURE
-from localidades_api.names.differences import compare, read_name
-from localidades_api.names.evidence import distance_fault, has_homonym
+from localidades_api.names.differences import compare, distance_fault, read_name
+from localidades_api.names.evidence import has_homonym
 from localidades_api.names.index import NameIndex
 from localidades_api.names.layout import KEY
-from localidades_api.names.match_areas import match_municipality, match_state
-from localidades_api.names.places import MIN_URBAN, IndexedPlace, Withdrawn
+from localidades_api.names.places import MIN_URBAN, IndexedPlace, NameKind, PlaceName, Withdrawn
 from localidades_api.names.rows import FaultCode, MatchRow, NameFault
 from tests.support.names import PLACES
 
@@ -74,9 +73,8 @@ def test_row_is_matched_with_its_faults(
 def test_fault_of_another_municipio_names_that_of_the_place(index: NameIndex) -> None:
     result = index.match(MatchRow("LA MOJONERA", "Compostela", "Nayarit"))
     assert result.best is not None
-    assert [(one.given, one.found) for one in result.best.faults if one.code == "municipio"] == [
-        ("Compostela", "Puerto Vallarta")
-    ]
+    # It costs little: the place was there in an earlier release.
+    assert result.best.faults[0] == NameFault("municipio", "Compostela", "Puerto Vallarta", 0.5)
 
 
 @pytest.mark.parametrize(("municipio", "penalty"), [("Centro", 22.0), ("Atlantis", 12.0)], ids=["another", "unknown"])
@@ -198,17 +196,6 @@ def test_of_a_cell_longer_than_any_name_only_the_beginning_counts(index: NameInd
         assert index.match(MatchRow(cell, cell, cell)) == index.match(MatchRow(start, start, start))
 
 
-def test_row_without_name_or_key_has_none(index: NameIndex) -> None:
-    assert index.match(MatchRow(municipio="Centla")).outcome == "none"
-
-
-@given(st.sampled_from(PLACES))
-def test_name_municipio_and_estado_lead_to_the_place_or_to_its_homonyms(index: NameIndex, place: IndexedPlace) -> None:
-    result = index.match(MatchRow(place.nombre, place.municipio, place.estado))
-    assert place.id in {candidate.id for candidate in result.candidates}
-    assert result.outcome in {"exact", "ambiguous"}
-
-
 @given(st.builds(MatchRow, CELLS, CELLS, CELLS, DEGREES, DEGREES, CELLS, CELLS))
 def test_any_row_has_a_result_whose_scores_are_probabilities(index: NameIndex, row: MatchRow) -> None:
     result = index.match(row)
@@ -265,6 +252,8 @@ TOWNS = (
     (13, "Hidalgo", 66, "Villa de Tezontepec", 1, "Tezontepec", 9_000),
     (13, "Hidalgo", 67, "Tezontepec de Aldama", 1, "Tezontepec de Aldama", 8_000),
     (13, "Hidalgo", 67, "Tezontepec de Aldama", 2, "Panuaya", 3_000),
+    (3, "Baja California Sur", 2, "Mulegé", 1, "Santa Rosalía", 14_160),
+    (3, "Baja California Sur", 2, "Mulegé", 2, "Mulegé", 3_821),
     (5, "Coahuila de Zaragoza", 7, "Cuatro Ciénegas", 1, "Cuatro Ciénegas de Carranza", 10_395),
     (23, "Quintana Roo", 5, "Benito Juárez", 1, "Cancún", 888_797),
     *((23, "Quintana Roo", 4, "Othón P. Blanco", 10 + number, "Benito Juárez", 200) for number in range(9)),
@@ -314,6 +303,18 @@ def test_seat_comes_first_of_what_bears_its_municipios_name(towns: NameIndex) ->
     result = towns.match(MatchRow("Benito Juárez", None, "Quintana Roo"), MIN_SURE)
     assert (result.outcome, result.candidates[0].id) == ("ambiguous", 230050001)
     assert [one.score for one in result.candidates] == sorted((one.score for one in result.candidates), reverse=True)
+
+
+def test_place_that_has_the_name_of_its_municipio_comes_before_a_larger_seat(towns: NameIndex) -> None:
+    assert [one.id for one in towns.suggest("mulege")] == [30020002, 30020001]
+
+
+def test_words_that_tell_places_apart_are_no_spellings_of_each_other(index: NameIndex) -> None:
+    name = PlaceName(NameKind.OWN, ("tecolutla", "alta"), "")
+    place = index.place(0)._replace(nombre="Tecolutla Alta", names=(name,), former=())
+    found = compare(read_name("Tecolutla Alto"), place)
+    assert "spelling" not in {fault.code for fault in found.faults}
+    assert found.faults[0] == NameFault("contrast", "alto", "alta", 35.0)
 
 
 def test_name_of_the_municipio_at_a_point_far_away_leaves_doubt(index: NameIndex) -> None:
@@ -390,6 +391,7 @@ def test_municipio_is_matched_with_its_faults(
         ("San Juan Mixtepec", 20, [20001]),
         ("San Pedro y San Pablo Teposcolula", 20, [20003]),
         ("San Pedro y San Pablo Teposcolul", 20, [20003, 20004]),
+        ("San Juan Mixtepe", 20, [20001]),  # the other is much less like it
         ("20001", 20, [20001]),
         ("1", 20, [20001]),
         ("20001", None, [20001]),
@@ -408,13 +410,3 @@ def test_municipios_that_a_text_may_name_are_those_most_like_it(
     }
     book = AreaBook({20: "Oaxaca", 27: "Tabasco"}, municipios, {})
     assert [area.id for area in book.find_municipios(text, estado_id)] == found
-
-
-@given(CELLS, CELLS)
-def test_any_text_has_a_result_as_a_line_and_as_an_area(index: NameIndex, text: str | None, estado: str | None) -> None:
-    for result in (
-        index.match(MatchRow(text)),
-        match_state(index.areas, text or ""),
-        match_municipality(index.areas, text or "", estado),
-    ):
-        assert all(0 <= one.score <= 100 for one in result.candidates)

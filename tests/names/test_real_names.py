@@ -1,5 +1,7 @@
+import random
 import re
-from collections.abc import Iterable, Iterator
+import string
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -142,3 +144,29 @@ def test_short_names_of_municipios_are_hardly_ever_another_place_in_them(
     certain, wrong = certain_of_seats(real_index, rows)
     assert certain
     assert len(wrong) <= 5, wrong
+
+
+def with_a_letter_wrong(name: str) -> str:
+    """Put another letter in place of one; which, the name itself decides."""
+    chance = random.Random(name)  # noqa: S311  # the same in every run
+    at = chance.choice([index for index, letter in enumerate(name) if letter.isalpha()])
+    return name[:at] + chance.choice([one for one in string.ascii_lowercase if one != fold(name[at])]) + name[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    "typed", [str.upper, fold, lambda name: " ".join(reversed(name.split())), with_a_letter_wrong],
+    ids=["in capitals", "folded", "in another order", "with a letter wrong"],
+)  # fmt: skip
+def test_name_is_among_the_first_five_suggestions_of_its_municipio(
+    real_index: NameIndex, real_catalogues: Path, typed: Callable[[str], str]
+) -> None:
+    """Homonyms count for each other; the names with signs of their own are those that INEGI's files damaged most."""
+    catalogue = names.read_catalogue(real_catalogues / "catun_localidad_2018-09.zip")
+    odd = [row for row in catalogue.localities if set(row.nombre) & set("°´#:&½`'\"")]
+    missing = []
+    for row in [*islice(catalogue.localities, 0, None, 2000), *islice(odd, 0, None, 20)]:
+        found = real_index.suggest(typed(row.nombre), municipio_id=row.municipio_id, limit=5)
+        if fold(row.nombre) not in [fold(one.nombre) for one in found]:
+            missing.append((row.nombre, row.id))
+    # A number in letters is none with a letter wrong.
+    assert missing == ([("Parcela Diecisiete", 20015051)] if typed is with_a_letter_wrong else [])

@@ -12,12 +12,9 @@ PROGRAMS = (
     "application/json, text/plain, */*",  # axios, Angular
     "application/json, text/javascript, */*; q=0.01",  # jQuery
     "application/json, */*;q=0.5",  # HTTPie
-    "application/json; charset=utf-8",
     "application/json;charset=UTF-8",
     "Application/JSON",
     "application/json, text/json, text/x-json, text/javascript, application/xml, text/xml",  # RestSharp
-    "application/json,application/*+json;q=0.9",
-    "application/json, application/problem+json",
     "application/json;q=1.0,text/html;q=0.9",
     "text/html, application/json",  # equals: the service prefers JSON
     "application/geo+json, application/json;q=1, */*;q=0.1",
@@ -26,68 +23,24 @@ PROGRAMS = (
 BROWSERS = (
     CHROME,
     "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",  # Firefox, Safari
-    "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8",
     "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/png,image/svg+xml,*/*;q=0.8",
     "text/html, application/xhtml+xml, image/jxr, */*; q=0.5",  # Edge before Chromium
     "text/html, application/xml;q=0.9, application/xhtml+xml, image/png, image/webp, */*;q=0.1",  # Opera 12
-    "text/html, image/gif, image/jpeg, */*; q=.2",
     "text/html",
-    "text/html;level=1",
     "TEXT/HTML",
     "text/html,application/json;q=0.9",
 )
+# What `test_media_type_through_nginx_is_that_which_the_service_chooses` does not make up.
 OTHERS = (
     "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2",  # Java's HttpURLConnection
     "application/xml,application/xhtml+xml,text/html;q=0.9,text/plain;q=0.8,image/png,*/*;q=0.5",  # old WebKit
-    "text/xml,application/xml,application/xhtml+xml,text/html;q=0.9,text/plain;q=0.8,image/png,*/*;q=0.5",
     "application/rss+xml, application/atom+xml, application/xml;q=0.9, text/xml;q=0.8, */*;q=0.7",  # feed readers
-    "application/feed+json, application/json;q=0.9, application/rss+xml, */*;q=0.8",
-    "application/problem+json",
-    "application/*",
-    "application/*, text/html",
-    "text/*",
-    "text/*, application/json",
-    "text/*;q=0.5, */*;q=0.1",
-    "text/plain",
     "image/avif,image/webp,*/*",  # an image of a page
-    "image/*",
-    "application/xml",
-    "application/x-ndjson",
-    "application/x-ndjson, */*",
-    "text/csv",
-    "application/ld+json, application/json;q=0.5",
-    "application/json;q=0",
-    "application/json;q=0, */*",
-    "application/json;q=0.0, text/html;q=0.1",
-    "text/html;q=0",
-    "text/html;q=0, */*",
-    "text/html;q=0.5, application/json;q=0.5",
-    "text/html;q=0.5, application/json;q=0.4",
-    "text/html;q=0.4, application/json;q=0.5",
-    "*/*, text/html",
-    "text/html, */*",
-    "*/*;q=0",
-    "*/*;q=0.5, application/json;q=0.1",
-    "application/json;q=0.1, */*;q=0.5, application/json",
-    "*",
-    ",",
-    ",application/json,,",
-    "application/json;q=2",
     "application/json;q=-1",
-    "application/json;q=",
     "application/json;q=1;q=0, text/html",
-    "application/json;version=1;q=0.2, text/html;q=0.3",
     'application/json;profile="a,b;q=0", text/html;q=0.9',
     'application/json;profile="unterminated, text/html',
-    "application/json;xq=0, text/html",
-    "application/json ; q=0.3 , text/html",
-    "application/json/",
-    "json",
-    "html",
     "text/html application/json",
-    "text/html;q=1.000, application/json;q=0.999",
-    "application/jsonp, text/html",
-    "x-application/json, text/html;q=0.5",
     "\xe9/\xff",
     "text/html, " + "a/b, " * 1000 + "c/d",  # longer than the service reads
 )
@@ -107,24 +60,12 @@ REPRESENTATIVE = (
 
 LANGUAGES = (
     None,
-    "es",
     "es-MX,es;q=0.9,en;q=0.8",  # Chrome
     "es-MX,es;q=0.8,en-US;q=0.5,en;q=0.3",  # Firefox
     "es-419,es;q=0.9",
-    "ES-mx",
     "en-US,en;q=0.9,es;q=0.8",
-    "en",
     "de-DE,de;q=0.9,en;q=0.8",
-    "fr",
-    "ca,es;q=0.8,en;q=0.5",
     "nah, es;q=0.5",
-    "de,en;q=0.2,es;q=0.5",
-    "es;q=0",
-    "es;q=0.3,en;q=0.4",
-    "es-,en",
-    "est,en",
-    "*",
-    "*, es",
     "español",
     "es;level=1, en",
     "",

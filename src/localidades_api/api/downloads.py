@@ -55,14 +55,14 @@ async def download_localities(
     release = await services.release(query.release, by_name=query.search is not None)
     representation: str = format_
     if query.search is not None:  # names of earlier releases are found too
-        representation += f".{(await services.names.of(release)).digest}"
+        representation += f".{(await services.names.get(release)).digest}"
     etag = entity_tag(release, representation)
     is_pinned = query.release is not None and query.search is None
     freshness = freshness_headers(release, representation, pinned=is_pinned)
     headers = {**freshness, **range_headers(request.headers, etag, FILE_TYPES[format_])}
     if is_fresh(request.headers.getlist("if-none-match"), etag):
         return Response(status_code=304, headers={**headers, "Vary": "Accept-Encoding"})
-    places = await services.positions.positions_for(release, query)
+    places = await services.positions.get(release, query)
     name = f"localidades-{release.name}{'-filtered' if query.chosen else ''}{FILE_TYPES[format_].ending}"
     headers |= {"Content-Disposition": f'attachment; filename="{name}"', "Catalogue-Records": str(len(places))}
     write = partial(write_file, services.records, release, places, format_)

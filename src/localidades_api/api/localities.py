@@ -57,14 +57,14 @@ async def list_localities(
     """
     builder = await ResponseBuilder.begin(request, query, services, by_name=query.search is not None)
     if query.search is not None:
-        builder = _depending_on(await services.names.of(builder.release), builder)
+        builder = _depending_on(await services.names.get(builder.release), builder)
     if query.kept or query.page_size != PAGE_SIZE:
         return await _list_chosen(builder, query, services)
     release = builder.release
     paging = Paging(release.localities, query.page, PAGE_SIZE, builder.links()).check()
     if builder.is_not_modified:
         return builder.not_modified(paging)
-    page = await services.pages.page(release, query.page)
+    page = await services.pages.get(release, query.page)
     context = await html_context.of_localities(services, release, query, page) if builder.wants_html else {}
     return builder.answer("localities.html", "Localidades", page, paging, **context)
 
@@ -78,7 +78,7 @@ async def _list_chosen(builder: ResponseBuilder, query: LocalitiesQuery, service
     """Answer with a page of a list that is filtered, sorted, of other columns, or of another size than the default."""
     if query.page == 1 and builder.is_not_modified:  # page 1 always exists, so its 304 needs no query
         return builder.not_modified()
-    positions = await services.positions.positions_for(builder.release, query, query.sort)
+    positions = await services.positions.get(builder.release, query, query.sort)
     paging = Paging(len(positions), query.page, query.page_size, builder.links(query.kept)).check()
     if builder.is_not_modified:
         return builder.not_modified(paging)
@@ -93,7 +93,7 @@ async def _list_places(release: Release, query: LocalitiesQuery, places: Sequenc
     """Return the localities at these positions as JSON; the results of a search come from the index of names."""
     if query.search is None or query.fields:
         return await services.repository.list_places(release, places, names_of(query.fields))
-    names = await services.names.of(release)
+    names = await services.names.get(release)
     return encode_localities(names.at(places))
 
 
@@ -108,7 +108,7 @@ async def suggest_localities(
     place matches and how large it is are weighed together.
     """
     builder = await ResponseBuilder.begin(request, query, services, by_name=True)
-    names = await services.names.of(builder.release)
+    names = await services.names.get(builder.release)
     builder = _depending_on(names, builder)
     if builder.is_not_modified:
         return builder.not_modified()

@@ -120,7 +120,7 @@ def _suggest(services: Services, path: str) -> Sequence[dict[str, Any]]:
     """Return the places that the last words of a path name; none if the index of names is not open."""
     words = unquote(path).rstrip("/").rpartition("/")[2].replace("-", " ").replace("_", " ")
     release = services.releases.searched
-    names = services.names.opened(release) if release else None
+    names = services.names.held(release) if release else None
     if names is None or not _WORDS.fullmatch(words):
         return []
     found = names.suggest(words, kinds=("localidad", "municipio", "estado"), limit=_MEANT)

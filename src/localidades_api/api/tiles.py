@@ -110,7 +110,7 @@ async def get_tile(  # the numbers have their names on the wire
     is_pinned = query.release is not None
     if TILE.is_held(request.headers.getlist("if-none-match"), release):
         return TILE.not_modified(release, pinned=is_pinned)
-    body = await services.tiles.tile(release, tile)
+    body = await services.tiles.get(release, tile)
     return TILE.answer(release, body, request.headers.getlist("accept-encoding"), pinned=is_pinned)
 
 

@@ -66,13 +66,13 @@ class NameIndexes:
         self._service = hashlib.blake2b(f"{digest_of_code()} {url}".encode(), digest_size=12).hexdigest()
         self._tidied: tuple[object, ...] = ()
 
-    async def of(self, release: Release) -> NameIndex:
+    async def get(self, release: Release) -> NameIndex:
         """Return a release's index for use at once; raise SearchUnavailableError if it can't be had in time."""
         return (await self._ready(release)).names
 
     @asynccontextmanager
     async def using(self, release: Release) -> AsyncIterator[NameIndex]:
-        """Keep a release's index open for as long as it takes; raises as `of` does."""
+        """Keep a release's index open for as long as it takes; raises as `get` does."""
         with (await self._ready(release)).used() as index:
             yield index
 
@@ -89,7 +89,7 @@ class NameIndexes:
             raise SearchUnavailableError
         return found
 
-    def opened(self, release: Release) -> NameIndex | None:
+    def held(self, release: Release) -> NameIndex | None:
         """Return a release's index if it is open."""
         found = self._open.get(release)
         return found.names if found else None

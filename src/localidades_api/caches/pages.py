@@ -50,7 +50,7 @@ class PageCache:
         self._held: dict[int, ReleasePages] = {}
         self._fetching: SingleFlight[tuple[Release, int], bytes] = SingleFlight()
 
-    def of(self, release: Release) -> ReleasePages | None:
+    def held(self, release: Release) -> ReleasePages | None:
         """Return the cached pages of a release, or None if the release is not held."""
         held = self._held.get(release.id)
         if held is None or held.release is release or held.release == release:
@@ -59,7 +59,7 @@ class PageCache:
 
     def hold(self, release: Release) -> ReleasePages:
         """Hold a release from now on, and return its cached pages."""
-        held = self.of(release)
+        held = self.held(release)
         if held is None:
             held = self._held[release.id] = ReleasePages(release, self.limit)
         return held
@@ -75,9 +75,9 @@ class PageCache:
             ("page_cache_pages",): sum(held.held for held in self._held.values()),
         }
 
-    async def page(self, release: Release, number: int) -> bytes:
+    async def get(self, release: Release, number: int) -> bytes:
         """Return a page from the cache, or fetch it."""
-        held = self.of(release)
+        held = self.held(release)
         if held and (page := held.pages[number]):
             COUNTERS.page_hits += 1
             return page
@@ -91,7 +91,7 @@ class PageCache:
     async def _fetch(self, release: Release, number: int) -> bytes:
         (results,) = await self._list_pages(release, number, number) if release.total_pages else [""]
         page = _encode(release, results)
-        if held := self.of(release):
+        if held := self.held(release):
             held.put(number, page)
         return page
 

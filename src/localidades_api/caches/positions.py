@@ -59,9 +59,7 @@ class PositionCache:
         self._boxes: LRUCache[Hashable, array[int]] = LRUCache(limit // 4, getsizeof=_size)
         self._finding: SingleFlight[Hashable, array[int]] = SingleFlight()
 
-    async def positions_for(
-        self, release: Release, filters: LocalityFilters, sort: Sort = DEFAULT_SORT
-    ) -> Sequence[int]:
+    async def get(self, release: Release, filters: LocalityFilters, sort: Sort = DEFAULT_SORT) -> Sequence[int]:
         """Return the positions of the localities that the filters select, in order.
 
         Raises SearchUnavailableError for a search where the index of names is not ready, and DatabaseUnavailableError
@@ -74,7 +72,7 @@ class PositionCache:
         return await self._select(_key(release, "", filters, sort), filters)
 
     async def _search(self, release: Release, filters: LocalityFilters, sort: Sort, text: str) -> "array[int]":
-        names = await self._names.of(release)
+        names = await self._names.get(release)
         in_list_order = _key(release, names.digest, filters.model_copy(update={"search": text}))
         found: array[int] | None = self._cache_of(in_list_order).get(in_list_order)
         if found is None:
@@ -88,7 +86,7 @@ class PositionCache:
         if filters.bbox is None:
             return found
         # The index of names does not know boxes.
-        within = set(await self.positions_for(release, LocalityFilters(bbox=filters.bbox)))
+        within = set(await self.get(release, LocalityFilters(bbox=filters.bbox)))
         return [position for position in found if position in within]
 
     async def _select(
@@ -143,7 +141,7 @@ class PositionCache:
     async def prewarm(self, release: Release) -> None:
         """Cache what the filter form offers first, so that no request waits for it: 2.4 MB for all of Mexico."""
         for filters in _PREWARMED:
-            await self.positions_for(release, filters)
+            await self.get(release, filters)
 
     async def _find(self, key: Hashable, fetch: Callable[[], Awaitable["array[int]"]]) -> "array[int]":
         kept: array[int] | None = self._cache_of(key).get(key)

@@ -47,7 +47,7 @@ class TileCache:
         held: bytes | None = self._kept.get((release, tile))
         return held
 
-    async def tile(self, release: Release, tile: Tile) -> bytes:
+    async def get(self, release: Release, tile: Tile) -> bytes:
         """Return a tile, compressed with gzip."""
         key = (release, tile)
         held = self.held(release, tile)
@@ -74,7 +74,7 @@ class TileCache:
             await self.backdrop(release)
             for tile in _tiles_within(MEXICO_BOX):  # not the bounds: a place may be wrong by half a world
                 began = time.monotonic()
-                await self.tile(release, tile)
+                await self.get(release, tile)
                 await asyncio.sleep((time.monotonic() - began) * _PAUSE_FACTOR)
 
     async def close(self) -> None:

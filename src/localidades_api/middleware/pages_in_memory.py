@@ -28,5 +28,5 @@ class PagesInMemory:
         served, page = services.releases.served, query.pop("page", "1")
         if served is None or query.items() - {("format", "json"), ("release", served.name)} or not page.isdecimal():
             return False
-        held = services.pages.of(served)
+        held = services.pages.held(served)
         return held is not None and 0 < int(page) < len(held.pages) and held.pages[int(page)] is not None

@@ -1,4 +1,4 @@
-"""Finds estados and municipios by the names that people use."""
+"""Finds estados and municipios by the names that people use, and matches a name to the key of one."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -10,8 +10,10 @@ from rapidfuzz.distance import OSA
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_STATE
-from localidades_api.names.normalize import canonical, canonical_words, core, repair
-from localidades_api.names.states import STATE_CODES, STATE_NAMES
+from localidades_api.names.places import MAX_TEXT
+from localidades_api.names.rows import Candidate, MatchResult, NameFault
+from localidades_api.names.text import canonical, canonical_words, core, repair
+from localidades_api.names.vocabulary import ESTADOS, STATE_CODES
 
 _Names: TypeAlias = dict[tuple[int, bool], str]  # by key, and whether an earlier release had it
 
@@ -19,6 +21,11 @@ _CACHED_TEXTS = 4096
 _MIN_LIKENESS = 80  # of the names of two municipios, from 0 to 100: below it they are two names
 _MIN_JOINED_LIKENESS = 92  # the same of names without their spaces, in which more is alike
 _MOST_AREAS = 6
+_SAME = 100.0  # likeness of a name that is the one given
+_CERTAIN_MARGIN = 5.0  # points that the next area must be behind
+_FORMER = 2.0
+_MISSPELT_STATE = 15.0
+_UNKNOWN_STATE = 18.0
 _CLOSE = 4  # candidates less like the text than the best by more than this are left out
 
 
@@ -32,7 +39,7 @@ class Area(NamedTuple):
 
 def state_names(estado_id: int, estado: str) -> list[str]:
     """Return the folded names of an estado: the official one, and those that people use."""
-    return list(dict.fromkeys([fold(estado), *STATE_NAMES.get(estado_id, ())]))
+    return list(dict.fromkeys([fold(estado), *(ESTADOS[estado_id].names if estado_id in ESTADOS else ())]))
 
 
 def forms_of_state(estado_id: int, estado: str) -> list[tuple[str, ...]]:
@@ -199,3 +206,57 @@ def _beginning(typed: str, name: str) -> float:
         return 85.0
     distance = OSA.distance(typed, name, score_cutoff=2)
     return 80.0 - distance if distance <= min(2, len(typed) // 4) else 0.0
+
+
+# -- Matching
+
+
+def match_state(book: AreaBook, text: str) -> MatchResult:
+    """Return the estado that a text names, by any of its names, its abbreviation, its code or its key."""
+    text = text[:MAX_TEXT]
+    found = book.find_state(text)
+    if found is None:
+        return _decide([])
+    nombre, folded = book.estados[found], fold(repair(text))
+    names = {name.replace(" ", "") for name in state_names(found, nombre)}
+    is_same = folded.isdigit() or folded.replace(" ", "") in names or state_of_code(folded) == found
+    faults = () if is_same else (NameFault("spelling", text, nombre, _MISSPELT_STATE),)
+    return _decide([_candidate(found, nombre, faults)])
+
+
+def match_municipality(book: AreaBook, text: str, estado: str | None = None) -> MatchResult:
+    """Return the municipio that a text names; its estado may be given, or follow a comma."""
+    text = text[:MAX_TEXT]
+    name, _, last = (part.strip() for part in text.rpartition(","))
+    if estado is None and name and book.find_state(last) is not None:
+        text, estado = name, last
+    estado_id = book.find_state(estado[:MAX_TEXT]) if estado else None
+    unknown = (NameFault("estado", estado, "", _UNKNOWN_STATE),) if estado and estado_id is None else ()
+    areas = [area for area in book.find_municipios(text, estado_id) if area.id in book.municipios]
+    return _decide([_municipality(book, area, text, unknown) for area in areas])
+
+
+def _municipality(book: AreaBook, area: Area, text: str, unknown: tuple[NameFault, ...]) -> Candidate:
+    nombre = book.municipios[area.id]
+    faults = unknown
+    if area.former:
+        faults += (NameFault("former_name", text, nombre, _FORMER + round(max(0.0, _SAME - 1 - area.likeness), 2)),)
+    elif area.likeness < _SAME:
+        faults += (NameFault("spelling", text, nombre, round(_SAME - area.likeness, 2)),)
+    return _candidate(area.id, f"{nombre}, {book.estados[area.id // KEYS_OF_A_STATE]}", faults)
+
+
+def _candidate(id_: int, label: str, faults: tuple[NameFault, ...]) -> Candidate:
+    return Candidate(id_, label, round(max(0.0, 100 - sum(fault.penalty for fault in faults)), 2), faults)
+
+
+def _decide(candidates: list[Candidate]) -> MatchResult:
+    """Return the result: certain where nothing differs, or only that the name is a former one, and no other is near."""
+    if not candidates:
+        return MatchResult("none", None, 0.0, ())
+    candidates.sort(key=lambda one: (-one.score, one.id))
+    best = candidates[0]
+    margin = round(best.score - (candidates[1].score if len(candidates) > 1 else 0.0), 2)
+    if margin < _CERTAIN_MARGIN or best.score < _SAME - _FORMER:
+        return MatchResult("ambiguous", best, margin, tuple(candidates))
+    return MatchResult("sure" if best.faults else "exact", best, margin, tuple(candidates))

@@ -1,10 +1,11 @@
-"""Builds an index: sorts the places by prominence, writes the files, and indexes words with tantivy."""
+"""Builds an index: sorts the places by prominence, writes the files of `layout`, and indexes words with tantivy."""
 
 import json
+import math
 import shutil
 import tempfile
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -12,36 +13,17 @@ import tantivy
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, label
+from localidades_api.names import layout
 from localidades_api.names.areas import forms_of_state
-from localidades_api.names.fields import MAX_BEGINNING, schema, starts
-from localidades_api.names.layout import (
-    EVERYWHERE,
-    FILES,
-    HOMONYM,
-    JOINED,
-    KEY,
-    LABEL,
-    MAX_JOINED,
-    MAX_PROMINENT,
-    MAX_ROWS,
-    META,
-    MUNICIPIO_HOMONYM,
-    ORDER,
-    PART_OF_MUNICIPIO,
-    PROMINENT_WORDS,
-    SEAT,
-    SHORT_OF_TOWN,
-    SHORT_OF_TOWN_IN_STATE,
-    URBAN,
-    WITHDRAWN,
-    WORDS,
-)
-from localidades_api.names.naming import Naming, PlaceName, ShortNames
-from localidades_api.names.normalize import canonical
-from localidades_api.names.places import IndexedPlace, Withdrawn, prominent_population
-from localidades_api.names.tables import Blocks, Records, Table
+from localidades_api.names.naming import Naming, ShortNames
+from localidades_api.names.places import IndexedPlace, NameKind, PlaceName, Withdrawn, prominent_population
+from localidades_api.names.query import MAX_BEGINNING, MAX_START, schema
+from localidades_api.names.text import canonical
+from localidades_api.names.vocabulary import ARTICLES
 
-_OWN = frozenset({"n", "b"})  # kinds of names
+_OWN = frozenset({NameKind.OWN, NameKind.BRACKET})
+_SHARE_BITS = 6
+_SHARE_SHIFT = 64 - _SHARE_BITS
 _HEAP = 64_000_000  # bytes that tantivy may hold before it writes a segment
 
 
@@ -58,7 +40,7 @@ def build_index(folder: Path, places: Iterable[IndexedPlace], withdrawn: Iterabl
         try:
             working.rename(folder)
         except OSError:
-            if not (folder / META).exists():
+            if not (folder / layout.META).exists():
                 raise
     finally:
         shutil.rmtree(working, ignore_errors=True)
@@ -90,8 +72,8 @@ class _Builder:
         self._positions = array("I", self._order)  # of each row, the inverse of the order
         for position, row in enumerate(self._order, 1):
             self._positions[row] = position
-        self._table = Table()
-        self._blocks = Blocks()
+        self._table = _Table()
+        self._blocks = _Blocks()
         self._homonyms = Counter((place.municipio_id, fold(place.nombre)) for place in places)
         self._municipios = {place.municipio_id: place.municipio for place in places}
         self._namesakes = Counter((id_ // KEYS_OF_A_STATE, nombre) for id_, nombre in self._municipios.items())
@@ -100,8 +82,8 @@ class _Builder:
         self._area_words: dict[int, set[str]] = {}
 
     def build(self, withdrawn: Iterable[Withdrawn]) -> None:
-        writer, prominent = [_writer(self._folder / name) for name in (WORDS, PROMINENT_WORDS)]
-        records = Records(self._folder)
+        writer, prominent = [_writer(self._folder / name) for name in (layout.WORDS, layout.PROMINENT_WORDS)]
+        records = _Records(self._folder)
         for row, place in enumerate(self._places):
             names, folded = self._naming.names(place), fold(place.nombre)
             flags = self._flags(place, names, folded)
@@ -109,7 +91,7 @@ class _Builder:
             self._add_names(_checked(row), place, names, folded, flags)
             document = self._document(row, place, names, folded)
             writer.add_document(document)
-            if row < MAX_PROMINENT:
+            if row < layout.MAX_PROMINENT:
                 prominent.add_document(document)
         for row, gone in enumerate(withdrawn, len(self._places)):
             records.add_key(gone.id)
@@ -118,19 +100,19 @@ class _Builder:
         for each in (writer, prominent):
             each.commit()
             each.wait_merging_threads()
-        (self._folder / ORDER).write_bytes(self._order.tobytes())
+        (self._folder / layout.ORDER).write_bytes(self._order.tobytes())
         self._table.write(self._folder)
         self._write_meta(self._blocks.write(self._folder))
 
     def _flags(self, place: IndexedPlace, names: Sequence[PlaceName], folded: str) -> int:
         return (
-            (SEAT if place.is_seat else 0)
-            | (URBAN if place.ambito == "U" else 0)
-            | (HOMONYM if self._homonyms[place.municipio_id, folded] > 1 else 0)
-            | (MUNICIPIO_HOMONYM if self._namesakes[place.estado_id, place.municipio] > 1 else 0)
-            | (SHORT_OF_TOWN if self._short_names.is_of_town(place, place.municipio_id, folded) else 0)
-            | (SHORT_OF_TOWN_IN_STATE if self._short_names.is_of_town(place, place.estado_id, folded) else 0)
-            | (PART_OF_MUNICIPIO if self._is_part_of_municipio(place, names) else 0)
+            (layout.SEAT if place.is_seat else 0)
+            | (layout.URBAN if place.ambito == "U" else 0)
+            | (layout.HOMONYM if self._homonyms[place.municipio_id, folded] > 1 else 0)
+            | (layout.MUNICIPIO_HOMONYM if self._namesakes[place.estado_id, place.municipio] > 1 else 0)
+            | (layout.SHORT_OF_TOWN if self._short_names.is_of_town(place, place.municipio_id, folded) else 0)
+            | (layout.SHORT_OF_TOWN_IN_STATE if self._short_names.is_of_town(place, place.estado_id, folded) else 0)
+            | (layout.PART_OF_MUNICIPIO if self._is_part_of_municipio(place, names) else 0)
         )
 
     def _is_part_of_municipio(self, place: IndexedPlace, names: Sequence[PlaceName]) -> bool:
@@ -147,28 +129,28 @@ class _Builder:
             if former.municipio != place.municipio or municipio_id != place.municipio_id:
                 self._former_areas.setdefault(municipio_id, former.municipio)
                 municipios.add(municipio_id)
-        scopes = {EVERYWHERE, *municipios, *(id_ // KEYS_OF_A_STATE for id_ in municipios)}
+        scopes = {layout.EVERYWHERE, *municipios, *(id_ // KEYS_OF_A_STATE for id_ in municipios)}
         self._table.add(row, scopes, {*found, folded, *(fold(former.nombre) for former in place.former)})
-        self._table.add(row, [KEY], {str(place.id), *(str(former.id) for former in place.former)})
+        self._table.add(row, [layout.KEY], {str(place.id), *(str(former.id) for former in place.former)})
         written = label(
             place.id,
             place.nombre,
             place.municipio,
             place.estado,
-            has_homonym=bool(flags & HOMONYM),
-            municipio_has_homonym=bool(flags & MUNICIPIO_HOMONYM),
+            has_homonym=bool(flags & layout.HOMONYM),
+            municipio_has_homonym=bool(flags & layout.MUNICIPIO_HOMONYM),
         )
-        self._table.add(row, [LABEL], [fold(written)])
-        if row < MAX_JOINED:
+        self._table.add(row, [layout.LABEL], [fold(written)])
+        if row < layout.MAX_JOINED:
             spaced = {name for name in (folded, fold(place.municipio) if place.is_seat else "") if " " in name}
-            self._table.add(row, [JOINED], {name.replace(" ", "") for name in spaced})
+            self._table.add(row, [layout.JOINED], {name.replace(" ", "") for name in spaced})
         for municipio_id in municipios:
             self._blocks.add(row, municipio_id, found)
 
     def _add_withdrawn(self, row: int, gone: Withdrawn) -> None:
         municipio_id = gone.id // KEYS_OF_A_MUNICIPIO
         self._former_areas.setdefault(municipio_id, gone.municipio)
-        self._table.add(row, [WITHDRAWN], [str(gone.id), f"{municipio_id}/{fold(gone.nombre)}"])
+        self._table.add(row, [layout.WITHDRAWN], [str(gone.id), f"{municipio_id}/{fold(gone.nombre)}"])
 
     def _document(self, row: int, place: IndexedPlace, names: Sequence[PlaceName], folded: str) -> tantivy.Document:
         own = {word for _, words, _ in names for word in words}
@@ -179,7 +161,7 @@ class _Builder:
         document.add_text("raw", " ".join(written - own))
         document.add_text("text", " ".join(text))
         document.add_text("begin", " ".join({word[:length] for word in text for length in range(1, MAX_BEGINNING + 1)}))
-        document.add_text("start", " ".join(starts(folded, names)))
+        document.add_text("start", " ".join(_starts(folded, names)))
         clave = place.id % KEYS_OF_A_MUNICIPIO
         document.add_text("scope", f"e{place.estado_id} m{place.municipio_id} c{clave:04d} a{place.ambito}")
         document.add_unsigned("rank", row)
@@ -201,17 +183,116 @@ class _Builder:
     def _write_meta(self, blocks: dict[str, tuple[int, int, int]]) -> None:
         former = {id_: name for id_, name in self._former_areas.items() if self._municipios.get(id_) != name}
         meta = {
-            "sizes": {name: (self._folder / name).stat().st_size for name in FILES},
+            "sizes": {name: (self._folder / name).stat().st_size for name in layout.FILES},
             "rows": len(self._places),
             "blocks": blocks,
             "estados": dict(sorted({place.estado_id: place.estado for place in self._places}.items())),
             "municipios": dict(sorted(self._municipios.items())),
             "former": dict(sorted(former.items())),
         }
-        (self._folder / META).write_text(json.dumps(meta, ensure_ascii=False), encoding="utf-8")
+        (self._folder / layout.META).write_text(json.dumps(meta, ensure_ascii=False), encoding="utf-8")
+
+
+def _starts(folded: str, names: Iterable[PlaceName]) -> set[str]:
+    """Return the beginnings that a place is found under when a few letters are typed: with its article and without."""
+    written = {folded, *(" ".join(words) for _, words, _ in names)}
+    article, _, rest = folded.partition(" ")
+    if rest and article in ARTICLES:
+        written.add(rest)
+    return {name[:length].strip().replace(" ", "_") for name in written for length in range(1, MAX_START + 1)}
 
 
 def _checked(row: int) -> int:
-    if row >= MAX_ROWS:
-        raise ValueError(f"An index holds at most {MAX_ROWS:,} places.")
+    if row >= layout.MAX_ROWS:
+        raise ValueError(f"An index holds at most {layout.MAX_ROWS:,} places.")
     return row
+
+
+# -- The files
+
+
+class _Records:
+    """Writes the records of places, and their texts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._records = (folder / layout.RECORDS).open("wb")
+        self._texts = (folder / layout.TEXTS).open("wb")
+        self._offset = 0
+
+    def add(self, place: IndexedPlace, names: Sequence[PlaceName], flags: int) -> None:
+        """Write the next row."""
+        population = -1 if place.poblacion is None else place.poblacion
+        latitude = math.nan if place.latitud is None else place.latitud
+        longitude = math.nan if place.longitud is None else place.longitud
+        self._records.write(layout.RECORD.pack(place.id, population, latitude, longitude, self._offset, flags))
+        text = _text_of(place, names)
+        self._texts.write(text)
+        self._offset += len(text)
+
+    def add_key(self, id_: int) -> None:
+        """Write the next row for a key that has nothing else."""
+        self._records.write(layout.RECORD.pack(id_, -1, math.nan, math.nan, 0, 0))
+
+    def close(self) -> None:
+        """Complete the files; a map of a file needs a byte at least."""
+        self._texts.write(b"\n")
+        self._records.close()
+        self._texts.close()
+
+
+def _text_of(place: IndexedPlace, names: Sequence[PlaceName]) -> bytes:
+    """Return the text of a place, with its line end; INEGI's names have no control characters."""
+    told = layout.ITEM.join(f"{kind}{' '.join(words)}{layout.FIELD}{written}" for kind, words, written in names)
+    former = layout.ITEM.join(
+        f"{former.nombre}{layout.FIELD}{former.municipio}{layout.FIELD}{former.id}" for former in place.former
+    )
+    return f"{place.nombre}{layout.PART}{told}{layout.PART}{former}".replace("\n", " ").encode() + b"\n"
+
+
+class _Table:
+    """Collects the rows of names within scopes, and writes them sorted."""
+
+    def __init__(self) -> None:
+        self._shares = [array("Q") for _ in range(1 << _SHARE_BITS)]  # of the entries, by their first bits
+
+    def add(self, row: int, scopes: Iterable[int], names: Iterable[str]) -> None:
+        """Let a row be found under names in scopes."""
+        for name in names:
+            name_digest = layout.digest(name)
+            for scope in scopes:
+                entry = layout.place_in_table(scope, name_digest) | row
+                self._shares[entry >> _SHARE_SHIFT].append(entry)
+
+    def write(self, folder: Path) -> None:
+        """Write the file, share by share: as Python's integers, all entries together would take 300 MB."""
+        with (folder / layout.LOOKUP).open("wb") as file:
+            for entries in self._shares:
+                array("Q", sorted(set(entries))).tofile(file)
+
+
+class _Blocks:
+    """Collects the names of each municipio, and writes them one municipio after the other."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, tuple[list[str], list[int]]] = defaultdict(lambda: ([], []))
+
+    def add(self, row: int, municipio_id: int, names: Iterable[str]) -> None:
+        """Let a row have these names within a municipio."""
+        names_of, rows_of = self._blocks[municipio_id]
+        before = len(names_of)
+        names_of.extend(sorted(names))
+        rows_of.extend([row] * (len(names_of) - before))
+
+    def write(self, folder: Path) -> dict[str, tuple[int, int, int]]:
+        """Write the files; return where each municipio's names stand: first and last byte, and first row."""
+        spans: dict[str, tuple[int, int, int]] = {}
+        at = first = 0
+        with (folder / layout.BLOCKS).open("wb") as file, (folder / layout.BLOCK_ROWS).open("wb") as rows_file:
+            for municipio_id, (names, rows) in sorted(self._blocks.items()):
+                block = "\n".join(names).encode()
+                file.write(block + b"\n")
+                array("I", rows).tofile(rows_file)
+                spans[str(municipio_id)] = (at, at + len(block), first)
+                at += len(block) + 1
+                first += len(rows)
+        return spans

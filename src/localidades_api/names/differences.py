@@ -1,13 +1,17 @@
-"""Lists the differences between a given name and a place's, each with its penalty."""
+"""Lists the differences between a row and a place, each with its penalty: name, municipio, point and ambito."""
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from rapidfuzz.distance import OSA
+
 from localidades_api.catalogue.folding import fold
-from localidades_api.names.normalize import canonical, open_word, repair, take_apart, variants, with_article
-from localidades_api.names.ranking import IndexedLocality
-from localidades_api.names.rows import NameFault
-from localidades_api.names.spelling import SPACING, pair
+from localidades_api.names.areas import Area
+from localidades_api.names.layout import URBAN
+from localidades_api.names.places import IndexedLocality, NameKind, PlaceName
+from localidades_api.names.rows import FaultCode, MatchRow, NameFault
+from localidades_api.names.text import canonical, open_word, repair, take_apart, variants, with_article
 from localidades_api.names.vocabulary import (
     ARTICLES,
     CONTRASTING,
@@ -38,9 +42,29 @@ _KIND_PENALTIES = {
     **dict.fromkeys(WEIGHTY_GENERICS, _WEIGHTY_KIND),
     **dict.fromkeys(SETTLEMENTS, _SETTLEMENT),
 }
-_KINDS = {"s": ("seat", 1.5), "t": ("seat", 4.0), "e": ("everyday", 2.0), "f": ("former_name", 3.0)}
+_KINDS: dict[NameKind, tuple[FaultCode, float]] = {
+    NameKind.SEAT: ("seat", 1.5),
+    NameKind.SHARED_SEAT: ("seat", 4.0),
+    NameKind.EVERYDAY: ("everyday", 2.0),
+    NameKind.FORMER: ("former_name", 3.0),
+}
 _FORMER_LITERALLY = 0.5  # less than tells two places apart: another place may have that name today
 _MAX_FAULTS_COST = 100.0
+_MUNICIPIO_SHARE = 0.4  # of how much the municipio's name is unlike the given
+_FORMER_MUNICIPIO, _LIKE_FORMER_MUNICIPIO = 0.5, 3.0  # the municipio that the place was in
+_SAME_BUT_FORMER = 99.0  # likeness of a former name that is the same
+# Kilometres from the point that was given, and what they cost.
+_DISTANCES = ((2.0, 0.0), (5.0, 2.0), (15.0, 6.0), (40.0, 14.0), (math.inf, 25.0))
+_OTHER_AMBITO = 0.9  # less than any margin: it orders homonyms and decides nothing, since registers often differ
+_UNLIKE = 60.0  # points that a word costs if it is like no other
+_ALIKE = 0.65  # share of letters that two words must have in common to be spellings of one word
+_SPACING = 1.0
+
+# Letters that sound alike; people write one for the other.
+_SOUNDS = (
+    ("qu", "k"), ("ch", "@"), ("ph", "f"), ("ll", "y"), ("ce", "se"), ("ci", "si"), ("z", "s"), ("v", "b"), ("h", ""),
+    ("x", "j"), ("ge", "je"), ("gi", "ji"), ("hu", "u"), ("gu", "u"), ("w", "u"), ("c", "k"), ("tz", "s"), ("ñ", "n"),
+)  # fmt: skip
 
 
 class GivenName(NamedTuple):
@@ -102,15 +126,15 @@ def compare(given: GivenName, place: IndexedLocality, least: float = _MAX_FAULTS
                 _FORMER_LITERALLY, (NameFault("former_name", nombre, place.nombre, _FORMER_LITERALLY),)
             )
     best = NameDifference(least + _MAX_FAULTS_COST, ())
-    for kind, words, written in place.names:
+    for name in place.names:
         for reading, first in given.readings:
             base = first.penalty if first else 0.0
-            as_one = _written_as_one_word(given, reading, words, written or place.nombre)
-            found = as_one or _compare_words(reading, words, place, min(best.cost, _MAX_FAULTS_COST) - base)
+            as_one = _written_as_one_word(given, reading, name.words, name.written or place.nombre)
+            found = as_one or _compare_words(reading, name.words, place, min(best.cost, _MAX_FAULTS_COST) - base)
             if found is None:
                 continue
             faults = [*([first] if first else ()), *found]
-            faults += _of_kind(given, place, kind, words, written, written_alike=not found)
+            faults += _of_kind(given, place, name, written_alike=not found)
             cost = sum(fault.penalty for fault in faults)
             if cost < best.cost:
                 best = NameDifference(cost, tuple(faults))
@@ -122,22 +146,20 @@ def _written_as_one_word(
 ) -> list[NameFault] | None:
     """Return the fault of a name given without its spaces: `Cuatrociénegas`, whose number stays in letters then."""
     if len(reading) == 1 and len(words) > 1 and given.folded == fold(written).replace(" ", ""):
-        return [NameFault("spacing", given.folded, " ".join(words), SPACING)]
+        return [NameFault("spacing", given.folded, " ".join(words), _SPACING)]
     return None
 
 
-def _of_kind(
-    given: GivenName, place: IndexedLocality, kind: str, words: tuple[str, ...], written: str, *, written_alike: bool
-) -> Iterable[NameFault]:
+def _of_kind(given: GivenName, place: IndexedLocality, name: PlaceName, *, written_alike: bool) -> Iterable[NameFault]:
     """Yield the faults of the name that was compared: which of the place's it is, and how it is written."""
-    full = written or place.nombre
+    full = name.written or place.nombre
     folded = fold(full)
-    if kind in _KINDS:
-        code, penalty = _KINDS[kind]
-        yield NameFault(code, full, place.nombre, penalty)  # type: ignore[arg-type]
+    if name.kind in _KINDS:
+        code, penalty = _KINDS[name.kind]
+        yield NameFault(code, full, place.nombre, penalty)
     if given.folded == folded:
         return
-    bracket, folded = _of_brackets(given, full, folded, words)
+    bracket, folded = _of_brackets(given, full, folded, name.words)
     if bracket is not None:
         yield bracket
     if folded in {given.folded, given.spoken}:
@@ -175,8 +197,8 @@ def _compare_words(
     faults: list[NameFault] = []
     if added and missing:
         if "".join(given) == "".join(found):
-            return [NameFault("spacing", " ".join(given), " ".join(found), SPACING)]
-        faults += pair(added, missing)
+            return [NameFault("spacing", " ".join(given), " ".join(found), _SPACING)]
+        faults += _pair(added, missing)
     if _has_nothing_of(given, added):
         return None
     letters = max(sum(map(len, found)), sum(map(len, given)), 1)
@@ -256,3 +278,90 @@ def _single(word: str, letters: int, *, numbered: bool, is_added: bool, first: b
         return NameFault("added" if is_added else "missing", *sides, _INITIAL)
     penalty = round((_WORD if first else _NEXT_WORD) + _WORD_SHARE * len(word) / letters, 2)
     return NameFault("added" if is_added else "missing", *sides, penalty)
+
+
+# -- Spelling
+
+
+def _pair(added: list[str], missing: list[str]) -> list[NameFault]:
+    """Pair words that are alike, the most alike first; take them out of the lists."""
+    pairs = sorted(
+        (
+            (-_likeness(one, other), one, other)
+            for one in added
+            for other in missing
+            if len(one) > 1 and len(other) > 1 and not (one.isdigit() or other.isdigit())
+        ),
+    )
+    faults = []
+    for unlike, one, other in pairs:
+        if -unlike < _ALIKE or one not in added or other not in missing:
+            continue
+        if one in CONTRASTING and other in CONTRASTING:
+            continue
+        added.remove(one)
+        missing.remove(other)
+        faults.append(NameFault("spelling", one, other, round(max(1.0, (1 + unlike) * _UNLIKE), 2)))
+    if added and missing:
+        faults += _spaced_otherwise(added, missing)
+    return faults
+
+
+def _spaced_otherwise(added: list[str], missing: list[str]) -> list[NameFault]:
+    """Pair leftover words that have the same letters, spaced differently: `seyba playa`, Seybaplaya."""
+    one, other = "".join(added), "".join(missing)
+    likeness = _likeness(one, other)
+    if (len(added) > 1 or len(missing) > 1) and likeness >= 0.8:  # noqa: PLR2004  # as a word with one letter in five wrong
+        fault = NameFault("spacing", " ".join(added), " ".join(missing), round(_SPACING + (1 - likeness) * _UNLIKE, 2))
+        added.clear()
+        missing.clear()
+        return [fault]
+    return []
+
+
+def _likeness(one: str, other: str) -> float:
+    """Return how alike two words are, from 0 to 1; what sounds the same is nearly the same."""
+    likeness: float = OSA.normalized_similarity(one, other)
+    if one[0] != other[0]:
+        likeness -= 0.08
+    if likeness >= 0.5 and _sound(one) == _sound(other):  # noqa: PLR2004  # half of the letters at least
+        return max(likeness, 0.96)
+    if likeness >= _ALIKE and one.rstrip("s") == other.rstrip("s"):
+        return max(likeness, 0.95)
+    return likeness
+
+
+def _sound(word: str) -> str:
+    """Return how a word sounds, roughly."""
+    for letters, for_ in _SOUNDS:
+        word = word.replace(letters, for_)
+    return word
+
+
+# -- Area, point and ambito
+
+
+def area_fault(row: MatchRow, area: Area, municipios: Mapping[int, str]) -> NameFault | None:
+    """Return the fault of a municipio whose name is not quite the one given."""
+    if area.likeness >= 100:  # noqa: PLR2004  # the same name
+        return None
+    if area.former:
+        penalty = _FORMER_MUNICIPIO if area.likeness >= _SAME_BUT_FORMER else _LIKE_FORMER_MUNICIPIO
+        return NameFault("municipio", row.municipio or "", "", penalty)
+    penalty = round((100 - area.likeness) * _MUNICIPIO_SHARE, 2)
+    return NameFault("municipio", row.municipio or "", municipios.get(area.id, ""), penalty)
+
+
+def distance_fault(row: MatchRow, place: IndexedLocality) -> NameFault | None:
+    """Return the fault of a place that is away from the point given."""
+    km = row.kilometres_to(place.latitud, place.longitud)
+    if km is None:
+        return None
+    penalty = next(cost for bound, cost in _DISTANCES if km <= bound)
+    return NameFault("distance", f"{km:.1f} km", "", penalty) if penalty else None
+
+
+def ambito_fault(row: MatchRow, place: IndexedLocality) -> NameFault | None:
+    """Return the fault of a place that is urban where rural was given, or the other way round."""
+    found = "U" if place.flags & URBAN else "R"
+    return NameFault("ambito", row.ambito, found, _OTHER_AMBITO) if row.ambito and row.ambito != found else None

@@ -1,25 +1,20 @@
-"""Compares a row's municipio, point and key with a place's, and gathers what speaks for and against a place."""
+"""What speaks for and against a place that a row may mean, and what leaves doubt however likely the place is."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.names.areas import Area
 from localidades_api.names.layout import HOMONYM, SEAT, SHORT_OF_TOWN, SHORT_OF_TOWN_IN_STATE, URBAN
-from localidades_api.names.normalize import canonical, take_apart
-from localidades_api.names.ranking import IndexedLocality
+from localidades_api.names.places import IndexedLocality
 from localidades_api.names.rows import MatchRow, NameFault
+from localidades_api.names.text import canonical, take_apart
 from localidades_api.names.vocabulary import ESTABLISHMENTS, GENERICS, SETTLEMENTS, WEIGHTY_GENERICS
 
-_MUNICIPIO_SHARE = 0.4  # of how much the municipio's name is unlike the given
-_FORMER_MUNICIPIO, _LIKE_FORMER_MUNICIPIO = 0.5, 3.0  # the municipio that the place was in
-_SAME_BUT_FORMER = 99.0  # likeness of a former name that is the same
-# Kilometres from the point that was given, and what they cost.
-_DISTANCES = ((2.0, 0.0), (5.0, 2.0), (15.0, 6.0), (40.0, 14.0), (math.inf, 25.0))
-_KM_PER_DEGREE = 111.2
-_OTHER_AMBITO = 0.9  # less than any margin: it orders homonyms and decides nothing, since registers often differ
 OTHER_MUNICIPIO, UNKNOWN_MUNICIPIO = 22.0, 12.0  # the penalties of a municipio that is another, or that nobody knows
+
+
+# -- Doubt, however likely a place is
 
 
 def has_homonym(place: IndexedLocality, faults: Sequence[NameFault]) -> bool:
@@ -53,46 +48,6 @@ def may_be_short(question: "Question", place: IndexedLocality) -> bool:
         return True
     words = set(question.words)
     return bool(words) and sum(words <= set(area_words) for area_words in question.area_words) > 1
-
-
-def read_key(text: str | None) -> int | None:
-    """Return the number that a key is, or None."""
-    stripped = (text or "").strip()
-    return int(stripped) if stripped.isdecimal() and len(stripped) <= 9 else None  # noqa: PLR2004  # digits of a key
-
-
-def area_fault(row: MatchRow, area: Area, municipios: Mapping[int, str]) -> NameFault | None:
-    """Return the fault of a municipio whose name is not quite the one given."""
-    if area.likeness >= 100:  # noqa: PLR2004  # the same name
-        return None
-    if area.former:
-        penalty = _FORMER_MUNICIPIO if area.likeness >= _SAME_BUT_FORMER else _LIKE_FORMER_MUNICIPIO
-        return NameFault("municipio", row.municipio or "", "", penalty)
-    penalty = round((100 - area.likeness) * _MUNICIPIO_SHARE, 2)
-    return NameFault("municipio", row.municipio or "", municipios.get(area.id, ""), penalty)
-
-
-def distance(row: MatchRow, place: IndexedLocality) -> float | None:
-    """Return the kilometres from the point given to a place; None where either has no point."""
-    if row.latitud is None or row.longitud is None or place.latitud is None or place.longitud is None:
-        return None
-    east = (place.longitud - row.longitud) * math.cos(math.radians(place.latitud))
-    return _KM_PER_DEGREE * math.hypot(place.latitud - row.latitud, east)
-
-
-def distance_fault(row: MatchRow, place: IndexedLocality) -> NameFault | None:
-    """Return the fault of a place that is away from the point given."""
-    km = distance(row, place)
-    if km is None:
-        return None
-    penalty = next(cost for bound, cost in _DISTANCES if km <= bound)
-    return NameFault("distance", f"{km:.1f} km", "", penalty) if penalty else None
-
-
-def ambito_fault(row: MatchRow, place: IndexedLocality) -> NameFault | None:
-    """Return the fault of a place that is urban where rural was given, or the other way round."""
-    found = "U" if place.flags & URBAN else "R"
-    return NameFault("ambito", row.ambito, found, _OTHER_AMBITO) if row.ambito and row.ambito != found else None
 
 
 # -- What speaks for and against a place
@@ -241,7 +196,7 @@ def _of_area(question: Question, place: IndexedLocality, faults: Sequence[NameFa
         yield "no_area_given", 1.0
     if any(fault.code == "ambito" for fault in faults):
         yield "ambito_other", 1.0
-    km = distance(row, place)
+    km = row.kilometres_to(place.latitud, place.longitud)
     if km is not None:
         yield "km", math.log10(1 + km)
         yield "km_under_1" if km < 1 else "km_1_to_3" if km < 3 else "km_3_to_8" if km < 8 else "km_over_8", 1.0  # noqa: PLR2004

@@ -1,20 +1,16 @@
 """Finds the places of a filtered list: all that match, in the order of the list (docs/decisions/names.md)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from tantivy import Query
 
 from localidades_api.catalogue.filters import LocalityFilters
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind
-from localidades_api.names.fields import MAX_BEGINNING
 from localidades_api.names.layout import JOINED, KEY, LABEL
-from localidades_api.names.normalize import canonical_words, open_word, repair
-from localidades_api.names.query import all_of, any_of, wrong_letters
-
-if TYPE_CHECKING:
-    from localidades_api.names.index import NameIndex
+from localidades_api.names.query import MAX_BEGINNING, all_of, any_of, wrong_letters
+from localidades_api.names.reader import IndexReader
+from localidades_api.names.text import canonical_words, open_word, repair
 
 # Finds what has a word in its names (`name`), or in its names and areas (`text`).
 _Part = Callable[[str, str], Query]
@@ -28,8 +24,7 @@ def searched(text: str) -> str:
 class Finder:
     """Finds places by words, label or key, narrowed by the other filters."""
 
-    def __init__(self, index: "NameIndex") -> None:
-        self._index = index
+    def __init__(self, index: IndexReader) -> None:
         self._words = index.words
         self._layout = index.layout
 

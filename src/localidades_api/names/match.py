@@ -2,44 +2,41 @@
 
 import math
 from bisect import insort
-from collections.abc import Iterable, MutableSequence, Sequence
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
 from localidades_api.names import certainty
-from localidades_api.names.areas import Area
-from localidades_api.names.blocks import Block
-from localidades_api.names.differences import GivenName, NameDifference, compare, read_name
+from localidades_api.names.areas import Area, AreaBook
+from localidades_api.names.differences import (
+    GivenName,
+    NameDifference,
+    ambito_fault,
+    area_fault,
+    compare,
+    distance_fault,
+    read_name,
+)
 from localidades_api.names.evidence import (
     OTHER_MUNICIPIO,
     UNKNOWN_MUNICIPIO,
     Question,
-    ambito_fault,
-    area_fault,
     contradicts,
-    distance,
-    distance_fault,
     gather,
     has_homonym,
     is_seat_named,
     may_be_short,
-    read_key,
 )
 from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, PART_OF_MUNICIPIO, SEAT, SHORT_OF_TOWN, WITHDRAWN
-from localidades_api.names.normalize import core
-from localidades_api.names.places import MAX_TEXT
+from localidades_api.names.places import MAX_TEXT, IndexedLocality
 from localidades_api.names.query import read
-from localidades_api.names.ranking import IndexedLocality
+from localidades_api.names.reader import IndexReader
 from localidades_api.names.rows import Candidate, MatchResult, MatchRow, NameFault
-
-if TYPE_CHECKING:
-    from localidades_api.names.index import NameIndex
+from localidades_api.names.text import core
 
 MAX_CANDIDATES = 5
 _MOST_DIFFERENT = 72.5  # penalties, beyond which a name is no candidate
-_BLOCKS = 256  # municipios whose parsed names are kept
 _PROPOSED = 8  # names of a municipio that are compared word by word, for each way to compare
 _WITHIN_REACH = 80.0  # score below which the place is sought outside the municipio that was given
 _HOMONYMS = 24  # places of one name that are compared
@@ -55,22 +52,28 @@ _NO_OTHER = 60.0  # penalties of the next candidate where there is none
 class Matcher:
     """Finds the places that rows mean, in the files of an index."""
 
-    def __init__(self, index: "NameIndex") -> None:
+    def __init__(self, index: IndexReader) -> None:
         self._index = index
-        self._block = lru_cache(_BLOCKS)(self._read_block)
         self._count = lru_cache(_CACHED_WORDS)(index.words.count)
 
     def match(self, row: MatchRow, sure: float = certainty.SURE) -> MatchResult:
-        """Return what a row means, certain from a probability of `sure` on.
+        """Return what a row means, certain from a probability of `sure` on; a name alone may be a whole line."""
+        if not (row.municipio or row.estado or row.cvegeo or row.clave):
+            *by_area, row = _readings_of_line(self._index.areas, row)
+            for reading in by_area:
+                # What a reading with areas leaves in doubt, another may not make certain.
+                if (result := self._match(reading, sure)).outcome != "none":
+                    return result
+        return self._match(row, sure)
 
-        Only the beginning of a text that is longer than any name counts.
-        """
+    def _match(self, row: MatchRow, sure: float) -> MatchResult:
+        """Match one reading of a row; only the beginning of a text that is longer than any name counts."""
         if max(len(row.nombre or ""), len(row.municipio or ""), len(row.estado or "")) > MAX_TEXT:
             row = row._replace(nombre=_clip(row.nombre), municipio=_clip(row.municipio), estado=_clip(row.estado))
-        key = read_key(row.cvegeo)
+        key = _read_key(row.cvegeo)
         estado_id = self._index.areas.find_state(row.estado) if row.estado else None
         areas = self._index.areas.find_municipios(row.municipio, estado_id) if row.municipio else ()
-        if key is None and not row.nombre and (clave := read_key(row.clave)) is not None:
+        if key is None and not row.nombre and (clave := _read_key(row.clave)) is not None:
             key = areas[0].id * KEYS_OF_A_MUNICIPIO + clave if len(areas) == 1 else None
         if key is not None:
             return self._by_key(row, key, estado_id, areas, sure)
@@ -201,14 +204,11 @@ class Matcher:
         homonyms = self._index.layout.find(municipio_id, given.folded, _HOMONYMS)
         if any(fold(self._index.layout.name(row)[1]) == given.folded for row in homonyms):
             return homonyms
-        block = self._block(municipio_id)
+        block = self._index.block(municipio_id)
         found = dict.fromkeys(homonyms)
         for number, (words, _) in enumerate(given.readings[:3]):
             found |= block.most_similar(words, core(words), _PROPOSED if number == 0 else _PROPOSED // 2)
         return list(found)
-
-    def _read_block(self, municipio_id: int) -> Block:
-        return Block(*self._index.layout.block(municipio_id))
 
     def _anywhere(self, given: GivenName, estado_id: int | None) -> list[int]:
         """Return places of an estado, or of the country, that have the name given or its words."""
@@ -303,7 +303,7 @@ class Matcher:
             return MatchResult("none", None, 0.0, (), gone)
         share, (place, difference) = ranked[0]
         best = candidates[0]
-        km = distance(question.row, place)
+        km = question.row.kilometres_to(place.latitud, place.longitud)
         # Another place may have the name, though it was not compared.
         other_may_be_meant = has_homonym(place, difference.faults) if km is None else km > certainty.FAR
         contradicted = any(map(contradicts, difference.faults))
@@ -351,3 +351,32 @@ def _points(share: float) -> float:
 
 def _clip(text: str | None) -> str | None:
     return text[:MAX_TEXT] if text else text
+
+
+def _readings_of_line(areas: AreaBook, row: MatchRow) -> Iterator[MatchRow]:
+    """Yield what a row with a name alone may be, with the most areas first; the row itself comes last.
+
+    The name may have municipio and estado after it, or be a key.
+    """
+    text = row.nombre or ""
+    digits = text.strip()
+    if digits.isdecimal() and len(digits) in {8, 9}:
+        yield row._replace(nombre=None, cvegeo=digits)
+        return
+    name, _, last = (part.strip() for part in text.rpartition(","))
+    if name and last:
+        inner, _, municipio = (part.strip() for part in name.rpartition(","))
+        is_estado = areas.find_state(last) is not None
+        if is_estado and inner and municipio:
+            yield row._replace(nombre=inner, municipio=municipio, estado=last)
+        if is_estado:
+            yield row._replace(nombre=name, estado=last)
+        elif areas.find_municipios(last, None):
+            yield row._replace(nombre=name, municipio=last)
+    yield row
+
+
+def _read_key(text: str | None) -> int | None:
+    """Return the number that a key is, or None."""
+    stripped = (text or "").strip()
+    return int(stripped) if stripped.isdecimal() and len(stripped) <= 9 else None  # noqa: PLR2004  # digits of a key

@@ -3,33 +3,20 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.names.everyday_names import read_everyday
-from localidades_api.names.normalize import canonical, core, take_apart, variants
-from localidades_api.names.places import MIN_URBAN, IndexedPlace
+from localidades_api.names.places import MIN_URBAN, IndexedPlace, NameKind, PlaceName
+from localidades_api.names.text import canonical, core, take_apart, variants
+from localidades_api.names.vocabulary import read_everyday_names
 
 _OF = re.compile(r" del? ")
-
-
-class PlaceName(NamedTuple):
-    """A name of a place: its kind, its canonical words, and how it is written (empty: as the catalogue does).
-
-    Kinds are `n` for the name itself, `b` for what stands in its brackets or with them, `s` for a seat under its
-    municipio's name, `t` where another place has that name too, `e` for everyday names, `f` for former ones.
-    """
-
-    kind: str
-    words: tuple[str, ...]
-    written: str
 
 
 class Naming:
     """Names the places of one release."""
 
     def __init__(self, places: Sequence[IndexedPlace]) -> None:
-        self._everyday = read_everyday()
+        self._everyday = read_everyday_names()
         self._namesakes = {
             (place.municipio_id, core(canonical(place.nombre))) for place in places if _may_be_namesake(place)
         }
@@ -40,18 +27,18 @@ class Naming:
         for kind, text in self._written(place):
             for position, words in enumerate(variants(text)):
                 if words and words not in found:
-                    own = kind == "n"
-                    found[words] = PlaceName("b" if own and position else kind, words, "" if own else text)
+                    own = kind is NameKind.OWN
+                    found[words] = PlaceName(NameKind.BRACKET if own and position else kind, words, "" if own else text)
         return list(found.values())
 
-    def _written(self, place: IndexedPlace) -> Iterator[tuple[str, str]]:
-        yield "n", place.nombre
+    def _written(self, place: IndexedPlace) -> Iterator[tuple[NameKind, str]]:
+        yield NameKind.OWN, place.nombre
         if place.is_seat:
-            yield ("s" if self._is_called_by_municipio(place) else "t"), place.municipio
+            yield NameKind.SEAT if self._is_called_by_municipio(place) else NameKind.SHARED_SEAT, place.municipio
         for name in self._everyday.get(place.id, ()):
-            yield "e", name
+            yield NameKind.EVERYDAY, name
         for former in place.former:
-            yield "f", former.nombre
+            yield NameKind.FORMER, former.nombre
 
     def _is_called_by_municipio(self, seat: IndexedPlace) -> bool:
         """Tell whether the name of a municipio means its seat first: not where another place has it, as Mulegé does."""

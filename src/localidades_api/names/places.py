@@ -1,5 +1,6 @@
-"""The records that an index is built from, and those that it returns."""
+"""The places that an index is built from, that it holds, and that it suggests."""
 
+from enum import StrEnum
 from typing import NamedTuple
 
 from localidades_api.catalogue.keys import CLAVE_DIGITS, PlaceKind, written
@@ -47,6 +48,42 @@ def prominent_population(poblacion: int | None, *, is_urban: bool, is_seat: bool
     """Return how many inhabitants a place ranks with: a cabecera and an urban place are more than a hamlet."""
     known = poblacion if poblacion is not None else MIN_URBAN if is_urban else 0
     return max(known, _MIN_SEAT if is_seat else 0)
+
+
+class NameKind(StrEnum):
+    """Which of a place's names one is; the values are those of the index."""
+
+    OWN = "n"
+    BRACKET = "b"  # what stands in the brackets of its own name, or with them
+    SEAT = "s"  # a seat, under the name of its municipio
+    SHARED_SEAT = "t"  # the same where another place has that name too
+    EVERYDAY = "e"
+    FORMER = "f"
+
+
+class PlaceName(NamedTuple):
+    """A name of a place: its kind, its canonical words, and how it is written (empty: as the catalogue does)."""
+
+    kind: NameKind
+    words: tuple[str, ...]
+    written: str
+
+
+class IndexedLocality(NamedTuple):
+    """A place as an index holds it; `prominence` is what its population adds to the points of a suggestion."""
+
+    row: int
+    id: int
+    nombre: str
+    poblacion: int | None
+    latitud: float | None
+    longitud: float | None
+    flags: int  # of `layout`
+    prominence: float
+    names: tuple[PlaceName, ...]
+    former: tuple[Former, ...]
+    municipio_words: tuple[str, ...]
+    state_words: frozenset[str]
 
 
 class Suggested(NamedTuple):

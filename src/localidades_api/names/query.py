@@ -1,24 +1,50 @@
-"""Parses what was typed, and builds the tantivy queries that propose places for it."""
+"""Parses what was typed, and asks the index of words: the fields of its documents, and the queries that find places."""
 
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from tantivy import Index, Occur, Order, Query, Searcher
+from tantivy import Index, Occur, Order, Query, Schema, SchemaBuilder, Searcher
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
-from localidades_api.names.fields import MAX_BEGINNING, MAX_START, schema
 from localidades_api.names.layout import PROMINENT_WORDS, WORDS, IndexUnreadableError
-from localidades_api.names.normalize import canonical, canonical_words, repair
-from localidades_api.names.ranking import ParsedQuery
+from localidades_api.names.text import canonical, canonical_words, repair
 from localidades_api.names.vocabulary import ARTICLES, GENERICS, STOP_WORDS
 
+MAX_BEGINNING = 2  # letters of any word of a place; so short, they are too many words to be looked up one by one
+MAX_START = 3  # letters of a name
 _BEGINNINGS_OF_STOP_WORDS = frozenset(word[:length] for word in STOP_WORDS for length in range(1, len(word) + 1))
 _CLAVE = re.compile(r"\([0-9]{1,4}\)?")
 _MAX_WORDS = 10  # that are looked up; labels are looked up whole
 _SHORT = 3  # letters: a word so short is not looked up with letters wrong
 _LONG = 8  # letters: in a word so long, two may be wrong
+
+
+def schema() -> Schema:
+    """Return the fields of a document.
+
+    `name` has the canonical words of its names, `raw` the words of its names that are none of these, `text` the
+    canonical words of its names and areas; `begin` and `start` have beginnings; `scope` has its areas, clave and
+    ambito; `rank` is its row, and `position` its place in the list.
+    """
+    builder = SchemaBuilder()
+    for field in ("name", "raw", "text", "begin", "start", "scope"):
+        builder.add_text_field(field, index_option="basic", tokenizer_name="whitespace")
+    builder.add_unsigned_field("rank", fast=True)
+    builder.add_unsigned_field("position", fast=True)
+    return builder.build()
+
+
+class ParsedQuery(NamedTuple):
+    """What was typed, taken apart."""
+
+    text: str
+    folded: str
+    words: tuple[str, ...]  # canonical
+    unfinished: str | None  # the last word as typed, which may go on; None where something ended it
+    is_cut: bool = False  # an article, `de`, its beginning or a clave was left out, but should be there
 
 
 def read(text: str) -> ParsedQuery:

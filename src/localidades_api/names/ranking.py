@@ -8,6 +8,8 @@ from rapidfuzz.distance import OSA
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.schemas.places import Match
 from localidades_api.names.layout import SEAT
+from localidades_api.names.places import IndexedLocality, NameKind
+from localidades_api.names.query import ParsedQuery, wrong_letters
 from localidades_api.names.vocabulary import GENERICS
 
 # Points of a hundred that a fit loses.
@@ -24,41 +26,17 @@ _PART_OF_AREA = 6
 _BEGINNING_OF_AREA = 2
 _OTHER_ORDER = 3
 _AREA_FIRST = 9  # the municipio before the name
-_KINDS = {"n": 0, "b": 3, "s": 2, "t": 30, "e": 1, "f": 8}
+_KINDS = {
+    NameKind.OWN: 0, NameKind.BRACKET: 3, NameKind.SEAT: 2, NameKind.SHARED_SEAT: 30, NameKind.EVERYDAY: 1,
+    NameKind.FORMER: 8,
+}  # fmt: skip
 _BEGINNING = 5  # the last word is unfinished
 _LITERAL, _LITERAL_FORMER = 1.0, 6.0
-PROMINENCE = 6.5  # points that ten times the population are worth
 
-_MATCHES: dict[str, Match] = {"s": "seat", "t": "seat", "e": "everyday", "f": "former"}
-_OTHER_NAMES = frozenset(_MATCHES)
+_MATCHES: dict[NameKind, Match] = {
+    NameKind.SEAT: "seat", NameKind.SHARED_SEAT: "seat", NameKind.EVERYDAY: "everyday", NameKind.FORMER: "former",
+}  # fmt: skip
 _NAME, _MUNICIPIO = 0, 1  # where a word stands
-
-
-class ParsedQuery(NamedTuple):
-    """What was typed, taken apart."""
-
-    text: str
-    folded: str
-    words: tuple[str, ...]  # canonical
-    unfinished: str | None  # the last word as typed, which may go on; None where something ended it
-    is_cut: bool = False  # an article, `de`, its beginning or a clave was left out, but should be there
-
-
-class IndexedLocality(NamedTuple):
-    """A place as an index knows it: names are kind, canonical words, and how they are written."""
-
-    row: int
-    id: int
-    nombre: str
-    poblacion: int | None
-    latitud: float | None
-    longitud: float | None
-    flags: int
-    prominence: float  # in points
-    names: tuple[tuple[str, tuple[str, ...], str], ...]
-    former: tuple[tuple[str, str, int], ...]
-    municipio_words: tuple[str, ...]
-    state_words: frozenset[str]
 
 
 class Fit(NamedTuple):
@@ -71,7 +49,7 @@ class Fit(NamedTuple):
 
 def fit(typed: ParsedQuery, place: IndexedLocality) -> Fit:
     """Return the fit of the name that fits best."""
-    best, kind_of_best, written_of_best, most = None, "n", "", -math.inf
+    best, kind_of_best, written_of_best, most = None, NameKind.OWN, "", -math.inf
     for kind, words, written in place.names:
         fitting = _Fitting(typed, place, words)
         points = fitting.points(kind)
@@ -99,7 +77,7 @@ class _Fitting:
         self.misspelt = self.begun = False
         self.ordered = True
 
-    def points(self, kind: str) -> float:
+    def points(self, kind: NameKind) -> float:
         """Return the points of the name, which is of this kind."""
         last = len(self.typed.words) - 1 if self.typed.unfinished else -1
         for position, word in enumerate(self.typed.words):
@@ -175,11 +153,11 @@ class _Fitting:
             lost += _PART_OF_AREA * (1 - self.in_municipio / len(self.place.municipio_words))
         return lost + (0 if self.ordered else _OTHER_ORDER) + (_BEGINNING if self.begun else 0)
 
-    def match(self, kind: str) -> Match:
+    def match(self, kind: NameKind) -> Match:
         """Return why the name fits."""
         if self.misspelt:
             return "near"
-        if kind in _OTHER_NAMES:
+        if kind in _MATCHES:
             return _MATCHES[kind]
         if not self.ordered:
             return "words"
@@ -208,7 +186,7 @@ def _left_out(left: list[str], words: tuple[str, ...]) -> float:
 
 def _nearest(word: str, left: list[str], place: IndexedLocality, *, unfinished: bool) -> tuple[str | None, float, int]:
     """Return the word of a place that was misspelt, the points lost, and where it stands: name, municipio or estado."""
-    allowed = 0 if len(word) < 3 else 1 if len(word) < 8 else 2  # noqa: PLR2004  # letters
+    allowed = wrong_letters(word)
     best: tuple[str | None, float, int] = (None, 0.0, 0)
     least = 99.0
     for where, words in enumerate((left, place.municipio_words, place.state_words)):

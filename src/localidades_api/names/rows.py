@@ -1,6 +1,9 @@
 """A row to match, and its result."""
 
+import math
 from typing import Literal, NamedTuple
+
+_KM_PER_DEGREE = 111.2
 
 Outcome = Literal["exact", "sure", "ambiguous", "none"]
 FaultCode = Literal[
@@ -45,6 +48,13 @@ class MatchRow(NamedTuple):
     cvegeo: str | None = None
     clave: str | None = None
     ambito: str | None = None
+
+    def kilometres_to(self, latitud: float | None, longitud: float | None) -> float | None:
+        """Return how far a place is from the point given; None where either has no point."""
+        if self.latitud is None or self.longitud is None or latitud is None or longitud is None:
+            return None
+        east = (longitud - self.longitud) * math.cos(math.radians(latitud))
+        return _KM_PER_DEGREE * math.hypot(latitud - self.latitud, east)
 
 
 class NameFault(NamedTuple):

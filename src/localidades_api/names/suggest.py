@@ -3,20 +3,16 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind
 from localidades_api.catalogue.schemas.places import Match
-from localidades_api.names.fields import MAX_START
 from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, LABEL, SEAT
-from localidades_api.names.places import MAX_TEXT, Suggested
-from localidades_api.names.query import readings
-from localidades_api.names.ranking import Fit, IndexedLocality, ParsedQuery, fit, literal_points
+from localidades_api.names.places import MAX_TEXT, IndexedLocality, Suggested
+from localidades_api.names.query import MAX_START, ParsedQuery, readings
+from localidades_api.names.ranking import Fit, fit, literal_points
+from localidades_api.names.reader import IndexReader
 from localidades_api.names.vocabulary import STOP_WORDS
-
-if TYPE_CHECKING:
-    from localidades_api.names.index import NameIndex
 
 _PROPOSED = 16  # places that a look-up proposes at most; among them is what is meant, if it is prominent
 _PROPOSED_NEAR = 24  # places whose words are only much like those typed
@@ -37,7 +33,7 @@ _LABEL_POINTS = 1000.0  # before everything else
 class Suggester:
     """Proposes places from the files of an index, and ranks them."""
 
-    def __init__(self, index: "NameIndex") -> None:
+    def __init__(self, index: IndexReader) -> None:
         self._index = index
         self._suggest_short = lru_cache(_CACHED)(self._suggest)
 
@@ -54,8 +50,8 @@ class Suggester:
         self, text: str, kinds: Collection[PlaceKind], estado_id: int | None, municipio_id: int | None, limit: int
     ) -> list[Suggested]:
         typed = readings(text)
-        scope = _Scope(estado_id, municipio_id)
-        if not typed[0].words or scope.is_empty:
+        scope = _scope_of(estado_id, municipio_id)
+        if not typed[0].words or scope is None:
             return []
         digits = re.sub(r"[\s.-]", "", text)
         if digits.isdecimal() and len(digits) in _KEY_LENGTHS and (found := self._by_key(digits, kinds, scope, limit)):
@@ -70,7 +66,7 @@ class Suggester:
 
     # -- Localities
 
-    def _localities(self, readings: Sequence[ParsedQuery], scope: "_Scope", limit: int) -> list[Suggested]:
+    def _localities(self, readings: Sequence[ParsedQuery], scope: int, limit: int) -> list[Suggested]:
         fits: dict[int, Fit] = {}
         place = self._index.place
         for reading in readings:
@@ -90,7 +86,7 @@ class Suggester:
             key=lambda row: (-fits[row].points - place(row).prominence - literal_points(typed, place(row)), row),
         )
         found = [self._suggested(place(row), fits[row]) for row in ranked[: limit + 2]]
-        labelled = [row for row in self._index.layout.find(LABEL, typed.folded, 4) if scope.holds(place(row).id)]
+        labelled = [row for row in self._index.layout.find(LABEL, typed.folded, 4) if _holds_place(scope, place(row))]
         if labelled:
             whole = [self._suggested(place(row), Fit(_LABEL_POINTS, "label", "")) for row in labelled]
             whole.sort(key=lambda suggested: suggested.label != typed.text)
@@ -110,10 +106,10 @@ class Suggester:
         goes_on = f" {typed.folded}" in f" {fold(self._index.label(place))}"
         return found if goes_on else found._replace(points=found.points - _CUT)
 
-    def _proposals(self, typed: ParsedQuery, scope: "_Scope", limit: int, fits: dict[int, Fit]) -> Iterator[list[int]]:
+    def _proposals(self, typed: ParsedQuery, scope: int, limit: int, fits: dict[int, Fit]) -> Iterator[list[int]]:
         """Yield rows that may be meant: names in full, then words, then misspelt ones."""
         words, wanted = self._index.words, max(_PROPOSED, limit + 4)
-        terms = scope.terms()
+        terms = _terms(scope)
         if self._best(fits) >= _SURE:  # another reading is likelier
             yield words.propose(words.all_words(typed, "text", terms), wanted)
             return
@@ -133,9 +129,9 @@ class Suggester:
                 yield words.propose(words.all_words(typed, "name", terms), wanted)
         yield from self._misspelt(typed, scope, fits)
 
-    def _misspelt(self, typed: ParsedQuery, scope: "_Scope", fits: dict[int, Fit]) -> Iterator[list[int]]:
+    def _misspelt(self, typed: ParsedQuery, scope: int, fits: dict[int, Fit]) -> Iterator[list[int]]:
         """Yield rows with letters wrong, or words too many, as long as nothing better fits."""
-        words, terms = self._index.words, scope.terms()
+        words, terms = self._index.words, _terms(scope)
         if self._best(fits) < _SURE:
             self._joined(typed, scope, fits)
         # A single word rather names a place than its area; half of Sinaloa is like `Sanalona`.
@@ -154,26 +150,25 @@ class Suggester:
                 if self._index.place(row).id // KEYS_OF_A_MUNICIPIO // KEYS_OF_A_STATE not in estados:
                     del fits[row]
 
-    def _joined(self, typed: ParsedQuery, scope: "_Scope", fits: dict[int, Fit]) -> None:
+    def _joined(self, typed: ParsedQuery, scope: int, fits: dict[int, Fit]) -> None:
         """Add the prominent places whose name was typed without its spaces: `playadelcarmen`."""
         for row in self._index.layout.find(JOINED, typed.folded.replace(" ", ""), _PROPOSED):
-            if scope.holds(self._index.place(row).id):
+            if _holds_place(scope, self._index.place(row)):
                 fits[row] = Fit(_JOINED_POINTS, "near", "")
 
     @staticmethod
     def _best(fits: dict[int, Fit]) -> float:
         return max((found.points for found in fits.values()), default=0.0)
 
-    def _whole_names(self, typed: ParsedQuery, scope: "_Scope") -> Iterator[list[int]]:
+    def _whole_names(self, typed: ParsedQuery, scope: int) -> Iterator[list[int]]:
         """Yield places whose whole name was typed, alone or with areas before or behind it."""
         find, words = self._index.layout.find, typed.words
-        within = scope.narrowest()
-        yield find(within, " ".join(words), _PROPOSED)
+        yield find(scope, " ".join(words), _PROPOSED)
         for split in range(1, len(words)):
             for name, area in ((words[:split], words[split:]), (words[split:], words[:split])):
                 for id_ in self._index.areas.scopes(area):
                     rows = find(id_, " ".join(name), 6)
-                    yield [row for row in rows if scope.holds(self._index.place(row).id)] if within else rows
+                    yield [row for row in rows if _holds_place(scope, self._index.place(row))] if scope else rows
 
     def _suggested(self, place: IndexedLocality, found: Fit) -> Suggested:
         municipio_id, estado_id = place.id // KEYS_OF_A_MUNICIPIO, place.id // KEYS_OF_A_MUNICIPIO // KEYS_OF_A_STATE
@@ -197,10 +192,10 @@ class Suggester:
 
     # -- Areas
 
-    def _areas(self, typed: ParsedQuery, kinds: Collection[PlaceKind], scope: "_Scope") -> Iterator[Suggested]:
+    def _areas(self, typed: ParsedQuery, kinds: Collection[PlaceKind], scope: int) -> Iterator[Suggested]:
         for area in self._index.areas.suggest(typed.text):
             kind: PlaceKind = "estado" if area.id < KEYS_OF_A_STATE else "municipio"
-            if kind in kinds and scope.holds_area(area.id):
+            if kind in kinds and _holds(scope, area.id):
                 match: Match = "exact" if area.likeness == 100 else "prefix" if area.likeness > 80 else "near"  # noqa: PLR2004  # as `AreaBook.suggest` rates
                 prominence = 45.0 if kind == "estado" else 30.0
                 yield self._suggested_area(kind, area.id, match, area.likeness + prominence)
@@ -218,7 +213,7 @@ class Suggester:
 
     # -- Keys
 
-    def _by_key(self, digits: str, kinds: Collection[PlaceKind], scope: "_Scope", limit: int) -> list[Suggested]:
+    def _by_key(self, digits: str, kinds: Collection[PlaceKind], scope: int, limit: int) -> list[Suggested]:
         """Return what has a key: an estado's of two digits, a municipio's of five, a locality's of nine."""
         key, areas = int(digits), self._index.areas
         length = len(digits) + len(digits) % 2 if len(digits) < 4 else len(digits)  # noqa: PLR2004
@@ -228,10 +223,10 @@ class Suggester:
             return [
                 self._suggested(place, Fit(100.0, "key" if place.id == key else "former", ""))
                 for place in places
-                if scope.holds(place.id)
+                if _holds_place(scope, place)
             ]
         kind: PlaceKind = "estado" if length == 2 else "municipio"  # noqa: PLR2004
-        if key not in (areas.estados if kind == "estado" else areas.municipios) or not scope.holds_area(key):
+        if key not in (areas.estados if kind == "estado" else areas.municipios) or not _holds(scope, key):
             return []
         found = [self._suggested_area(kind, key, "key", 200.0)] if kind in kinds else []
         if "localidad" in kinds:
@@ -248,30 +243,22 @@ class Suggester:
         return [self._suggested(place, Fit(100.0, "key", "")) for place in places]
 
 
-class _Scope:
-    """Where to look: an estado, a municipio, or everywhere."""
+def _scope_of(estado_id: int | None, municipio_id: int | None) -> int | None:
+    """Return the key of the narrower area; None for a municipio of another estado, in which nothing lies."""
+    if estado_id and municipio_id and not _holds(estado_id, municipio_id):
+        return None
+    return municipio_id or estado_id or EVERYWHERE
 
-    def __init__(self, estado_id: int | None, municipio_id: int | None) -> None:
-        self.estado_id = estado_id
-        self.municipio_id = municipio_id
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the municipio is of another estado."""
-        return bool(self.estado_id and self.municipio_id) and not self.holds_area(self.municipio_id or 0)
+def _holds(scope: int, id_: int) -> bool:
+    """Tell whether a municipio or an estado lies within an area."""
+    return scope in {EVERYWHERE, id_, id_ // KEYS_OF_A_STATE}
 
-    def narrowest(self) -> int:
-        return self.municipio_id or self.estado_id or EVERYWHERE
 
-    def terms(self) -> list[str]:
-        estado = [] if self.estado_id is None else [f"e{self.estado_id}"]
-        return [*estado, *([] if self.municipio_id is None else [f"m{self.municipio_id}"])]
+def _holds_place(scope: int, place: IndexedLocality) -> bool:
+    return _holds(scope, place.id // KEYS_OF_A_MUNICIPIO)
 
-    def holds(self, id_: int) -> bool:
-        return self.holds_area(id_ // KEYS_OF_A_MUNICIPIO)
 
-    def holds_area(self, id_: int) -> bool:
-        """Tell whether a municipio or an estado lies within."""
-        if self.municipio_id is not None and id_ != self.municipio_id:
-            return False
-        return self.estado_id is None or self.estado_id in {id_, id_ // KEYS_OF_A_STATE}
+def _terms(scope: int) -> list[str]:
+    """Return what the documents of an area's places have in their scope."""
+    return [] if scope == EVERYWHERE else [f"e{scope}" if scope < KEYS_OF_A_STATE else f"m{scope}"]

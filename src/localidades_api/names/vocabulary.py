@@ -1,133 +1,19 @@
-"""The words of Mexican place names: abbreviations, words that say little, numbers.
+"""The words of Mexican place names: abbreviations, numbers, words that say little, and the names of estados.
 
-All words are folded (`catalogue.folding`). `everyday_names.tsv` has the names that no rule makes.
+All words are folded (`catalogue.folding`). Tables beside this module hold abbreviations and numbers (`words.tsv`), the
+names of estados (`estados.tsv`), and names of places that no rule makes (`everyday_names.tsv`).
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import NamedTuple
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# What registers and people write for a word. A form that is itself a common name (`mar`, `sol`) has no place here.
-_ABBREVIATIONS = """
-    agricola: agric
-    aguascalientes: ags
-    ampliacion: ampl amp ampliac
-    antonio: ant anto
-    arroyo: arr
-    avenida: avda
-    bahia: bah
-    barranca: bca barr
-    barrio: bo bario
-    campamento: campto
-    campo pesquero: cp
-    carretera: carr carret
-    cerrada: cda
-    chiapas: chis
-    chihuahua: chih
-    ciudad: cd cdad
-    coahuila: coah
-    colonia: col colon
-    comunidad: comdad
-    concepcion: concep
-    congregacion: cong congr congreg
-    constitucion: const
-    coronel: cnel crnel
-    cuauhtemoc: cuauh
-    doctor: dr
-    doctora: dra
-    durango: dgo
-    ejido: ej ejid
-    emiliano: emil
-    esquina: esq
-    estacion: est estac
-    exhacienda: exhda
-    familia: fam
-    fernandez: fdez
-    fraccionamiento: fracc fraccto frac fracto
-    francisco: fco fsco fcisco pancho
-    general: gral grl
-    gonzalez: glez gzlez gzz
-    guadalupe: gpe guad
-    guanajuato: gto
-    guerrero: gro
-    gutierrez: gtz gtez
-    habitacional: hab
-    hacienda: hda hcda
-    hermanos: hnos
-    hernandez: hdez hndez
-    heroica: hca
-    hidalgo: hgo
-    ignacio: ign igncio
-    ingeniero: ing
-    invernadero: inv
-    isla: isl
-    jalisco: jal
-    jesus: js
-    jose: jo
-    kilometro: km kms kilom
-    laguna: lag lna
-    lazaro: laz
-    licenciado: lic
-    maestro: mtro
-    manuel: ml
-    manzana: mza mzna
-    margen: mgen
-    maria: ma
-    martinez: mtz mtnez
-    mexico: mex
-    michoacan: mich
-    miguel: mig mgl
-    monsenor: mons
-    municipio: mpio mcpio
-    norte: nte
-    nuestra: ntra nra
-    nueva: nva
-    nuevo: nvo
-    numero: no num nro
-    oaxaca: oax
-    oriente: ote
-    palma: pma
-    parcela: parc
-    pedro: po
-    poblacion: pobl
-    poblado: pob pobdo
-    poniente: pte
-    presa: psa
-    presidente: pdte
-    profesor: prof profr
-    puebla: pue
-    pueblo: pblo
-    puerto: pto
-    queretaro: qro
-    rancheria: ra rria rancher rcheria
-    rancho: rcho rch rcho rnch rancheo
-    rodriguez: rdz rdguez
-    sagrado: sgdo
-    salvador: salv
-    san: sn
-    sanchez: schz
-    santa: sta
-    santiago: stgo
-    santo: sto
-    santos: stos
-    seccion: sec secc seccio
-    senor: sr
-    senora: sra
-    sinaloa: sin
-    tamaulipas: tamps
-    teniente: tte
-    tlaxcala: tlax
-    unidad: unid
-    urbanizacion: urb
-    venustiano: venust
-    veracruz: ver
-    villa: vla
-    yucatan: yuc
-    zacatecas: zac
-"""
 # Forms of several words, as they come out of folding: `R/a`, `U. H.`, `N.C.P.E.`, `Ex-hacienda`, `C. P.`, `# 2`.
 PHRASES: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("r", "a"): ("rancheria",),
@@ -194,49 +80,44 @@ CONTRASTS: tuple[frozenset[str], ...] = (
 )
 CONTRASTING = frozenset().union(*CONTRASTS)
 
-_NUMBERS = """
-    1: uno una primero primera primer i
-    2: dos segundo segunda ii
-    3: tres tercero tercera tercer iii
-    4: cuatro cuarto cuarta iv
-    5: cinco quinto v
-    6: seis sexto sexta vi
-    7: siete septimo septima vii
-    8: ocho octavo octava viii
-    9: nueve noveno novena ix
-    10: diez decimo decima
-    11: once xi
-    12: doce xii
-    13: trece xiii
-    14: catorce xiv
-    15: quince xv
-    16: dieciseis xvi
-    17: diecisiete xvii
-    18: dieciocho xviii
-    19: diecinueve xix
-    20: veinte xx
-    21: veintiuno xxi
-    22: veintidos xxii
-    23: veintitres xxiii
-    24: veinticuatro xxiv
-    25: veinticinco xxv
-    26: veintiseis
-    27: veintisiete
-    28: veintiocho
-    29: veintinueve
-    30: treinta
-    40: cuarenta
-    50: cincuenta
-"""
+
+class Estado(NamedTuple):
+    """What people write for an estado: its codes, an abbreviation that means it anywhere, and its names, folded.
+
+    Codes are those of ISO 3166-2, which the SAT uses as well, and of the CURP. They are read where an estado stands;
+    what is typed into a search may begin a name instead (`mor`, `ver`, `as`).
+    """
+
+    codes: tuple[str, ...]
+    abbreviation: str
+    names: tuple[str, ...]
 
 
-def _read(table: str) -> dict[str, str]:
-    """Read lines of `word: form form`; return the word of each form."""
-    lines = (line.partition(":") for line in table.strip().splitlines())
-    return {form: word.strip() for word, _, forms in lines for form in forms.split()}
+def _read_table(name: str) -> Iterator[list[str]]:
+    """Yield the rows of a table of this folder."""
+    text = (files("localidades_api.names") / name).read_text(encoding="utf-8")
+    return (line.split("\t") for line in text.splitlines()[1:])
 
 
-ABBREVIATIONS: Mapping[str, tuple[str, ...]] = {
-    form: tuple(word.split()) for form, word in _read(_ABBREVIATIONS).items()
+def read_everyday_names() -> Mapping[int, Sequence[str]]:
+    """Return the everyday names of places, which no rule makes, by their key."""
+    names: dict[int, list[str]] = defaultdict(list)
+    for cvegeo, name, _ in _read_table("everyday_names.tsv"):
+        names[int(cvegeo)].append(name)
+    return names
+
+
+ESTADOS: Mapping[int, Estado] = {
+    int(id_): Estado(tuple(codes.split()), abbreviation, tuple(names.split(", ")))
+    for id_, codes, abbreviation, names in _read_table("estados.tsv")
 }
-NUMBERS: Mapping[str, str] = _read(_NUMBERS)
+STATE_CODES: Mapping[str, int] = {code: id_ for id_, estado in ESTADOS.items() for code in estado.codes}
+
+# The word of each form that registers and people write. A form that is itself a common name (`mar`, `sol`) has no place
+# in the table.
+_WORDS = {form: word for word, forms in _read_table("words.tsv") for form in forms.split()}
+NUMBERS: Mapping[str, str] = {form: word for form, word in _WORDS.items() if word.isdigit()}
+ABBREVIATIONS: Mapping[str, tuple[str, ...]] = {
+    **{form: tuple(word.split()) for form, word in _WORDS.items() if not word.isdigit()},
+    **{one.abbreviation: (one.names[0],) for one in ESTADOS.values() if one.abbreviation},
+}

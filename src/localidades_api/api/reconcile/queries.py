@@ -16,8 +16,8 @@ from localidades_api.catalogue.schemas.reconcile import (
     ReconciliationCandidate,
     ReconciliationResult,
 )
+from localidades_api.names.areas import match_municipality, match_state
 from localidades_api.names.index import NameIndex
-from localidades_api.names.match_areas import match_municipality, match_state
 from localidades_api.names.rows import Candidate, MatchRow, NameFault
 
 _YIELD_INTERVAL = 0.005  # seconds that a batch keeps other requests of this process waiting

@@ -90,7 +90,7 @@ class SuggestedItems(BaseModel):
 async def suggest_entities(query: Annotated[PrefixQuery, Query()], services: ServicesDep) -> Response:
     """Suggest localidades, municipios and estados for a partly typed name, the likeliest first."""
     release = await services.release(None, by_name=True)
-    names = await services.names.of(release)
+    names = await services.names.get(release)
     kinds: Sequence[PlaceKind] = list(TYPES) if query.type is None else [query.type]
     found = names.suggest(query.prefix, kinds=kinds, limit=query.cursor + _PAGE)[query.cursor :]
     return _respond(SuggestedEntities(result=[_describe(one) for one in found]), {"Catalogue-Release": release.name})

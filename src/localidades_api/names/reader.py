@@ -1,0 +1,134 @@
+"""An index, opened: what suggestions, searches and matches read of it."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from rapidfuzz import fuzz, process
+
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, label
+from localidades_api.names.areas import AreaBook
+from localidades_api.names.layout import FIELD, HOMONYM, ITEM, MUNICIPIO_HOMONYM, PART, SEAT, URBAN, IndexFiles
+from localidades_api.names.places import Former, IndexedLocality, NameKind, PlaceName, prominent_population
+from localidades_api.names.query import WordIndex
+
+_CACHED_PLACES = 4096
+_CACHED_BLOCKS = 256
+_PROMINENCE = 6.5  # points of a suggestion that ten times the population are worth
+_HOMONYMS = 6  # places of one name that are proposed, the most prominent: one more than a result shows
+_LEAST_LIKENESS = 60  # of 100, letter by letter; below it two names have nothing in common
+
+
+class IndexReader:
+    """The index in a folder; any number of threads and processes may read it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open it; raise IndexUnreadableError if the folder holds no index, or not all of one."""
+        self.layout = IndexFiles(folder)
+        meta = self.layout.meta
+        self.areas = AreaBook(_by_key(meta["estados"]), _by_key(meta["municipios"]), _by_key(meta["former"]))
+        self.words = WordIndex(folder)
+        self.place = lru_cache(_CACHED_PLACES)(self._read_place)
+        self.block = lru_cache(_CACHED_BLOCKS)(self._read_block)
+
+    def close(self) -> None:
+        """Close the files."""
+        self.layout.close()
+
+    def label(self, place: IndexedLocality) -> str:
+        """Return the label of a place, as the service writes it."""
+        return self.label_of(place.id, place.nombre, place.flags)
+
+    def label_of(self, id_: int, nombre: str, flags: int) -> str:
+        """Return the label of a place of that key, name and flags."""
+        municipio_id = id_ // KEYS_OF_A_MUNICIPIO
+        municipio, estado = self.areas.municipios[municipio_id], self.areas.estados[municipio_id // KEYS_OF_A_STATE]
+        return label(
+            id_,
+            nombre,
+            municipio,
+            estado,
+            has_homonym=bool(flags & HOMONYM),
+            municipio_has_homonym=bool(flags & MUNICIPIO_HOMONYM),
+        )
+
+    def _read_place(self, row: int) -> IndexedLocality:
+        id_, population, latitude, longitude, offset, flags = self.layout.record(row)
+        poblacion = None if population < 0 else population
+        prominence = prominent_population(poblacion, is_urban=bool(flags & URBAN), is_seat=bool(flags & SEAT))
+        nombre, told, former = self.layout.text(offset).split(PART)
+        municipio_id = id_ // KEYS_OF_A_MUNICIPIO
+        return IndexedLocality(
+            row,
+            id_,
+            nombre,
+            poblacion,
+            None if math.isnan(latitude) else latitude,
+            None if math.isnan(longitude) else longitude,
+            flags,
+            _PROMINENCE * math.log10(1 + prominence),
+            tuple(_read_name(item) for item in told.split(ITEM)),
+            tuple(_read_former(item) for item in former.split(ITEM)) if former else (),
+            self.areas.words[municipio_id],
+            self.areas.state_words[municipio_id // KEYS_OF_A_STATE],
+        )
+
+    def _read_block(self, municipio_id: int) -> "Block":
+        """Return the names of a municipio."""
+        return Block(*self.layout.block(municipio_id))
+
+
+def _by_key(names: dict[str, str]) -> dict[int, str]:
+    return {int(key): name for key, name in names.items()}
+
+
+def _read_name(item: str) -> PlaceName:
+    words, _, written = item.partition(FIELD)
+    return PlaceName(NameKind(words[0]), tuple(words[1:].split(" ")), written)
+
+
+def _read_former(item: str) -> Former:
+    nombre, municipio, id_ = item.split(FIELD)
+    return Former(nombre, municipio, int(id_))
+
+
+class Block:
+    """The normalised names of a municipio, and the rows of the places that each belongs to."""
+
+    def __init__(self, names: Iterable[str], rows: Iterable[int]) -> None:
+        by_name: dict[str, list[int]] = defaultdict(list)
+        for name, row in zip(names, rows, strict=True):
+            by_name[name].append(row)
+        self._names = list(by_name)
+        self._rows = [found[:_HOMONYMS] for found in by_name.values()]
+        self._letters = [len(name) - name.count(" ") for name in self._names]
+        self._by_word: dict[str, list[int]] = defaultdict(list)
+        for index, name in enumerate(self._names):
+            for word in name.split(" "):
+                self._by_word[word].append(index)
+
+    def most_similar(self, words: Iterable[str], essence: Iterable[str], limit: int) -> dict[int, None]:
+        """Return the rows of the names with most letters of these words, and of those spelt most like them.
+
+        `essence` are the words without those for the kind of a place.
+        """
+        found = dict.fromkeys(row for index in self._sharing(essence, limit) for row in self._rows[index])
+        spelt, bare = " ".join(words), " ".join(essence)
+        for text in dict.fromkeys((spelt, bare)):
+            for _, _, index in process.extract(
+                text, self._names, scorer=fuzz.ratio, limit=limit, score_cutoff=_LEAST_LIKENESS
+            ):
+                found |= dict.fromkeys(self._rows[index])
+        return found
+
+    def _sharing(self, essence: Iterable[str], limit: int) -> list[int]:
+        shared: dict[int, int] = defaultdict(int)
+        letters = 0
+        for word in dict.fromkeys(essence):  # in one order, which decides between names that are as much alike
+            letters += len(word)
+            for index in self._by_word.get(word, ()):
+                shared[index] += len(word)
+        ranked = sorted(shared, key=lambda index: -shared[index] / (letters + self._letters[index] - shared[index]))
+        return ranked[:limit]

@@ -16,8 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 import localidades_api
 from localidades_api import errors
-from localidades_api.catalogue.choices import refuse_parameter, refuse_value, several_of
-from localidades_api.catalogue.messages import SENTENCES
+from localidades_api.catalogue.messages import SENTENCES, refuse_parameter, refuse_value, several_of
 from localidades_api.html.i18n import (
     LANGUAGES,
     choose_language,

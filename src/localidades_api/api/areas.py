@@ -16,6 +16,7 @@ from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, en
 from localidades_api.api.services import ServicesDep
 from localidades_api.api.strict import STRICT
 from localidades_api.catalogue.filters import MunicipalityId, StateId
+from localidades_api.catalogue.locality import describe_state
 from localidades_api.catalogue.pagination import Paging
 from localidades_api.catalogue.schemas import (
     Municipality,
@@ -120,8 +121,3 @@ async def get_municipality(
 def _describe(row: Row[Any]) -> dict[str, Any]:
     record = {name: value for name, value in row._asdict().items() if name == "estado_id" or "estado_" not in name}
     return {**record, "estado": describe_state(row)}
-
-
-def describe_state(row: Row[Any]) -> dict[str, Any]:
-    """Return the estado in the `estado_` columns of a row."""
-    return {name: getattr(row, f"estado_{name}") for name in ("id", "clave", "nombre", "abreviatura")}

@@ -11,8 +11,7 @@ from starlette.responses import Response
 from typing_extensions import TypeAliasType
 
 from localidades_api.api.direct_route import DirectRoute
-from localidades_api.api.localities import describe_near
-from localidades_api.api.params import ReleaseParam, plain_decimal
+from localidades_api.api.params import ReleaseParam
 from localidades_api.api.responses import CACHEABLE
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.api.strict import STRICT
@@ -24,7 +23,8 @@ from localidades_api.bulk.reading import MediaType, reader
 from localidades_api.bulk.row_reader import RowReader, for_a_while
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.writing import AnswerWriter, writer
-from localidades_api.catalogue.pagination import whole_number
+from localidades_api.catalogue.locality import describe_near
+from localidades_api.catalogue.messages import plain_decimal, whole_number
 from localidades_api.catalogue.schemas import (
     Found,
     Match,

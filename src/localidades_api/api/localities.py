@@ -9,7 +9,6 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api import html_context
-from localidades_api.api.areas import describe_state
 from localidades_api.api.by_key import NO_KEY, answer_by_key
 from localidades_api.api.direct_route import DirectRoute
 from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
@@ -17,9 +16,10 @@ from localidades_api.api.redirects import leave_out_blanks
 from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.api.strict import STRICT
-from localidades_api.catalogue.fields import names_of
-from localidades_api.catalogue.keys import label
-from localidades_api.catalogue.pagination import Paging, whole_number
+from localidades_api.catalogue.filters import names_of
+from localidades_api.catalogue.locality import describe_locality, describe_near, encode_envelope, encode_localities
+from localidades_api.catalogue.messages import whole_number
+from localidades_api.catalogue.pagination import Paging
 from localidades_api.catalogue.schemas import (
     PAGE_SIZE,
     Found,
@@ -31,7 +31,6 @@ from localidades_api.catalogue.schemas import (
     Suggestion,
 )
 from localidades_api.database.models import localities
-from localidades_api.http.encoders import encode_envelope, encode_localities
 from localidades_api.http.paths import PREFIX
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Suggested
@@ -173,20 +172,6 @@ async def get_locality(
     )
 
 
-def describe_locality(row: Row[Any]) -> dict[str, Any]:
-    """Return a locality with its municipio and its estado."""
-    municipio = {
-        "id": row.municipio_id,
-        "estado_id": row.estado_id,
-        "clave": row.municipio_clave,
-        "nombre": row.municipio_nombre,
-        "localidades": row.municipio_localidades,
-    }
-    record = {name: value for name, value in row._asdict().items() if not name.startswith(("municipio_", "estado_"))}
-    head = {"id": row.id, "municipio_id": row.municipio_id}
-    return {**head, **record, "municipio": municipio, "estado": describe_state(row)}
-
-
 def _suggestion(one: Suggested) -> dict[str, Any]:
     return {
         "kind": one.kind,
@@ -201,30 +186,4 @@ def _suggestion(one: Suggested) -> dict[str, Any]:
         "poblacion": one.poblacion,
         "latitud": one.latitud,
         "longitud": one.longitud,
-    }
-
-
-def describe_near(row: Row[Any]) -> dict[str, Any]:
-    """Return a place and its distance in metres."""
-    return {**_place(row), "distancia": round(row.distance, 1)}
-
-
-def _place(row: Row[Any]) -> dict[str, Any]:
-    """Return a place with a label that distinguishes it from others of the same name."""
-    return {
-        "id": row.id,
-        "municipio_id": row.municipio_id,
-        "clave": row.clave,
-        "nombre": row.nombre,
-        "label": label(
-            row.id,
-            row.nombre,
-            row.municipio,
-            row.estado,
-            has_homonym=row.has_homonym,
-            municipio_has_homonym=row.municipio_has_homonym,
-        ),
-        "poblacion": row.poblacion,
-        "latitud": row.latitud,
-        "longitud": row.longitud,
     }

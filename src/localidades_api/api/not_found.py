@@ -8,11 +8,11 @@ from urllib.parse import unquote
 from fastapi import Request
 
 from localidades_api.api import html_context
-from localidades_api.api.localities import describe_locality, describe_near
 from localidades_api.api.problems import ProblemPage
 from localidades_api.api.reconcile.pages import PREVIEW, describe_preview_problem
 from localidades_api.api.services import Services
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, misspellings, written
+from localidades_api.catalogue.locality import describe_locality, describe_near
 from localidades_api.catalogue.schemas import MAX_HTML_PAGE_SIZE, Release
 from localidades_api.errors import GoneError, InvalidPageError, LocalidadesError, NotFoundError
 from localidades_api.html.svg import draw_inset, draw_map

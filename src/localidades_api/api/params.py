@@ -1,31 +1,27 @@
 """The query parameters of the census."""
 
-import re
 from typing import Annotated, Literal, cast, get_args
 
 from fastapi import Path
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType
 
-from localidades_api.catalogue.choices import several_of
-from localidades_api.catalogue.fields import FieldsParam
 from localidades_api.catalogue.filters import (
+    DEFAULT_SORT,
     MAX_TEXT_LENGTH,
     AmbitoParam,
+    FieldsParam,
     LocalityFilters,
     MunicipalityParam,
+    SortParam,
     StateParam,
 )
-from localidades_api.catalogue.keys import PlaceKind
-from localidades_api.catalogue.pagination import PageNumber, PageSize, whole_number
-from localidades_api.catalogue.patterns import NameOfRelease
+from localidades_api.catalogue.keys import NameOfRelease, PlaceKind
+from localidades_api.catalogue.messages import plain_decimal, several_of, whole_number
+from localidades_api.catalogue.pagination import PageNumber, PageSize
 from localidades_api.catalogue.schemas import PAGE_SIZE, ChangeKind
-from localidades_api.catalogue.sorting import DEFAULT_SORT, SortParam
 from localidades_api.downloads.file_types import DownloadFormat
 from localidades_api.html import i18n, renderer
-
-_DECIMAL = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,25})?")  # no language writes more of a double
 
 # Named types: the OpenAPI document has each of them once, and generated clients give it that name.
 Language = TypeAliasType("Language", i18n.Language)
@@ -133,17 +129,6 @@ class SuggestQuery(ReleaseQuery):
     def kinds(self) -> "tuple[PlaceKind, ...]":
         """What to suggest."""
         return cast("tuple[PlaceKind, ...]", tuple(self.kind.split(",")))
-
-
-def plain_decimal(sentence: str) -> BeforeValidator:
-    """Refuse what Python's float() would take besides digits and a point: exponents, underscores, spaces, nan."""
-
-    def check(value: object) -> object:
-        if isinstance(value, str) and not _DECIMAL.fullmatch(value):
-            raise PydanticCustomError("decimal", "{sentence}", {"sentence": sentence})
-        return value
-
-    return BeforeValidator(check)
 
 
 class NearestQuery(ReleaseQuery):

@@ -1,6 +1,6 @@
 """Builds the responses for resources of a release: representation, conditional requests, pagination, HTML."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Self
@@ -14,8 +14,6 @@ from localidades_api.api.params import ReleaseQuery
 from localidades_api.api.services import Services
 from localidades_api.catalogue.pagination import (
     Paging,
-    link_header,
-    neighbours,
     positions,
 )
 from localidades_api.catalogue.schemas import (
@@ -37,8 +35,7 @@ from localidades_api.html.renderer import (
     select_renderer,
 )
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
-from localidades_api.http.compression import CODINGS, compress
-from localidades_api.http.negotiation import choose_coding
+from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +202,29 @@ def show_smaller_page(error: PageTooLargeError) -> Response:
 def envelope(paging: Paging, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the envelope of one page of a list."""
     return {"quantity": paging.quantity, "total_pages": paging.total_pages, "results": list(results)}
+
+
+def link_header(path: str, parameters: Mapping[str, str], page: int, total_pages: int) -> str:
+    """Write the Link header of a page (RFC 8288): first, prev, next and last, as far as they exist.
+
+    `parameters` are the parameters of the links besides `page`.
+    """
+
+    def related() -> Iterator[tuple[str, int]]:
+        yield "first", 1
+        if page > 1:
+            yield "prev", page - 1
+        if page < total_pages:
+            yield "next", page + 1
+        yield "last", max(total_pages, 1)
+
+    pinned = urlencode(parameters)
+    return ", ".join(f'<{path}?page={number}&{pinned}>; rel="{relation}"' for relation, number in related())
+
+
+def neighbours(page: int, total_pages: int) -> list[int]:
+    """Return the pages to link from a page: the first, the last, and those around it."""
+    return sorted({1, max(total_pages, 1), *range(max(1, page - 2), min(total_pages, page + 2) + 1)})
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {

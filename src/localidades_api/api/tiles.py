@@ -17,7 +17,7 @@ from localidades_api.api.responses import CACHEABLE
 from localidades_api.api.services import ServicesDep
 from localidades_api.api.strict import STRICT
 from localidades_api.catalogue.mercator import MAX_ZOOM, WORLD, Tile
-from localidades_api.catalogue.pagination import whole_number
+from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.schemas import Problem, Release, TileJson, VectorLayer
 from localidades_api.errors import NotFoundError
 from localidades_api.html.renderer import JSON

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rapidfuzz.distance import OSA
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.schemas.places import Match
+from localidades_api.catalogue.schemas import MatchReason
 from localidades_api.names.layout import SEAT
 from localidades_api.names.vocabulary import GENERICS
 
@@ -29,7 +29,7 @@ _BEGINNING = 5  # the last word is unfinished
 _LITERAL, _LITERAL_FORMER = 1.0, 6.0
 PROMINENCE = 6.5  # points that ten times the population are worth
 
-_MATCHES: dict[str, Match] = {"s": "seat", "t": "seat", "e": "everyday", "f": "former"}
+_MATCHES: dict[str, MatchReason] = {"s": "seat", "t": "seat", "e": "everyday", "f": "former"}
 _OTHER_NAMES = frozenset(_MATCHES)
 _NAME, _MUNICIPIO = 0, 1  # where a word stands
 
@@ -65,7 +65,7 @@ class Fit(NamedTuple):
     """How well one of a place's names fits, in points, why, and how that name is written (empty: as `nombre`)."""
 
     points: float
-    match: Match
+    match: MatchReason
     written: str
 
 
@@ -175,7 +175,7 @@ class _Fitting:
             lost += _PART_OF_AREA * (1 - self.in_municipio / len(self.place.municipio_words))
         return lost + (0 if self.ordered else _OTHER_ORDER) + (_BEGINNING if self.begun else 0)
 
-    def match(self, kind: str) -> Match:
+    def match(self, kind: str) -> MatchReason:
         """Return why the name fits."""
         if self.misspelt:
             return "near"

@@ -2,21 +2,23 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice, product
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from localidades_api.api.reconcile.schemas import EntityValue, ReconciliationQuery
 from localidades_api.api.reconcile.vocabulary import ALIASES, COMPARED, PROPERTIES, TYPES, known_kind
+from localidades_api.catalogue.degrees import Axis, read_degrees
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import PlaceKind
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name
-from localidades_api.catalogue.schemas.reconcile import EntityValue, ReconciliationQuery
 from localidades_api.names.rows import MatchRow
 
+_AXES: Mapping[str, Axis] = {"latitud": "latitud", "longitud": "longitud"}
 _MAX_READINGS = 8  # of properties with several values each
 _AMBITOS: Mapping[str, str] = {"u": "U", "urban": "U", "urbano": "U", "urbana": "U", "r": "R", "rural": "R"}
-_BOUNDS = {"latitud": 90.0, "longitud": 180.0}
 
 
 class QueryError(Exception):
@@ -36,7 +38,7 @@ class Evidence(NamedTuple):
         """Yield a row for each choice among the values, a few at most."""
         for choice in islice(product(*self.values.values()), _MAX_READINGS):
             chosen = dict(zip(self.values, choice, strict=True))
-            point = {name: float(chosen.pop(name)) for name in _BOUNDS if name in chosen}
+            point = {name: float(chosen.pop(name)) for name in _AXES if name in chosen}
             yield MatchRow(self.text or None, **chosen, **point)  # type: ignore[arg-type]  # names of its fields
 
     def first(self, name: str) -> str | None:
@@ -122,10 +124,8 @@ def _read_value(name: str, text: str) -> str | None:
     """Return a value as matching reads it, or None."""
     if name == "ambito":
         return _AMBITOS.get(fold(text))
-    if name in _BOUNDS:
-        try:
-            degrees = float(text.replace(",", "."))
-        except ValueError:
-            return None
-        return str(degrees) if abs(degrees) <= _BOUNDS[name] else None
+    if axis := _AXES.get(name):
+        with suppress(ValueError):
+            return str(read_degrees(text, axis))
+        return None
     return text

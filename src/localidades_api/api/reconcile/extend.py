@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from localidades_api.api.reconcile.schemas import Extension, ExtensionColumn, ExtensionQuery
 from localidades_api.api.reconcile.vocabulary import ENTITIES, FETCHED, PROPERTIES, kind_of, named_type
 from localidades_api.api.services import Services
 from localidades_api.catalogue.keys import PlaceKind, written
 from localidades_api.catalogue.messages import plain_name
 from localidades_api.catalogue.schemas import Release
-from localidades_api.catalogue.schemas.reconcile import Extension, ExtensionColumn, ExtensionQuery
 from localidades_api.errors import InvalidParametersError
 
 _Cells = Mapping[str, Sequence[Mapping[str, str | int | float]]]

@@ -17,8 +17,7 @@ from localidades_api.api.reconcile.vocabulary import kind_of
 from localidades_api.api.responses import ERRORS
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.api.strict import STRICT
-from localidades_api.catalogue.keys import PlaceKind, written
-from localidades_api.catalogue.patterns import KeyOfPlace
+from localidades_api.catalogue.keys import KeyOfPlace, PlaceKind, written
 from localidades_api.catalogue.schemas import Problem, Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.errors import GoneError, LocalidadesError

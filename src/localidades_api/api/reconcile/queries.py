@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from localidades_api.api.reconcile.evidence import Evidence, QueryError, read_query
-from localidades_api.api.reconcile.vocabulary import named_type
-from localidades_api.api.services import Services
-from localidades_api.catalogue.keys import PlaceKind, written
-from localidades_api.catalogue.schemas import Release
-from localidades_api.catalogue.schemas.reconcile import (
+from localidades_api.api.reconcile.schemas import (
     MAX_CANDIDATES,
     Feature,
     ReconciliationCandidate,
     ReconciliationResult,
 )
+from localidades_api.api.reconcile.vocabulary import named_type
+from localidades_api.api.services import Services
+from localidades_api.catalogue.keys import PlaceKind, written
+from localidades_api.catalogue.schemas import Release
 from localidades_api.names.index import NameIndex
 from localidades_api.names.match_areas import match_municipality, match_state
 from localidades_api.names.rows import Candidate, MatchRow, NameFault

@@ -15,14 +15,7 @@ from localidades_api import __version__
 from localidades_api.api.direct_route import DirectRoute
 from localidades_api.api.reconcile.extend import extend
 from localidades_api.api.reconcile.queries import answer_batch
-from localidades_api.api.reconcile.vocabulary import TYPES
-from localidades_api.api.responses import ERRORS
-from localidades_api.api.services import Services, ServicesDep
-from localidades_api.api.strict import STRICT
-from localidades_api.catalogue.choices import refuse_parameter
-from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name
-from localidades_api.catalogue.schemas import Problem
-from localidades_api.catalogue.schemas.reconcile import (
+from localidades_api.api.reconcile.schemas import (
     Endpoint,
     ExtendService,
     Extension,
@@ -33,6 +26,12 @@ from localidades_api.catalogue.schemas.reconcile import (
     SuggestServices,
     ViewService,
 )
+from localidades_api.api.reconcile.vocabulary import TYPES
+from localidades_api.api.responses import ERRORS
+from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.strict import STRICT
+from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name, refuse_parameter
+from localidades_api.catalogue.schemas import Problem
 from localidades_api.errors import ContentTooLargeError, InvalidParametersError, UnsupportedMediaTypeError
 from localidades_api.html.renderer import JSON
 from localidades_api.http.body import read_body

@@ -9,14 +9,14 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from localidades_api.api.direct_route import DirectRoute
+from localidades_api.api.reconcile.schemas import Described, ProposedProperties, SuggestedEntity
 from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES, TYPES, beginning_with, named_type
 from localidades_api.api.responses import ERRORS
 from localidades_api.api.services import ServicesDep
 from localidades_api.api.strict import STRICT
 from localidades_api.catalogue.filters import MAX_TEXT_LENGTH
 from localidades_api.catalogue.keys import PlaceKind, written
-from localidades_api.catalogue.pagination import whole_number
-from localidades_api.catalogue.schemas.reconcile import Described, ProposedProperties, SuggestedEntity
+from localidades_api.catalogue.messages import whole_number
 from localidades_api.html.renderer import JSON
 from localidades_api.http.paths import PREFIX
 from localidades_api.names.places import Suggested

@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, case, func, or_
 
+from localidades_api.catalogue.filters import Sort
 from localidades_api.catalogue.folding import APOSTROPHES, fold
-from localidades_api.catalogue.sorting import Sort
 from localidades_api.database.models import localities
 
 _columns = localities.c

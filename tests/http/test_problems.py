@@ -7,7 +7,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from localidades_api.api.problem_types import answerable
+from localidades_api.api.site import answerable
 from tests.support.application import client_of
 from tests.support.wire import LOCALIDADES
 

@@ -8,13 +8,10 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api import html_context
-from localidades_api.api.by_key import NO_KEY, answer_by_key
-from localidades_api.api.direct_route import DirectRoute
 from localidades_api.api.params import MunicipalitiesQuery, ReleaseQuery, StatesQuery
-from localidades_api.api.redirects import leave_out_blanks
-from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
+from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, answer_by_key, envelope
+from localidades_api.api.routes import DirectRoute, leave_out_blanks
 from localidades_api.api.services import ServicesDep
-from localidades_api.api.strict import STRICT
 from localidades_api.catalogue.filters import MunicipalityId, StateId
 from localidades_api.catalogue.locality import describe_state
 from localidades_api.catalogue.pagination import Paging
@@ -29,10 +26,10 @@ from localidades_api.database.models import municipalities, states
 from localidades_api.http.paths import PREFIX
 
 router = APIRouter(route_class=DirectRoute, prefix=PREFIX, tags=["Areas"], responses=CACHEABLE)
-router.add_api_route("/municipios/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
+router.add_api_route("/municipios/filter/", leave_out_blanks, include_in_schema=False)
 
 
-@router.get("/estados/", summary="List estados", response_model=Page[State], dependencies=STRICT, responses=LISTED)
+@router.get("/estados/", summary="List estados", response_model=Page[State], responses=LISTED)
 async def list_states(request: Request, query: Annotated[StatesQuery, Query()], services: ServicesDep) -> Response:
     """List the estados of a release, sorted by id."""
     builder = await ResponseBuilder.begin(request, query, services)
@@ -45,7 +42,7 @@ async def list_states(request: Request, query: Annotated[StatesQuery, Query()], 
     return builder.answer("states.html", "Estados", envelope(paging, results), paging, **context)
 
 
-@router.get("/estados/{id}/", summary="Get estado", response_model=State, dependencies=STRICT, responses=NO_KEY)
+@router.get("/estados/{id}/", summary="Get estado", response_model=State, responses=NO_KEY)
 async def get_state(
     request: Request,
     id: Annotated[StateId, Path()],  # noqa: A002  # the parameter's name on the wire
@@ -67,7 +64,6 @@ async def get_state(
     "/municipios/",
     summary="List municipios",
     response_model=Page[Municipality],
-    dependencies=STRICT,
     responses=LISTED,
 )
 async def list_municipalities(
@@ -98,7 +94,6 @@ async def list_municipalities(
     "/municipios/{id}/",
     summary="Get municipio",
     response_model=MunicipalityDetail,
-    dependencies=STRICT,
     responses=NO_KEY,
 )
 async def get_municipality(

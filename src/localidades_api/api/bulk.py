@@ -10,11 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 from typing_extensions import TypeAliasType
 
-from localidades_api.api.direct_route import DirectRoute
 from localidades_api.api.params import ReleaseParam
 from localidades_api.api.responses import CACHEABLE
+from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.api.strict import STRICT
 from localidades_api.bulk.answer_columns import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns
 from localidades_api.bulk.exchange import Answered, AnswerSome, BulkResponse
 from localidades_api.bulk.matching import match_row
@@ -155,7 +154,6 @@ _POINTS = _Subject(POINTS, NEAREST_COLUMNS, "nearest")
     "/match/",
     summary="Match names to keys",
     response_model=Found[Match],
-    dependencies=STRICT,
     **_described(MatchableRow, _ROW),
 )
 async def match_localities(request: Request, query: Annotated[MatchQuery, Query()], services: ServicesDep) -> Response:
@@ -172,7 +170,6 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     "/nearest/",
     summary="List the places nearest to many points",
     response_model=Found[NearestPlaces],
-    dependencies=STRICT,
     **_described(PointRow, _POINT),
 )
 async def list_nearest_to_each(

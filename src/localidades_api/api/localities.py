@@ -9,13 +9,10 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api import html_context
-from localidades_api.api.by_key import NO_KEY, answer_by_key
-from localidades_api.api.direct_route import DirectRoute
 from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
-from localidades_api.api.redirects import leave_out_blanks
-from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder
+from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, answer_by_key
+from localidades_api.api.routes import DirectRoute, leave_out_blanks
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.api.strict import STRICT
 from localidades_api.catalogue.filters import names_of
 from localidades_api.catalogue.locality import describe_locality, describe_near, encode_envelope, encode_localities
 from localidades_api.catalogue.messages import whole_number
@@ -36,7 +33,7 @@ from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Suggested
 
 router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags=["Localities"], responses=CACHEABLE)
-router.add_api_route("/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
+router.add_api_route("/filter/", leave_out_blanks, include_in_schema=False)
 
 _LOCALITY_ID = Annotated[
     int,
@@ -45,7 +42,7 @@ _LOCALITY_ID = Annotated[
 ]
 
 
-@router.get("/", response_model=Page[Locality], dependencies=STRICT, responses=LISTED)
+@router.get("/", response_model=Page[Locality], responses=LISTED)
 async def list_localities(
     request: Request, query: Annotated[LocalitiesQuery, Query()], services: ServicesDep
 ) -> Response:
@@ -96,7 +93,7 @@ async def _list_places(release: Release, query: LocalitiesQuery, places: Sequenc
     return encode_localities(names.at(places))
 
 
-@router.get("/suggest/", response_model=Found[Suggestion], dependencies=STRICT)
+@router.get("/suggest/", response_model=Found[Suggestion])
 async def suggest_localities(
     request: Request, query: Annotated[SuggestQuery, Query()], services: ServicesDep
 ) -> Response:
@@ -126,7 +123,7 @@ def _suggest(names: NameIndex, query: SuggestQuery) -> dict[str, Any]:
     return {"results": [_suggestion(one) for one in found]}
 
 
-@router.get("/nearest/", response_model=Found[NearbyPlace], dependencies=STRICT)
+@router.get("/nearest/", response_model=Found[NearbyPlace])
 async def list_nearest_localities(
     request: Request, query: Annotated[NearestQuery, Query()], services: ServicesDep
 ) -> Response:
@@ -147,7 +144,6 @@ def _answer_places(builder: ResponseBuilder, title: str, content: Mapping[str, A
 @router.get(
     "/{id}/",
     response_model=LocalityDetail,
-    dependencies=STRICT,
     responses=NO_KEY,
 )
 async def get_locality(

@@ -196,7 +196,7 @@ def _translate_routing(status: int) -> RequestError:
 
 
 def problem_type(error: type[LocalidadesError], root: str = "") -> str:
-    """Return the relative address of a problem type, which leads to its explanation (`api.problem_types`)."""
+    """Return the relative address of a problem type, which leads to its explanation (`api.site`)."""
     return f"{root}{PROBLEMS}#{error.slug}"
 
 

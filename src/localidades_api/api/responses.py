@@ -1,16 +1,19 @@
 """Builds the responses for resources of a release: representation, conditional requests, pagination, HTML."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import urlencode
 
 from fastapi import Request
 from pydantic_core import from_json
+from sqlalchemy import Row, Table
 from starlette.responses import Response
 
+from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import ReleaseQuery
+from localidades_api.api.routes import redirect
 from localidades_api.api.services import Services
 from localidades_api.catalogue.pagination import (
     Paging,
@@ -19,6 +22,7 @@ from localidades_api.catalogue.pagination import (
 from localidades_api.catalogue.schemas import (
     MAX_HTML_PAGE_SIZE,
     PAGE_SIZE,
+    GoneProblem,
     InvalidPageProblem,
     InvalidParametersProblem,
     NotAcceptableProblem,
@@ -227,6 +231,34 @@ def neighbours(page: int, total_pages: int) -> list[int]:
     return sorted({1, max(total_pages, 1), *range(max(1, page - 2), min(total_pages, page + 2) + 1)})
 
 
+async def answer_by_key(
+    request: Request,
+    query: ReleaseQuery,
+    services: Services,
+    table: Table,
+    id_: int,
+    get: Callable[[Release, int], Awaitable[Row[Any] | None]],
+    describe: Callable[[Row[Any]], Mapping[str, Any]],
+    *,
+    template: str,
+    context: Callable[[Release, Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None,
+) -> Response:
+    """Answer with the record of a key, or redirect an address with leading zeros to the one without them."""
+    if request.scope["path"].rstrip("/").rpartition("/")[2] != str(id_):
+        return redirect(request, f"../{id_}/")
+    builder = await ResponseBuilder.begin(request, query, services)
+    if context:  # the HTML page may show other releases
+        builder = replace(builder, page_variant=f".{services.releases.fingerprint}")
+    if builder.is_not_modified:
+        return builder.not_modified()
+    row = await get(builder.release, id_)
+    if row is None:
+        return await refuse_unknown(services, table, builder.release, id_)
+    content = describe(row)
+    further = await context(builder.release, content) if context and builder.wants_html else {}
+    return builder.answer(template, row.nombre, content, **further)
+
+
 ERRORS: dict[int | str, dict[str, Any]] = {
     422: {
         "model": InvalidParametersProblem,
@@ -249,4 +281,12 @@ CACHEABLE: dict[int | str, dict[str, Any]] = {
 LISTED: dict[int | str, dict[str, Any]] = {
     307: {"description": f"Redirects to a smaller page: an HTML page has at most {MAX_HTML_PAGE_SIZE} records."},
     404: {"model": InvalidPageProblem, "description": "The page is past the last one, or the release does not exist."},
+}
+NO_KEY: dict[int | str, dict[str, Any]] = {
+    308: {"description": "Redirects to the key without its leading zero."},
+    404: {
+        "model": Problem,
+        "description": "Neither this release nor an earlier one has the key, or the release does not exist.",
+    },
+    410: {"model": GoneProblem, "description": "An earlier release had the key, and this one does not."},
 }

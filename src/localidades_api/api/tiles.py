@@ -10,15 +10,13 @@ from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from localidades_api.api.direct_route import DirectRoute
-from localidades_api.api.index import describe_release
 from localidades_api.api.params import ReleaseParam
 from localidades_api.api.responses import CACHEABLE
+from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import ServicesDep
-from localidades_api.api.strict import STRICT
 from localidades_api.catalogue.mercator import MAX_ZOOM, WORLD, Tile
 from localidades_api.catalogue.messages import whole_number
-from localidades_api.catalogue.schemas import Problem, Release, TileJson, VectorLayer
+from localidades_api.catalogue.schemas import Index, Problem, Release, TileJson, VectorLayer
 from localidades_api.errors import NotFoundError
 from localidades_api.html.renderer import JSON
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
@@ -58,14 +56,14 @@ class TilesQuery(BaseModel):
     release: ReleaseParam = None
 
 
-@router.get("/tiles.json", response_model=TileJson, dependencies=STRICT)
+@router.get("/tiles.json", response_model=TileJson)
 async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()], services: ServicesDep) -> Response:
     """Describe the vector tiles of a release as TileJSON: MapLibre, QGIS and others need only this address."""
     release = await services.release(query.release)
     address = f"{str(request.base_url).rstrip('/')}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}"
     description = TileJson(
         name=f"Localidades {release.name}",
-        attribution=describe_release(release).attribution,
+        attribution=Index.of(release).attribution,
         tiles=[address],
         minzoom=0,
         maxzoom=MAX_ZOOM,
@@ -80,7 +78,6 @@ async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()]
 @router.get(
     "/tiles/{z}/{x}/{y}.mvt",
     response_class=Response,
-    dependencies=STRICT,
     responses={
         200: {
             "description": "The tile; it is empty where there are no places.",
@@ -117,7 +114,6 @@ async def get_tile(  # the numbers have their names on the wire
 @router.get(
     "/backdrop.svg",
     response_class=Response,
-    dependencies=STRICT,
     responses={
         200: {"description": "The drawing.", "content": {"image/svg+xml": {"schema": {"type": "string"}}}},
         404: {"model": Problem, "description": "There is no such release."},

@@ -316,6 +316,29 @@ class Index(BaseModel):
     resources: Resources
     attribution: Annotated[str, Field(description="The credit to show wherever you show the data.")]
 
+    @classmethod
+    def of(cls, release: Release) -> Self:
+        """Return a release's, with the attribution that INEGI's terms of free use require."""
+        if release.is_demo:
+            attribution = "Demo: the municipios and localities are invented; they are not INEGI data."
+        else:
+            attribution = (
+                "Fuente: INEGI, Catálogo Único de Claves de Áreas Geoestadísticas Estatales, Municipales y Localidades"
+                f" ({release.name}). Rearranged by this service, which INEGI does not endorse."
+            )
+        return cls(
+            release=release.name,
+            demo=release.is_demo,
+            published_at=release.published_at,
+            source=release.source,
+            sha256=release.sha256,
+            totals=Totals.of(release),
+            resources=Resources(
+                estados="estados/", municipios="municipios/", localidades="localidades/", releases="releases/"
+            ),
+            attribution=attribution,
+        )
+
 
 _KEY = "^[0-9]{9}$"
 

@@ -1,6 +1,6 @@
 """Estados and municipios: the lists and single records."""
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -19,7 +19,6 @@ from localidades_api.catalogue.schemas import (
     Municipality,
     MunicipalityDetail,
     Page,
-    Release,
     State,
 )
 from localidades_api.database.models import municipalities, states
@@ -50,10 +49,7 @@ async def get_state(
     services: ServicesDep,
 ) -> Response:
     """Show an estado of a release."""
-
-    async def context(release: Release, content: Mapping[str, Any]) -> dict[str, Any]:
-        return await html_context.of_state(services, release, content)
-
+    context = partial(html_context.of_state, services)
     get = services.repository.get_state
     return await answer_by_key(
         request, query, services, states, id, get, lambda row: row._asdict(), template="state.html", context=context
@@ -103,10 +99,7 @@ async def get_municipality(
     services: ServicesDep,
 ) -> Response:
     """Show a municipio of a release, and its estado."""
-
-    async def context(release: Release, content: Mapping[str, Any]) -> dict[str, Any]:
-        return await html_context.of_municipality(services, release, content)
-
+    context = partial(html_context.of_municipality, services)
     get = services.repository.get_municipality
     return await answer_by_key(
         request, query, services, municipalities, id, get, _describe, template="municipality.html", context=context

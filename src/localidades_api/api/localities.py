@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -159,9 +160,7 @@ async def get_locality(
         record = describe_locality(row)
         return {name: record[name] for name in fields or record}
 
-    async def context(release: Release, content: Mapping[str, Any]) -> dict[str, Any]:
-        return await html_context.of_locality(services, release, content, describe_near)
-
+    context = partial(html_context.of_locality, services)
     get = services.repository.get_locality
     return await answer_by_key(
         request, query, services, localities, id, get, describe, template="locality.html", context=context

@@ -25,7 +25,7 @@ from localidades_api.catalogue.schemas import Problem, Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.html.i18n import preferred_language
-from localidades_api.html.renderer import JSON, BrowsableRenderer, View, root_of
+from localidades_api.html.renderer import HTML, JSON, View, root_of
 from localidades_api.http.paths import PREFIX, RECONCILE
 from localidades_api.names.places import Suggested
 
@@ -139,7 +139,7 @@ _LISTS = {"localidad": "localidades", "municipio": "municipios", "estado": "esta
 _MAX_SUCCESSORS = 3  # of a municipio; more don't fit
 _TABLES = {"localidad": localities, "municipio": municipalities, "estado": states}
 # Any site may show a preview in a frame: it has nothing to click but a link that opens a page of its own.
-_FRAMEABLE = BrowsableRenderer.headers["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
+_FRAMEABLE = HTML.headers["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
 
 PREVIEW = f"{RECONCILE}preview/"
 
@@ -190,7 +190,6 @@ async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query(
     row = await _get(services, release, kind, id_)
     if row is None:
         return await refuse_unknown(services, _TABLES[kind], release, id_)
-    renderer = BrowsableRenderer()
     view = View(
         "preview.html",
         row.nombre,
@@ -201,8 +200,8 @@ async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query(
         context={"key": query.id, "kind": kind, "target": f"../../{_LISTS[kind]}/{id_}/"},
     )
     own = {"Content-Security-Policy": _FRAMEABLE, "Vary": "Accept-Language", "Cache-Control": "no-cache"}
-    headers = {**renderer.headers, **own, "Catalogue-Release": release.name}
-    return Response(renderer.render(view), headers=headers)
+    headers = {**HTML.headers, **own, "Catalogue-Release": release.name}
+    return Response(HTML.render(view), headers=headers)
 
 
 async def describe_preview_problem(request: Request, error: LocalidadesError) -> ProblemPage:

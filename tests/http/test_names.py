@@ -80,14 +80,6 @@ async def test_index_is_built_once_and_found_by_the_next_process(seeded_database
         assert (folder / name / META).stat().st_mtime_ns == built_at
 
 
-async def test_suggestions_go_on_without_the_database(server: str, seeded_database: str) -> None:
-    async with running_app(seeded_database) as app, client_of(app) as client:
-        before = await suggested(client, "lugar 1")
-        assert len(before) == 10
-        with out_of_reach(server, seeded_database):
-            assert await suggested(client, "lugar 1") == before
-
-
 @pytest.mark.parametrize("filters", ["", "&estado_id=2", "&ambito=R", "&municipio_id=02001&page_size=1", "&page=2"])
 async def test_search_of_the_list_goes_on_without_the_database(server: str, seeded_database: str, filters: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
@@ -311,20 +303,6 @@ async def test_release_that_comes_back_is_served_with_the_names_that_it_had(
         assert names_of(folder) == built
 
 
-async def test_release_that_comes_back_to_a_new_process_does_not_wait_for_its_names(
-    seeded_database: str, next_catalogue: Path, folder: Path
-) -> None:
-    await import_into(seeded_database, next_catalogue)
-    async with running_app(seeded_database, database_timeout=2) as app, client_of(app) as client:
-        await await_release(client, "2021-01")
-        releases = app.state.services.releases
-        with unfinished(folder, fingerprint(await releases.named("2020-01"), releases.every)):
-            await publish_again(seeded_database, "2020-01")
-            await await_release(client, "2020-01")
-            answer = await client.get(SUGGEST, params={"q": "asientos"})
-            assert (answer.status_code, answer.json()["type"]) == (503, "/problems#search-unavailable")
-
-
 @pytest.mark.parametrize("damaged", [META, RECORDS, f"{WORDS}/meta.json"])
 async def test_index_that_is_damaged_is_built_again(seeded_database: str, folder: Path, damaged: str) -> None:
     async with running_app(seeded_database) as app, client_of(app) as client:
@@ -334,14 +312,6 @@ async def test_index_that_is_damaged_is_built_again(seeded_database: str, folder
     async with running_app(seeded_database) as app, client_of(app) as client:
         assert await suggested(client, "lugar 2") == expected
     assert names_of(folder) == [name]
-
-
-async def test_what_a_killed_build_left_is_removed(seeded_database: str, folder: Path) -> None:
-    async with running_app(seeded_database):
-        [name] = names_of(folder)
-    (folder / name).rename(folder / f".{name}-x")
-    async with running_app(seeded_database):
-        assert names_of(folder) == [name]
 
 
 async def test_index_does_not_change_when_a_release_comes_or_a_later_one_goes(

@@ -1,13 +1,10 @@
-"""Search and suggestions: the same assertions on a database of each locale, and a table of INEGI's own names."""
+"""Search and suggestions on a database of each locale; tests/names has the rules."""
 
 import asyncio
-import unicodedata
-import zipfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import asyncpg
@@ -21,7 +18,7 @@ from localidades_api.catalogue.folding import fold
 from tests.support.application import client_of, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
 from tests.support.postgres import alembic_config, new_database, own_name
-from tests.support.waiting import PATIENCE, eventually_async, in_thread
+from tests.support.waiting import in_thread
 from tests.support.wire import LOCALIDADES
 
 SUGGEST = f"{LOCALIDADES}suggest/"
@@ -181,11 +178,6 @@ async def test_search_by_key_is_the_page_that_postgres_writes(places_client: htt
         assert place.nombre in written.decode()
 
 
-async def test_search_by_label_finds_its_place(places_client: httpx.AsyncClient) -> None:
-    for one in [*await suggest(places_client, "san jose"), *await suggest(places_client, "centro")]:
-        assert await search(places_client, one["label"]) == [one["id"]]
-
-
 @pytest.mark.parametrize(("key", "area"), [("14", "estado_id"), ("14101", "municipio_id"), ("20208", "municipio_id")])
 async def test_search_by_key_of_an_area_finds_its_places(places_client: httpx.AsyncClient, key: str, area: str) -> None:
     of_area = (await places_client.get(LOCALIDADES, params={area: key})).content
@@ -197,164 +189,9 @@ async def test_search_keeps_to_other_filters(places_client: httpx.AsyncClient) -
     assert await search(places_client, "guadalajara", estado_id="10") == [100200035]
 
 
-def matches(results: list[dict[str, Any]]) -> list[tuple[int, str]]:
-    return [(place["id"], place["match"]) for place in results]
-
-
-@pytest.mark.parametrize(
-    "typed",
-    ["san jose tonala", "Tonalá, San José", "jalisco tonala san jose", "SAN JOSÉ, TONALÁ, JAL.", "tonala jal san jos"],
-)
-async def test_words_name_a_place_and_its_areas_in_any_order(places_client: httpx.AsyncClient, typed: str) -> None:
-    assert ids("Tonalá/0002")[0] in [place["id"] for place in await suggest(places_client, typed)][:2]
-
-
-async def test_every_place_with_these_words_is_suggested(places_client: httpx.AsyncClient) -> None:
-    found = {place["id"] for place in await suggest(places_client, "san jose")}
-    assert found >= set(ids("0002", "0003", "0004", "0005", "0008", "0009", "Tonalá/0002", "Tonalá/0004"))
-
-
-async def test_larger_places_come_first_among_equals(places_client: httpx.AsyncClient) -> None:
-    for typed, first in (("gua", "0001"), ("tama", "0022"), ("guadalajara", "0001"), ("tonala", "Tonalá/0001")):
-        assert (await suggest(places_client, typed))[0]["id"] == ids(first)[0]
-    found = [place["id"] for place in await suggest(places_client, "san juan mixtepec")]
-    assert found[:2] == [202080001, 202090001]
-
-
-@pytest.mark.parametrize(("typed", "first"), [("140390013", "0013"), ("14101", "Tonalá/0001"), ("14", "0001")])
-async def test_key_leads_to_its_place(places_client: httpx.AsyncClient, typed: str, first: str) -> None:
-    assert matches(await suggest(places_client, typed))[0] == (ids(first)[0], "key")
-
-
-async def test_label_leads_to_its_place(places_client: httpx.AsyncClient) -> None:
-    labels = {place["id"]: place["label"] for place in await suggest(places_client, "san jose")}
-    labels |= {place["id"]: place["label"] for place in await suggest(places_client, "centro")}
-    assert len(labels) > 10
-    for id_, label in labels.items():
-        assert matches(await suggest(places_client, label, limit="1")) == [(id_, "label")]
-
-
-async def test_municipios_and_estados_are_suggested_where_asked(places_client: httpx.AsyncClient) -> None:
-    found = await suggest(places_client, "oax", kind="estado,municipio")
-    assert [(one["kind"], one["cvegeo"], one["clave"], one["municipio_id"]) for one in found][:1] == [
-        ("estado", "20", "20", None)
-    ]
-    [municipio] = await suggest(places_client, "tonala", kind="municipio")
-    assert (municipio["cvegeo"], municipio["clave"], municipio["municipio_id"]) == ("14101", "101", 14101)
-    assert {one["kind"] for one in await suggest(places_client, "tonala")} == {"localidad"}
-
-
-@pytest.mark.parametrize(
-    ("typed", "expected"),
-    [
-        ("Guadaljara", "0001"),
-        ("guadalajra", "0001"),
-        ("guadalaajra", "0001"),
-        ("gudalajara", "0001"),
-        ("gxadalajara", "0001"),
-        ("huadalajara", "0001"),
-        ("Guadalajarra", "0001"),
-        ("gaudalajara", "0001"),
-        ("el sil", "0010"),
-        ("el xol", "0010"),
-        ("el zol", "0010"),
-        ("el slo", "0010"),
-        ("ek sol", "0010"),
-        ("le sol", "0010"),
-        ("la lux", "0011"),
-        ("rio", "0012"),
-        ("rip", "0012"),
-        ("roi", "0012"),
-        ("san joze", "0003"),
-        ("san jsoe", "0003"),
-        ("sna jose", "0003"),
-        ("san jos", "0003"),
-        ("tamasunchale", "0022"),
-        ("sol", "0010"),
-        ("concepzion", "0013"),
-        ("cartagna frac", "0006"),
-        ("tezoatlan segurs luna", "0020"),
-        ("colonia n° 5", "0014"),
-        ("odonell", "0017"),
-    ],
-)
-async def test_suggestion_is_found_though_it_is_mistyped(
-    places_client: httpx.AsyncClient, typed: str, expected: str
-) -> None:
-    [id_] = ids(expected)
-    assert id_ in [place["id"] for place in await suggest(places_client, typed, municipio_id=GUADALAJARA)][:5]
-    assert id_ in [place["id"] for place in await suggest(places_client, typed)]
-
-
-async def test_suggestion_says_why(places_client: httpx.AsyncClient) -> None:
-    for typed, why in (("Guadaljara", "near"), ("rio", "exact"), ("san jos", "prefix"), ("colonia n° 5", "exact")):
-        assert (await suggest(places_client, typed, municipio_id=GUADALAJARA))[0]["match"] == why
-
-
-async def test_every_place_is_suggested_once(places_client: httpx.AsyncClient) -> None:
-    for typed in ("san jose", "guadalajara cartagena", "a", "tamazunchale", "d", "sam juan"):
-        found = [place["id"] for place in await suggest(places_client, typed)]
-        assert len(found) == len(set(found)) > 0
-
-
-@pytest.mark.parametrize("limit", [1, 2, 3, 10, 20])
-async def test_limit_cuts_the_same_order(places_client: httpx.AsyncClient, limit: int) -> None:
-    for typed in ("san jose", "gua", "s", "sam joze"):
-        every = await suggest(places_client, typed)
-        cut = await suggest(places_client, typed, limit=str(limit))
-        assert matches(cut) == matches(every)[:limit]
-
-
 async def test_suggestions_are_ten_unless_asked_otherwise(client: httpx.AsyncClient) -> None:
     results = (await client.get(f"{SUGGEST}?q=lugar")).json()["results"]
     assert len(results) == 10
-
-
-async def test_suggestions_keep_to_an_estado_and_a_municipio(places_client: httpx.AsyncClient) -> None:
-    for scope, prefix in (
-        ({"estado_id": "14"}, "14"),
-        ({"estado_id": "20"}, "20"),
-        ({"municipio_id": TONALA}, TONALA),
-        ({"municipio_id": TONALA, "estado_id": "14"}, TONALA),
-    ):
-        for typed in ("san", "san jose", "centr", "tonala", "tomala", "guadaljara", "c", "m"):
-            found = await suggest(places_client, typed, **scope)
-            assert {f"{place['id']:09d}"[: len(prefix)] for place in found} <= {prefix}
-    assert matches(await suggest(places_client, "guadalajara", estado_id="10"))[0] == (100200035, "exact")
-    assert matches(await suggest(places_client, "tonalla", municipio_id=TONALA))[0] == (141010001, "near")
-    assert await suggest(places_client, "guadalajara", estado_id="32") == []
-
-
-async def test_municipio_of_another_estado_holds_nothing(places_client: httpx.AsyncClient) -> None:
-    assert await suggest(places_client, "san jose", municipio_id=TONALA, estado_id="20") == []
-
-
-async def test_labels_tell_homonyms_apart(places_client: httpx.AsyncClient) -> None:
-    labels = {place["id"]: place["label"] for place in await suggest(places_client, "san jose")}
-    assert [labels[id_] for id_ in ids("Tonalá/0002", "0002", "0003", "0008", "0004", "0009")] == [
-        "San José, Tonalá, Jalisco",
-        "San José (0002), Guadalajara, Jalisco",
-        "San José (0003), Guadalajara, Jalisco",
-        "SAN JOSE (0008), Guadalajara, Jalisco",
-        "San José del Castillo, Guadalajara, Jalisco",
-        "José San, Guadalajara, Jalisco",
-    ]
-    centres = {place["id"]: place["label"] for place in await suggest(places_client, "centro")}
-    assert centres == {
-        202080002: "Centro, San Juan Mixtepec (208), Oaxaca",
-        202090002: "Centro (0002), San Juan Mixtepec (209), Oaxaca",
-        202090003: "Centro (0003), San Juan Mixtepec (209), Oaxaca",
-    }
-
-
-async def test_labels_are_all_different(places_client: httpx.AsyncClient) -> None:
-    labels = {}
-    for letter in "abcdefghijklmnopqrstuvwxyz0123456789":
-        for municipio in _MUNICIPIOS:
-            for place in await suggest(places_client, letter, municipio_id=municipio):
-                labels[place["id"]] = place["label"]
-    assert len(labels) == len(PLACES)
-    assert len(set(labels.values())) == len(PLACES)
 
 
 async def test_suggestion_is_the_place_as_the_catalogue_has_it(places_client: httpx.AsyncClient) -> None:
@@ -374,22 +211,6 @@ async def test_suggestion_is_the_place_as_the_catalogue_has_it(places_client: ht
     }
 
 
-@pytest.mark.parametrize("typed", ["", " ", "...", "(!)", "東京", "\N{COMBINING ACUTE ACCENT}", "%", "_"])
-async def test_what_has_no_word_suggests_nothing(places_client: httpx.AsyncClient, typed: str) -> None:
-    assert await suggest(places_client, typed) == []
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "", f"?q={'x' * 101}", "?q=a&q=b", "?q=a&page=1", "?q=%00", "?q=%ff", "?q=%ed%a0%80", "?q=x&limit=0",
-        "?q=x&limit=21", "?q=x&kind=", "?q=x&kind=lugar", "?q=x&kind=estado,", "?q=x&estado_id=33",
-    ],
-)  # fmt: skip
-async def test_suggestion_that_can_not_be_asked_for_is_refused(places_client: httpx.AsyncClient, query: str) -> None:
-    assert (await places_client.get(SUGGEST + query)).status_code == 422
-
-
 HOSTILE = [
     "'", "''", "'; DROP TABLE localities; --", '"', "\\", "\\'", "a\\", "san' | 'jose", "san & jose", "san | jose",
     "!san", "san:*", ":*", "san:A", "<->", "san <-> jose", "(san", "san)", "()", "&&", "| !", "%", "_", "san%", "s_n",
@@ -404,16 +225,6 @@ async def test_hostile_words_are_only_words(places_client: httpx.AsyncClient) ->
     for typed in HOSTILE:
         assert len(await suggest(places_client, typed)) <= 20, typed
         assert await search(places_client, typed) == await search(places_client, fold(typed) or "-"), typed
-
-
-async def test_name_is_found_by_all_of_its_words_however_many(places_client: httpx.AsyncClient) -> None:
-    """Only the longest are looked up; the others are read in the names that have these."""
-    words = "heroica villa tezoatlan de segura y luna cuna de la independencia de oaxaca"
-    for typed in (words, " ".join(word[:1] for word in words.split()) + " tezoatlan", "y l c d s h v t i o"):
-        assert await search(places_client, typed) == ids("0020")
-    assert (await suggest(places_client, words))[0]["id"] == ids("0020")[0]
-    for typed in (f"{words} rancho", "y l c d s h v t i o x", "tezoatlan independencia segura x"):
-        assert await search(places_client, typed) == []
 
 
 async def test_letters_that_stand_for_many_are_answered(places_client: httpx.AsyncClient) -> None:
@@ -431,13 +242,6 @@ async def test_letters_that_stand_for_many_are_answered(places_client: httpx.Asy
 async def test_any_text_is_answered(places_client: httpx.AsyncClient, typed: str) -> None:
     for target in (f"{SUGGEST}?q={quote(typed)}", f"{LOCALIDADES}?search={quote(typed)}"):
         assert (await places_client.get(target)).status_code == 200
-
-
-async def test_suggestions_are_confirmed_by_their_etag(places_client: httpx.AsyncClient) -> None:
-    answer = await places_client.get(f"{SUGGEST}?q=gua")
-    assert answer.headers["catalogue-release"] == "2020-01"
-    confirmed = await places_client.get(f"{SUGGEST}?q=gua", headers={"If-None-Match": answer.headers["etag"]})
-    assert (confirmed.status_code, confirmed.content) == (304, b"")
 
 
 @pytest.mark.parametrize(
@@ -466,158 +270,3 @@ async def test_answers_are_the_same_whatever_locale_the_database_has(
         expected = await ask_all(usual)
     with database_of_locale(server, clauses) as url:
         assert await ask_all(url) == expected
-
-
-# INEGI's own names: each as people type it is among the first five suggestions of its municipio.
-
-SAMPLE = 100
-_SEED = 2018
-# Dirty names of both cuts; of the earlier one only their municipios are imported.
-DIRTY = {
-    "2018-09": (
-        "Colonia 1° de Mayo", "O´Donnell Aeropuerto [Parque Industrial]", "Bomba #8", "Hechos 2:38", "Inca  Concretos",
-        "Secrets Huatulco Resort & Spa", "Ninguno [Felizardo  Rodríguez]", "La  Palizada (El 11)", "Cota y  Cota",
-        "Don Pedro [Red Star S.P.R. de R.L. de C.V.]",
-        "18 de Marzo (Emilio Vidales Mendoza) [Brecha 116 entre Kilómetro 88.5 y 89]",
-        "Barranca la Guerra [Gasolinería  Cheranguerán]",
-    ),
-    "2012-06": (
-        "Campo de Tony (Tony`s Camp)", "Colonia Ampliaci½n 10 de Abril", "Agua Elite (Zoo Yaá N´de)",
-        "San  Juan del Río", "Fracción O´ctzén", "Las M´s",
-    ),
-}  # fmt: skip
-
-
-class Case(NamedTuple):
-    """A locality of a cut, as its file has it."""
-
-    release: str
-    id: int
-    nombre: str
-
-
-def read_lines(folder: Path, cut: str) -> tuple[str, list[str]]:
-    """Return the header of a cut's file and its rows, as they are."""
-    with zipfile.ZipFile(folder / f"catun_localidad_{cut}.zip") as archive:
-        [member] = [name for name in archive.namelist() if not name.endswith("_utf.csv")]
-        header, *lines = archive.read(member).decode("windows-1252").split("\r\n")
-    return header, [line for line in lines if line]
-
-
-def case_of(cut: str, line: str) -> Case:
-    values = line[1:-1].split('","')
-    return Case(cut, int(values[0]), values[8])
-
-
-class Real(NamedTuple):
-    """An application on real names, and the names to look for."""
-
-    client: httpx.AsyncClient
-    cases: list[Case]
-
-
-@pytest.fixture(scope="module")
-async def real(
-    server: str, migrated: str, real_catalogues: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Real]:
-    """Lend an application on the cut of 2018, with the dirty municipios of the one of 2012."""
-    header, lines = read_lines(real_catalogues, "2018-09")
-    old_header, old_lines = read_lines(real_catalogues, "2012-06")
-    drawn = Random(_SEED).sample(lines, SAMPLE)  # noqa: S311  # the same in every run
-    dirty = [
-        case
-        for cut, rows in (("2018-09", lines), ("2012-06", old_lines))
-        for name in DIRTY[cut]
-        for case in [case_of(cut, next(row for row in rows if f'"{name}"' in row))]
-    ]
-    municipios = {f'"{case.id // 10_000:05d}' for case in dirty if case.release == "2012-06"}
-    part = [line for line in old_lines if line[:6] in municipios]
-    file = tmp_path_factory.mktemp("dirty") / "catun_localidad_2012-06.csv"
-    file.write_bytes("".join(f"{line}\r\n" for line in [old_header, *part]).encode("windows-1252"))
-    assert header.startswith('"CVEGEO"')
-    with new_database(server, migrated) as url:
-        await import_into(url, file)
-        await import_into(url, real_catalogues / "catun_localidad_2018-09.zip")
-        async with running_app(url) as app, client_of(app) as client:
-            for release in ("2012-06", "2018-09"):
-                await eventually_async(lambda: answers_suggestions(client, release), within=2 * PATIENCE)  # noqa: B023  # it has ended
-            yield Real(client, [*(case_of("2018-09", line) for line in drawn), *dirty])
-
-
-async def answers_suggestions(client: httpx.AsyncClient, release: str) -> bool:
-    return (await client.get(f"{SUGGEST}?q=a&release={release}")).status_code == 200
-
-
-def without_accents(name: str) -> str:
-    decomposed = unicodedata.normalize("NFD", name)
-    return unicodedata.normalize("NFC", "".join(part for part in decomposed if not unicodedata.combining(part)))
-
-
-def in_another_order(name: str) -> str:
-    return " ".join(reversed(name.split()))
-
-
-def with_one_letter_wrong(name: str) -> str:
-    """Put another letter in place of one; which, the name itself decides."""
-    random = Random(name)  # noqa: S311  # the same in every run
-    place = random.choice([index for index, letter in enumerate(name) if letter.isalpha()])
-    right = without_accents(name[place]).lower()
-    wrong = random.choice([letter for letter in "abcdefghijklmnopqrstuvwxyz" if letter != right])
-    return name[:place] + wrong + name[place + 1 :]
-
-
-TYPED: dict[str, Callable[[str], str]] = {
-    "as-published": str.strip,
-    "without-accents": without_accents,
-    "in-capitals": str.upper,
-    "in-another-order": in_another_order,
-    "with-one-letter-wrong": with_one_letter_wrong,
-}
-
-
-def test_names_are_mistyped_as_people_do() -> None:
-    assert without_accents("Peñón [Ñandú] 1°") == "Penon [Nandu] 1°"
-    assert in_another_order("San José  [Rancho]") == "[Rancho] José San"
-    for name in ("Río", "Peñón Ñandú", "Las M´s"):
-        wrong = with_one_letter_wrong(name)
-        assert sum(left != right for left, right in zip(fold(name), fold(wrong), strict=True)) == 1
-
-
-@pytest.mark.parametrize("kind", [kind for kind in TYPED if kind != "as-published"])
-async def test_real_name_is_in_the_first_five_suggestions_of_its_municipio(real: Real, kind: str) -> None:
-    """Homonyms count for each other: a locality of the municipio with the same folded name is the one looked for.
-
-    Whoever types `San José` in a municipio with six of them can't mean the sixth more than the first. A name that folds
-    to nothing could not be typed at all; no name of the files does.
-    """
-    missing = {}
-    assert len(real.cases) == SAMPLE + sum(map(len, DIRTY.values()))
-    for case in real.cases:
-        assert fold(case.nombre)
-        typed = TYPED[kind](case.nombre)
-        parameters = {"q": typed, "municipio_id": str(case.id // 10_000), "limit": "5", "release": case.release}
-        results = (await real.client.get(SUGGEST, params=parameters)).json()["results"]
-        names = [place["nombre"] for place in results]
-        assert len(names) <= 5
-        if fold(case.nombre) not in map(fold, names):
-            missing[f"{case.nombre} ({case.id})"] = (typed, names)
-    assert missing == {}
-
-
-@pytest.mark.parametrize("kind", ["as-published", "without-accents", "in-capitals", "in-another-order"])
-async def test_real_name_is_found_by_search_in_its_municipio(real: Real, kind: str) -> None:
-    for case in real.cases:
-        parameters = {
-            "search": TYPED[kind](case.nombre),
-            "municipio_id": str(case.id // 10_000),
-            "release": case.release,
-            "page_size": "1000",
-        }
-        results = (await real.client.get(LOCALIDADES, params=parameters)).json()["results"]
-        assert case.id in [place["id"] for place in results], parameters
-
-
-async def test_mistyped_guadalajara_is_the_largest_first(real: Real) -> None:
-    for typed in ("Guadaljara", "gudalajara", "GUADALAJRA", "guadalajara"):
-        [first] = (await real.client.get(SUGGEST, params={"q": typed, "limit": "1"})).json()["results"]
-        assert first["label"] == "Guadalajara, Guadalajara, Jalisco"

@@ -37,7 +37,7 @@ def misspellings(kind: PlaceKind, typed: str) -> set[int]:
     found = {typed[:place] + "0" + typed[place:] for place in range(1, len(typed) + 1)}
     found |= {typed[:place] + typed[place + 1 :] for place in range(len(typed))}
     found |= {typed[:place] + typed[place : place + 2][::-1] + typed[place + 2 :] for place in range(len(typed) - 1)}
-    return {int(one) for one in found if one and len(one.lstrip("0")) in {digits - 1, digits}} - {int(typed)}
+    return {int(one) for one in found if one and len(one.lstrip("0")) in {digits - 1, digits}}
 
 
 def label(  # all that a label is made of

@@ -68,14 +68,10 @@ def test_freshness_headers_are_those_of_the_contract() -> None:
         [TAG],
         [f"W/{TAG}"],
         ["*"],
-        [" * "],
         [f'"x", {TAG}'],
-        [f'{TAG},"x"'],
         [f'W/"x"\t,\tW/{TAG} , "y"'],
         [f'"a,b", {TAG}'],
-        [f",, {TAG} ,"],
         ['"x"', TAG],
-        ["", TAG],
     ],
 )
 def test_if_none_match_that_lists_the_tag_is_fresh(lines: list[str]) -> None:
@@ -86,18 +82,13 @@ def test_if_none_match_that_lists_the_tag_is_fresh(lines: list[str]) -> None:
     "lines",
     [
         [],
-        [""],
         ['"x"'],
         [TAG.strip('"')],
-        [TAG[:-1]],
         [TAG.upper()],
         [f'"{TAG}'.replace('""', '"x')],
-        ["**"],
         ['"*"'],
         ['*, "x"'],
-        ["garbage"],
         [entity_tag(RELEASE, "api")],
-        ['"' * 1000],
         ["\xff\x00"],
     ],
 )

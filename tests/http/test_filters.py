@@ -165,49 +165,6 @@ async def test_filter_alone_chooses_what_the_file_has(client: httpx.AsyncClient,
     assert body == {"quantity": len(expected), "total_pages": -(-len(expected) // 1000), "results": expected[:1000]}
 
 
-@pytest.mark.parametrize(
-    "filters",
-    [
-        {"estado_id": "14", "ambito": "U"},
-        {"estado_id": "14", "municipio_id": "14003"},
-        {"estado_id": "14", "municipio_id": "32003"},
-        {"clave": "0007", "search": "jose"},
-        {"municipio_id": "20005", "search": "penon arriba"},
-        {"cvegeo": "010010001,010010002,090010003,320010001", "estado_id": "1"},
-        {"cvegeo": "010010001,010010002", "clave": "0002"},
-        {"estado_id": "14", "bbox": "-110,17,-100,24.0000000000000000"},
-        {"bbox": "-110,17,-90,24", "search": "san jose"},
-        {"bbox": "-110,17,-90,24", "search": "rio", "ambito": "R"},
-        {"estado_id": "20", "clave": "0012", "ambito": "R", "search": "r"},
-        {"estado_id": "1", "municipio_id": "1001", "clave": "0001", "ambito": "U", "cvegeo": "10010001", "search": "a"},
-    ],
-    ids=urlencode,
-)
-async def test_filters_together_choose_what_fulfils_each(client: httpx.AsyncClient, filters: dict[str, str]) -> None:
-    expected = choose(filters)
-    assert len(expected) <= min(len(choose({name: value})) for name, value in filters.items())
-    body = (await client.get(address(filters, page_size=1000))).json()
-    assert (body["quantity"], body["results"]) == (len(expected), expected)
-
-
-@pytest.mark.parametrize(
-    ("keys", "found"),
-    [
-        ("010010001", [10010001]),
-        ("010010001,10010001,010010001", [10010001]),
-        ("320580044,10010002,010010001", [10010001, 10010002, 320580044]),
-        ("010019999,999999999,00000000", []),
-        ("010019999,010010001", [10010001]),
-    ],
-)
-async def test_batch_of_keys_gives_each_that_there_is_once(
-    client: httpx.AsyncClient, keys: str, found: list[int]
-) -> None:
-    body = (await client.get(address({"cvegeo": keys}))).json()
-    assert [row["id"] for row in body["results"]] == found
-    assert body["quantity"] == len(found)
-
-
 @pytest.mark.parametrize("zeros", [True, False])
 async def test_batch_takes_500_keys_and_no_more(client: httpx.AsyncClient, zeros: bool) -> None:  # noqa: FBT001
     keys = [place.cvegeo if zeros else str(int(place.cvegeo)) for place in PLACES[:501]]

@@ -107,29 +107,6 @@ async def test_search_of_the_list_finds_names_of_earlier_releases_only(
         assert (again.status_code, again.headers["etag"]) == (304, before.headers["etag"])
 
 
-async def test_place_is_found_by_the_name_of_an_earlier_release(seeded_database: str, next_catalogue: Path) -> None:
-    await import_into(seeded_database, next_catalogue)
-    async with running_app(seeded_database) as app, client_of(app) as client:
-        await await_searched(client, "2021-01")
-        [today, *_] = await suggested(client, "asientos, asientos")
-        assert (today["nombre"], today["match"], today["otro_nombre"]) == ("Nuevo Asiento", "former", "Asientos")
-        [then, *_] = await suggested(client, "asientos, asientos", release="2020-01")
-        assert (then["id"], then["nombre"]) == (today["id"], "Asientos")
-
-
-async def test_new_release_is_served_with_its_names(seeded_database: str, next_catalogue: Path, folder: Path) -> None:
-    async with running_app(seeded_database) as app, client_of(app) as client:
-        before = await client.get(SUGGEST, params={"q": "nuevo asiento"})
-        old = names_of(folder)
-        await import_into(seeded_database, next_catalogue)
-        await await_searched(client, "2021-01")
-        after = await client.get(SUGGEST, params={"q": "nuevo asiento"})
-        assert after.headers["catalogue-release"] == "2021-01"
-        assert after.json()["results"][0]["nombre"] == "Nuevo Asiento"
-        assert before.headers["etag"] != after.headers["etag"]
-        assert set(names_of(folder)) - set(old)
-
-
 @contextmanager
 def unfinished(folder: Path, name: str) -> Iterator[None]:
     """Keep the index of a name from being built, as another process does that builds it."""

@@ -148,15 +148,6 @@ async def test_release_published_a_moment_ago_is_known_by_name_at_once(
         assert (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 200
 
 
-async def test_pointer_moved_back_is_noticed(seeded_database: str, next_catalogue: Path) -> None:
-    await import_into(seeded_database, next_catalogue)
-    async with running_app(seeded_database) as app, client_of(app) as client:
-        await await_release(client, "2021-01")
-        await run_sql(seeded_database, POINT_AT, "2020-01")
-        await await_release(client, "2020-01")
-        assert (await client.get(LOCALIDADES)).json()["quantity"] == 132
-
-
 async def test_release_that_is_served_lags_from_when_another_is_the_current_one(two_releases: str) -> None:
     async with running_app(two_releases, release_poll=60, wants_names=False) as app, client_of(app) as client:
         await await_release(client, "2021-01")

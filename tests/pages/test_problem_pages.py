@@ -177,7 +177,7 @@ async def test_problem_in_place_of_a_preview_may_be_framed_below_a_path_too(app:
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app, root_path="/claves"), base_url="http://test"
     ) as client:
-        answer = await client.get(f"/claves{INDEX}reconcile/preview/?id=07", headers=BROWSER)
+        answer = await client.get(f"/claves{INDEX}reconcile/preview/?id=01999", headers=BROWSER)
     assert answer.status_code == 404
     assert "frame-ancestors *" in answer.headers["content-security-policy"]
 

@@ -5,8 +5,8 @@ from starlette.routing import BaseRoute
 from starlette.types import Scope
 
 from localidades_api.api import areas, bulk, downloads, localities, reconcile, releases, tiles
+from localidades_api.api.router import Router
 from localidades_api.api.routes import slash_redirects
-from localidades_api.api.routing import Router
 from localidades_api.errors import MethodNotAllowedError
 from localidades_api.http.headers import complete
 from localidades_api.http.paths import allowed, path_of

@@ -15,12 +15,7 @@ from localidades_api.api.services import ServicesDep
 from localidades_api.catalogue.filters import MunicipalityId, StateId
 from localidades_api.catalogue.locality import describe_state
 from localidades_api.catalogue.pagination import Paging
-from localidades_api.catalogue.schemas import (
-    Municipality,
-    MunicipalityDetail,
-    Page,
-    State,
-)
+from localidades_api.catalogue.schemas import Municipality, MunicipalityDetail, Page, State
 from localidades_api.database.models import municipalities, states
 from localidades_api.http.paths import PREFIX
 
@@ -56,12 +51,7 @@ async def get_state(
     )
 
 
-@router.get(
-    "/municipios/",
-    summary="List municipios",
-    response_model=Page[Municipality],
-    responses=LISTED,
-)
+@router.get("/municipios/", summary="List municipios", response_model=Page[Municipality], responses=LISTED)
 async def list_municipalities(
     request: Request, query: Annotated[MunicipalitiesQuery, Query()], services: ServicesDep
 ) -> Response:

@@ -150,12 +150,7 @@ _PLACES = _Subject(ROLES, MATCH_COLUMNS, "match")
 _POINTS = _Subject(POINTS, NEAREST_COLUMNS, "nearest")
 
 
-@router.post(
-    "/match/",
-    summary="Match names to keys",
-    response_model=Found[Match],
-    **_described(MatchableRow, _ROW),
-)
+@router.post("/match/", summary="Match names to keys", response_model=Found[Match], **_described(MatchableRow, _ROW))
 async def match_localities(request: Request, query: Annotated[MatchQuery, Query()], services: ServicesDep) -> Response:
     """Find the locality that each row means: its key, how certain it is, and what differs.
 

@@ -20,14 +20,7 @@ from localidades_api.api.routes import DirectRoute, leave_out_blanks
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.locality import ATTRIBUTES, POINT
 from localidades_api.catalogue.pagination import Paging
-from localidades_api.catalogue.schemas import (
-    CHANGE_KINDS,
-    Index,
-    LocalityChange,
-    Page,
-    PublishedRelease,
-    Release,
-)
+from localidades_api.catalogue.schemas import CHANGE_KINDS, Index, LocalityChange, Page, PublishedRelease, Release
 from localidades_api.downloads.file_types import FILE_TYPES, NDJSON
 from localidades_api.downloads.ranges import range_headers
 from localidades_api.errors import DatabaseUnavailableError

@@ -15,10 +15,7 @@ from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import ReleaseQuery
 from localidades_api.api.routes import redirect
 from localidades_api.api.services import Services
-from localidades_api.catalogue.pagination import (
-    Paging,
-    positions,
-)
+from localidades_api.catalogue.pagination import Paging, positions
 from localidades_api.catalogue.schemas import (
     MAX_HTML_PAGE_SIZE,
     PAGE_SIZE,
@@ -31,13 +28,7 @@ from localidades_api.catalogue.schemas import (
 )
 from localidades_api.errors import InvalidParametersError
 from localidades_api.html.i18n import Language, preferred_language
-from localidades_api.html.renderer import (
-    JSON,
-    Renderer,
-    View,
-    root_of,
-    select_renderer,
-)
+from localidades_api.html.renderer import JSON, Renderer, View, root_of, select_renderer
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 

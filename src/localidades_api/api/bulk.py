@@ -6,11 +6,11 @@ from itertools import islice
 from typing import IO, Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 from typing_extensions import TypeAliasType
 
-from localidades_api.api.params import ReleaseParam
+from localidades_api.api.params import ReleaseParam, StrictQuery
 from localidades_api.api.responses import CACHEABLE
 from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import Services, ServicesDep
@@ -64,10 +64,8 @@ _Column = Annotated[
 RowsFormat = TypeAliasType("RowsFormat", Literal["json", "ndjson", "csv"])  # has a name in generated clients
 
 
-class BulkQuery(BaseModel):
+class BulkQuery(StrictQuery):
     """The parameters of a request of many rows: a column is guessed from its header unless it is named."""
-
-    model_config = ConfigDict(extra="forbid")
 
     format: Annotated[
         RowsFormat | None,

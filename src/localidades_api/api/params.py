@@ -52,10 +52,14 @@ ReleaseParam = Annotated[
 ]
 
 
-class RepresentationQuery(BaseModel):
-    """The parameters of every resource."""
+class StrictQuery(BaseModel):
+    """A query that refuses parameters that it does not have."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class RepresentationQuery(StrictQuery):
+    """The parameters of every resource."""
 
     format: Annotated[
         Format | None,
@@ -177,10 +181,8 @@ class MapQuery(ReleaseQuery):
         return LocalityFilters(municipio_id=self.municipio_id, estado_id=self.estado_id, ambito=self.ambito)
 
 
-class DownloadQuery(LocalityFilters):
+class DownloadQuery(LocalityFilters, StrictQuery):
     """The parameters of a download."""
-
-    model_config = ConfigDict(extra="forbid")
 
     format: Annotated[
         DownloadFormat | None,
@@ -199,10 +201,8 @@ class ReleasesQuery(_Paged, RepresentationQuery):
     """The parameters of the list of releases."""
 
 
-class ChangesQuery(_Paged):
+class ChangesQuery(_Paged, StrictQuery):
     """The parameters of a list of changes."""
-
-    model_config = ConfigDict(extra="forbid")
 
     lang: LanguageParam = None
     since: Annotated[

@@ -8,13 +8,19 @@ from typing import Annotated, Any, cast
 from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api import html_context
-from localidades_api.api.params import ChangesQuery, LanguageParam, ReleaseName, ReleaseQuery, ReleasesQuery
+from localidades_api.api.params import (
+    ChangesQuery,
+    LanguageParam,
+    ReleaseName,
+    ReleaseQuery,
+    ReleasesQuery,
+    StrictQuery,
+)
 from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
 from localidades_api.api.routes import DirectRoute, leave_out_blanks
 from localidades_api.api.services import Services, ServicesDep
@@ -169,10 +175,8 @@ def _record(row: Row[Any] | None) -> dict[str, Any] | None:
     return {name: value for name, value in row._asdict().items() if name != "release_id"}
 
 
-class FeedQuery(BaseModel):
+class FeedQuery(StrictQuery):
     """The parameters of the feed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     lang: LanguageParam = None
 

@@ -5,13 +5,12 @@ from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from localidades_api.api import probes
-from localidades_api.api.params import LanguageParam, MapQuery, ReleaseQuery, RepresentationQuery
+from localidades_api.api.params import LanguageParam, MapQuery, ReleaseQuery, RepresentationQuery, StrictQuery
 from localidades_api.api.problems import PROBLEMS, problem_type
 from localidades_api.api.responses import ResponseBuilder
 from localidades_api.api.routes import DirectRoute, slashless_redirects
@@ -145,10 +144,8 @@ async def list_problem_types(request: Request, query: Annotated[RepresentationQu
     return _negotiated(Response(renderer.render(view), headers={**vary, **renderer.headers}))
 
 
-class DocumentationQuery(BaseModel):
+class DocumentationQuery(StrictQuery):
     """The parameters of a page that is HTML alone."""
-
-    model_config = ConfigDict(extra="forbid")
 
     format: Literal["api"] | None = None
     lang: LanguageParam = None

@@ -6,11 +6,10 @@ from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from localidades_api.api.params import ReleaseParam
+from localidades_api.api.params import ReleaseParam, StrictQuery
 from localidades_api.api.responses import CACHEABLE
 from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import Services, ServicesDep
@@ -48,10 +47,8 @@ _LAYERS = [
 ]
 
 
-class TilesQuery(BaseModel):
+class TilesQuery(StrictQuery):
     """The parameters of maps."""
-
-    model_config = ConfigDict(extra="forbid")
 
     release: ReleaseParam = None
 

@@ -5,13 +5,13 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 from pydantic_core import to_json
 from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api.gone import refuse_unknown
-from localidades_api.api.params import LanguageParam
+from localidades_api.api.params import LanguageParam, StrictQuery
 from localidades_api.api.problems import ProblemPage
 from localidades_api.api.reconcile.schemas import Described, ProposedProperties, SuggestedEntity
 from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES, TYPES, beginning_with, kind_of, named_type
@@ -47,10 +47,8 @@ router = APIRouter(
 KindParam = Annotated[PlaceKind | None, Field(description="Only what is of this type.", examples=["localidad"])]
 
 
-class PrefixQuery(BaseModel):
+class PrefixQuery(StrictQuery):
     """The parameters of a suggestion."""
-
-    model_config = ConfigDict(extra="forbid")
 
     prefix: Annotated[
         str, Field(max_length=MAX_TEXT_LENGTH, description="What has been typed so far.", examples=["pobla"])
@@ -68,10 +66,8 @@ class PrefixQuery(BaseModel):
         return {name: value for name, value in given.items() if name not in _OF_WIDGET}
 
 
-class ProposeQuery(BaseModel):
+class ProposeQuery(StrictQuery):
     """The parameters of a proposal of properties."""
-
-    model_config = ConfigDict(extra="forbid")
 
     type: Annotated[PlaceKind, Field(description="The type of the entities.", examples=["localidad"])] = "localidad"
     limit: Annotated[
@@ -144,10 +140,8 @@ _FRAMEABLE = HTML.headers["Content-Security-Policy"].replace("frame-ancestors 'n
 PREVIEW = f"{RECONCILE}preview/"
 
 
-class EntityQuery(BaseModel):
+class EntityQuery(StrictQuery):
     """The parameters of an entity's page."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: Annotated[
         KeyOfPlace,

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
 from localidades_api import __version__
-from localidades_api.api.params import read_query
+from localidades_api.api.params import StrictQuery, read_query
 from localidades_api.api.reconcile.queries import answer_batch
 from localidades_api.api.reconcile.schemas import (
     Endpoint,
@@ -57,10 +57,8 @@ _OF_BODY: dict[int | str, dict[str, Any]] = {
 router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/reconcile", tags=["Reconciliation"], responses=ERRORS)
 
 
-class ReconcileQuery(BaseModel):
+class ReconcileQuery(StrictQuery):
     """The parameters of the endpoint; without any, it answers with its manifest."""
-
-    model_config = ConfigDict(extra="forbid")
 
     queries: Annotated[
         str | None,

@@ -13,7 +13,7 @@ from localidades_api import __version__
 from localidades_api.api import Services, census, site
 from localidades_api.api.census import CensusRouter
 from localidades_api.api.openapi import describe
-from localidades_api.api.routing import Router
+from localidades_api.api.router import Router
 from localidades_api.caches.names import NameIndexes
 from localidades_api.caches.pages import PageCache
 from localidades_api.caches.positions import LONG_TIMEOUT, MAX_LONG_SEARCHES, PositionCache

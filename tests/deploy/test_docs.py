@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer
 
-from localidades_api.api.problem_types import answerable
+from localidades_api.api.site import answerable
 from localidades_api.app import create_app
 from localidades_api.cli import app as command_line
 from localidades_api.settings import PREFIX, Settings, default_data_dir

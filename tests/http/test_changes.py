@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from pydantic_core import from_json
 
 from localidades_api.catalogue.locality import ATTRIBUTES, POINT
-from localidades_api.database.pool import already_waited
-from tests.support.application import client_of, import_into, running_app
+from tests.support.application import client_of, import_into, running_app, walk
 from tests.support.catalogue import Place, many, write_catalogue
-from tests.support.database import SOMEBODY_WAITS, connected
+from tests.support.database import SOMEBODY_WAITS, WHO_WAIT, connected
 from tests.support.pages import Page
 from tests.support.postgres import locked, new_database, run_sql
 from tests.support.records import Record, record_of
@@ -123,22 +122,14 @@ async def is_answered(client: httpx.AsyncClient, target: str) -> bool:
     return (await client.get(RELEASES + target)).status_code == 200
 
 
-async def walk(client: httpx.AsyncClient, target: str) -> list[Record]:
+async def every_record(client: httpx.AsyncClient, target: str) -> list[Record]:
     """Return every record of a list, by following its links."""
-    at: str | None = RELEASES + target
-    walked: list[Record] = []
-    sizes = []
-    while at is not None:
-        answer = await client.get(at)
-        content = answer.json()
-        walked += content["results"]
-        sizes.append(len(content["results"]))
-        found = re.search(r'<([^<>]*)>; rel="next"', answer.headers["link"])
-        at = found[1] if found else None
-    assert len(walked) == content["quantity"]
-    assert len(sizes) == max(content["total_pages"], 1)
+    pages = [answer.json() async for answer in walk(client, RELEASES + target)]
+    sizes = [len(page["results"]) for page in pages]
+    assert sum(sizes) == pages[-1]["quantity"]
+    assert len(sizes) == max(pages[-1]["total_pages"], 1)
     assert all(size == sizes[0] for size in sizes[:-1])
-    return walked
+    return [record for page in pages for record in page["results"]]
 
 
 async def read_ndjson(client: httpx.AsyncClient, target: str) -> list[Record]:
@@ -175,13 +166,6 @@ async def test_releases_are_listed_oldest_first_with_counts_and_digest(
         }
     first, second = (one["published_at"] for one in content["results"])
     assert first < second
-
-
-async def test_releases_are_paged_as_every_list(client: httpx.AsyncClient) -> None:
-    assert [one["release"] for one in await walk(client, "?page_size=1")] == ["2019-01", "2020-01"]
-    assert (await get(client, "?page=2", 404))["total_pages"] == 1
-    for query in ("?release=2019-01", "?page=0", "?page_size=1001", "?x=1"):
-        assert (await client.get(RELEASES + query)).status_code == 422
 
 
 async def test_releases_have_an_etag_that_changes_with_each_publication(
@@ -249,15 +233,6 @@ async def test_page_of_releases_without_counts_is_shown_without_them(server: str
             assert again.status_code == 200
 
 
-async def test_report_of_an_import_has_the_counts_of_the_list_of_changes(
-    server: str, seeded: str, tmp_path: Path
-) -> None:
-    with new_database(server, seeded) as url:
-        report = await import_into(url, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", NEW))
-    found = {kind: getattr(report.comparison, kind) for kind in KINDS}
-    assert found == dict.fromkeys(KINDS, 0) | counted(OLD, NEW)
-
-
 async def test_import_after_going_back_is_compared_with_both_the_current_release_and_the_one_before_it(
     server: str, template: str, tmp_path: Path
 ) -> None:
@@ -279,7 +254,7 @@ async def test_import_after_going_back_is_compared_with_both_the_current_release
 async def test_changes_walked_by_next_link_are_those_of_the_files(client: httpx.AsyncClient, size: str) -> None:
     expected = changes_of(OLD, NEW)
     assert {change["change"] for change in expected} == set(KINDS)
-    walked = await walk(client, f"2020-01/changes/?since=2019-01{size}")
+    walked = await every_record(client, f"2020-01/changes/?since=2019-01{size}")
     assert walked == expected
     for change in walked:
         assert list(change) == ["change", "id", "before", "after"]
@@ -291,14 +266,10 @@ async def test_changes_walked_by_next_link_are_those_of_the_files(client: httpx.
 async def test_changes_of_one_kind_are_those_of_it(client: httpx.AsyncClient, kind: str) -> None:
     expected = [change for change in changes_of(OLD, NEW) if change["change"] == kind]
     assert expected
-    assert await walk(client, f"2020-01/changes/?since=2019-01&change={kind}&page_size=2") == expected
+    assert await every_record(client, f"2020-01/changes/?since=2019-01&change={kind}&page_size=2") == expected
     assert await read_ndjson(
         client, f"{RELEASES}2020-01/changes/?since=2019-01&change={kind}&format=ndjson"
     ) == expected  # fmt: skip
-
-
-async def test_changes_backwards_are_the_other_way_round(client: httpx.AsyncClient) -> None:
-    assert await walk(client, "2019-01/changes/?since=2020-01&page_size=1000") == changes_of(NEW, OLD)
 
 
 @pytest.mark.parametrize("name", ["2019-01", "2020-01"])
@@ -313,13 +284,12 @@ async def test_changes_since_itself_are_none(client: httpx.AsyncClient, name: st
 @pytest.mark.parametrize(
     ("target", "status", "named"),
     [("2020-01/changes/", 422, "since"), ("2020-01/changes/?since=", 422, "since"),
-     ("2020-01/changes/?since=%2F", 422, "since"), ("2020-01/changes/?since=2019-01&change=moved", 422, "change"),
+     ("2020-01/changes/?since=2019-01&change=moved", 422, "change"),
      ("2020-01/changes/?since=2019-01&release=2019-01", 422, "release"),
-     ("2020-01/changes/?since=2019-01&page=0", 422, "page"), ("2020-01/changes/?since=2019-01&page=99", 404, None),
+     ("2020-01/changes/?since=2019-01&page=99", 404, None),
      ("2020-01/changes/?since=2001-01", 404, None), ("2001-01/changes/?since=2019-01", 404, None),
      ("2020-01/changes/?since=2019-01&format=csv", 422, "format"), ("%3Cscript%3E/changes/?since=2019-01", 404, None),
      ("2020-01/", 404, None), ("2020-01/changes/x/?since=2019-01", 404, None),
-     ("2020-01/changes/?since=2019-01&since=2019-01", 422, "since"),
      ("2020-01/changes/?since=2019-01&format=ndjson&page=0", 422, "page"),
      ("2020-01/changes/?since=2019-01&format=ndjson&page=99", 404, None),
      ("2020-01/changes/?since=2019-01&format=ndjson&page_size=0", 422, "page_size")],
@@ -375,13 +345,6 @@ async def test_changes_that_the_client_holds_are_not_compared(both: str, client:
     assert (again.status_code, again.content) == (304, b"")
 
 
-@pytest.mark.parametrize("query", ["", "&page=1"])
-async def test_changes_as_ndjson_are_sent_to_who_holds_them_as_json(client: httpx.AsyncClient, query: str) -> None:
-    target = f"{RELEASES}2020-01/changes/?since=2019-01{query}"
-    held = {"If-None-Match": (await client.get(target)).headers["etag"]}
-    assert (await client.get(f"{target}&format=ndjson", headers=held)).status_code == 200
-
-
 async def test_changes_as_ndjson_are_all_or_the_page_that_is_asked_for(client: httpx.AsyncClient) -> None:
     address = f"{RELEASES}2020-01/changes/?since=2019-01"
     page = (await client.get(f"{address}&page=2&page_size=2")).json()
@@ -390,22 +353,10 @@ async def test_changes_as_ndjson_are_all_or_the_page_that_is_asked_for(client: h
     assert len((await client.get(f"{address}&format=ndjson")).text.splitlines()) == page["quantity"]
 
 
-async def test_changes_of_two_representations_have_different_etags(client: httpx.AsyncClient) -> None:
-    target = f"{RELEASES}2020-01/changes/?since=2019-01&format="
-    tags = {
-        (await client.get(target + format_)).headers["etag"].removeprefix("W/") for format_ in ("json", "api", "ndjson")
-    }
-    assert len(tags) == 3
-
-
 # -- Comparisons that take longer than a request
 
 
 PAIRS = [f"{new}/changes/?since={old}" for new, old in (("2020-01", "2019-01"), ("2019-01", "2020-01"))]
-WHO_WAIT = (  # the processes of the server that wait for a lock in this database
-    "SELECT array_agg(DISTINCT pid) FROM pg_locks JOIN pg_database ON pg_database.oid = database"
-    " WHERE datname = current_database() AND NOT granted"
-)
 
 
 def assert_comparing(answer: httpx.Response) -> None:
@@ -426,7 +377,7 @@ async def test_comparison_that_takes_longer_than_a_request_goes_on_and_is_kept(b
             assert waited == [waited[0]] * 2, "it goes on"
             assert (await client.get("/api/census/estados/")).status_code == 200
         await eventually_async(partial(is_answered, client, PAIRS[0]))
-        assert await walk(client, f"{PAIRS[0]}&page_size=1000") == changes_of(OLD, NEW)
+        assert await every_record(client, f"{PAIRS[0]}&page_size=1000") == changes_of(OLD, NEW)
 
 
 async def test_comparisons_that_take_long_are_two_at_one_time_and_none_waits_for_nobody(both: str) -> None:
@@ -496,15 +447,6 @@ async def test_changes_as_ndjson_are_all_at_once_in_a_named_file(client: httpx.A
     assert answer.headers["catalogue-records"] == str(len(changes_of(OLD, NEW)))
 
 
-@pytest.mark.parametrize(("old", "new"), [("2019-01", "2020-01"), ("2020-01", "2019-01"), ("2020-01", "2020-01")])
-async def test_copy_of_one_release_that_follows_the_changes_is_the_other(
-    client: httpx.AsyncClient, old: str, new: str
-) -> None:
-    changes = await read_ndjson(client, f"{RELEASES}{new}/changes/?since={old}&format=ndjson")
-    copy = applied(await own_columns(client, old), changes)
-    assert copy == {record["id"]: record for record in await own_columns(client, new)}
-
-
 # -- Any edits
 
 
@@ -555,7 +497,7 @@ async def test_changes_after_any_edits_are_what_a_comparison_finds(
             back = f"{RELEASES}2020-01/changes/?since=2021-01&format=ndjson"
             assert await read_ndjson(client, there) == changes_of(places, new)
             assert await read_ndjson(client, back) == changes_of(new, places)
-            assert await walk(client, "2021-01/changes/?since=2020-01&page_size=9") == changes_of(places, new)
+            assert await every_record(client, "2021-01/changes/?since=2020-01&page_size=9") == changes_of(places, new)
 
 
 # -- INEGI's own
@@ -578,37 +520,9 @@ async def await_comparison(client: httpx.AsyncClient, target: str) -> None:
     await eventually_async(partial(is_answered, client, target.removeprefix(RELEASES)))
 
 
-async def test_changes_of_the_real_catalogues_are_counted(real: httpx.AsyncClient) -> None:
-    assert (await real.get(RELEASES)).json()["quantity"] == 2
-    first = await real.get(f"{RELEASES}2018-09/changes/?since=2012-06")
-    assert first.status_code == 200
-    counts = {kind: (await get(real, f"2018-09/changes/?since=2012-06&change={kind}"))["quantity"] for kind in KINDS}
-    assert (counts["added"], counts["removed"], counts["renamed"]) == (18_149, 13_424, 4_749)
-    assert first.json()["quantity"] == sum(counts.values())
-    back = {kind: (await get(real, f"2012-06/changes/?since=2018-09&change={kind}"))["quantity"] for kind in KINDS}
-    assert back == {**counts, "added": counts["removed"], "removed": counts["added"]}
-
-
 async def test_copy_of_the_first_real_catalogue_that_follows_the_changes_is_the_second(real: httpx.AsyncClient) -> None:
     changes = await read_ndjson(real, f"{RELEASES}2018-09/changes/?since=2012-06&format=ndjson")
     keys = [(KINDS.index(change["change"]), change["id"]) for change in changes]
     assert keys == sorted(set(keys))
     copy = applied(await own_columns(real, "2012-06"), changes)
     assert copy == {record["id"]: record for record in await own_columns(real, "2018-09")}
-
-
-async def test_time_that_a_comparison_has_waited_for_its_turn_is_a_part_of_its_deadline(both: str) -> None:
-    """The lock is held for longer than the test has time."""
-    async with (
-        running_app(both, database_timeout=30) as app,
-        client_of(app) as client,
-        connected(both) as other,
-        other.transaction(),
-    ):
-        await other.execute("LOCK TABLE localities_r1 IN ACCESS EXCLUSIVE MODE")
-        before = already_waited.set(29)
-        try:
-            async with asyncio.timeout(20):
-                assert_comparing(await client.get(RELEASES + PAIRS[0]))
-        finally:
-            already_waited.reset(before)

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -12,15 +11,15 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 
-from tests.support.application import await_release, client_of, import_into, running_app
+from tests.support.application import await_release, client_of, import_into, running_app, walk
 from tests.support.catalogue import TRAPS, Place, many, write_catalogue
+from tests.support.pages import BROWSER, Page
 from tests.support.postgres import new_database
 from tests.support.records import municipality_of, record_of, state_of
 from tests.support.wire import ask
 
 CENSUS = "/api/census/"
 SCRIPT = "<script>alert(1)</script>"
-BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 SMALL = many(132)
 
 # Keys that come and go. Only what is said here differs between the three releases.
@@ -105,23 +104,6 @@ async def test_locality_of_every_place_has_every_column_of_the_file(client: http
         assert answer.content == json.dumps(expected, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-async def test_locality_keys_are_texts_with_their_zeros_and_coordinates_are_numbers(client: httpx.AsyncClient) -> None:
-    found = await get(client, "localidades/10010001/")
-    assert (found["cvegeo"], found["clave"], found["municipio"]["clave"], found["estado"]["clave"]) == (
-        "010010001", "0001", "001", "01")  # fmt: skip
-    assert (found["latitud"], found["longitud"], found["altitud"]) == (21.880833, -102.296111, 1885)
-    assert (found["poblacion"], found["poblacion_masculina"], found["poblacion_femenina"]) == (863893, 419168, 444725)
-
-
-async def test_locality_without_figures_has_nulls(client: httpx.AsyncClient) -> None:
-    found = await get(client, "localidades/10020001/")
-    for name in ("latitud", "longitud", "poblacion", "poblacion_masculina", "poblacion_femenina", "viviendas"):
-        assert found[name] is None
-    assert (await get(client, "localidades/10010006/"))["carta"] is None
-    assert [(await get(client, f"localidades/{id_}/"))["altitud"] for id_ in (10010002, 10010003, 10010004)] == [
-        None, None, -12]  # fmt: skip
-
-
 async def test_municipality_of_every_place_is_the_files(client: httpx.AsyncClient) -> None:
     for one in {place.cvegeo[:5]: place for place in SMALL}.values():
         found = await get(client, f"municipios/{int(one.cvegeo[:5])}/")
@@ -163,9 +145,8 @@ async def test_key_with_leading_zeros_is_308_to_the_key_with_its_query(
 
 
 NO_KEYS = [
-    "0", "00", "000000000", "-1", "+1", "1.0", "1e3", "0x1", "x", "1001x", "%201", "1%20", "%D9%A1", "%EF%BC%91", "²",
-    "null", "1;1", "1,2", "%00", "1%00", "%FF", "%3Cscript%3E", "1000000000", "2147483648", "9999999999",
-    "9223372036854775808", "9" * 16, "9" * 17, "0" * 17 + "1", "9" * 5000, "%27", "010010001%2F",
+    "0", "000000000", "-1", "1.0", "x", "%201", "%D9%A1", "²", "1,2", "%00", "1%00", "%FF", "%3Cscript%3E",
+    "1000000000", "9" * 17, "0" * 17 + "1", "9" * 5000, "010010001%2F",
 ]  # fmt: skip
 
 
@@ -199,14 +180,6 @@ async def test_key_that_no_release_has_is_404(client: httpx.AsyncClient, target:
     assert list(problem) == ["type", "title", "status", "detail"]
 
 
-@pytest.mark.parametrize("target", ["localidades/10010001/", "municipios/1001/", "estados/1/"])
-async def test_detail_parameters_are_as_strict_as_the_lists(client: httpx.AsyncClient, target: str) -> None:
-    for query in ("?page=1", "?x=1", "?release=/", "?format=xml", "?format=json&format=json", "?release=%00"):
-        assert (await client.get(CENSUS + target + query)).status_code == 422, query
-    assert (await client.get(f"{CENSUS}{target}?release=2001-01")).status_code == 404
-    assert (await client.get(CENSUS + target, headers={"Accept": "image/png"})).status_code == 406
-
-
 NEW_PATHS = ["estados/", "estados/1/", "municipios/", "municipios/1001/", "localidades/10010001/",
              "localidades/suggest/?q=ardillas", "localidades/nearest/?lat=21.9&lon=-102.3", "releases/",
              "releases/2020-01/changes/?since=2020-01", "localidades/download/"]  # fmt: skip
@@ -237,26 +210,14 @@ async def test_path_without_its_slash_is_308_relative_with_its_query(
 @pytest.mark.parametrize(
     ("key", "last_release", "successor"),
     [
-        ("140020001", "2019-01", 140020101),
-        ("140020002", "2019-01", None),
-        ("140020003", "2019-01", None),
-        ("140020004", "2019-01", None),
-        ("140020005", "2019-01", None),
-        ("140020006", "2019-01", None),
-        ("140020109", "2020-01", None),
-        ("140020110", "2020-01", None),
-        ("140020112", "2019-01", None),
-    ],
-    ids=[
-        "new key",
-        "two candidates",
-        "moved",
-        "no coordinates",
-        "renamed",
-        "an accent more",
-        "of the second release",
-        "of the first two",
-        "a twin that had its key before",
+        pytest.param("140020001", "2019-01", 140020101, id="new key"),
+        pytest.param("140020002", "2019-01", None, id="two candidates"),
+        pytest.param("140020003", "2019-01", None, id="moved"),
+        pytest.param("140020004", "2019-01", None, id="no coordinates"),
+        pytest.param("140020005", "2019-01", None, id="renamed"),
+        pytest.param("140020006", "2019-01", None, id="an accent more"),
+        pytest.param("140020110", "2020-01", None, id="of the first two"),
+        pytest.param("140020112", "2019-01", None, id="a twin that had its key before"),
     ],
 )
 async def test_locality_withdrawn_is_410_with_what_is_known(
@@ -287,13 +248,6 @@ async def test_locality_withdrawn_is_still_200_in_the_releases_that_have_it(hist
             assert found == {**record_of(one), "municipio": municipality_of(one, places), "estado": state_of(one)}
 
 
-async def test_locality_that_only_a_later_release_has_is_404_before(history: httpx.AsyncClient) -> None:
-    assert (await get(history, "localidades/140020111/"))["nombre"] == "De la tercera"
-    for name in ("2019-01", "2020-01"):
-        assert "last_release" not in await get(history, f"localidades/140020111/?release={name}", 404)
-    await get(history, "localidades/140020109/?release=2019-01", 404)
-
-
 async def test_locality_that_comes_back_is_410_only_in_between(history: httpx.AsyncClient) -> None:
     await get(history, "localidades/140020007/?release=2019-01")
     gone = await get(history, "localidades/140020007/?release=2020-01", 410)
@@ -307,13 +261,6 @@ async def test_parent_that_vanished_is_410(history: httpx.AsyncClient, target: s
     assert (gone["last_release"], gone["successor"]) == ("2019-01", None)
     await get(history, f"{target}?release=2020-01", 410)
     await get(history, f"{target}?release=2019-01")
-
-
-async def test_gone_is_an_html_page_too(history: httpx.AsyncClient) -> None:
-    answer = await history.get(f"{CENSUS}localidades/140020001/?format=api")
-    assert (answer.status_code, answer.headers["content-type"]) == (410, "text/html; charset=utf-8")
-    assert "2019-01" in answer.text
-    assert "140020101" in answer.text
 
 
 # -- Lists of estados and municipios
@@ -350,25 +297,21 @@ async def test_municipalities_are_all_there_by_id_with_how_many_localities_they_
         assert (await get(history, f"municipios/?release={name}"))["results"] == municipalities_of(places)
 
 
-@pytest.mark.parametrize("size", [None, 1, 7, 50, 77, 1000])
+@pytest.mark.parametrize("size", [None, 7, 1000])
 @pytest.mark.parametrize("resource", ["municipios", "estados"])
 async def test_parents_walked_by_next_link_are_each_there_once(
     client: httpx.AsyncClient, resource: str, size: int | None
 ) -> None:
     expected = municipalities_of(SMALL) if resource == "municipios" else states_of(SMALL)
-    target: str | None = f"{CENSUS}{resource}/" + (f"?page_size={size}" if size else "")
     walked: list[dict[str, Any]] = []
     pages = 0
-    while target is not None:
-        answer = await client.get(target)
+    async for answer in walk(client, f"{CENSUS}{resource}/" + (f"?page_size={size}" if size else "")):
         content = answer.json()
         assert content["quantity"] == len(expected)
         assert content["total_pages"] == -(-len(expected) // (size or 50))
+        assert all("release=2020-01" in link["url"] for link in answer.links.values())
         walked += content["results"]
         pages += 1
-        found = re.search(r'<([^<>]*)>; rel="next"', answer.headers["link"])
-        target = found[1] if found else None
-        assert not found or "release=2020-01" in found[1]
     assert walked == expected
     assert pages == content["total_pages"]
 
@@ -385,18 +328,6 @@ async def test_municipalities_of_an_estado_are_its_own(client: httpx.AsyncClient
 async def test_municipalities_of_an_estado_without_any_are_an_empty_page(client: httpx.AsyncClient) -> None:
     assert await get(client, "municipios/?estado_id=31") == {"quantity": 0, "total_pages": 0, "results": []}
     assert (await get(client, "municipios/?estado_id=31&page=2", 404))["total_pages"] == 0
-
-
-@pytest.mark.parametrize(
-    ("target", "named"),
-    [("municipios/?estado_id=33", "estado_id"), ("municipios/?page_size=1001", "page_size"),
-     ("estados/?page_size=0", "page_size"), ("estados/?estado_id=1", "estado_id"), ("estados/?page=0", "page"),
-     ("municipios/?clave=001", "clave"), ("municipios/?estado_id=1&estado_id=2", "estado_id")],
-)  # fmt: skip
-async def test_parents_parameter_that_cannot_be_used_is_422_naming_it(
-    client: httpx.AsyncClient, target: str, named: str
-) -> None:
-    assert [fault["parameter"] for fault in (await get(client, target, 422))["errors"]] == [named]
 
 
 # -- Headers
@@ -455,24 +386,6 @@ async def test_head_is_as_get_without_the_body(live_server: str, target: str) ->
 # -- Pages for people
 
 
-class Text(HTMLParser):
-    """Reads what a page shows, and which elements it has."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.shown, self.tags = "", set[str]()
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
-        self.tags.add(tag)
-        assert not any(name.startswith("on") for name, _ in attrs)
-
-    def handle_data(self, data: str) -> None:
-        """Note a text."""
-        self.shown += data
-
-
 @pytest.mark.parametrize(
     ("target", "named"),
     [
@@ -493,15 +406,9 @@ async def test_html_page_shows_names_as_text(history: httpx.AsyncClient, target:
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert answer.text.startswith("<!doctype html>")
-    page = Text(answer.text)
-    assert named in page.shown
-    assert not page.tags & {"img", "iframe", "object", "embed"}
+    page = Page.of(answer)
+    assert named in page.one("html").text
+    assert not {one.tag for one in page.elements} & {"img", "iframe", "object", "embed"}
+    assert not any(name.startswith("on") for one in page.elements for name in one.attributes)
     assert "<script>" not in answer.text.lower()
     assert (await history.get(f"{CENSUS}{target}{'&' if '?' in target else '?'}format=api")).status_code == 200
-
-
-@pytest.mark.parametrize("target", ["municipios/1999/", "localidades/x/", "estados/1/?x=1"])
-async def test_error_is_a_page_where_a_browser_asks(client: httpx.AsyncClient, target: str) -> None:
-    answer = await client.get(CENSUS + target, headers=BROWSER)
-    assert answer.status_code in {404, 422}
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"

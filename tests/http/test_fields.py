@@ -101,9 +101,3 @@ async def test_html_page_says_that_it_has_columns_of_its_own(
     page = await client.get(f"{LOCALIDADES}{path}?{query}", headers={"Accept": accept})
     assert page.status_code == 422
     assert "<code>fields</code>: An HTML page has columns of its own" in page.text
-
-
-@pytest.mark.parametrize("path", ["download/?", "suggest/?q=a&", "nearest/?lat=20&lon=-100&"])
-async def test_other_resources_have_their_own_columns(client: httpx.AsyncClient, path: str) -> None:
-    answer = await client.get(f"{LOCALIDADES}{path}fields=id")
-    assert [fault["parameter"] for fault in answer.json()["errors"]] == ["fields"]

@@ -22,13 +22,11 @@ from localidades_api.database.models import localities
 from localidades_api.database.queries.conditions import conditions, filtered_by, values
 from localidades_api.names.text import open_word
 from localidades_api.names.vocabulary import STOP_WORDS
-from tests.support.application import import_file, recorded_statements, running_app
+from tests.support.application import import_file, recorded_statements, running_app, walk
 from tests.support.catalogue import TRAPS, Place, write_catalogue
 from tests.support.postgres import execute, new_database
 from tests.support.wire import LOCALIDADES
 
-ESTADOS = "/api/census/estados/"
-MUNICIPIOS = "/api/census/municipios/"
 STATES = {"01": "Aguascalientes", "09": "Ciudad de México", "14": "Jalisco", "20": "Oaxaca", "32": "Zacatecas"}
 KINDS = ("San José", "Santa María", "El Peñón", "Rancho Nuevo", "Ejido la Concepción", "Colonia N° 5", "La Güera")
 BYNAMES = ("", " del Río", " [Rancho]", " (Los Ángeles)", "  de Arriba", " de Abajo")
@@ -114,16 +112,6 @@ def address(filters: Filters, path: str = LOCALIDADES, **parameters: object) -> 
     return f"{path}?{urlencode({**filters, **parameters})}"
 
 
-async def walk(client: httpx.AsyncClient, target: str) -> AsyncIterator[httpx.Response]:
-    """Follow `Link: rel="next"` from a page to the last one."""
-    following: str | None = target
-    while following:
-        answer = await client.get(following)
-        assert answer.status_code == 200, answer.text
-        yield answer
-        following = answer.links.get("next", {}).get("url")
-
-
 @pytest.fixture(scope="module")
 def varied_database(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Lend a database that holds the varied places: a template, not to be written to."""
@@ -177,65 +165,6 @@ async def test_filter_alone_chooses_what_the_file_has(client: httpx.AsyncClient,
     assert body == {"quantity": len(expected), "total_pages": -(-len(expected) // 1000), "results": expected[:1000]}
 
 
-@pytest.mark.parametrize(
-    "filters",
-    [
-        {"estado_id": "14", "ambito": "U"},
-        {"estado_id": "14", "municipio_id": "14003"},
-        {"estado_id": "14", "municipio_id": "32003"},
-        {"clave": "0007", "search": "jose"},
-        {"municipio_id": "20005", "search": "penon arriba"},
-        {"cvegeo": "010010001,010010002,090010003,320010001", "estado_id": "1"},
-        {"cvegeo": "010010001,010010002", "clave": "0002"},
-        {"estado_id": "14", "bbox": "-110,17,-100,24.0000000000000000"},
-        {"bbox": "-110,17,-90,24", "search": "san jose"},
-        {"bbox": "-110,17,-90,24", "search": "rio", "ambito": "R"},
-        {"estado_id": "20", "clave": "0012", "ambito": "R", "search": "r"},
-        {"estado_id": "1", "municipio_id": "1001", "clave": "0001", "ambito": "U", "cvegeo": "10010001", "search": "a"},
-    ],
-    ids=urlencode,
-)
-async def test_filters_together_choose_what_fulfils_each(client: httpx.AsyncClient, filters: dict[str, str]) -> None:
-    expected = choose(filters)
-    assert len(expected) <= min(len(choose({name: value})) for name, value in filters.items())
-    body = (await client.get(address(filters, page_size=1000))).json()
-    assert (body["quantity"], body["results"]) == (len(expected), expected)
-
-
-async def test_chosen_localities_stand_in_the_order_of_clave_then_id(client: httpx.AsyncClient) -> None:
-    results = (await client.get(address({"estado_id": "32"}, page_size=1000))).json()["results"]
-    order = [(row["clave"], row["id"]) for row in results]
-    assert order == sorted(set(order))
-    assert len({row["clave"] for row in results}) > 20
-
-
-async def test_place_without_ambito_is_in_neither(client: httpx.AsyncClient) -> None:
-    quantities = [
-        (await client.get(LOCALIDADES + query)).json()["quantity"] for query in ("", "?ambito=U", "?ambito=R")
-    ]
-    without = sum(place.ambito == "-" for place in PLACES)
-    assert without > 100
-    assert quantities[0] == len(PLACES) == quantities[1] + quantities[2] + without
-
-
-@pytest.mark.parametrize(
-    ("keys", "found"),
-    [
-        ("010010001", [10010001]),
-        ("010010001,10010001,010010001", [10010001]),
-        ("320580044,10010002,010010001", [10010001, 10010002, 320580044]),
-        ("010019999,999999999,00000000", []),
-        ("010019999,010010001", [10010001]),
-    ],
-)
-async def test_batch_of_keys_gives_each_that_there_is_once(
-    client: httpx.AsyncClient, keys: str, found: list[int]
-) -> None:
-    body = (await client.get(address({"cvegeo": keys}))).json()
-    assert [row["id"] for row in body["results"]] == found
-    assert body["quantity"] == len(found)
-
-
 @pytest.mark.parametrize("zeros", [True, False])
 async def test_batch_takes_500_keys_and_no_more(client: httpx.AsyncClient, zeros: bool) -> None:  # noqa: FBT001
     keys = [place.cvegeo if zeros else str(int(place.cvegeo)) for place in PLACES[:501]]
@@ -253,22 +182,20 @@ async def test_batch_takes_500_keys_and_no_more(client: httpx.AsyncClient, zeros
         *(
             ("cvegeo", garbage)
             for garbage in (
-                "", ",", "x", "010010001,", ",010010001", "010010001,,010010002", "010010001;010010002", "1001",
-                "0100100011", " 010010001", "010010001, 010010002", "+10010001", "-10010001", "1.0e7", "０10010001",
-                "٠١٠٠١٠٠٠١", "010010001\n", "'; DROP TABLE localities", "{10010001}",
+                "", "010010001,", "010010001,,010010002", "1001", "0100100011", "010010001, 010010002", "+10010001",
+                "٠١٠٠١٠٠٠١", "010010001\n",
             )
         ),
-        *(("municipio_id", garbage) for garbage in ("", "0", "1000", "33000", "01001x", "+1001", "1_001", "9" * 30)),
-        *(("estado_id", garbage) for garbage in ("", "0", "33", "-1", "1.0", "Jalisco", "9" * 5000)),
+        *(("municipio_id", garbage) for garbage in ("", "1000", "33000", "+1001", "9" * 30)),
+        *(("estado_id", garbage) for garbage in ("0", "33", "Jalisco")),
         *(("clave", garbage) for garbage in ("1", "00001", "000x", "0001\n", "٠٠٠١", "0001,0002")),
         *(("ambito", garbage) for garbage in ("", "u", "-")),
         *(("search", garbage) for garbage in ("", "x" * 101)),
         *(
             ("bbox", garbage)
             for garbage in (
-                "", "1,2,3", "1,2,3,4,5", "1,2,3,x", "1, 2,3,4", "3,2,1,4", "1,4,3,2", "-181,2,3,4", "1,-91,3,4",
-                "1,2,181,4", "1,2,3,91", "nan,2,3,4", "1e0,2,3,4", "+1,2,3,4", "1,2,3,4\n", "1,2,3,4,", ".5,2,3,4",
-                "1_0,2,30,40", "١,2,3,4", f"1.{'0' * 26},2,3,4", "1,2,3,4.",
+                "", "1,2,3", "1,2,3,4,5", "1, 2,3,4", "3,2,1,4", "1,4,3,2", "-181,2,3,4", "1,-91,3,4", "1,2,181,4",
+                "1,2,3,91", "nan,2,3,4", "1,2,3,4\n", "1,2,3,4,", f"1.{'0' * 26},2,3,4", "1,2,3,4.",
             )
         ),
         *(("page_size", garbage) for garbage in ("0", "1001", "+1")),
@@ -283,12 +210,6 @@ async def test_parameter_that_can_not_be_used_is_refused_by_name(
     assert [fault["parameter"] for fault in answer.json()["errors"]] == [parameter]
 
 
-async def test_filter_given_twice_is_refused(client: httpx.AsyncClient) -> None:
-    answer = await client.get(f"{LOCALIDADES}?estado_id=1&estado_id=9")
-    assert answer.status_code == 422
-    assert [fault["parameter"] for fault in answer.json()["errors"]] == ["estado_id"]
-
-
 @pytest.mark.parametrize("filters", [{"estado_id": "2"}, {"search": "zzz"}, {"search": "..."}, {"cvegeo": "999999999"}])
 async def test_nothing_found_is_an_empty_list_of_one_page(client: httpx.AsyncClient, filters: Filters) -> None:
     answer = await client.get(address(filters))
@@ -300,7 +221,7 @@ async def test_nothing_found_is_an_empty_list_of_one_page(client: httpx.AsyncCli
 
 
 @pytest.mark.parametrize("filters", [{"estado_id": "14"}, {"search": "rio", "ambito": "R"}, {}])
-@pytest.mark.parametrize("page_size", [7, 50, 1000])
+@pytest.mark.parametrize("page_size", [7, 1000])
 async def test_page_past_the_last_is_not_found(client: httpx.AsyncClient, filters: Filters, page_size: int) -> None:
     expected = choose(filters)
     total_pages = -(-len(expected) // page_size)
@@ -309,18 +230,6 @@ async def test_page_past_the_last_is_not_found(client: httpx.AsyncClient, filter
     past = await client.get(address(filters, page=total_pages + 1, page_size=page_size))
     assert past.status_code == 404
     assert past.json()["total_pages"] == total_pages
-
-
-@pytest.mark.parametrize("page_size", [1, 2, 49, 50, 51, 999, 1000])
-@pytest.mark.parametrize("filters", [{}, {"estado_id": "32"}])
-async def test_page_has_as_many_records_as_asked_for(
-    client: httpx.AsyncClient, filters: Filters, page_size: int
-) -> None:
-    expected = choose(filters)
-    body = (await client.get(address(filters, page_size=page_size))).json()
-    assert body["results"] == expected[:page_size]
-    assert body["quantity"] == len(expected)
-    assert body["total_pages"] == -(-len(expected) // page_size)
 
 
 async def test_page_size_that_is_most_often_wanted_is_the_list_as_it_always_was(client: httpx.AsyncClient) -> None:
@@ -355,37 +264,6 @@ async def test_links_keep_filters_size_and_release(
     if "cvegeo" in expected:
         expected["cvegeo"] = ",".join(str(key) for key in sorted(int(place.cvegeo) for place in PLACES[:70]))
     assert all(given == expected for given in parameters.values())
-
-
-async def test_filtered_page_is_confirmed_by_its_etag(client: httpx.AsyncClient) -> None:
-    target = address({"estado_id": "14", "search": "rio"}, page_size=10, page=2)
-    answer = await client.get(target)
-    assert answer.headers["catalogue-release"] == "2020-01"
-    confirmed = await client.get(target, headers={"If-None-Match": answer.headers["etag"]})
-    assert (confirmed.status_code, confirmed.content) == (304, b"")
-    for name in ("etag", "cache-control", "last-modified", "vary", "catalogue-release"):
-        assert confirmed.headers[name] == answer.headers[name]
-    assert (await client.get(target, headers={"If-None-Match": '"other"'})).content == answer.content
-    missing = address({"estado_id": "14"}, page=999)
-    assert (await client.get(missing, headers={"If-None-Match": '"other"'})).status_code == 404
-
-
-async def test_head_of_a_filtered_page_has_the_headers_and_no_body(client: httpx.AsyncClient) -> None:
-    target = address({"clave": "0003"}, page_size=5)
-    head, got = await client.head(target), await client.get(target)
-    assert (head.status_code, head.content) == (200, b"")
-    assert head.headers["etag"] == got.headers["etag"]
-    assert head.headers["link"] == got.headers["link"]
-
-
-async def test_browsable_page_of_a_filter_shows_its_places_and_keeps_it(client: httpx.AsyncClient) -> None:
-    answer = await client.get(address({"cvegeo": "010010005,010010006"}, page_size=1, format="api"))
-    assert answer.headers["content-type"].startswith("text/html")
-    assert "Los Arbolitos [Rancho]" in answer.text
-    assert "Ñandú" not in answer.text
-    following = await client.get(address({"cvegeo": "010010005,010010006"}, page_size=1, page=2, format="api"))
-    assert "Ñandú" in following.text
-    assert "Los Arbolitos" not in following.text
 
 
 KEYS = st.sampled_from([*(place.cvegeo for place in PLACES), "010019999", "999999999"])
@@ -428,40 +306,6 @@ async def test_walk_over_any_filtered_list_gives_each_matching_record_once_in_or
         sizes.append(len(body["results"]))
     assert walked == expected
     assert set(sizes[:-1]) <= {page_size}
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(estado=st.none() | st.sampled_from([*STATES, "2", "14"]), page_size=st.integers(1, 40) | st.integers(1, 1000))
-async def test_walk_over_municipios_gives_each_once_in_order(
-    client: httpx.AsyncClient, estado: str | None, page_size: int
-) -> None:
-    filters = {} if estado is None else {"estado_id": estado}
-    keys = sorted({place.cvegeo[:5] for place in PLACES if estado in {None, place.cvegeo[:2]}})
-    names = {place.cvegeo[:5]: place.nom_mun or f"Municipio {place.cvegeo[2:5]}" for place in PLACES}
-    walked: list[Any] = []
-    async for answer in walk(client, address(filters, MUNICIPIOS, page_size=page_size)):
-        assert answer.json()["quantity"] == len(keys)
-        walked += answer.json()["results"]
-    assert walked == [
-        {
-            "id": int(key),
-            "estado_id": int(key[:2]),
-            "clave": key[2:],
-            "nombre": names[key],
-            "localidades": sum(place.cvegeo[:5] == key for place in PLACES),
-        }
-        for key in keys
-    ]
-
-
-@pytest.mark.parametrize("page_size", [1, 2, 4, 5, 6, 1000])
-async def test_walk_over_estados_gives_each_once_in_order(client: httpx.AsyncClient, page_size: int) -> None:
-    pages = [answer.json() async for answer in walk(client, address({}, ESTADOS, page_size=page_size))]
-    assert {page["quantity"] for page in pages} == {len(STATES)}
-    assert [len(page["results"]) for page in pages[:-1]] == [page_size] * (-(-len(STATES) // page_size) - 1)
-    assert [(row["id"], row["clave"], row["nombre"]) for page in pages for row in page["results"]] == [
-        (int(key), key, name) for key, name in STATES.items()
-    ]
 
 
 async def test_choice_that_is_too_large_to_be_kept_is_found_all_the_same(app: FastAPI) -> None:

@@ -1,6 +1,5 @@
 """What is said of parameters that can't be used: in words, in both languages, with what there is to choose from."""
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -109,23 +108,6 @@ async def test_message_of_a_body_shows_no_pattern(
         assert not REGULAR_EXPRESSION.search(text), (place, text)
         assert re.fullmatch(r"(?s)[A-Z`].*\.", text), (place, text)
     assert place != "rows" or sum(any(said(answer)) for answer in answers) >= len(answers) - 1  # no rows are no fault
-
-
-@pytest.mark.parametrize("field", ["queries", "extend"])
-async def test_message_of_a_reconciliation_shows_no_pattern(client: httpx.AsyncClient, field: str) -> None:
-    query = {"query": "Guadalajara", "type": "localidad", "limit": 1, "properties": [{"pid": "estado", "v": "Jalisco"}]}
-    extension = {"ids": ["140390001"], "properties": [{"id": "poblacion"}]}
-    values: list[Any] = [*GARBAGE, None, True, -1, [], [None], {}, [{}], [MARKER], {MARKER: MARKER}]
-    sound, told = query if field == "queries" else extension, 0
-    for name in [*sound, MARKER]:
-        for value in values:
-            content = {**sound, name: value}
-            body = {field: json.dumps({"q0": content} if field == "queries" else content)}
-            answer = (await client.post(f"{CENSUS}reconcile/", data=body)).json()
-            for text in [text for one in (answer, answer.get("q0")) for text in said(one)]:
-                told += 1
-                assert not REGULAR_EXPRESSION.search(text), (body, text)
-    assert told > 20
 
 
 def unknown_to() -> Iterator[tuple[str, list[str]]]:

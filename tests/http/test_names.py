@@ -304,14 +304,6 @@ async def test_index_that_is_damaged_is_built_again(seeded_database: str, folder
     assert names_of(folder) == [name]
 
 
-async def test_what_a_killed_build_left_is_removed(seeded_database: str, folder: Path) -> None:
-    async with running_app(seeded_database):
-        [name] = names_of(folder)
-    (folder / name).rename(folder / f".{name}-x")
-    async with running_app(seeded_database):
-        assert names_of(folder) == [name]
-
-
 async def test_index_does_not_change_when_a_release_comes_or_a_later_one_goes(
     seeded_database: str, next_catalogue: Path, folder: Path
 ) -> None:

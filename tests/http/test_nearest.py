@@ -18,7 +18,7 @@ from localidades_api.database.queries.nearest import NEAREST
 from localidades_api.html.svg import draw_map
 from tests.support.application import client_of, import_file, import_into, running_app
 from tests.support.catalogue import Place, write_catalogue
-from tests.support.postgres import execute, new_database
+from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
 
 ADDRESS = f"{LOCALIDADES}nearest/"
@@ -91,6 +91,7 @@ def check(
     assert len(found) == len(set(found)) == len(expected)
     for row, metres in zip(results, expected, strict=True):
         assert row["distancia"] == pytest.approx(metres, abs=0.06)  # it is told in tenths
+        assert row["distancia"] == round(row["distancia"], 1)
         assert distances[row["id"]] == pytest.approx(metres, abs=0.01)
 
 
@@ -153,14 +154,6 @@ async def test_nearest_places_are_those_of_the_least_distance_anywhere(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(lat=st.floats(14, 33), lon=st.floats(-119, -86), limit=st.integers(1, 100))
-async def test_nearest_places_are_those_of_the_least_distance_in_mexico(
-    globe: httpx.AsyncClient, lat: float, lon: float, limit: int
-) -> None:
-    check(await nearest(globe, lat, lon, limit), lat, lon, limit)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lat=LATITUDES, lon=LONGITUDES, limit=st.integers(1, 100) | st.just(1))
 @example(lat=-23, lon=78, limit=10)  # the other side of the world
 @example(lat=90, lon=0, limit=10)
@@ -197,45 +190,6 @@ async def test_point_far_away_reads_a_small_part_of_the_catalogue(
     assert 1 <= rows_read(plan["Plan"]) < len(COUNTRY) / 10
 
 
-async def test_places_within_the_smallest_numbers_from_zero_are_found(
-    server: str, migrated: str, tmp_path: Path
-) -> None:
-    """The square of such a number is an error in Postgres."""
-    places = places_at([("0", "0")] * 4 + [("20", "-100")])
-    file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places)
-    with new_database(server, migrated) as url:
-        await import_into(url, file)
-        first, second, third, _, last = sorted(located(places))
-        statement = "UPDATE localities SET latitud = {}, longitud = {} WHERE id = {}"
-        tiny = [("1e-320", "-1e-320", first), ("5e-324", "1e-200", second), ("1e-170", "20", third)]
-        execute(url, *(statement.format(*values) for values in tiny))
-        async with running_app(url) as app, client_of(app) as client:
-            for lat, lon in ((0, 0), (1e-9, 0), (0, -1e-9), (20, -100), (-90, 180)):
-                assert len(await nearest(client, lat, lon)) == len(places)
-            for id_ in (first, second, third, last):
-                answer = await client.get(f"{LOCALIDADES}{id_}/", headers={"Accept": "text/html"})
-                assert answer.status_code == 200
-                assert "Map of the place" in answer.text
-
-
-async def test_page_of_a_place_with_half_a_point_has_no_map(server: str, migrated: str, tmp_path: Path) -> None:
-    places = places_at([("20", "-100"), ("21", "-100"), ("20", "-101")])
-    file = write_catalogue(tmp_path / "catun_localidad_2020-01.csv", places)
-    with new_database(server, migrated) as url:
-        await import_into(url, file)
-        whole, *halves = sorted(located(places))
-        statement = "UPDATE localities SET {} = NULL WHERE id = {}"
-        execute(url, *map(statement.format, ("latitud", "longitud"), halves))
-        async with running_app(url) as app, client_of(app) as client:
-            for id_ in (whole, *halves):
-                answer = await client.get(f"{LOCALIDADES}{id_}/", headers={"Accept": "text/html"})
-                assert answer.status_code == 200
-                assert "None" not in answer.text
-                assert ("Map of the place" in answer.text) == (id_ == whole)
-            features = (await client.get(f"{LOCALIDADES}download/?format=geojson")).json()["features"]
-            assert {one["id"] for one in features if one["geometry"]} == {whole}
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(sorted(LOCATED)), degrees=st.floats(1e-6, 20), side=st.sampled_from([1, -1]))
 async def test_place_due_east_or_west_is_within_reach(
@@ -260,30 +214,6 @@ async def test_places_at_one_point_come_by_id(globe: httpx.AsyncClient) -> None:
     results = await nearest(globe, 22.0, -102.296111, 20)
     same = [row["id"] for row in results if row["id"] in at_one_point]
     assert same == sorted(at_one_point)
-
-
-async def test_place_without_a_whole_point_is_near_to_nothing(globe: httpx.AsyncClient) -> None:
-    unknown = {int(place.cvegeo) for place in PLACES} - LOCATED.keys()
-    assert len(unknown) == 4
-    found = {row["id"] for row in await nearest(globe, 21.5, -102.5)}
-    assert len(found) == 100
-    assert not found & unknown
-
-
-async def test_place_across_the_180th_meridian_is_near(globe: httpx.AsyncClient) -> None:
-    west, east = [await nearest(globe, 0.5, lon, 2) for lon in (-179.9999985, 179.9999985)]
-    for results in (west, east):
-        assert {row["longitud"] for row in results} == {-179.999999, 179.999999}
-        assert all(row["distancia"] < 1 for row in results)
-
-
-@pytest.mark.parametrize(
-    ("lat", "lon", "metres"),
-    [(21.880833, -102.296111, 0.0), (22.880833, -102.296111, 111_195.1), (21.880833, -101.296111, 103_184.5)],
-)
-async def test_distance_is_in_metres(globe: httpx.AsyncClient, lat: float, lon: float, metres: float) -> None:
-    results = {row["id"]: row for row in await nearest(globe, lat, lon)}
-    assert results[10010001]["distancia"] == pytest.approx(metres, abs=0.2)
 
 
 async def test_nearest_place_is_as_the_catalogue_has_it(globe: httpx.AsyncClient) -> None:
@@ -318,9 +248,24 @@ async def test_plain_decimal_number_is_taken(globe: httpx.AsyncClient, number: s
 @pytest.mark.parametrize(
     ("parameter", "value"),
     [
-        *(("lat", value) for value in ("", "nan", "inf", "91", "-90.0000001", "1,5", "1_0", "+1", " 1", "1e1", "٢١")),
-        *(("lat", value) for value in ("20.", ".5", "-", "2\n", "0" * 400, "0." + "3" * 26)),
-        *(("lon", value) for value in ("-inf", "1e400", "181", "-180.0000001", "null")),
+        *(
+            ("lat", value)
+            for value in (
+                "",
+                "nan",
+                "91",
+                "-90.0000001",
+                "1,5",
+                "1_0",
+                "+1",
+                "1e1",
+                "20.",
+                ".5",
+                "2\n",
+                "0." + "3" * 26,
+            )
+        ),
+        *(("lon", value) for value in ("181", "-180.0000001")),
         *(("limit", value) for value in ("0", "101", "+1")),
     ],
 )
@@ -330,36 +275,6 @@ async def test_parameter_that_can_not_be_used_is_refused_by_name(
     answer = await globe.get(ADDRESS, params={"lat": "20", "lon": "-100", parameter: value})
     assert answer.status_code == 422
     assert [fault["parameter"] for fault in answer.json()["errors"]] == [parameter]
-
-
-@pytest.mark.parametrize(
-    ("parameter", "sentence"),
-    [
-        ("lat", "A latitude is a number from -90 to 90 with up to 25 decimals, such as 21.88."),
-        ("lon", "A longitude is a number from -180 to 180 with up to 25 decimals, such as -102.3."),
-    ],
-)
-async def test_number_that_is_not_plain_is_told_what_is(
-    globe: httpx.AsyncClient, parameter: str, sentence: str
-) -> None:
-    answer = await globe.get(ADDRESS, params={"lat": "20", "lon": "-100", parameter: "1e1"})
-    assert answer.json()["errors"] == [{"parameter": parameter, "message": sentence}]
-
-
-@pytest.mark.parametrize(("given_", "missing"), [("lat", ["lon"]), ("lon", ["lat"]), ("limit", ["lat", "lon"])])
-async def test_point_without_one_of_its_numbers_is_refused(
-    globe: httpx.AsyncClient, given_: str, missing: list[str]
-) -> None:
-    answer = await globe.get(ADDRESS, params={given_: "10"})
-    assert answer.status_code == 422
-    assert [fault["parameter"] for fault in answer.json()["errors"]] == missing
-
-
-async def test_nearest_are_confirmed_by_their_etag(globe: httpx.AsyncClient) -> None:
-    answer = await globe.get(f"{ADDRESS}?lat=20&lon=-100")
-    assert answer.headers["catalogue-release"] == "2020-01"
-    confirmed = await globe.get(f"{ADDRESS}?lat=20&lon=-100", headers={"If-None-Match": answer.headers["etag"]})
-    assert (confirmed.status_code, confirmed.content) == (304, b"")
 
 
 @pytest.mark.parametrize(

@@ -113,16 +113,6 @@ def next_catalogue(folder: Path) -> Path:
     return write_catalogue(folder / "catun_localidad_2021-01.csv", [*many(132), Place("010019997", "Nuevo")])
 
 
-async def test_new_release_is_served_with_its_pages_cached(seeded_database: str, tmp_path: Path) -> None:
-    async with running_app(seeded_database, page_cache_bytes=ENOUGH) as app, client_in_front_of(app) as client:
-        await await_warm(app)
-        await import_into(seeded_database, next_catalogue(tmp_path))
-        await await_release(client, "2021-01")
-        page = pages_of(app)[3]
-        assert page is not None
-        assert b'"quantity":133' in page
-
-
 async def test_pointer_that_moves_to_and_fro_ends_with_the_pages_of_where_it_stays(
     seeded_database: str, tmp_path: Path
 ) -> None:

@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -125,13 +124,6 @@ async def test_manifest_addresses_are_those_that_the_client_came_by_and_not_for_
         assert answer.headers["cache-control"] == "no-cache, private"
 
 
-async def test_address_without_its_slash_leads_to_the_manifest_and_takes_forms(client: httpx.AsyncClient) -> None:
-    manifest = await client.get(RECONCILE.rstrip("/"), follow_redirects=True)
-    assert manifest.json()["versions"] == ["0.2"]
-    answer = await client.post(RECONCILE.rstrip("/"), data={"queries": '{"q0":{"query":"Asientos"}}'})
-    assert answer.json()["q0"]["result"][0]["id"] == "010020001"
-
-
 # -- Methods
 
 
@@ -196,11 +188,6 @@ async def test_features_are_what_differs_and_make_a_place_less_likely(
     assert candidate["score"] < without["score"]
 
 
-async def test_feature_names_the_words(client: httpx.AsyncClient) -> None:
-    [feature] = (await best(client, "Azientos", {"municipio": "Municipio 002"}))["features"]
-    assert (feature["given"], feature["found"]) == ("azientos", "asientos")
-
-
 @pytest.mark.parametrize(
     "properties",
     [
@@ -227,12 +214,6 @@ async def test_value_of_a_property_is_a_text_a_number_several_or_an_entity(
 ) -> None:
     candidate = await best(client, "Ardillas de Abajo", properties)
     assert (candidate["id"], candidate["match"]) == ("010010004", True)
-
-
-async def test_values_that_lead_to_several_places_are_no_match(client: httpx.AsyncClient) -> None:
-    [result] = await asked(client, {"properties": [{"pid": "cvegeo", "v": ["010010001", "010020001"]}]})
-    assert [one["id"] for one in result["result"]] == ["010010001", "010020001"]
-    assert not any(one["match"] for one in result["result"])
 
 
 @pytest.mark.parametrize(
@@ -291,11 +272,6 @@ async def test_name_that_is_only_alike_is_suggested_and_not_matched(client: http
     assert result["result"][0]["id"] == "010010004"
     assert result["result"][0]["score"] <= 50
     assert not result["result"][0]["match"]
-
-
-async def test_limit_is_kept(client: httpx.AsyncClient) -> None:
-    every, one = await asked(client, {"query": "Ninguno"}, {"query": "Ninguno", "limit": 1})
-    assert (len(every["result"]), len(one["result"])) == (2, 1)
 
 
 NO_VALUES: list[object] = [True, {}, [[1]], [{"id": 5}], None]
@@ -457,13 +433,6 @@ async def test_bounds_are_the_manifests_and_beyond_them_is_413(client: httpx.Asy
     assert answer.json()["detail"] == "Send at most 1,000,000 bytes at a time."
 
 
-@pytest.mark.parametrize(("size", "status"), [(1_000_000, 200), (1_000_001, 413)])
-async def test_body_may_be_as_long_as_its_bound(client: httpx.AsyncClient, size: int, status: int) -> None:
-    body = urlencode({"queries": json.dumps({"q0": {"query": "Asientos"}})})
-    answer = await client.post(RECONCILE, content=body.ljust(size, "+"), headers=FORM)
-    assert answer.status_code == status
-
-
 async def test_body_of_unknown_length_is_read_no_further_than_its_bound(client: httpx.AsyncClient) -> None:
     sent = 0
 
@@ -563,12 +532,6 @@ async def test_unknown_key_has_empty_cells(client: httpx.AsyncClient) -> None:
     assert content["rows"]["010010001"]["nombre"] == [{"str": "Aguascalientes"}]
 
 
-async def test_unknown_property_is_named(client: httpx.AsyncClient) -> None:
-    answer = await post(client, extend={"ids": ["01"], "properties": [{"id": "nombre"}, {"id": "P31"}]})
-    assert answer.status_code == 422
-    assert answer.json()["errors"] == [{"parameter": "extend", "message": "There is no property P31."}]
-
-
 @pytest.mark.parametrize(
     ("query", "message"),
     [
@@ -613,10 +576,3 @@ async def test_preview_is_a_small_page_that_any_site_may_frame(client: httpx.Asy
     assert shown in page.text
     spanish = await client.get(f"{RECONCILE}preview/", params={"id": key, "lang": "es"})
     assert '<html lang="es">' in spanish.text
-
-
-async def test_page_of_an_unknown_key_is_404_and_of_no_key_422(client: httpx.AsyncClient) -> None:
-    assert (await client.get(f"{RECONCILE}preview/?id=019999999")).status_code == 404
-    for wrong in ("", "?id=1", "?id=abc", "?id=01&x=1"):
-        for page in ("view", "preview"):
-            assert (await client.get(f"{RECONCILE}{page}/{wrong}")).status_code == 422, wrong

@@ -20,7 +20,7 @@ from localidades_api.database.import_lock import begin_import
 from localidades_api.database.pool import Database
 from localidades_api.errors import CatalogueError, ImportRunningError
 from localidades_api.releases import tracker
-from tests.support.application import await_release, client_of, import_into, publish_again, running_app
+from tests.support.application import await_release, client_of, import_into, publish_again, running_app, walk
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.database import connected, photograph
 from tests.support.pages import Page
@@ -92,14 +92,6 @@ async def test_request_before_the_first_publication_is_503(database: str, target
         assert (await client.get("/livez")).status_code == 204
 
 
-async def test_request_that_is_wrong_before_the_first_publication_is_told_so(database: str) -> None:
-    async with running_app(database) as app, client_of(app) as client:
-        assert (await client.get(f"{LOCALIDADES}?page=0")).status_code == 422
-        assert (await client.get(LOCALIDADES, headers={"Accept": "image/png"})).status_code == 406
-        assert (await client.get(LOCALIDADES[:-1])).status_code == 308
-        assert (await client.options(LOCALIDADES)).status_code == 204
-
-
 async def test_first_publication_under_a_running_service_is_served(database: str, small_catalogue: Path) -> None:
     async with running_app(database) as app, client_of(app) as client:
         assert (await client.get(LOCALIDADES)).status_code == 503
@@ -154,15 +146,6 @@ async def test_release_published_a_moment_ago_is_known_by_name_at_once(
         assert (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 404
         await import_into(seeded_database, next_catalogue)
         assert (await client.get(f"{LOCALIDADES}?release=2021-01")).status_code == 200
-
-
-async def test_pointer_moved_back_is_noticed(seeded_database: str, next_catalogue: Path) -> None:
-    await import_into(seeded_database, next_catalogue)
-    async with running_app(seeded_database) as app, client_of(app) as client:
-        await await_release(client, "2021-01")
-        await run_sql(seeded_database, POINT_AT, "2020-01")
-        await await_release(client, "2020-01")
-        assert (await client.get(LOCALIDADES)).json()["quantity"] == 132
 
 
 async def test_release_that_is_served_lags_from_when_another_is_the_current_one(two_releases: str) -> None:
@@ -225,31 +208,6 @@ async def test_answers_during_publications_never_mix_two_releases(seeded_databas
         assert seen == {"2020-01", "2021-01"}
 
 
-def next_link(header: str) -> str | None:
-    found = re.search(r'<([^<>]*)>; rel="next"', header)
-    return found[1] if found else None
-
-
-async def test_walk_by_next_link_during_a_publication_is_one_release_complete(
-    seeded_database: str, next_catalogue: Path
-) -> None:
-    async with running_app(seeded_database) as app, client_of(app) as client:
-        walked: list[dict[str, object]] = []
-        target: str | None = LOCALIDADES
-        requests = 0
-        while target is not None:
-            answer = await client.get(target)
-            assert answer.headers["catalogue-release"] == "2020-01"
-            walked += answer.json()["results"]
-            target = next_link(answer.headers["link"])
-            requests += 1
-            if requests == 1:
-                await import_into(seeded_database, next_catalogue)
-                await await_release(client, "2021-01")
-        assert requests == 3
-        assert walked == records_of(many(132))
-
-
 async def await_every_worker(base: str, name: str) -> None:
     """Wait until a release has answered so often in a row that no worker still serves another."""
     async with asyncio.timeout(PATIENCE):
@@ -265,13 +223,10 @@ async def test_walk_by_next_link_on_the_wire_with_workers_during_a_publication_i
 ) -> None:
     with serving(seeded_database, "--workers", "2", LOCALIDADES_RELEASE_POLL="0.1") as live:
         walked: list[dict[str, object]] = []
-        target: str | None = LOCALIDADES
         async with httpx.AsyncClient(base_url=live.base, headers=ANY_WORKER) as client:
-            while target is not None:
-                answer = await client.get(target)
+            async for answer in walk(client, LOCALIDADES):
                 assert answer.headers["catalogue-release"] == "2020-01"
                 walked += answer.json()["results"]
-                target = next_link(answer.headers["link"])
                 if len(walked) == 50:
                     await import_into(seeded_database, next_catalogue)
                     await await_every_worker(live.base, "2021-01")
@@ -331,24 +286,6 @@ async def test_log_tells_when_from_what_to_what_by_whom_and_why(two_releases: st
         assert cells[-16:][3::4] == ["", reason, "import", "import"]
         assert f"{getpass.getuser()}@" not in "".join(cells)
         assert role not in cells
-
-
-def test_import_says_why_in_the_log_too(seeded_database: str, next_catalogue: Path) -> None:
-    settings = environment(seeded_database)
-    ended = run("import", str(next_catalogue), "--reason", " the one of November ", env=settings)
-    assert ended.returncode == 0, ended.stderr
-    logged = run("releases", "--log", "--json", env=settings)
-    newest = json.loads(logged.stdout)["publications"][0]
-    assert (newest["release"], newest["action"]) == ("2021-01", "import")
-    assert newest["reason"] == "the one of November"
-
-
-@pytest.mark.parametrize("command", [("releases", "publish", "2020-01"), ("import", "demo")], ids=" ".join)
-@pytest.mark.parametrize("reason", ["x" * 201, "two\nlines", "bell\a"])
-def test_reason_that_is_no_line_is_refused(two_releases: str, command: tuple[str, ...], reason: str) -> None:
-    ended = run(*command, "--reason", reason, env=environment(two_releases))
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert "a reason is a line of up to 200 characters" in " ".join(ended.stderr.replace("│", " ").split())
 
 
 async def test_page_of_releases_is_new_after_each_publication(two_releases: str) -> None:
@@ -428,44 +365,6 @@ async def test_release_that_comes_back_is_answered_as_before(two_releases: str) 
                     again = await client.get(target, headers={"If-None-Match": headers["etag"]})
                     assert again.status_code == (304 if release == name else 200)
                     assert again.headers["catalogue-release"] == name
-
-
-@pytest.mark.tail
-async def test_answers_on_the_wire_while_releases_are_published_to_and_fro_are_each_of_one(two_releases: str) -> None:
-    pages = {
-        name: [records[start : start + 50] for start in range(0, len(records), 50)]
-        for name, records in {"2020-01": records_of(many(132)), "2021-01": records_of(renamed(many(132)))}.items()
-    }
-    finished = asyncio.Event()
-    seen: set[str] = set()
-    with serving(two_releases, "--workers", "2", LOCALIDADES_RELEASE_POLL="0.1") as live:
-
-        async def read(page: int) -> None:
-            held: dict[str, str] = {}
-            async with httpx.AsyncClient(base_url=live.base, headers=ANY_WORKER) as client:
-                while not finished.is_set():
-                    for etag in ("", *held.values()):
-                        answer = await client.get(f"{LOCALIDADES}?page={page}", headers={"If-None-Match": etag})
-                        name = answer.headers["catalogue-release"]
-                        assert answer.status_code == (304 if etag and etag == held.get(name) else 200)
-                        assert held.setdefault(name, answer.headers["etag"]) == answer.headers["etag"]
-                        assert f"release={name}>" in answer.headers["link"]
-                        if answer.status_code == 200:
-                            assert answer.json()["results"] == pages[name][page - 1]
-                    seen.add(name)
-                    await asyncio.sleep(0.01)
-
-        async def go_to_and_fro() -> None:
-            for name in ("2020-01", "2021-01") * 2:
-                await publish_again(two_releases, name)
-                await await_every_worker(live.base, name)
-            finished.set()
-
-        async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
-            for page in (1, 2, 3):
-                tasks.create_task(read(page))
-            tasks.create_task(go_to_and_fro())
-    assert seen == {"2020-01", "2021-01"}
 
 
 # -- The clock of the database
@@ -578,18 +477,6 @@ async def test_database_that_takes_no_connections_is_503_until_it_does(server: s
         assert (await client.get(f"{LOCALIDADES}?page=4")).status_code == 404
         await run_sql(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
         assert (await client.get(LOCALIDADES)).status_code == 200
-
-
-@pytest.mark.direct("PgBouncer lets nobody in for a moment after a login that failed")
-async def test_database_dropped_under_the_service_is_503(server: str, seeded: str) -> None:
-    with new_database(server, seeded) as url:
-        async with running_app(url) as app, client_of(app) as client:
-            assert (await client.get(LOCALIDADES)).status_code == 200
-            await terminate_connections(server, url)
-            await run_sql(server, f"DROP DATABASE {name_of(url)} WITH (FORCE)")
-            assert_unavailable(await client.get(LOCALIDADES), "The database does not answer.")
-            await run_sql(server, f"CREATE DATABASE {name_of(url)} TEMPLATE {name_of(seeded)}")
-            assert (await client.get(LOCALIDADES)).status_code == 200
 
 
 async def test_database_made_anew_under_the_service_leaves_nothing_of_the_old(
@@ -705,17 +592,3 @@ async def test_poller_outlives_a_fault_of_a_database_that_is_there(seeded_databa
         await run_sql(seeded_database, "ALTER TABLE releases RENAME COLUMN origin TO source")
         await import_into(seeded_database, next_catalogue)
         await await_release(client, "2021-01", within=3)
-
-
-async def test_changes_that_the_client_has_are_304_in_any_representation(client: httpx.AsyncClient) -> None:
-    target = "/api/census/releases/2020-01/changes/?since=2020-01"
-    tags = set()
-    for format_ in ("json", "api", "ndjson"):
-        answer = await client.get(f"{target}&format={format_}")
-        assert answer.status_code == 200
-        tags.add(answer.headers["etag"].removeprefix("W/"))
-        for other in ("json", "api", "ndjson"):
-            headers = {"If-None-Match": answer.headers["etag"]}
-            again = await client.get(f"{target}&format={other}", headers=headers)
-            assert again.status_code == (304 if other == format_ else 200)
-    assert len(tags) == 3

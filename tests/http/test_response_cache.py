@@ -157,7 +157,7 @@ async def test_answer_that_began_under_one_release_is_not_held_under_the_next(
     seeded_database: str, tmp_path: Path
 ) -> None:
     await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140)))
-    async with running_app(seeded_database, in_background=False) as app:
+    async with running_app(seeded_database, in_background=False, page_cache_bytes=1_000_000) as app:
         releases = app.state.services.releases
         async with client_in_front_of(app) as client:
             await client.head("/api/census/")  # the release is known from here on

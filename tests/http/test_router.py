@@ -1,13 +1,14 @@
 """The router under /api/census: what it sets on every answer, whatever answers."""
 
 from collections.abc import Awaitable, Callable
+from typing import Annotated
 
 import httpx
 import pytest
 from fastapi import Depends, FastAPI, Request
 from starlette.responses import Response
 
-from localidades_api.api.direct_route import DirectRoute
+from localidades_api.api.routes import DirectRoute
 from localidades_api.app import create_app
 from localidades_api.settings import Settings
 from tests.support.pages import BROWSER
@@ -70,6 +71,12 @@ async def _waits(request: Request) -> None:
     raise NotImplementedError
 
 
-def test_dependency_that_waits_is_refused_when_its_route_is_declared() -> None:
+async def _depends(waited: Annotated[None, Depends(_waits)]) -> Response:
+    raise NotImplementedError
+
+
+def test_dependency_that_waits_or_is_not_of_the_function_is_refused_when_its_route_is_declared() -> None:
     with pytest.raises(TypeError, match="_waits is a coroutine"):
-        DirectRoute("/x/", _takes_none, dependencies=[Depends(_waits)])
+        DirectRoute("/x/", _depends)
+    with pytest.raises(TypeError, match="dependencies besides"):
+        DirectRoute("/x/", _takes_none, dependencies=[Depends(_takes_none)])

@@ -25,8 +25,6 @@ from tests.support.postgres import new_database
 from tests.support.wire import LOCALIDADES
 
 TILES = f"{LOCALIDADES}tiles/"
-MEDIA_TYPE = "application/vnd.mapbox-vector-tile"
-WITHIN = Tile.at(10, -99.13, 19.43)  # it has more places than room
 
 
 def spread() -> list[Place]:
@@ -151,12 +149,6 @@ async def test_feature_says_what_the_catalogue_does(client: httpx.AsyncClient) -
     assert "poblacion" not in features[10010007].properties
 
 
-async def test_tile_without_places_is_empty(client: httpx.AsyncClient) -> None:
-    answer = await client.get(f"{TILES}3/0/0.mvt")
-    assert (answer.status_code, answer.content) == (200, b"")
-    assert answer.headers["content-type"] == MEDIA_TYPE
-
-
 @pytest.mark.parametrize(
     "name",
     [f"{MAX_ZOOM + 1}/0/0", "0/1/0", "0/0/1", "5/32/0", "5/0/32", "99/0/0", "x/0/0", "1/-1/0", "1/0/0.5", "1/0/+1",
@@ -168,15 +160,6 @@ async def test_there_is_no_other_tile(client: httpx.AsyncClient, name: str) -> N
     assert answer.headers["content-type"] == "application/problem+json"
     if re.fullmatch(r"[0-9]{1,2}/[0-9]{1,2}/[0-9]{1,2}", name):
         assert answer.status_code == 404
-
-
-@pytest.mark.parametrize("path", ["tiles/0/0/0.mvt", "tiles.json", "backdrop.svg"])
-async def test_release_and_nothing_else_can_be_asked_for(client: httpx.AsyncClient, path: str) -> None:
-    assert (await client.get(f"{LOCALIDADES}{path}?release=2019-01")).status_code == 404
-    assert (await client.get(f"{LOCALIDADES}{path}?release=../x")).status_code == 422
-    assert (await client.get(f"{LOCALIDADES}{path}?estado_id=1")).status_code == 422
-    posted = await client.post(f"{LOCALIDADES}{path}")
-    assert (posted.status_code, posted.headers["allow"]) == (405, "GET")
 
 
 @pytest.mark.parametrize("path", ["tiles/5/7/14.mvt", "backdrop.svg"])

@@ -2,9 +2,7 @@
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
-from tests.support.application import client_in_front_of
 from tests.support.pages import BROWSER, Page
 from tests.support.wire import LOCALIDADES
 
@@ -32,16 +30,6 @@ async def test_html_page_is_the_same_with_them(client: httpx.AsyncClient, query:
             page = await client.get(tracked, headers=BROWSER)
             assert (page.status_code, page.text) == (200, plain.text), tracked
             assert page.headers.get("link") == plain.headers.get("link")
-
-
-async def test_page_is_the_same_behind_cached_pages(app: FastAPI) -> None:
-    async with client_in_front_of(app) as client:
-        plain = await client.get(LOCALIDADES, headers=BROWSER)
-        for _ in range(2):
-            page = await client.get(f"{LOCALIDADES}?utm_source=x", headers=BROWSER)
-            assert (page.status_code, page.text) == (200, plain.text)
-            refused = await client.get(f"{LOCALIDADES}?utm_source=x")
-            assert refused.status_code == 422
 
 
 @pytest.mark.parametrize("target", PAGES)
@@ -85,10 +73,3 @@ async def test_programs_are_told_that_there_is_no_such_parameter(
         answer = await client.get(target, headers=headers)
         assert answer.status_code == 422
         assert [fault["parameter"] for fault in answer.json()["errors"]] == [query.partition("=")[0]]
-
-
-@pytest.mark.parametrize(
-    "name", ["utm", "utm_", "UTM_SOURCE", "utm_source2", "xutm_source", "fbclid2", "gl", "%75tm_id"]
-)
-async def test_what_only_resembles_them_is_unknown(client: httpx.AsyncClient, name: str) -> None:
-    assert (await client.get(f"{LOCALIDADES}?{name}=x", headers=BROWSER)).status_code == 422

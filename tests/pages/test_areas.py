@@ -72,16 +72,6 @@ async def test_page_of_an_estado_leads_to_its_largest_places_and_to_every_munici
     assert [one.text for one in listed] == ["Acatic 8", "Ñuñú 6"]
 
 
-async def test_page_of_an_area_shows_where_in_mexico_it_is(pages: httpx.AsyncClient) -> None:
-    for path in ("estados/14/", "municipios/14001/"):
-        target = f"{INDEX}{path}"
-        page = Page.of(await pages.get(target))
-        (drawing,) = page.all("svg")
-        assert drawing.attributes["aria-label"] == f"Map of Mexico with {page.one('h1').text}"
-        (path_of_dots,) = page.inside("path", of=drawing)
-        assert path_of_dots.attributes["d"].count("M") == 1  # all of its places are at one point
-
-
 @pytest.mark.parametrize(("language", "text"), [("en", "1 record"), ("es", "1 registro")])
 async def test_list_of_one_counts_it_in_the_singular(pages: httpx.AsyncClient, language: str, text: str) -> None:
     page = Page.of(await pages.get(f"{INDEX}municipios/?estado_id=31&lang={language}"))

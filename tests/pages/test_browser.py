@@ -1,23 +1,17 @@
 """What people do with the pages, in a real Chromium: with scripts and without, by mouse and by keyboard."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.support.application import import_file
 from tests.support.browser import (
-    DESKTOP_LIGHT_EN,
     SCREENSHOTS,
     TELEPHONE,
-    TELEPHONE_DARK_ES,
-    Look,
     axe_faults,
     hold,
     visit,
@@ -203,35 +197,6 @@ async def test_names_that_look_like_markup_are_text_everywhere(page: Page) -> No
 # -- With JavaScript and without: forms. What links do needs no script; tests/pages/test_browsable.py follows them.
 
 
-async def test_municipio_of_a_place_is_paged_through_to_its_last_page(anyone: Page) -> None:
-    await anyone.goto(INDEX)
-    await anyone.locator("#search").fill("guadalajara")
-    await anyone.get_by_role("button", name="Search").click()
-    await anyone.get_by_role("row", name="Jalisco").get_by_role("link", name="Guadalajara").click()
-    await expect(anyone.get_by_role("heading", level=1)).to_have_text("Guadalajara")
-    await anyone.locator(".lead a").first.click()
-    await anyone.get_by_role("link", name="76 localities").click()
-    amount = anyone.locator("p.amount")
-    await expect(amount).to_have_text("76 records · page 1 of 2")
-    await anyone.get_by_role("link", name="Next").first.click()
-    await expect(amount).to_have_text("76 records · page 2 of 2")
-    await expect(anyone.get_by_role("row")).to_have_count(27)
-
-
-async def test_long_list_is_walked_by_neighbours_the_last_page_and_a_number(page: Page) -> None:
-    await page.goto(LIST)
-    amount, pages = page.locator("p.amount"), page.get_by_role("navigation", name="Pages", exact=True)
-    await expect(amount).to_contain_text("page 1 of 14")
-    await pages.get_by_role("link", name="14").click()
-    await expect(amount).to_contain_text("page 14 of 14")
-    await pages.get_by_role("link", name="Previous").click()
-    await expect(amount).to_contain_text("page 13 of 14")
-    await page.get_by_label("Go to page").fill("7")
-    await page.get_by_role("button", name="Go", exact=True).click()
-    await expect(amount).to_contain_text("page 7 of 14")
-    await expect(pages.locator("[aria-current=page]")).to_have_text("7")
-
-
 async def test_list_is_filtered_by_its_form_and_the_address_can_be_shared(anyone: Page, base: str) -> None:
     await anyone.goto(f"{LIST}&page=3")
     await anyone.get_by_label("Estado", exact=True).select_option("Jalisco")
@@ -249,89 +214,6 @@ async def test_list_is_filtered_by_its_form_and_the_address_can_be_shared(anyone
     await expect(anyone).to_have_url(base + LIST)
 
 
-async def test_list_is_downloaded_as_csv(page: Page) -> None:
-    await page.goto(f"{LIST}&estado_id=31")
-    async with page.expect_download() as downloading:
-        await page.get_by_role("link", name="CSV").click()
-    download = await downloading.value
-    assert download.suggested_filename.endswith(".csv")
-    text = await asyncio.to_thread(Path(await download.path()).read_text, "utf-8")
-    assert await page.locator("p.amount strong").inner_text() == str(len(text.splitlines()) - 1)
-    assert "Nacido 900" in text
-
-
-async def test_language_is_switched_and_kept(page: Page) -> None:
-    await page.goto(f"{LIST}&estado_id=14&page=2")
-    await page.get_by_role("link", name="Español").click()
-    for act, heading in (
-        (None, "Localidades"),
-        ("Siguiente", "Localidades"),
-        ("Tepatitlán 1", "Tepatitlán 1"),
-        ("Jalisco", "Jalisco"),
-        ("3 municipios", "Municipios"),
-        ("Versiones", "Versiones"),
-        ("localidades-api", "Localidades de México"),
-    ):
-        if act:
-            await page.get_by_role("link", name=act).first.click()
-        await expect(page.locator("html")).to_have_attribute("lang", "es")
-        await expect(page.get_by_role("heading", level=1)).to_have_text(heading)
-    await page.locator("#search").fill("guadalajara")
-    await page.get_by_role("button", name="Buscar").click()
-    await expect(page.locator("p.amount")).to_have_text("3 registros")
-    await page.get_by_role("link", name="English").click()
-    await expect(page.locator("p.amount")).to_have_text("3 records")
-
-
-async def test_release_that_was_chosen_is_kept(page: Page) -> None:
-    await page.goto(f"{INDEX}?format=api")
-    await page.get_by_role("link", name="all releases").click()
-    await page.get_by_role("link", name="2020-01", exact=True).click()
-    await page.get_by_role("link", name="700 localities").click()
-    await expect(page.locator(".tools strong")).to_have_text("2020-01")
-    await page.get_by_role("link", name="Next").first.click()
-    await page.locator("tbody a").first.click()
-    await expect(page.locator(".tools strong")).to_have_text("2020-01")
-
-
-async def test_changes_are_reached_from_the_releases(page: Page) -> None:
-    await page.goto(f"{INDEX}releases/?format=api")
-    current = page.get_by_role("listitem").filter(has_text="served now")
-    await expect(current.get_by_role("heading")).to_contain_text("2021-01")
-    await expect(current.get_by_role("img", name="Changes")).to_be_visible()
-    await current.get_by_role("link", name="30 added").click()
-    await expect(page.locator("p.amount")).to_have_text("30 records")
-    await page.get_by_label("Change", exact=True).select_option("renamed")
-    await page.get_by_role("button", name="Filter").click()
-    await expect(page.locator("tbody tr").first).to_contain_text("Nuevo El Peñón")
-
-
-async def test_place_shows_its_history_and_its_neighbours(page: Page) -> None:
-    await page.goto(f"{INDEX}localidades/140010070/?format=api")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Nuevo El Peñón 69")
-    history = page.get_by_role("region", name="History").get_by_role("row")
-    await expect(history).to_have_text([re.compile("Release"), re.compile("2020-01El"), re.compile("2021-01Nuevo")])
-    await expect(page.get_by_role("img", name="Map of the place")).to_be_visible()
-    neighbour = page.locator(".nearby a").first
-    name = (await neighbour.inner_text()).split(",")[0].split(" (")[0]
-    await neighbour.click()
-    await expect(page.get_by_role("heading", level=1)).to_have_text(name)
-
-
-async def test_error_leads_on_to_what_was_meant_and_to_a_search(browser: Browser, base: str, anyone: Page) -> None:
-    has_scripts = await anyone.evaluate("() => true")
-    async with visit(browser, base, errors=True, java_script_enabled=has_scripts) as page:
-        await page.goto(f"{INDEX}localidades/14010001/?format=api&lang=es")  # a zero is missing
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Ningún lugar tiene esta clave")
-        await expect(page.locator("pre")).to_be_hidden()
-        await page.locator("#search").fill("guadalajara")
-        await page.get_by_role("button", name="Buscar").click()
-        await expect(page.locator("p.amount")).to_have_text("3 registros")
-        await page.go_back()
-        await page.get_by_role("link", name="Guadalajara, Tepatitlán 1, Jalisco").click()
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Guadalajara")
-
-
 async def test_place_is_suggested_where_the_address_names_no_release_of_the_service(
     browser: Browser, base: str
 ) -> None:
@@ -340,45 +222,6 @@ async def test_place_is_suggested_where_the_address_names_no_release_of_the_serv
         await expect(page.locator("p.status")).to_contain_text("404")
         await page.get_by_role("combobox", name="Find a place").press_sequentially("penon nandu")
         await expect(page.locator(".suggestions").get_by_role("option")).to_have_count(1)
-
-
-@pytest.mark.parametrize(
-    ("look", "scripts"),
-    [
-        pytest.param(DESKTOP_LIGHT_EN, {}, id="desktop-light-en"),
-        pytest.param(TELEPHONE_DARK_ES, {"java_script_enabled": False}, id="telephone-dark-es, no scripts"),
-    ],
-)
-async def test_estado_leads_to_its_largest_places(
-    browser: Browser, base: str, look: Look, scripts: dict[str, Any]
-) -> None:
-    async with visit(browser, base, **look.options, **scripts) as page:
-        await page.goto(f"{INDEX}estados/?format=api")
-        await page.get_by_role("link", name="Jalisco", exact=True).click()
-        await expect(page.get_by_role("img", name=f"{look.say('Map of Mexico with')} Jalisco")).to_be_visible()
-        largest = page.get_by_role("table", name=look.say("Places with the most inhabitants")).get_by_role("row")
-        await expect(largest).to_have_count(11)
-        await largest.nth(1).get_by_role("link").first.click()
-        await expect(page.get_by_role("heading", level=1)).to_have_text("El Peñón 227")
-
-
-async def test_withdrawn_key_leads_to_what_is_near_its_point_and_to_its_last_record(
-    browser: Browser, base: str
-) -> None:
-    options, say = TELEPHONE_DARK_ES
-    async with visit(browser, base, errors=True, **options) as page:
-        await page.goto(f"{INDEX}localidades/310030005/?format=api")
-        await expect(page.get_by_role("heading", level=1)).to_have_text("El Peñón 156")
-        await expect(page.get_by_role("alert")).to_contain_text(f"{say('The last release that has it:')} 2020-01.")
-        near = page.get_by_role("heading", name=say("What is near its point now")).locator("+ ol a")
-        await expect(near).to_have_count(5)
-        name = (await near.first.inner_text()).partition(",")[0].partition(" (")[0]
-        await near.first.click()
-        await expect(page.get_by_role("heading", level=1)).to_have_text(name)
-        await page.go_back()
-        await page.get_by_role("alert").get_by_role("link", name="2020-01").click()
-        await expect(page.locator(".status")).to_have_count(0)
-        await expect(page.get_by_role("heading", level=1)).to_have_text("El Peñón 156")
 
 
 async def test_without_scripts_nothing_is_offered_that_needs_them(browser: Browser, base: str) -> None:
@@ -471,18 +314,6 @@ async def test_page_is_walked_by_keyboard_alone(page: Page) -> None:
 
 
 # -- On a telephone
-
-
-async def test_table_on_a_telephone_is_cards_that_are_still_a_table(browser: Browser, base: str) -> None:
-    async with visit(browser, base, viewport=TELEPHONE) as page:
-        await page.goto(f"{LIST}&municipio_id=14001")
-        row = page.get_by_role("row", name="140010001")
-        await expect(row.get_by_role("cell")).to_have_text(["Guadalajara", "Tepatitlán 1", "Jalisco", "140010001"])
-        await expect(page.get_by_role("columnheader")).to_have_text(["Name", "Municipio", "Estado", "Key"])
-        tops = [
-            await cell.evaluate("cell => cell.getBoundingClientRect().top") for cell in await row.locator("td").all()
-        ]
-        assert tops[1] > tops[0] + 10  # the municipio is below the name
 
 
 async def test_filters_are_folded_on_a_telephone_only(anyone: Page) -> None:

@@ -81,25 +81,6 @@ def dots_of(page: Page, inset: Element) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in re.findall(r"M([\d.]+) ([\d.]+)h0", path.attributes["d"])]
 
 
-@pytest.mark.parametrize(
-    ("query", "expected", "where"),
-    [
-        ("cvegeo=020040001,310500001", {"020040001", "310500001"}, "Baja California, Yucatán"),
-        ("search=monterrey", {"190390001"}, "Nuevo León"),
-        ("bbox=-118,32,-116,33&page_size=3", {"020040001", "020040002", "020040003"}, "Baja California"),
-    ],
-)
-async def test_list_shows_where_its_places_are(
-    client: httpx.AsyncClient, query: str, expected: set[str], where: str
-) -> None:
-    page = Page.of(await client.get(f"{LOCALIDADES}?format=api&{query}"))
-    inset = inset_on(page)
-    assert inset is not None
-    assert inset.attributes["aria-label"] == f"Map of Mexico with the places of this page, in {where}"
-    dots = dots_of(page, inset)
-    assert (set(dots), len(dots)) == (located(*expected), len(located(*expected)))
-
-
 def located(*keys: str) -> set[tuple[float, float]]:
     """Return where the dots of these places are."""
     points = [MEXICO.locate(float(one.longitud), float(one.latitud)) for one in [*cities(), GONE] if one.cvegeo in keys]

@@ -16,13 +16,9 @@ from pydantic import TypeAdapter, ValidationError
 
 import localidades_api
 from localidades_api import errors
-from localidades_api.catalogue.choices import refuse_parameter, refuse_value, several_of
-from localidades_api.catalogue.messages import SENTENCES
+from localidades_api.catalogue.messages import SENTENCES, refuse_parameter, refuse_value, several_of
 from localidades_api.html.i18n import (
-    LANGUAGES,
     choose_language,
-    lenient_translator,
-    translator,
 )
 from localidades_api.importer.file_kinds import KINDS
 from tests.support.pages import ERRORS, PAGES, Page
@@ -198,15 +194,6 @@ def test_message_keeps_the_names_that_a_program_needs() -> None:
         assert re.findall("`[^`]+`", english) == re.findall("`[^`]+`", spanish)
 
 
-def test_english_says_the_texts_themselves() -> None:
-    for text in in_templates():
-        assert translator("en")(text) == text
-    assert translator("es")("Releases") == "Versiones"
-    with pytest.raises(KeyError):
-        translator("es")("Nobody has put this into Spanish")
-    assert lenient_translator("es")("Nobody has put this into Spanish") == "Nobody has put this into Spanish"
-
-
 @pytest.mark.parametrize(
     ("header", "language"),
     [
@@ -278,8 +265,3 @@ async def test_page_in_spanish_has_no_text_of_ours_in_english(client: httpx.Asyn
     assert {text for text in said_on(page) if text in english or phrases.search(text)} == set()
     same_in_english = Page.of(await client.get(re.sub("&lang=[a-z]+", "", target) + "&lang=en"))
     assert english & set(said_on(same_in_english))  # where there is such a text, it is found
-
-
-def test_languages_are_those_of_the_catalogues() -> None:
-    kept = {path.stem for path in (HTML / "translations").glob("*.po")}
-    assert {"en", *kept} == set(LANGUAGES)

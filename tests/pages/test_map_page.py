@@ -165,13 +165,6 @@ async def assert_zipolite_is_shown(page: Page) -> None:
     await expect(page).to_have_url(re.compile(r"#map=11/15\.6\d+/-96\.5\d+&place=203240084$"))
 
 
-async def test_search_that_finds_nothing_says_so(page: Page) -> None:
-    await page.get_by_role("combobox", name="Find a place").fill("zzzzzzzz")
-    await page.keyboard.press("Enter")
-    await expect(page.locator(".typing [role=status]")).to_have_text("No results.")
-    await expect(panel(page)).to_be_hidden()
-
-
 async def test_point_leads_to_its_place(page: Page) -> None:
     await go(page, "map=12/15.666667/-96.491944")
     await expect(page.locator("#visible").get_by_role("button")).not_to_have_count(10)
@@ -255,16 +248,6 @@ async def test_answer_that_comes_late_opens_nothing_and_leaves_the_focus(page: P
     await expect(panel(page).get_by_role("heading")).to_have_text("San Pedro Pochutla")
     await expect(page.get_by_label("Colours")).to_be_focused()
     assert "place=203240001" in page.url
-
-
-async def test_place_on_its_way_is_given_up_with_escape(page: Page) -> None:
-    place = await hold(page, "**/localidades/203240025/?*")
-    await page.locator("#visible").get_by_role("button", name="Puerto Ángel").click()
-    await place.asked()
-    await page.keyboard.press("Escape")
-    place.release()
-    await page.evaluate("new Promise((done) => setTimeout(done, 300))")  # as long as a slow answer takes
-    await expect(panel(page)).to_be_hidden()
 
 
 async def test_colours_follow_the_theme(page: Page) -> None:

@@ -194,17 +194,6 @@ async def test_line_that_names_the_delimiter_for_excel_is_no_header(page: Page) 
     assert (row["Lugar"], row["Folio, clave"]) == ("Asientos", "1, 2")
 
 
-async def test_columns_are_offered_before_a_click_can_follow(page: Page) -> None:
-    """They move the button: a click during which that happened would be lost."""
-    script = """async (rows) => {
-        rows.value = "Asientos\\nNinguno\\n";
-        rows.dispatchEvent(new Event("input"));
-        await new Promise((resolve) => setTimeout(resolve));
-        return document.getElementById("columns").open;
-    }"""
-    assert await page.get_by_label("Paste rows").evaluate(script)
-
-
 async def test_columns_of_a_list_without_a_header_can_be_changed(page: Page) -> None:
     await page.get_by_label("Paste rows").fill("Ags.\tAsientos\nZac.\tEl Bellaco [Rancho]\n")
     await page.get_by_label("Name", exact=True).select_option("2: Asientos")

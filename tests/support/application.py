@@ -137,3 +137,13 @@ async def retire(url: str, name: str, progress: Any = None, *, grace: float = 0)
         return await retire_release(database, name, progress or Silent(), grace=grace)
     finally:
         await database.dispose()
+
+
+async def walk(client: httpx.AsyncClient, target: str) -> AsyncIterator[httpx.Response]:
+    """Follow `Link: rel="next"` from a page to the last one."""
+    following: str | None = target
+    while following:
+        answer = await client.get(following)
+        assert answer.status_code == 200, answer.text
+        yield answer
+        following = answer.links.get("next", {}).get("url")

@@ -26,6 +26,10 @@ SOMEBODY_WAITS = (
     "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database"
     " WHERE datname = current_database() AND NOT granted)"
 )
+WHO_WAIT = (  # the processes of the server that wait for a lock in this database
+    "SELECT array_agg(DISTINCT pid) FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+    " WHERE datname = current_database() AND NOT granted"
+)
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
 from localidades_api.errors import NotAcceptableError
-from localidades_api.http.negotiation import accept_header, choose_media_type
+from localidades_api.http.negotiation import accept_header, choose_coding, choose_media_type
 
 JSON, HTML, CSV = "application/json", "text/html", "text/csv"
 OFFERED = [JSON, HTML]
@@ -239,3 +239,21 @@ def test_media_type_of_a_list_with_one_bad_element_is_refused(
 def test_media_type_with_any_quoted_parameter_is_itself(text: str) -> None:
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     assert outcome(f'text/html;note="{quoted}"') == HTML
+
+
+@pytest.mark.parametrize(
+    ("header", "coding"),
+    [
+        ("br, gzip", "br"),
+        ("gzip", "gzip"),
+        ("x-gzip", "gzip"),
+        ("br;q=0.5, gzip", "gzip"),
+        ("br;q=x, gzip", "gzip"),
+        ("*;q=0.5", "br"),
+        ("identity, br;q=0.5", None),
+        ("gzip;q=0", None),
+        ("", None),
+    ],
+)
+def test_coding_is_the_best_that_the_header_prefers_to_none(header: str, coding: str | None) -> None:
+    assert choose_coding([header], ["br", "gzip"]) == coding

@@ -8,12 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from localidades_api.catalogue.pagination import (
-    PageNumber,
-    link_header,
-    neighbours,
-    positions,
-)
+from localidades_api.api.responses import link_header, neighbours
+from localidades_api.catalogue.pagination import PageNumber, positions
 from localidades_api.catalogue.schemas import PAGE_SIZE
 
 _pages = TypeAdapter(PageNumber)

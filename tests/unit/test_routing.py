@@ -4,7 +4,7 @@ from collections import Counter
 
 from starlette.routing import Mount, Route
 
-from localidades_api.api.direct_route import DirectRoute
+from localidades_api.api.routes import DirectRoute
 from localidades_api.app import create_app
 from localidades_api.settings import Settings
 

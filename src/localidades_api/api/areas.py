@@ -1,6 +1,6 @@
 """Estados and municipios: the lists and single records."""
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -8,30 +8,22 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api import html_context
-from localidades_api.api.by_key import NO_KEY, answer_by_key
-from localidades_api.api.direct_route import DirectRoute
 from localidades_api.api.params import MunicipalitiesQuery, ReleaseQuery, StatesQuery
-from localidades_api.api.redirects import leave_out_blanks
-from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
+from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, answer_by_key, envelope
+from localidades_api.api.routes import DirectRoute, leave_out_blanks
 from localidades_api.api.services import ServicesDep
-from localidades_api.api.strict import STRICT
 from localidades_api.catalogue.filters import MunicipalityId, StateId
+from localidades_api.catalogue.locality import describe_state
 from localidades_api.catalogue.pagination import Paging
-from localidades_api.catalogue.schemas import (
-    Municipality,
-    MunicipalityDetail,
-    Page,
-    Release,
-    State,
-)
+from localidades_api.catalogue.schemas import Municipality, MunicipalityDetail, Page, State
 from localidades_api.database.models import municipalities, states
 from localidades_api.http.paths import PREFIX
 
 router = APIRouter(route_class=DirectRoute, prefix=PREFIX, tags=["Areas"], responses=CACHEABLE)
-router.add_api_route("/municipios/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
+router.add_api_route("/municipios/filter/", leave_out_blanks, include_in_schema=False)
 
 
-@router.get("/estados/", summary="List estados", response_model=Page[State], dependencies=STRICT, responses=LISTED)
+@router.get("/estados/", summary="List estados", response_model=Page[State], responses=LISTED)
 async def list_states(request: Request, query: Annotated[StatesQuery, Query()], services: ServicesDep) -> Response:
     """List the estados of a release, sorted by id."""
     builder = await ResponseBuilder.begin(request, query, services)
@@ -44,7 +36,7 @@ async def list_states(request: Request, query: Annotated[StatesQuery, Query()], 
     return builder.answer("states.html", "Estados", envelope(paging, results), paging, **context)
 
 
-@router.get("/estados/{id}/", summary="Get estado", response_model=State, dependencies=STRICT, responses=NO_KEY)
+@router.get("/estados/{id}/", summary="Get estado", response_model=State, responses=NO_KEY)
 async def get_state(
     request: Request,
     id: Annotated[StateId, Path()],  # noqa: A002  # the parameter's name on the wire
@@ -52,23 +44,14 @@ async def get_state(
     services: ServicesDep,
 ) -> Response:
     """Show an estado of a release."""
-
-    async def context(release: Release, content: Mapping[str, Any]) -> dict[str, Any]:
-        return await html_context.of_state(services, release, content)
-
+    context = partial(html_context.of_state, services)
     get = services.repository.get_state
     return await answer_by_key(
         request, query, services, states, id, get, lambda row: row._asdict(), template="state.html", context=context
     )
 
 
-@router.get(
-    "/municipios/",
-    summary="List municipios",
-    response_model=Page[Municipality],
-    dependencies=STRICT,
-    responses=LISTED,
-)
+@router.get("/municipios/", summary="List municipios", response_model=Page[Municipality], responses=LISTED)
 async def list_municipalities(
     request: Request, query: Annotated[MunicipalitiesQuery, Query()], services: ServicesDep
 ) -> Response:
@@ -97,7 +80,6 @@ async def list_municipalities(
     "/municipios/{id}/",
     summary="Get municipio",
     response_model=MunicipalityDetail,
-    dependencies=STRICT,
     responses=NO_KEY,
 )
 async def get_municipality(
@@ -107,10 +89,7 @@ async def get_municipality(
     services: ServicesDep,
 ) -> Response:
     """Show a municipio of a release, and its estado."""
-
-    async def context(release: Release, content: Mapping[str, Any]) -> dict[str, Any]:
-        return await html_context.of_municipality(services, release, content)
-
+    context = partial(html_context.of_municipality, services)
     get = services.repository.get_municipality
     return await answer_by_key(
         request, query, services, municipalities, id, get, _describe, template="municipality.html", context=context
@@ -120,8 +99,3 @@ async def get_municipality(
 def _describe(row: Row[Any]) -> dict[str, Any]:
     record = {name: value for name, value in row._asdict().items() if name == "estado_id" or "estado_" not in name}
     return {**record, "estado": describe_state(row)}
-
-
-def describe_state(row: Row[Any]) -> dict[str, Any]:
-    """Return the estado in the `estado_` columns of a row."""
-    return {name: getattr(row, f"estado_{name}") for name in ("id", "clave", "nombre", "abreviatura")}

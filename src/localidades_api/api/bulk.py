@@ -6,22 +6,21 @@ from itertools import islice
 from typing import IO, Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 from typing_extensions import TypeAliasType
 
-from localidades_api.api.direct_route import DirectRoute
-from localidades_api.api.localities import describe_near
-from localidades_api.api.params import ReleaseParam, plain_decimal
+from localidades_api.api.params import ReleaseParam, StrictQuery
 from localidades_api.api.responses import CACHEABLE
+from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.api.strict import STRICT
 from localidades_api.bulk.answers import Point, answer_points, match_row
 from localidades_api.bulk.exchange import Answered, AnswerSome, BulkResponse
 from localidades_api.bulk.readers import MediaType, RowReader, for_a_while, reader
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.writers import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, AnswerWriter, writer
-from localidades_api.catalogue.pagination import whole_number
+from localidades_api.catalogue.locality import describe_near
+from localidades_api.catalogue.messages import plain_decimal, whole_number
 from localidades_api.catalogue.schemas import (
     Found,
     Match,
@@ -62,10 +61,8 @@ _Column = Annotated[
 RowsFormat = TypeAliasType("RowsFormat", Literal["json", "ndjson", "csv"])  # has a name in generated clients
 
 
-class BulkQuery(BaseModel):
+class BulkQuery(StrictQuery):
     """The parameters of a request of many rows: a column is guessed from its header unless it is named."""
-
-    model_config = ConfigDict(extra="forbid")
 
     format: Annotated[
         RowsFormat | None,
@@ -148,13 +145,7 @@ _PLACES = _Subject(ROLES, MATCH_COLUMNS, "match")
 _POINTS = _Subject(POINTS, NEAREST_COLUMNS, "nearest")
 
 
-@router.post(
-    "/match/",
-    summary="Match names to keys",
-    response_model=Found[Match],
-    dependencies=STRICT,
-    **_described(MatchableRow, _ROW),
-)
+@router.post("/match/", summary="Match names to keys", response_model=Found[Match], **_described(MatchableRow, _ROW))
 async def match_localities(request: Request, query: Annotated[MatchQuery, Query()], services: ServicesDep) -> Response:
     """Find the locality that each row means: its key, how certain it is, and what differs.
 
@@ -169,7 +160,6 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     "/nearest/",
     summary="List the places nearest to many points",
     response_model=Found[NearestPlaces],
-    dependencies=STRICT,
     **_described(PointRow, _POINT),
 )
 async def list_nearest_to_each(

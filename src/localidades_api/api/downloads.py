@@ -6,11 +6,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from localidades_api.api.direct_route import DirectRoute
 from localidades_api.api.params import DownloadQuery
 from localidades_api.api.responses import CACHEABLE
+from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import ServicesDep
-from localidades_api.api.strict import STRICT
 from localidades_api.catalogue.schemas import Problem
 from localidades_api.downloads.files import write_file
 from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat
@@ -31,7 +30,6 @@ _MEDIA_TYPES: dict[str, DownloadFormat] = {
 @router.get(
     "/download/",
     response_class=Response,
-    dependencies=STRICT,
     responses={
         200: {
             "description": "The file.",

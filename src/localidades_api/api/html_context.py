@@ -10,6 +10,7 @@ from localidades_api.api.params import LocalitiesQuery, MapQuery
 from localidades_api.api.services import Services
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import municipalities_of, state_of
+from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.schemas import MAX_HTML_PAGE_SIZE, Release
 from localidades_api.html.svg import draw_changes, draw_inset, draw_map
 
@@ -66,18 +67,13 @@ def of_places(shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"inset": draw_inset((place["longitud"], place["latitud"]) for place in shown)}
 
 
-async def of_locality(
-    services: Services,
-    release: Release,
-    locality: Mapping[str, Any],
-    describe: Any,  # noqa: ANN401
-) -> dict[str, Any]:
+async def of_locality(services: Services, release: Release, locality: Mapping[str, Any]) -> dict[str, Any]:
     """Return a locality's neighbours, a map of them, and its records in the newest releases."""
     history = (await services.repository.list_history(release, locality["id"]))[-MAX_HTML_PAGE_SIZE:]
     if locality["latitud"] is None or locality["longitud"] is None:
         return {"history": history, "nearby": [], "drawing": None, "inset": None}
     found = await services.nearest.list_nearest(release, locality["latitud"], locality["longitud"], _NEIGHBOURS + 1)
-    nearby = [describe(row) for row in found if row.id != locality["id"]]
+    nearby = [describe_near(row) for row in found if row.id != locality["id"]]
     inset = draw_inset([(locality["longitud"], locality["latitud"])])
     return {"history": history, "nearby": nearby, "drawing": draw_map(locality, nearby), "inset": inset}
 

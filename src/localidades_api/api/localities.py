@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -9,17 +10,14 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api import html_context
-from localidades_api.api.areas import describe_state
-from localidades_api.api.by_key import NO_KEY, answer_by_key
-from localidades_api.api.direct_route import DirectRoute
 from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
-from localidades_api.api.redirects import leave_out_blanks
-from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder
+from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, answer_by_key
+from localidades_api.api.routes import DirectRoute, leave_out_blanks
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.api.strict import STRICT
-from localidades_api.catalogue.fields import names_of
-from localidades_api.catalogue.keys import label
-from localidades_api.catalogue.pagination import Paging, whole_number
+from localidades_api.catalogue.filters import names_of
+from localidades_api.catalogue.locality import describe_locality, describe_near, encode_envelope, encode_localities
+from localidades_api.catalogue.messages import whole_number
+from localidades_api.catalogue.pagination import Paging
 from localidades_api.catalogue.schemas import (
     PAGE_SIZE,
     Found,
@@ -31,13 +29,12 @@ from localidades_api.catalogue.schemas import (
     Suggestion,
 )
 from localidades_api.database.models import localities
-from localidades_api.http.encoders import encode_envelope, encode_localities
 from localidades_api.http.paths import PREFIX
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Suggested
 
 router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags=["Localities"], responses=CACHEABLE)
-router.add_api_route("/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
+router.add_api_route("/filter/", leave_out_blanks, include_in_schema=False)
 
 _LOCALITY_ID = Annotated[
     int,
@@ -46,7 +43,7 @@ _LOCALITY_ID = Annotated[
 ]
 
 
-@router.get("/", response_model=Page[Locality], dependencies=STRICT, responses=LISTED)
+@router.get("/", response_model=Page[Locality], responses=LISTED)
 async def list_localities(
     request: Request, query: Annotated[LocalitiesQuery, Query()], services: ServicesDep
 ) -> Response:
@@ -97,7 +94,7 @@ async def _list_places(release: Release, query: LocalitiesQuery, places: Sequenc
     return encode_localities(names.at(places))
 
 
-@router.get("/suggest/", response_model=Found[Suggestion], dependencies=STRICT)
+@router.get("/suggest/", response_model=Found[Suggestion])
 async def suggest_localities(
     request: Request, query: Annotated[SuggestQuery, Query()], services: ServicesDep
 ) -> Response:
@@ -127,7 +124,7 @@ def _suggest(names: NameIndex, query: SuggestQuery) -> dict[str, Any]:
     return {"results": [_suggestion(one) for one in found]}
 
 
-@router.get("/nearest/", response_model=Found[NearbyPlace], dependencies=STRICT)
+@router.get("/nearest/", response_model=Found[NearbyPlace])
 async def list_nearest_localities(
     request: Request, query: Annotated[NearestQuery, Query()], services: ServicesDep
 ) -> Response:
@@ -148,7 +145,6 @@ def _answer_places(builder: ResponseBuilder, title: str, content: Mapping[str, A
 @router.get(
     "/{id}/",
     response_model=LocalityDetail,
-    dependencies=STRICT,
     responses=NO_KEY,
 )
 async def get_locality(
@@ -164,27 +160,11 @@ async def get_locality(
         record = describe_locality(row)
         return {name: record[name] for name in fields or record}
 
-    async def context(release: Release, content: Mapping[str, Any]) -> dict[str, Any]:
-        return await html_context.of_locality(services, release, content, describe_near)
-
+    context = partial(html_context.of_locality, services)
     get = services.repository.get_locality
     return await answer_by_key(
         request, query, services, localities, id, get, describe, template="locality.html", context=context
     )
-
-
-def describe_locality(row: Row[Any]) -> dict[str, Any]:
-    """Return a locality with its municipio and its estado."""
-    municipio = {
-        "id": row.municipio_id,
-        "estado_id": row.estado_id,
-        "clave": row.municipio_clave,
-        "nombre": row.municipio_nombre,
-        "localidades": row.municipio_localidades,
-    }
-    record = {name: value for name, value in row._asdict().items() if not name.startswith(("municipio_", "estado_"))}
-    head = {"id": row.id, "municipio_id": row.municipio_id}
-    return {**head, **record, "municipio": municipio, "estado": describe_state(row)}
 
 
 def _suggestion(one: Suggested) -> dict[str, Any]:
@@ -201,30 +181,4 @@ def _suggestion(one: Suggested) -> dict[str, Any]:
         "poblacion": one.poblacion,
         "latitud": one.latitud,
         "longitud": one.longitud,
-    }
-
-
-def describe_near(row: Row[Any]) -> dict[str, Any]:
-    """Return a place and its distance in metres."""
-    return {**_place(row), "distancia": round(row.distance, 1)}
-
-
-def _place(row: Row[Any]) -> dict[str, Any]:
-    """Return a place with a label that distinguishes it from others of the same name."""
-    return {
-        "id": row.id,
-        "municipio_id": row.municipio_id,
-        "clave": row.clave,
-        "nombre": row.nombre,
-        "label": label(
-            row.id,
-            row.nombre,
-            row.municipio,
-            row.estado,
-            has_homonym=row.has_homonym,
-            municipio_has_homonym=row.municipio_has_homonym,
-        ),
-        "poblacion": row.poblacion,
-        "latitud": row.latitud,
-        "longitud": row.longitud,
     }

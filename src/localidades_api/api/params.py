@@ -1,31 +1,40 @@
-"""The query parameters of the census."""
+"""The query parameters of the census, and how a query is read: no parameter is unknown or repeated."""
 
 import re
+from collections import Counter
 from typing import Annotated, Literal, cast, get_args
+from urllib.parse import unquote_to_bytes
 
-from fastapi import Path
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic_core import PydanticCustomError
+from fastapi import Path, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.types import Scope
 from typing_extensions import TypeAliasType
 
-from localidades_api.catalogue.choices import several_of
-from localidades_api.catalogue.fields import FieldsParam
+from localidades_api.api.problems import ResponsePreferences
 from localidades_api.catalogue.filters import (
+    DEFAULT_SORT,
     MAX_TEXT_LENGTH,
     AmbitoParam,
+    FieldsParam,
     LocalityFilters,
     MunicipalityParam,
+    SortParam,
     StateParam,
 )
-from localidades_api.catalogue.keys import PlaceKind
-from localidades_api.catalogue.pagination import PageNumber, PageSize, whole_number
-from localidades_api.catalogue.patterns import NameOfRelease
+from localidades_api.catalogue.keys import NameOfRelease, PlaceKind
+from localidades_api.catalogue.messages import plain_decimal, plain_name, several_of, whole_number
+from localidades_api.catalogue.pagination import PageNumber, PageSize
 from localidades_api.catalogue.schemas import PAGE_SIZE, ChangeKind
-from localidades_api.catalogue.sorting import DEFAULT_SORT, SortParam
 from localidades_api.downloads.formats import DownloadFormat
+from localidades_api.errors import InvalidParametersError
 from localidades_api.html import i18n, renderer
 
-_DECIMAL = re.compile(r"-?[0-9]{1,3}(\.[0-9]{1,25})?")  # no language writes more of a double
+# What newsletters and social networks add to links (docs/decisions/api.md).
+_TRACKING = re.compile(
+    rb"(?:utm_[a-z_]+|fbclid|gclid|gclsrc|gbraid|wbraid|gad_source|gad_campaignid|dclid|_gl|_ga|msclkid|mc_cid|mc_eid"
+    rb"|igsh|igshid|twclid|ttclid|li_fat_id|yclid|srsltid|mkt_tok|_hsenc|_hsmi|vero_id|oly_enc_id|oly_anon_id)(?:=.*)?",
+    re.DOTALL,
+)
 
 # Named types: the OpenAPI document has each of them once, and generated clients give it that name.
 Language = TypeAliasType("Language", i18n.Language)
@@ -43,10 +52,14 @@ ReleaseParam = Annotated[
 ]
 
 
-class RepresentationQuery(BaseModel):
-    """The parameters of every resource."""
+class StrictQuery(BaseModel):
+    """A query that refuses parameters that it does not have."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class RepresentationQuery(StrictQuery):
+    """The parameters of every resource."""
 
     format: Annotated[
         Format | None,
@@ -135,17 +148,6 @@ class SuggestQuery(ReleaseQuery):
         return cast("tuple[PlaceKind, ...]", tuple(self.kind.split(",")))
 
 
-def plain_decimal(sentence: str) -> BeforeValidator:
-    """Refuse what Python's float() would take besides digits and a point: exponents, underscores, spaces, nan."""
-
-    def check(value: object) -> object:
-        if isinstance(value, str) and not _DECIMAL.fullmatch(value):
-            raise PydanticCustomError("decimal", "{sentence}", {"sentence": sentence})
-        return value
-
-    return BeforeValidator(check)
-
-
 class NearestQuery(ReleaseQuery):
     """The parameters of a search by place."""
 
@@ -179,10 +181,8 @@ class MapQuery(ReleaseQuery):
         return LocalityFilters(municipio_id=self.municipio_id, estado_id=self.estado_id, ambito=self.ambito)
 
 
-class DownloadQuery(LocalityFilters):
+class DownloadQuery(LocalityFilters, StrictQuery):
     """The parameters of a download."""
-
-    model_config = ConfigDict(extra="forbid")
 
     format: Annotated[
         DownloadFormat | None,
@@ -201,10 +201,8 @@ class ReleasesQuery(_Paged, RepresentationQuery):
     """The parameters of the list of releases."""
 
 
-class ChangesQuery(_Paged):
+class ChangesQuery(_Paged, StrictQuery):
     """The parameters of a list of changes."""
-
-    model_config = ConfigDict(extra="forbid")
 
     lang: LanguageParam = None
     since: Annotated[
@@ -224,3 +222,34 @@ class ChangesQuery(_Paged):
 ReleaseName = Annotated[
     NameOfRelease, Path(description="Name of the release to which the changes lead.", examples=["2018-09"])
 ]
+
+
+def read_query(request: Request) -> dict[str, str]:
+    """Return the parameters of a request.
+
+    Raises InvalidParametersError for a query that isn't UTF-8, holds a NUL, or gives a parameter twice: one
+    that is ignored or overruled in silence gives a client other data than it asked for.
+    """
+    if not request.scope["query_string"]:
+        return {}
+    raw = unquote_to_bytes(request.scope["query_string"])
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        raise InvalidParametersError([("query", "The query is not UTF-8.")]) from None
+    if "\0" in text:
+        raise InvalidParametersError([("query", "The query contains a NUL character.")])
+    given = request.query_params.multi_items()
+    query = dict(given)
+    if len(given) > len(query):
+        repeated = [name for name, count in Counter(name for name, _ in given).items() if count > 1]
+        raise InvalidParametersError([(plain_name(name), "Give this parameter only once.") for name in repeated])
+    return query
+
+
+def drop_tracking_parameters(scope: Scope) -> None:
+    """Remove tracking parameters from the query of an HTML page; JSON refuses them as it does any unknown one."""
+    parts = scope["query_string"].split(b"&")
+    left = [part for part in parts if not _TRACKING.fullmatch(part)]
+    if len(left) < len(parts) and ResponsePreferences.of(scope).renderer.format == "api":
+        scope["query_string"] = b"&".join(left)

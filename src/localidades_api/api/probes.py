@@ -9,7 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
 from localidades_api.api import Services
-from localidades_api.api.direct_route import DirectRoute
+from localidades_api.api.routes import DirectRoute
 from localidades_api.catalogue.schemas import Problem
 from localidades_api.database.pool import Database
 from localidades_api.database.sqlstate import sqlstate_of

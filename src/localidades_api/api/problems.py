@@ -2,16 +2,19 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from http import HTTPStatus
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, get_type_hints
 
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Scope
 
+from localidades_api.catalogue.messages import describe_fault, plain_name, refuse_parameter
 from localidades_api.catalogue.schemas import Release
 from localidades_api.errors import (
     CommandError,
@@ -27,18 +30,12 @@ from localidades_api.errors import (
     RequestError,
 )
 from localidades_api.html.i18n import LANGUAGES, Language, preferred_language
-from localidades_api.html.renderer import (
-    Format,
-    Renderer,
-    View,
-    root_of,
-    select_renderer,
-)
-from localidades_api.http.validation import describe_faults
+from localidades_api.html.renderer import Format, Renderer, View, root_of, select_renderer
 from localidades_api.observability.faults import FAULTS, cause
 from localidades_api.observability.metrics import COUNTERS
 
 PROBLEMS = "/problems"  # below the service's root
+_MAX_FAULTS = 50  # in one problem: each may name every parameter of a resource
 
 
 class ProblemPage(NamedTuple):
@@ -156,10 +153,31 @@ def _translate(error: Exception, endpoint: Callable[..., Any] | None) -> Localid
     if isinstance(error, RequestValidationError):
         if any(fault["loc"][0] == "path" for fault in error.errors()):
             return _translate_routing(HTTPStatus.NOT_FOUND)
-        return InvalidParametersError(describe_faults(error, endpoint))
+        return InvalidParametersError(_describe_faults(error, endpoint))
     if isinstance(error, HTTPException) and error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
         return _translate_routing(error.status_code)
     return LocalidadesError("Something went wrong; the service has logged the error.")
+
+
+def _describe_faults(error: RequestValidationError, endpoint: Callable[..., Any] | None) -> list[tuple[str, str]]:
+    """Return the parameters and the sentences of the first errors; `endpoint` is the function of the resource."""
+    return [_fault(fault, endpoint) for fault in error.errors()[:_MAX_FAULTS]]
+
+
+def _fault(fault: Mapping[str, Any], endpoint: Callable[..., Any] | None) -> tuple[str, str]:
+    """Return the parameter and the sentence of a pydantic error."""
+    name = str(fault["loc"][-1])
+    if fault["type"] == "extra_forbidden":
+        return plain_name(name), refuse_parameter(name, _parameters_of(endpoint))
+    return plain_name(name), describe_fault(fault)
+
+
+@cache
+def _parameters_of(endpoint: Callable[..., Any] | None) -> list[str]:
+    """Return the names of the parameters in the query of a resource: the fields of the model that reads it."""
+    hints = get_type_hints(endpoint) if endpoint else {}
+    models = [hint for hint in hints.values() if isinstance(hint, type) and issubclass(hint, BaseModel)]
+    return [name for model in models for name in model.model_fields]
 
 
 def _translate_routing(status: int) -> RequestError:
@@ -172,7 +190,7 @@ def _translate_routing(status: int) -> RequestError:
 
 
 def problem_type(error: type[LocalidadesError], root: str = "") -> str:
-    """Return the relative address of a problem type, which leads to its explanation (`api.problem_types`)."""
+    """Return the relative address of a problem type, which leads to its explanation (`api.site`)."""
     return f"{root}{PROBLEMS}#{error.slug}"
 
 

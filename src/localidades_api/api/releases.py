@@ -1,10 +1,11 @@
-"""Releases: the list, and the changes from one to another."""
+"""Releases: the index of one, the list, the changes from one to another, and the feed (RFC 4287)."""
 
 from array import array
 from bisect import bisect_left
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Annotated, Any, cast
+from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Query, Request
 from pydantic_core import to_json
@@ -12,36 +13,46 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api import html_context
-from localidades_api.api.direct_route import DirectRoute
-from localidades_api.api.params import ChangesQuery, ReleaseName, ReleaseQuery, ReleasesQuery
-from localidades_api.api.redirects import leave_out_blanks
+from localidades_api.api.params import (
+    ChangesQuery,
+    LanguageParam,
+    ReleaseName,
+    ReleaseQuery,
+    ReleasesQuery,
+    StrictQuery,
+)
 from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
+from localidades_api.api.routes import DirectRoute, leave_out_blanks
 from localidades_api.api.services import Services, ServicesDep
-from localidades_api.api.strict import STRICT
 from localidades_api.catalogue.locality import ATTRIBUTES, POINT
 from localidades_api.catalogue.pagination import Paging
-from localidades_api.catalogue.schemas import (
-    CHANGE_KINDS,
-    LocalityChange,
-    Page,
-    PublishedRelease,
-    Release,
-)
+from localidades_api.catalogue.schemas import CHANGE_KINDS, Index, LocalityChange, Page, PublishedRelease, Release
 from localidades_api.downloads.formats import FILE_TYPES, NDJSON
 from localidades_api.downloads.response import range_headers
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.html.renderer import FORMATS, Format
-from localidades_api.http.caching import is_fresh
+from localidades_api.html.renderer import FORMATS, Format, render_text, root_of
+from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.http.paths import PREFIX
 
-router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/releases", tags=["Releases"], responses=CACHEABLE)
-router.add_api_route("/{name}/changes/filter/", leave_out_blanks, dependencies=STRICT, include_in_schema=False)
+router = APIRouter(route_class=DirectRoute, prefix=PREFIX, tags=["Releases"], responses=CACHEABLE)
+router.add_api_route("/releases/{name}/changes/filter/", leave_out_blanks, include_in_schema=False)
 
 _CHUNK = 2000  # changes read per statement
+_MAX_ENTRIES = 50  # of the feed
+_NAMESPACE = UUID("6f0f7a3e-52a1-4d0b-9d6b-7a6f6f1d2c84")  # made once, for the ids of entries
 
 
-@router.get("/", response_model=Page[PublishedRelease], dependencies=STRICT, responses=LISTED)
+@router.get("/", summary="Show a release and its totals", response_model=Index)
+async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep) -> Response:
+    """Show the release, its totals, the addresses of the lists, and the credit to INEGI."""
+    builder = await ResponseBuilder.begin(request, query, services)
+    if builder.is_not_modified:
+        return builder.not_modified()
+    return builder.answer("index.html", "Census", Index.of(builder.release).model_dump())
+
+
+@router.get("/releases/", response_model=Page[PublishedRelease], responses=LISTED)
 async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], services: ServicesDep) -> Response:
     """List the releases, oldest first."""
     builder = await ResponseBuilder.begin(request, ReleaseQuery(format=query.format, lang=query.lang), services)
@@ -56,9 +67,8 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
 
 
 @router.get(
-    "/{name}/changes/",
+    "/releases/{name}/changes/",
     response_model=Page[LocalityChange],
-    dependencies=STRICT,
     responses={200: {"description": "One page of the changes."}, **LISTED},
 )
 async def list_changes(
@@ -163,3 +173,39 @@ def _record(row: Row[Any] | None) -> dict[str, Any] | None:
     if row is None:
         return None
     return {name: value for name, value in row._asdict().items() if name != "release_id"}
+
+
+class FeedQuery(StrictQuery):
+    """The parameters of the feed."""
+
+    lang: LanguageParam = None
+
+
+@router.get("/releases/feed.atom", include_in_schema=False)
+async def show_feed(request: Request, query: Annotated[FeedQuery, Query()], services: ServicesDep) -> Response:
+    """Show the releases, newest first; feed readers send no language, so only `lang` chooses it."""
+    current = await services.releases.current()
+    language = query.lang or "en"
+    variant = f"atom.{services.releases.fingerprint}.{language}"
+    headers = dict(freshness_headers(current, variant))
+    if is_fresh(request.headers.getlist("if-none-match"), entity_tag(current, variant)):
+        return Response(status_code=304, headers=headers)
+    shown = sorted(services.releases.every, key=lambda release: release.published_at, reverse=True)[:_MAX_ENTRIES]
+    body = render_text(
+        "feed.atom",
+        language,
+        root=root_of(request.scope),
+        id=_urn("releases"),
+        suffix=f"&lang={query.lang}" if query.lang else "",
+        entries=[(release, _urn(_identity(release)), services.releases.changes.get(release.name)) for release in shown],
+    )
+    return Response(body, headers={**headers, "X-Content-Type-Options": "nosniff"}, media_type="application/atom+xml")
+
+
+def _identity(release: Release) -> str:
+    """Return what identifies a release on every service: its name and its file."""
+    return f"{release.name} {release.sha256}"
+
+
+def _urn(name: str) -> str:
+    return uuid5(_NAMESPACE, name).urn

@@ -1,26 +1,25 @@
 """Builds the responses for resources of a release: representation, conditional requests, pagination, HTML."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import urlencode
 
 from fastapi import Request
 from pydantic_core import from_json
+from sqlalchemy import Row, Table
 from starlette.responses import Response
 
+from localidades_api.api.gone import refuse_unknown
 from localidades_api.api.params import ReleaseQuery
+from localidades_api.api.routes import redirect
 from localidades_api.api.services import Services
-from localidades_api.catalogue.pagination import (
-    Paging,
-    link_header,
-    neighbours,
-    positions,
-)
+from localidades_api.catalogue.pagination import Paging, positions
 from localidades_api.catalogue.schemas import (
     MAX_HTML_PAGE_SIZE,
     PAGE_SIZE,
+    GoneProblem,
     InvalidPageProblem,
     InvalidParametersProblem,
     NotAcceptableProblem,
@@ -29,16 +28,9 @@ from localidades_api.catalogue.schemas import (
 )
 from localidades_api.errors import InvalidParametersError
 from localidades_api.html.i18n import Language, preferred_language
-from localidades_api.html.renderer import (
-    JSON,
-    Renderer,
-    View,
-    root_of,
-    select_renderer,
-)
+from localidades_api.html.renderer import JSON, Renderer, View, root_of, select_renderer
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
-from localidades_api.http.compression import CODINGS, compress
-from localidades_api.http.negotiation import choose_coding
+from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +199,57 @@ def envelope(paging: Paging, results: Sequence[Mapping[str, Any]]) -> dict[str, 
     return {"quantity": paging.quantity, "total_pages": paging.total_pages, "results": list(results)}
 
 
+def link_header(path: str, parameters: Mapping[str, str], page: int, total_pages: int) -> str:
+    """Write the Link header of a page (RFC 8288): first, prev, next and last, as far as they exist.
+
+    `parameters` are the parameters of the links besides `page`.
+    """
+
+    def related() -> Iterator[tuple[str, int]]:
+        yield "first", 1
+        if page > 1:
+            yield "prev", page - 1
+        if page < total_pages:
+            yield "next", page + 1
+        yield "last", max(total_pages, 1)
+
+    pinned = urlencode(parameters)
+    return ", ".join(f'<{path}?page={number}&{pinned}>; rel="{relation}"' for relation, number in related())
+
+
+def neighbours(page: int, total_pages: int) -> list[int]:
+    """Return the pages to link from a page: the first, the last, and those around it."""
+    return sorted({1, max(total_pages, 1), *range(max(1, page - 2), min(total_pages, page + 2) + 1)})
+
+
+async def answer_by_key(
+    request: Request,
+    query: ReleaseQuery,
+    services: Services,
+    table: Table,
+    id_: int,
+    get: Callable[[Release, int], Awaitable[Row[Any] | None]],
+    describe: Callable[[Row[Any]], Mapping[str, Any]],
+    *,
+    template: str,
+    context: Callable[[Release, Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None,
+) -> Response:
+    """Answer with the record of a key, or redirect an address with leading zeros to the one without them."""
+    if request.scope["path"].rstrip("/").rpartition("/")[2] != str(id_):
+        return redirect(request, f"../{id_}/")
+    builder = await ResponseBuilder.begin(request, query, services)
+    if context:  # the HTML page may show other releases
+        builder = replace(builder, page_variant=f".{services.releases.fingerprint}")
+    if builder.is_not_modified:
+        return builder.not_modified()
+    row = await get(builder.release, id_)
+    if row is None:
+        return await refuse_unknown(services, table, builder.release, id_)
+    content = describe(row)
+    further = await context(builder.release, content) if context and builder.wants_html else {}
+    return builder.answer(template, row.nombre, content, **further)
+
+
 ERRORS: dict[int | str, dict[str, Any]] = {
     422: {
         "model": InvalidParametersProblem,
@@ -229,4 +272,12 @@ CACHEABLE: dict[int | str, dict[str, Any]] = {
 LISTED: dict[int | str, dict[str, Any]] = {
     307: {"description": f"Redirects to a smaller page: an HTML page has at most {MAX_HTML_PAGE_SIZE} records."},
     404: {"model": InvalidPageProblem, "description": "The page is past the last one, or the release does not exist."},
+}
+NO_KEY: dict[int | str, dict[str, Any]] = {
+    308: {"description": "Redirects to the key without its leading zero."},
+    404: {
+        "model": Problem,
+        "description": "Neither this release nor an earlier one has the key, or the release does not exist.",
+    },
+    410: {"model": GoneProblem, "description": "An earlier release had the key, and this one does not."},
 }

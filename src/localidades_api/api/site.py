@@ -1,30 +1,200 @@
-"""The routes outside of the API: pages, documentation, files and probes."""
+"""What stands beside the API: pages, the documentation, files, probes."""
 
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
+from starlette.staticfiles import StaticFiles
 
-from localidades_api.api import documentation, map_page, match_page, probes, problem_types, site_files
-from localidades_api.api.direct_route import DirectRoute
-from localidades_api.api.redirects import slashless_redirects
+from localidades_api.api import probes
+from localidades_api.api.params import LanguageParam, MapQuery, ReleaseQuery, RepresentationQuery, StrictQuery
+from localidades_api.api.problems import PROBLEMS, problem_type
+from localidades_api.api.responses import ResponseBuilder
+from localidades_api.api.routes import DirectRoute, slashless_redirects
+from localidades_api.api.services import Services, ServicesDep
+from localidades_api.bulk.rows import ROLES
+from localidades_api.catalogue.mercator import MAX_ZOOM
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.queries import Overview
+from localidades_api.errors import CommandError, LocalidadesError
+from localidades_api.html.i18n import preferred_language
+from localidades_api.html.reference import describe_reference
+from localidades_api.html.renderer import HTML, View, root_of, select_renderer
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
-from localidades_api.http.paths import PREFIX
+from localidades_api.html.svg import draw_country
+from localidades_api.http.caching import CACHE_CONTROL
+from localidades_api.http.paths import LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX, RECONCILE
 
-_PAGES = (problem_types, match_page, map_page, documentation)
+_SWAGGER_UI = "/static-swagger-ui"
+# Swagger UI has its icons as `data:` addresses.
+_POLICY = HTML.headers["Content-Security-Policy"].replace("img-src 'self'", "img-src 'self' data:")
+# Records, lists and pages may be indexed; these answer questions, or are files without end for a crawler.
+_NOT_FOR_CRAWLERS = [
+    *(f"{LOCALIDADES}{name}" for name in ("download/", "filter/", "match/", "nearest/", "suggest/", "tiles/")),
+    RECONCILE,
+]
+
+pages = APIRouter(route_class=DirectRoute, include_in_schema=False)
+others = APIRouter(route_class=DirectRoute, include_in_schema=False)
 
 
 def list_routes() -> list[BaseRoute]:
-    """Return the routes of each module, and the paths of pages with a slash last, as people type them."""
-    pages = [route for part in _PAGES for route in part.router.routes]
+    """Return the routes, and the paths of pages with a slash last, as people type them."""
     return [
-        *pages,
-        *slashless_redirects(pages),
+        *pages.routes,
+        *slashless_redirects(pages.routes),
         *probes.router.routes,
-        *site_files.router.routes,
-        Mount(documentation.SWAGGER_UI, documentation.swagger_ui),
+        *others.routes,
+        Mount(_SWAGGER_UI, StaticFiles(directory=str(files("fastapi_offline") / "static"))),
         Mount("/static", CompressedStaticFiles(directory=STATIC), name="static"),
-        DirectRoute("/", _go_to_index, include_in_schema=False),
     ]
 
 
-async def _go_to_index() -> Response:
+@pages.get(MATCH_PAGE)
+async def show_match_page(request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep) -> Response:
+    """Show the page; as JSON, the address that takes the rows and the headers that it recognizes, folded."""
+    builder = await ResponseBuilder.begin(request, query, services)
+    if builder.is_not_modified:
+        return _negotiated(builder.not_modified())
+    columns = {name: list(role.headers) for name, role in ROLES.by_name.items()}
+    content = {"resource": f"{root_of(request.scope)}{MATCH}", "columns": columns}
+    return _negotiated(builder.answer("match.html", "Match names", content))
+
+
+@pages.get(MAP_PAGE)
+async def show_map_page(request: Request, query: Annotated[MapQuery, Query()], services: ServicesDep) -> Response:
+    """Show the page; as JSON, the address of the tiles, and the box around the chosen places."""
+    builder = await ResponseBuilder.begin(request, query, services)
+    if builder.is_not_modified:
+        return _negotiated(builder.not_modified())
+    release = builder.release
+    overview = await services.map.overview(release, query.filters)
+    content = {
+        "tiles": f"{root_of(request.scope)}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}",
+        "maxzoom": MAX_ZOOM,
+        "bounds": overview.bounds,
+    }
+    context = await _map_context(services, release, query, overview) if builder.wants_html else {}
+    return _negotiated(builder.answer("map.html", "Map", content, **context))
+
+
+def _negotiated(response: Response) -> Response:
+    """Add Accept to the Vary of a page that is JSON too, as the API's router does for each of its own."""
+    response.headers["Vary"] = ", ".join(["Accept", *response.headers.getlist("vary")])
+    return response
+
+
+async def _map_context(services: Services, release: Release, query: MapQuery, overview: Overview) -> dict[str, Any]:
+    """Return the largest places and a drawing of them, the estados, and the names of what the filters choose."""
+    states = await services.repository.list_states(release)
+    names = [state.nombre for state in states if state.id == query.estado_id]
+    if query.municipio_id is not None:
+        named = await services.repository.name_municipalities(release, {query.municipio_id})
+        names += [f"{area.nombre}, {area.estado}" for area in named.values()]
+    drawing = draw_country((place.longitud, place.latitud, place.nombre) for place in overview.largest)
+    return {
+        "largest": overview.largest,
+        "drawing": drawing,
+        "states": states,
+        "names": names,
+        "chosen": query.filters.chosen,
+    }
+
+
+def answerable() -> list[type[LocalidadesError]]:
+    """Return the types of errors that a response can carry, sorted by status."""
+    return sorted(_descendants(LocalidadesError), key=lambda error: error.status)
+
+
+def _descendants(error: type[LocalidadesError]) -> Iterator[type[LocalidadesError]]:
+    if error is not CommandError:
+        yield error
+        for child in error.__subclasses__():
+            yield from _descendants(child)
+
+
+@pages.get(PROBLEMS)
+async def list_problem_types(request: Request, query: Annotated[RepresentationQuery, Query()]) -> Response:
+    """List the types of problems, as an HTML page or JSON."""
+    renderer = select_renderer(query.format, request.headers)
+    root = root_of(request.scope)
+    described = [
+        {
+            "type": problem_type(error, root),
+            "title": error.title,
+            "status": int(error.status),
+            "meaning": error.meaning,
+            "remedy": error.remedy,
+        }
+        for error in answerable()
+    ]
+    view = View(
+        "problems.html",
+        "Problems",
+        {"results": described},
+        root=root,
+        target=f"{root}{PROBLEMS}?format=json",
+        language=query.lang or preferred_language(request.headers),
+        query={name: value for name, value in request.query_params.items() if name == "lang"},
+    )
+    vary = {"Vary": "Accept-Language"} if renderer is HTML else {}
+    return _negotiated(Response(renderer.render(view), headers={**vary, **renderer.headers}))
+
+
+class DocumentationQuery(StrictQuery):
+    """The parameters of a page that is HTML alone."""
+
+    format: Literal["api"] | None = None
+    lang: LanguageParam = None
+
+
+@pages.get("/docs")
+async def show_swagger_ui(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
+    """Show Swagger UI, where each operation can be tried."""
+    response = _page(request, query, "docs.html", "API", assets=f"{root_of(request.scope)}{_SWAGGER_UI}")
+    response.headers["Content-Security-Policy"] = _POLICY
+    return response
+
+
+@pages.get("/redoc")
+async def show_reference(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
+    """Show every operation and schema as one page, which needs no JavaScript."""
+    return _page(request, query, "reference.html", "API reference", **describe_reference(request.app.openapi()))
+
+
+def _page(request: Request, query: DocumentationQuery, template: str, title: str, **context: object) -> Response:
+    view = View(
+        template,
+        title,
+        {},
+        root=root_of(request.scope),
+        language=query.lang or preferred_language(request.headers),
+        query={"lang": query.lang} if query.lang else {},
+        context=context,
+    )
+    return Response(HTML.render(view), headers={"Vary": "Accept-Language", **HTML.headers})
+
+
+@others.get("/")
+async def go_to_index() -> Response:
+    """Redirect to the index of the served release."""
     return Response(status_code=307, headers={"Location": PREFIX.lstrip("/") + "/"})
+
+
+@others.get("/robots.txt")
+async def get_robots(request: Request) -> Response:
+    """Tell crawlers what not to ask for."""
+    root = root_of(request.scope)
+    lines = ["User-agent: *", *(f"Disallow: {root}{path}" for path in _NOT_FOR_CRAWLERS)]
+    headers = {"Cache-Control": CACHE_CONTROL, "Content-Type": "text/plain; charset=utf-8"}
+    return Response("\n".join([*lines, ""]), headers=headers)
+
+
+@others.get("/favicon.ico")
+async def get_icon() -> Response:
+    """Return the icon for whoever does not read the page's `<link rel="icon">`, as with JSON in a browser."""
+    headers = {"Cache-Control": CACHE_CONTROL, "Content-Type": "image/vnd.microsoft.icon"}
+    return Response((STATIC / "favicon.ico").read_bytes(), headers=headers)

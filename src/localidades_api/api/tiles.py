@@ -1,27 +1,24 @@
 """Maps: vector tiles of a release, the TileJSON that says where they are, and a backdrop of the country."""
 
 import gzip
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from localidades_api.api.direct_route import DirectRoute
-from localidades_api.api.index import describe_release
-from localidades_api.api.params import ReleaseParam
+from localidades_api.api.params import ReleaseParam, StrictQuery
 from localidades_api.api.responses import CACHEABLE
-from localidades_api.api.services import ServicesDep
-from localidades_api.api.strict import STRICT
+from localidades_api.api.routes import DirectRoute
+from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.mercator import MAX_ZOOM, WORLD, Tile
-from localidades_api.catalogue.pagination import whole_number
-from localidades_api.catalogue.schemas import Problem, Release, TileJson, VectorLayer
+from localidades_api.catalogue.messages import whole_number
+from localidades_api.catalogue.schemas import Index, Problem, Release, TileJson, VectorLayer
 from localidades_api.errors import NotFoundError
 from localidades_api.html.renderer import JSON
-from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from localidades_api.http.caching import freshness_headers, is_fresh
 from localidades_api.http.mvt import MEDIA_TYPE
 from localidades_api.http.negotiation import choose_coding
 from localidades_api.http.paths import LOCALIDADES, PREFIX
@@ -50,22 +47,20 @@ _LAYERS = [
 ]
 
 
-class TilesQuery(BaseModel):
+class TilesQuery(StrictQuery):
     """The parameters of maps."""
-
-    model_config = ConfigDict(extra="forbid")
 
     release: ReleaseParam = None
 
 
-@router.get("/tiles.json", response_model=TileJson, dependencies=STRICT)
+@router.get("/tiles.json", response_model=TileJson)
 async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()], services: ServicesDep) -> Response:
     """Describe the vector tiles of a release as TileJSON: MapLibre, QGIS and others need only this address."""
     release = await services.release(query.release)
     address = f"{str(request.base_url).rstrip('/')}{LOCALIDADES}tiles/{{z}}/{{x}}/{{y}}.mvt?release={release.name}"
     description = TileJson(
         name=f"Localidades {release.name}",
-        attribution=describe_release(release).attribution,
+        attribution=Index.of(release).attribution,
         tiles=[address],
         minzoom=0,
         maxzoom=MAX_ZOOM,
@@ -80,7 +75,6 @@ async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()]
 @router.get(
     "/tiles/{z}/{x}/{y}.mvt",
     response_class=Response,
-    dependencies=STRICT,
     responses={
         200: {
             "description": "The tile; it is empty where there are no places.",
@@ -106,18 +100,16 @@ async def get_tile(  # the numbers have their names on the wire
     tile = Tile(z, x, y)
     if not tile.exists:
         raise NotFoundError("There is no such tile; `tiles.json` has the highest zoom.")
-    release = await services.release(query.release)
-    is_pinned = query.release is not None
-    if TILE.is_held(request.headers.getlist("if-none-match"), release):
-        return TILE.not_modified(release, pinned=is_pinned)
-    body = await services.tiles.get(release, tile)
-    return TILE.answer(release, body, request.headers.getlist("accept-encoding"), pinned=is_pinned)
+
+    async def draw(release: Release) -> bytes:
+        return await services.tiles.get(release, tile)
+
+    return await _draw(request, query, services, draw, "mvt", MEDIA_TYPE)
 
 
 @router.get(
     "/backdrop.svg",
     response_class=Response,
-    dependencies=STRICT,
     responses={
         200: {"description": "The drawing.", "content": {"image/svg+xml": {"schema": {"type": "string"}}}},
         404: {"model": Problem, "description": "There is no such release."},
@@ -125,41 +117,28 @@ async def get_tile(  # the numbers have their names on the wire
 )
 async def get_backdrop(request: Request, query: Annotated[TilesQuery, Query()], services: ServicesDep) -> Response:
     """Draw all places of a release as an SVG, without names: the shape of the country (Web Mercator)."""
+    return await _draw(request, query, services, services.tiles.backdrop, "svg", "image/svg+xml")
+
+
+async def _draw(
+    request: Request,
+    query: TilesQuery,
+    services: Services,
+    draw: Callable[[Release], Awaitable[bytes]],
+    representation: str,
+    media_type: str,
+) -> Response:
+    """Answer with a drawing of a release, which is cached compressed with gzip, or with 304.
+
+    The ETag is weak, because all codings share it.
+    """
     release = await services.release(query.release)
-    is_pinned = query.release is not None
-    if BACKDROP.is_held(request.headers.getlist("if-none-match"), release):
-        return BACKDROP.not_modified(release, pinned=is_pinned)
-    body = await services.tiles.backdrop(release)
-    return BACKDROP.answer(release, body, request.headers.getlist("accept-encoding"), pinned=is_pinned)
-
-
-class Drawing(NamedTuple):
-    """A representation of a release that is cached compressed with gzip, and its responses."""
-
-    representation: str
-    media_type: str
-
-    def is_held(self, if_none_match: Sequence[str], release: Release) -> bool:
-        """Return whether the client has it already."""
-        return is_fresh(if_none_match, entity_tag(release, self.representation))
-
-    def not_modified(self, release: Release, *, pinned: bool) -> Response:
-        """Return the 304 response."""
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=self._headers(release, pinned=pinned))
-
-    def answer(self, release: Release, body: bytes, accept_encoding: Sequence[str], *, pinned: bool) -> Response:
-        """Return the 200 response; `body` is compressed."""
-        described = {"Content-Type": self.media_type, "X-Content-Type-Options": "nosniff"}
-        headers = {**self._headers(release, pinned=pinned), **described}
-        if choose_coding(accept_encoding, ["gzip"]):
-            return Response(body, headers={**headers, "Content-Encoding": "gzip"})
-        return Response(gzip.decompress(body), headers=headers)
-
-    def _headers(self, release: Release, *, pinned: bool) -> dict[str, str]:
-        """Return the headers that a 200 and its 304 share; the ETag is weak, because all codings share it."""
-        headers = freshness_headers(release, self.representation, pinned=pinned)
-        return {**headers, "ETag": f"W/{headers['ETag']}", "Vary": "Accept-Encoding"}
-
-
-TILE = Drawing("mvt", MEDIA_TYPE)
-BACKDROP = Drawing("svg", "image/svg+xml")
+    fresh = freshness_headers(release, representation, pinned=query.release is not None)
+    headers = {**fresh, "ETag": f"W/{fresh['ETag']}", "Vary": "Accept-Encoding"}
+    if is_fresh(request.headers.getlist("if-none-match"), fresh["ETag"]):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    body = await draw(release)
+    headers |= {"Content-Type": media_type, "X-Content-Type-Options": "nosniff"}
+    if choose_coding(request.headers.getlist("accept-encoding"), ["gzip"]):
+        return Response(body, headers={**headers, "Content-Encoding": "gzip"})
+    return Response(gzip.decompress(body), headers=headers)

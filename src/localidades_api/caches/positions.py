@@ -16,10 +16,9 @@ from cachetools import LRUCache
 
 from localidades_api.caches.names import NameIndexes
 from localidades_api.caches.single_flight import SingleFlight
-from localidades_api.catalogue.filters import LocalityFilters
+from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
 from localidades_api.catalogue.keys import STATE_KEYS
 from localidades_api.catalogue.schemas import Release
-from localidades_api.catalogue.sorting import DEFAULT_SORT, Sort
 from localidades_api.database.pool import already_waited
 from localidades_api.database.queries import CatalogueRepository, ChangesRepository
 from localidades_api.errors import ComparisonRunningError, DatabaseUnavailableError

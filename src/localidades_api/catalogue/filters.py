@@ -1,4 +1,4 @@
-"""The filters of localities: query parameters and their bounds."""
+"""The list of localities as a query chooses it: filters, order and columns."""
 
 import re
 from functools import cached_property
@@ -10,8 +10,8 @@ from pydantic_core import PydanticCustomError
 from localidades_api.catalogue.degrees import DECIMAL
 from localidades_api.catalogue.keys import STATE_KEYS
 from localidades_api.catalogue.mercator import Box
-from localidades_api.catalogue.pagination import whole_number
-from localidades_api.catalogue.patterns import matching
+from localidades_api.catalogue.messages import matching, several_of, whole_number
+from localidades_api.catalogue.schemas import LocalityRecord
 
 MAX_KEYS = 500
 MAX_TEXT_LENGTH = 100  # characters that a person types; INEGI's longest name has 86
@@ -130,3 +130,40 @@ class LocalityFilters(BaseModel):
         """The filters that are set, as in a query string."""
         values = ((name, getattr(self, name)) for name in LocalityFilters.model_fields)
         return {name: str(value) for name, value in values if value is not None}
+
+
+Sort = Literal["clave", "-clave", "nombre", "-nombre", "poblacion", "-poblacion"]
+
+DEFAULT_SORT: Sort = "clave"  # that of the positions of a release
+
+SortParam = Annotated[
+    Sort,
+    Field(
+        description="Order of the list; a minus reverses it. Names are sorted as in Spanish: ñ comes after n, and"
+        " accents and capitals decide only between names that are otherwise the same. Places without a population"
+        " come last in both directions. Among equals, the lower id comes first.",
+        examples=["-poblacion"],
+    ),
+]
+
+
+FIELDS = tuple(LocalityRecord.model_fields)
+_NAME = "|".join(FIELDS)
+
+_Fields = Annotated[
+    str,
+    Field(
+        max_length=2 * len(",".join(FIELDS)),
+        description="Columns of the records, separated by commas, for JSON only. A record then has these members and no"
+        f" others, each as in `LocalityDetail`, in this order: {', '.join(FIELDS)}.",
+        examples=["cvegeo,nombre,poblacion"],
+        json_schema_extra={"pattern": f"^({_NAME})(,({_NAME}))*$"},
+    ),
+    several_of(FIELDS),
+]
+FieldsParam = _Fields | None
+
+
+def names_of(fields: str | None) -> list[str]:
+    """Return the columns that were asked for; none if the query leaves them to the resource."""
+    return fields.split(",") if fields else []

@@ -1,7 +1,11 @@
-"""Official keys and labels: what identifies a place, to programs and to people."""
+"""Official keys, names of releases, and labels: what identifies a place, to programs and to people."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from localidades_api.catalogue.messages import matching
 
 PlaceKind = Literal["localidad", "municipio", "estado"]
 
@@ -33,7 +37,7 @@ def misspellings(kind: PlaceKind, typed: str) -> set[int]:
     found = {typed[:place] + "0" + typed[place:] for place in range(1, len(typed) + 1)}
     found |= {typed[:place] + typed[place + 1 :] for place in range(len(typed))}
     found |= {typed[:place] + typed[place : place + 2][::-1] + typed[place + 2 :] for place in range(len(typed) - 1)}
-    return {int(one) for one in found if one and len(one.lstrip("0")) in {digits - 1, digits}} - {int(typed)}
+    return {int(one) for one in found if one and len(one.lstrip("0")) in {digits - 1, digits}}
 
 
 def label(  # all that a label is made of
@@ -51,3 +55,22 @@ def label(  # all that a label is made of
     if municipio_has_homonym:
         municipio = f"{municipio} ({id_ // KEYS_OF_A_MUNICIPIO % KEYS_OF_A_STATE:03d})"
     return f"{nombre}, {municipio}, {estado}"
+
+
+RELEASE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+NameOfRelease = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": RELEASE_NAME}),
+    matching(
+        RELEASE_NAME,
+        "The name of a release has up to 64 letters, digits, dots, hyphens and underscores, and begins with a letter or"
+        " a digit, such as 2018-09.",
+    ),
+]
+
+_KEY = "^([0-9]{2}|[0-9]{5}|[0-9]{9})$"
+KeyOfPlace = Annotated[
+    str,
+    Field(json_schema_extra={"pattern": _KEY}),
+    matching(_KEY, "A key has its leading zeros: nine digits, five for a municipio, two for an estado."),
+]

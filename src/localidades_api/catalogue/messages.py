@@ -1,15 +1,24 @@
-"""Says what is wrong with a value, in sentences of this service: pydantic's speak of its own types."""
+"""Says what is wrong with a value, in sentences of this service: pydantic's speak of its own types.
+
+A sentence never repeats the input. Types of parameters refuse with one what pydantic would take, or tell less well.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import AfterValidator, BeforeValidator, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import PydanticCustomError
 from pydantic_core.core_schema import ErrorType
+from rapidfuzz import process
+from rapidfuzz.distance import JaroWinkler
 
-from localidades_api.catalogue.choices import refuse_value
+from localidades_api.catalogue.degrees import DECIMAL
 
+MAX_NUMBER = 2**53 - 1  # the largest that a JSON reader keeps exactly
+_MAX_DIGITS = len(str(MAX_NUMBER))
+_MAX_LENGTH = 40  # characters of a name that is worth comparing; none of ours is longer
+_MIN_LIKENESS = 0.85  # `municipio` is meant for `municipio_id`, and `id` for nothing
 _LIBRARY = frozenset(get_args(ErrorType))
 _CHOICE = re.compile("'([^']*)'")  # in pydantic's list of the values that a parameter takes
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
@@ -60,6 +69,78 @@ def plain_name(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else "(a name that is not plain ASCII)"
 
 
+def _written(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def refuse_parameter(given: str, known: Sequence[str]) -> str:
+    """Return what to say of a parameter that a resource does not have; its name is not repeated."""
+    return f"Unknown parameter. {_meant(given, known)}This resource takes: {', '.join(known)}."
+
+
+def refuse_value(given: str, known: Sequence[str]) -> str:
+    """Return what to say of a value that a parameter does not take; it is not repeated."""
+    return f"{_meant(given, known)}This parameter takes: {', '.join(known)}."
+
+
+def _meant(given: str, known: Sequence[str]) -> str:
+    """Ask whether the known name that is most like this one was meant, whatever its case; empty if none is."""
+    if len(given) > _MAX_LENGTH:
+        return ""
+    found = process.extractOne(
+        given, known, scorer=JaroWinkler.normalized_similarity, processor=str.casefold, score_cutoff=_MIN_LIKENESS
+    )
+    return f"Did you mean `{found[0]}`? " if found else ""
+
+
+def several_of(known: Sequence[str]) -> AfterValidator:
+    """Take known names separated by commas, and return each once, in the order of `known`."""
+
+    def check(text: str) -> str:
+        given = text.split(",")
+        if unknown := [name for name in given if name not in known]:
+            meant = _meant(unknown[0], known)
+            raise _refusal(f"{meant}This parameter takes, separated by commas: {', '.join(known)}.")
+        return ",".join(name for name in known if name in given)
+
+    return AfterValidator(check)
+
+
+def matching(pattern: str, sentence: str) -> AfterValidator:
+    """Refuse a text that does not match as a whole. The OpenAPI document takes the pattern from `json_schema_extra`."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise _refusal(sentence)
+        return text
+
+    return AfterValidator(check)
+
+
+def whole_number(sentence: str) -> BeforeValidator:
+    """Refuse what int() accepts besides ASCII digits: signs, spaces, underscores, other scripts."""
+
+    def check(value: object) -> object:
+        if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
+            raise _refusal(sentence)
+        if isinstance(value, str) and len(value) > _MAX_DIGITS:
+            raise PydanticCustomError("number_size", "A number has at most 16 digits.")
+        return value
+
+    return BeforeValidator(check)
+
+
+def plain_decimal(sentence: str) -> BeforeValidator:
+    """Refuse what float() accepts besides digits and a point: exponents, underscores, spaces, nan."""
+
+    def check(value: object) -> object:
+        if isinstance(value, str) and not re.fullmatch(DECIMAL, value):
+            raise _refusal(sentence)
+        return value
+
+    return BeforeValidator(check)
+
+
 def or_say(sentence: str) -> WrapValidator:
     """Refuse what a union of types does not take with one sentence, in place of one for each of them."""
 
@@ -67,10 +148,10 @@ def or_say(sentence: str) -> WrapValidator:
         try:
             return validate(value)
         except ValidationError:
-            raise PydanticCustomError("form", "{sentence}", {"sentence": sentence}) from None
+            raise _refusal(sentence) from None
 
     return WrapValidator(check)
 
 
-def _written(value: object) -> object:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _refusal(sentence: str) -> PydanticCustomError:
+    return PydanticCustomError("refused", "{sentence}", {"sentence": sentence})

@@ -23,10 +23,10 @@ from starlette.types import Message
 
 from localidades_api import __version__
 from localidades_api.api import Services
-from localidades_api.api.localities import describe_locality
 from localidades_api.api.problems import ResponsePreferences, problem_of
 from localidades_api.app import create_app
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
+from localidades_api.catalogue.locality import describe_locality
 from localidades_api.catalogue.schemas import MAX_PAGE_SIZE, Release
 from localidades_api.cli.console import console, watch_import
 from localidades_api.cli.database import ready_database

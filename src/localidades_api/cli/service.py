@@ -6,7 +6,7 @@ from typing import Self
 
 import httpx
 
-from localidades_api.catalogue.patterns import RELEASE_NAME
+from localidades_api.catalogue.keys import RELEASE_NAME
 from localidades_api.errors import ServiceError
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -73,18 +73,6 @@ class View:
         return allowed(self.target.partition("?")[0])
 
 
-class Renderer(Protocol):
-    """Turns a view into bytes of one media type."""
-
-    format: Format
-    media_type: str
-    problem_type: str
-    headers: Mapping[str, str]
-
-    def render(self, view: View) -> bytes:
-        """Return the body of the response."""
-
-
 class JsonRenderer:
     """Renders the content alone, as compact JSON in UTF-8."""
 
@@ -152,6 +140,7 @@ def _beginning(content: Mapping[str, Any], room: int) -> bytes:
     return text if len(text) <= room else text[: room - len(_CUT)].rpartition(b"\n")[0] + _CUT
 
 
+Renderer = JsonRenderer | BrowsableRenderer
 JSON = JsonRenderer()
 HTML = BrowsableRenderer()
 _RENDERERS: Mapping[str, Renderer] = {renderer.format: renderer for renderer in (JSON, HTML)}

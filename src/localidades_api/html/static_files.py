@@ -16,8 +16,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from localidades_api.http.caching import CACHE_CONTROL, is_fresh
-from localidades_api.http.compression import CODINGS
-from localidades_api.http.negotiation import choose_coding
+from localidades_api.http.negotiation import CODINGS, choose_coding
 
 STATIC = Path(__file__).parent / "static"
 _MEDIA_TYPES = {

@@ -1,10 +1,12 @@
-"""Content negotiation by the Accept header (RFC 9110 §12.5.1), which a `format` parameter overrides."""
+"""Content negotiation by Accept, which a `format` parameter overrides, and by Accept-Encoding (RFC 9110 §12.5)."""
 
+import gzip
 import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+import brotli  # type: ignore[import-untyped]
 from starlette.datastructures import Headers
 
 from localidades_api.errors import NotAcceptableError
@@ -98,3 +100,15 @@ def _parse(accept: str) -> Sequence[_MediaRange]:
             subtype = "*"  # HttpURLConnection also sends a lone `*`
         ranges.append(_MediaRange(type_, subtype, float(quality[1]) if quality else 1.0))
     return ranges
+
+
+CODINGS = ("br", "gzip")  # the smallest first
+_LEVEL = 4  # of either: a list of 1,000 records takes half a millisecond, and a seventh of its bytes is left
+
+
+def compress(body: bytes, coding: str) -> bytes:
+    """Return a body in one of the codings."""
+    if coding == "br":
+        compressed: bytes = brotli.compress(body, quality=_LEVEL)
+        return compressed
+    return gzip.compress(body, _LEVEL, mtime=0)

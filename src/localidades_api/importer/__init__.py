@@ -13,7 +13,7 @@ from typing import Self
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.catalogue.patterns import RELEASE_NAME
+from localidades_api.catalogue.keys import RELEASE_NAME
 from localidades_api.catalogue.schemas import DEMO_RELEASE
 from localidades_api.database.import_lock import begin_import
 from localidades_api.database.pool import Database

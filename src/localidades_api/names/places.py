@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from localidades_api.catalogue.keys import CLAVE_DIGITS, PlaceKind, written
-from localidades_api.catalogue.schemas.places import Match
+from localidades_api.catalogue.schemas import MatchReason
 
 MIN_URBAN = 2500  # inhabitants from which on INEGI calls a locality urban
 _MIN_SEAT = 1000  # inhabitants that a cabecera ranks with at least
@@ -99,7 +99,7 @@ class Suggested(NamedTuple):
     id: int
     nombre: str
     label: str
-    match: Match
+    match: MatchReason
     score: float
     name: str | None = None
     municipio_id: int | None = None

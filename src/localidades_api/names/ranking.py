@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rapidfuzz.distance import OSA
 
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.schemas.places import Match
+from localidades_api.catalogue.schemas import MatchReason
 from localidades_api.names.layout import SEAT
 from localidades_api.names.places import IndexedLocality, NameKind
 from localidades_api.names.query import ParsedQuery, wrong_letters
@@ -33,7 +33,7 @@ _KINDS = {
 _BEGINNING = 5  # the last word is unfinished
 _LITERAL, _LITERAL_FORMER = 1.0, 6.0
 
-_MATCHES: dict[NameKind, Match] = {
+_MATCHES: dict[NameKind, MatchReason] = {
     NameKind.SEAT: "seat", NameKind.SHARED_SEAT: "seat", NameKind.EVERYDAY: "everyday", NameKind.FORMER: "former",
 }  # fmt: skip
 _NAME, _MUNICIPIO = 0, 1  # where a word stands
@@ -43,7 +43,7 @@ class Fit(NamedTuple):
     """How well one of a place's names fits, in points, why, and how that name is written (empty: as `nombre`)."""
 
     points: float
-    match: Match
+    match: MatchReason
     written: str
 
 
@@ -153,7 +153,7 @@ class _Fitting:
             lost += _PART_OF_AREA * (1 - self.in_municipio / len(self.place.municipio_words))
         return lost + (0 if self.ordered else _OTHER_ORDER) + (_BEGINNING if self.begun else 0)
 
-    def match(self, kind: NameKind) -> Match:
+    def match(self, kind: NameKind) -> MatchReason:
         """Return why the name fits."""
         if self.misspelt:
             return "near"

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, PlaceKind
-from localidades_api.catalogue.schemas.places import Match
+from localidades_api.catalogue.schemas import MatchReason
 from localidades_api.names.layout import EVERYWHERE, JOINED, KEY, LABEL, SEAT
 from localidades_api.names.places import MAX_TEXT, IndexedLocality, Suggested
 from localidades_api.names.query import MAX_START, ParsedQuery, readings
@@ -196,11 +196,11 @@ class Suggester:
         for area in self._index.areas.suggest(typed.text):
             kind: PlaceKind = "estado" if area.id < KEYS_OF_A_STATE else "municipio"
             if kind in kinds and _holds(scope, area.id):
-                match: Match = "exact" if area.likeness == 100 else "prefix" if area.likeness > 80 else "near"  # noqa: PLR2004  # as `AreaBook.suggest` rates
+                match: MatchReason = "exact" if area.likeness == 100 else "prefix" if area.likeness > 80 else "near"  # noqa: PLR2004  # as `AreaBook.suggest` rates
                 prominence = 45.0 if kind == "estado" else 30.0
                 yield self._suggested_area(kind, area.id, match, area.likeness + prominence)
 
-    def _suggested_area(self, kind: PlaceKind, id_: int, match: Match, score: float) -> Suggested:
+    def _suggested_area(self, kind: PlaceKind, id_: int, match: MatchReason, score: float) -> Suggested:
         areas = self._index.areas
         if kind == "estado":
             return Suggested(kind, id_, areas.estados[id_], areas.estados[id_], match, score, estado_id=id_)

@@ -33,7 +33,7 @@ from localidades_api.errors import (
 )
 from localidades_api.http.headers import API_HEADERS, on_wire
 from localidades_api.http.paths import takes_body
-from localidades_api.http.transport import TRANSPORT, bytes_unread
+from localidades_api.http.transfers import TRANSPORT, bytes_unread
 from localidades_api.middleware import concurrency_limit
 from localidades_api.middleware.concurrency_limit import ConcurrencyLimit
 from localidades_api.observability.metrics import COUNTERS

@@ -1,5 +1,5 @@
 """The Reconciliation Service API 0.2: matches tables with the catalogue, and extends them (docs/decisions/rows.md)."""
 
-from localidades_api.api.reconcile import pages, service, suggest
+from localidades_api.api.reconcile import entities, service
 
-PARTS = (service, suggest, pages)
+PARTS = (service, entities)

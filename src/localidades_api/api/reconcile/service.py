@@ -1,31 +1,24 @@
 """The endpoint of the reconciliation service: its manifest, batches of queries, and data extension."""
 
-from collections import Counter
-from collections.abc import Mapping, Sized
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence, Sized
 from contextlib import suppress
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
 from localidades_api import __version__
-from localidades_api.api.direct_route import DirectRoute
-from localidades_api.api.reconcile.extend import extend
+from localidades_api.api.params import StrictQuery, read_query
 from localidades_api.api.reconcile.queries import answer_batch
-from localidades_api.api.reconcile.vocabulary import TYPES
-from localidades_api.api.responses import ERRORS
-from localidades_api.api.services import Services, ServicesDep
-from localidades_api.api.strict import STRICT
-from localidades_api.catalogue.choices import refuse_parameter
-from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name
-from localidades_api.catalogue.schemas import Problem
-from localidades_api.catalogue.schemas.reconcile import (
+from localidades_api.api.reconcile.schemas import (
     Endpoint,
     ExtendService,
     Extension,
+    ExtensionColumn,
     ExtensionQuery,
     Manifest,
     PreviewService,
@@ -33,6 +26,13 @@ from localidades_api.catalogue.schemas.reconcile import (
     SuggestServices,
     ViewService,
 )
+from localidades_api.api.reconcile.vocabulary import ENTITIES, FETCHED, PROPERTIES, TYPES, kind_of, named_type
+from localidades_api.api.responses import ERRORS
+from localidades_api.api.routes import DirectRoute
+from localidades_api.api.services import Services, ServicesDep
+from localidades_api.catalogue.keys import PlaceKind, written
+from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name, refuse_parameter
+from localidades_api.catalogue.schemas import Problem, Release
 from localidades_api.errors import ContentTooLargeError, InvalidParametersError, UnsupportedMediaTypeError
 from localidades_api.html.renderer import JSON
 from localidades_api.http.body import read_body
@@ -57,10 +57,8 @@ _OF_BODY: dict[int | str, dict[str, Any]] = {
 router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/reconcile", tags=["Reconciliation"], responses=ERRORS)
 
 
-class ReconcileQuery(BaseModel):
+class ReconcileQuery(StrictQuery):
     """The parameters of the endpoint; without any, it answers with its manifest."""
-
-    model_config = ConfigDict(extra="forbid")
 
     queries: Annotated[
         str | None,
@@ -106,7 +104,6 @@ _BODY = {
     operation_id="get_reconciliation",  # also the title of what it answers, in the OpenAPI document
     summary="Show the reconciliation service, or ask it",
     response_model=Manifest | dict[str, ReconciliationResult] | Extension,
-    dependencies=STRICT,
     responses=_TOO_LARGE,
 )
 async def get_reconciliation(
@@ -130,7 +127,6 @@ async def get_reconciliation(
     operation_id="reconcile",  # as above
     summary="Reconcile or extend a table",
     response_model=dict[str, ReconciliationResult] | Extension,
-    dependencies=STRICT,
     responses={**_TOO_LARGE, **_OF_BODY},
     openapi_extra={"requestBody": _BODY},
 )
@@ -139,7 +135,7 @@ async def reconcile(request: Request, services: ServicesDep) -> Response:
 
     A query that is wrong has an `error` among its results; the others of its batch are answered.
     """
-    if faults := [(plain_name(name), "This resource has no such parameter.") for name in request.query_params]:
+    if faults := [(plain_name(name), "This resource has no such parameter.") for name in read_query(request)]:
         raise InvalidParametersError(faults)
     if request.headers.get("content-type", _FORM).partition(";")[0].strip().lower() != _FORM:
         raise UnsupportedMediaTypeError([_FORM])
@@ -228,3 +224,53 @@ def _refuse_too_many(batch: Sized, unit: str) -> None:
     """Raise ContentTooLargeError for more than the manifest allows."""
     if len(batch) > MAX_BATCH:
         raise ContentTooLargeError(MAX_BATCH, unit)
+
+
+_Cells = Mapping[str, Sequence[Mapping[str, str | int | float]]]
+
+
+async def extend(services: Services, release: Release, query: ExtensionQuery) -> Extension:
+    """Return the columns asked for: empty cells for unknown keys, and for columns that a type does not have.
+
+    Raises InvalidParametersError for properties that no type has.
+    """
+    asked = list(dict.fromkeys(one.id for one in query.properties))
+    if unknown := [plain_name(id_) for id_ in asked if id_ not in PROPERTIES]:
+        raise InvalidParametersError([("extend", f"There is no property {', '.join(unknown)}.")])
+    keys: dict[PlaceKind, list[int]] = defaultdict(list)
+    for key in query.ids:
+        if kind := kind_of(key):
+            keys[kind].append(int(key))
+    rows: dict[str, _Cells] = {key: {id_: [] for id_ in asked} for key in query.ids}
+    for kind, ids in keys.items():
+        for record in await _fetch(services, release, kind, ids):
+            key = written(kind, record["id"])
+            rows[key] = {id_: _cell(id_, record) if id_ in FETCHED[kind] else [] for id_ in asked}
+    return Extension(meta=[_column(id_) for id_ in asked], rows=rows)
+
+
+async def _fetch(services: Services, release: Release, kind: PlaceKind, ids: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the records of a type, each with every column that can be fetched."""
+    if kind == "localidad":
+        found = await services.records.list_by_key(release, ids)
+    elif kind == "municipio":
+        found = list((await services.repository.name_municipalities(release, ids)).values())
+    else:
+        found = [row for row in await services.repository.list_states(release) if row.id in ids]
+    return [{"cvegeo": written(kind, row.id), **row._mapping} for row in found]  # noqa: SLF001  # SQLAlchemy's public name
+
+
+def _column(id_: str) -> ExtensionColumn:
+    type_ = named_type(ENTITIES[id_]) if id_ in ENTITIES else None
+    return ExtensionColumn(id=id_, name=PROPERTIES[id_].name, type=type_)
+
+
+def _cell(id_: str, record: Mapping[str, Any]) -> Sequence[Mapping[str, str | int | float]]:
+    value = record[id_]
+    if value is None:
+        return []
+    if id_ in ENTITIES:
+        return [{"id": written(ENTITIES[id_], record[f"{id_}_id"]), "name": value}]
+    if isinstance(value, str):
+        return [{"str": value}]
+    return [{"int" if isinstance(value, int) else "float": value}]

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from localidades_api.api.reconcile.schemas import Described, Named
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEY_DIGITS, PlaceKind
 from localidades_api.catalogue.locality import ATTRIBUTES
 from localidades_api.catalogue.schemas import LocalityRecord
-from localidades_api.catalogue.schemas.reconcile import Described, Named
 
 _KIND_OF_DIGITS: Mapping[int, PlaceKind] = {digits: kind for kind, digits in KEY_DIGITS.items()}
 

@@ -8,7 +8,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field, JsonValue
 from pydantic_core import from_json
 
-from localidades_api.catalogue.patterns import KeyOfPlace, NameOfRelease
+from localidades_api.catalogue.keys import KeyOfPlace, NameOfRelease
 from localidades_api.catalogue.schemas import ChangeKind
 from localidades_api.cli.assistant.answers import (
     Change,

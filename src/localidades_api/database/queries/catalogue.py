@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
-from localidades_api.catalogue.filters import LocalityFilters
+from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
 from localidades_api.catalogue.locality import ATTRIBUTES
 from localidades_api.catalogue.pagination import positions
 from localidades_api.catalogue.schemas import (
@@ -28,7 +28,6 @@ from localidades_api.catalogue.schemas import (
     PAGE_SIZE,
     Release,
 )
-from localidades_api.catalogue.sorting import DEFAULT_SORT, Sort
 from localidades_api.database.models import (
     localities,
     municipalities,

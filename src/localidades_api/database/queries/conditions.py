@@ -9,11 +9,10 @@ from typing import Any
 
 from sqlalchemy import ARRAY, ColumnElement, Double, Integer, bindparam, case, func, or_
 
-from localidades_api.catalogue.filters import LocalityFilters
+from localidades_api.catalogue.filters import LocalityFilters, Sort
 from localidades_api.catalogue.folding import APOSTROPHES, fold
 from localidades_api.catalogue.keys import municipalities_of
 from localidades_api.catalogue.schemas import Release
-from localidades_api.catalogue.sorting import Sort
 from localidades_api.database.models import localities
 
 _columns = localities.c

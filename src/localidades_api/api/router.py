@@ -9,11 +9,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
-from localidades_api.api.not_found import describe_problem
+from localidades_api.api.gone import describe_problem
+from localidades_api.api.params import drop_tracking_parameters
 from localidades_api.api.probes import METRICS
 from localidades_api.api.problems import answer_error
+from localidades_api.api.reconcile.entities import PREVIEW, describe_preview_problem
 from localidades_api.api.responses import PageTooLargeError, show_smaller_page
-from localidades_api.api.tracking_parameters import drop_tracking_parameters
 from localidades_api.errors import MethodNotAllowedError, NotFoundError
 from localidades_api.http.headers import complete
 from localidades_api.http.paths import WITH_BODY, allowed, path_of
@@ -90,7 +91,8 @@ class Router:
         except Exception as error:
             if send.has_begun:
                 raise
-            response = await answer_error(Request(scope, receive), error, describe_problem)
+            describe = describe_preview_problem if path_of(scope) == PREVIEW else describe_problem
+            response = await answer_error(Request(scope, receive), error, describe)
             await response(scope, receive, send)
 
 

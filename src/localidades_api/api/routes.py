@@ -1,15 +1,21 @@
-"""Routes that read their parameters themselves; FastAPI declares and documents them."""
+"""Routes that read their parameters themselves, and redirects to canonical addresses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from inspect import iscoroutinefunction
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from urllib.parse import quote, urlencode
 
-from fastapi import Request
+from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.params import Depends, Query
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
+from starlette.responses import Response
+from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
+
+from localidades_api.api.params import read_query
 
 
 class DirectRoute(APIRoute):
@@ -22,7 +28,8 @@ class DirectRoute(APIRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401  # FastAPI's
         super().__init__(path, endpoint, **options)
-        self._checks = [_function_of(one) for one in self.dependencies]
+        if self.dependencies:
+            raise TypeError(f"{path} has dependencies besides those of its function, which nothing would call")
         self._dependencies: dict[str, Callable[[Request], Any]] = {}
         self._path: dict[str, TypeAdapter[Any]] = {}
         self._query: tuple[str, TypeAdapter[Any]] | None = None
@@ -44,13 +51,12 @@ class DirectRoute(APIRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the function with its parameters, and send the response that it returns."""
         request = Request(scope, receive, send)
-        for check in self._checks:
-            check(request)
         response = await self.endpoint(**self._read(request))
         await response(scope, receive, send)
 
     def _read(self, request: Request) -> dict[str, Any]:
         """Return what the function takes; raise RequestValidationError with everything that is wrong."""
+        query = read_query(request) if self._query else {}
         taken = {name: get(request) for name, get in self._dependencies.items()}
         faults: list[Any] = []
         for name, adapter in self._path.items():
@@ -61,7 +67,7 @@ class DirectRoute(APIRoute):
         if self._query:
             name, adapter = self._query
             try:
-                taken[name] = adapter.validate_python(dict(request.query_params.multi_items()))
+                taken[name] = adapter.validate_python(query)
             except ValidationError as error:
                 faults += _faults(error, "query")
         if faults:
@@ -78,3 +84,51 @@ def _function_of(depends: Depends) -> Callable[[Request], Any]:
 
 def _faults(error: ValidationError, *place: str) -> list[dict[str, Any]]:
     return [{**fault, "loc": (*place, *fault["loc"])} for fault in error.errors(include_url=False)]
+
+
+def slash_redirects(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
+    """Return redirects from the slashless form of every path of some routes.
+
+    A POST is answered there, because a redirect may lose its body.
+    """
+    redirects = APIRouter(route_class=DirectRoute, include_in_schema=False)
+    for route in routes:
+        if isinstance(route, APIRoute) and route.path.endswith("/"):
+            path = route.path.rstrip("/")
+            if "POST" in (route.methods or ()):
+                redirects.add_api_route(path, route.endpoint, methods=["POST"])
+            else:
+                redirects.add_api_route(path, add_trailing_slash)
+    return redirects.routes
+
+
+def slashless_redirects(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
+    """Return redirects to the paths of some routes from the same paths with a slash, as people type them."""
+    redirects = APIRouter(route_class=DirectRoute, include_in_schema=False)
+    for route in routes:
+        if isinstance(route, APIRoute):
+            redirects.add_api_route(f"{route.path}/", drop_trailing_slash)
+    return redirects.routes
+
+
+async def add_trailing_slash(request: Request) -> Response:
+    """Redirect to the path with its trailing slash."""
+    return redirect(request, quote(request.scope["path"].rpartition("/")[2]) + "/")
+
+
+async def drop_trailing_slash(request: Request) -> Response:
+    """Redirect to the path without its trailing slash: the route's, since a request's may end in a newline too."""
+    return redirect(request, f"../{request.scope['route'].path.rstrip('/').rpartition('/')[2]}")
+
+
+async def leave_out_blanks(request: Request) -> Response:
+    """Redirect a form to the list above, without its blank fields: a browser submits every field."""
+    kept = [(name, value) for name, value in read_query(request).items() if value]
+    return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": f"../?{urlencode(kept)}"})
+
+
+def redirect(request: Request, location: str) -> Response:
+    """Redirect permanently, with the query, to a relative address, since the Host header is not trusted."""
+    if query := request.scope["query_string"]:
+        location += "?" + quote(query, safe="!$%&'()*+,;=:@/?-._~")
+    return Response(status_code=HTTPStatus.PERMANENT_REDIRECT, headers={"Location": location})

@@ -1,19 +1,20 @@
-"""The context of a problem's HTML page: what became of a place, or what was probably meant."""
+"""Keys that a release does not have: 404 or 410, and what the page of that problem shows of the place."""
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import unquote
 
 from fastapi import Request
+from sqlalchemy import Table
 
 from localidades_api.api import html_context
-from localidades_api.api.localities import describe_locality, describe_near
 from localidades_api.api.problems import ProblemPage
-from localidades_api.api.reconcile.pages import PREVIEW, describe_preview_problem
 from localidades_api.api.services import Services
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, misspellings, written
+from localidades_api.catalogue.locality import describe_locality, describe_near
 from localidades_api.catalogue.schemas import MAX_HTML_PAGE_SIZE, Release
+from localidades_api.database.models import localities
 from localidades_api.errors import GoneError, InvalidPageError, LocalidadesError, NotFoundError
 from localidades_api.html.svg import draw_inset, draw_map
 
@@ -24,6 +25,17 @@ _RECORD = re.compile(r".*/(localidades|municipios)/([0-9]{1,12})/?")
 _WORDS = re.compile(r"[^\W\d_][\w .'-]{2,59}")  # of a path that somebody has typed; no other is looked up
 
 
+async def refuse_unknown(services: Services, table: Table, release: Release, id_: int) -> NoReturn:
+    """Raise GoneError for a key that an earlier release had, else NotFoundError."""
+    last = await services.repository.find_last_release(table, release, id_)
+    if last is None:
+        raise NotFoundError("Neither this release nor an earlier one has this key.")
+    successor = None
+    if table is localities:
+        successor = await services.repository.find_successor(release, last.id, id_)
+    raise GoneError(last.name, successor)
+
+
 async def describe_problem(request: Request, error: LocalidadesError) -> ProblemPage | None:
     """Return what the page of a problem shows; None for the problem alone, also if the database does not answer.
 
@@ -31,8 +43,6 @@ async def describe_problem(request: Request, error: LocalidadesError) -> Problem
     """
     services: Services = request.app.state.services
     path: str = request.scope["path"]
-    if path == PREVIEW:
-        return await describe_preview_problem(services, error, request.query_params.get("id"))
     if isinstance(error, InvalidPageError) or not isinstance(error, NotFoundError | GoneError):
         return None
     if not (record := _RECORD.fullmatch(path)):

@@ -1,0 +1,243 @@
+"""Entities of reconciliation: suggestions while somebody types, their properties, their page and its preview."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field, model_validator
+from pydantic_core import to_json
+from sqlalchemy import Row
+from starlette.responses import Response
+
+from localidades_api.api.gone import refuse_unknown
+from localidades_api.api.params import LanguageParam, StrictQuery
+from localidades_api.api.problems import ProblemPage
+from localidades_api.api.reconcile.schemas import Described, ProposedProperties, SuggestedEntity
+from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES, TYPES, beginning_with, kind_of, named_type
+from localidades_api.api.responses import ERRORS
+from localidades_api.api.routes import DirectRoute
+from localidades_api.api.services import Services, ServicesDep
+from localidades_api.catalogue.filters import MAX_TEXT_LENGTH
+from localidades_api.catalogue.keys import KeyOfPlace, PlaceKind, written
+from localidades_api.catalogue.messages import whole_number
+from localidades_api.catalogue.schemas import Problem, Release
+from localidades_api.database.models import localities, municipalities, states
+from localidades_api.errors import GoneError, LocalidadesError
+from localidades_api.html.i18n import preferred_language
+from localidades_api.html.renderer import HTML, JSON, View, root_of
+from localidades_api.http.paths import PREFIX, RECONCILE
+from localidades_api.names.places import Suggested
+
+_PAGE = 10
+_MAX_CURSOR = 90
+# What OpenRefine's widget adds to every request for the service that it was once written for, Freebase.
+_OF_WIDGET = frozenset(
+    {"spell", "exact", "scoring", "prefixed", "stemmed", "filter", "lang", "key", "format", "output", "mql_output",
+     "type_strict"}
+)  # fmt: skip
+
+router = APIRouter(
+    route_class=DirectRoute,
+    prefix=f"{PREFIX}/reconcile",
+    tags=["Reconciliation"],
+    responses=ERRORS,
+)
+
+KindParam = Annotated[PlaceKind | None, Field(description="Only what is of this type.", examples=["localidad"])]
+
+
+class PrefixQuery(StrictQuery):
+    """The parameters of a suggestion."""
+
+    prefix: Annotated[
+        str, Field(max_length=MAX_TEXT_LENGTH, description="What has been typed so far.", examples=["pobla"])
+    ]
+    cursor: Annotated[
+        int,
+        Field(ge=0, le=_MAX_CURSOR, description="How many suggestions to skip.", examples=[0]),
+        whole_number("Use a whole number from 0 to 90."),
+    ] = 0
+    type: KindParam = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in given.items() if name not in _OF_WIDGET}
+
+
+class ProposeQuery(StrictQuery):
+    """The parameters of a proposal of properties."""
+
+    type: Annotated[PlaceKind, Field(description="The type of the entities.", examples=["localidad"])] = "localidad"
+    limit: Annotated[
+        int,
+        Field(ge=1, le=100, description="Maximum number of properties.", examples=[100]),
+        whole_number("Use a whole number from 1 to 100."),
+    ] = 100
+
+
+class SuggestedEntities(BaseModel):
+    """Entities that a prefix may mean, the likeliest first."""
+
+    result: Sequence[SuggestedEntity]
+
+
+class SuggestedItems(BaseModel):
+    """Types or properties with a word that begins with a prefix."""
+
+    result: Sequence[Described]
+
+
+@router.get("/suggest/entity/", response_model=SuggestedEntities)
+async def suggest_entities(query: Annotated[PrefixQuery, Query()], services: ServicesDep) -> Response:
+    """Suggest localidades, municipios and estados for a partly typed name, the likeliest first."""
+    release = await services.release(None, by_name=True)
+    names = await services.names.get(release)
+    kinds: Sequence[PlaceKind] = list(TYPES) if query.type is None else [query.type]
+    found = names.suggest(query.prefix, kinds=kinds, limit=query.cursor + _PAGE)[query.cursor :]
+    return _respond(SuggestedEntities(result=[_describe(one) for one in found]), {"Catalogue-Release": release.name})
+
+
+@router.get("/suggest/type/", response_model=SuggestedItems)
+async def suggest_types(query: Annotated[PrefixQuery, Query()]) -> Response:
+    """Suggest types of entities."""
+    found = beginning_with(query.prefix, TYPES.values())
+    return _respond(SuggestedItems(result=found[query.cursor : query.cursor + _PAGE]))
+
+
+@router.get("/suggest/property/", response_model=SuggestedItems)
+async def suggest_properties(query: Annotated[PrefixQuery, Query()]) -> Response:
+    """Suggest properties of entities, by their Spanish or English names."""
+    ids = list(PROPERTIES) if query.type is None else FETCHED[query.type]
+    found = beginning_with(query.prefix, [PROPERTIES[id_] for id_ in ids])
+    return _respond(SuggestedItems(result=found[query.cursor : query.cursor + _PAGE]))
+
+
+@router.get("/properties/", response_model=ProposedProperties)
+async def propose_properties(query: Annotated[ProposeQuery, Query()]) -> Response:
+    """List the properties that data extension can fetch for entities of a type."""
+    found = [PROPERTIES[id_] for id_ in FETCHED[query.type]][: query.limit]
+    return _respond(ProposedProperties(type=query.type, limit=query.limit, properties=found))
+
+
+def _describe(one: Suggested) -> SuggestedEntity:
+    key = written(one.kind, one.id)
+    type_ = named_type(one.kind)
+    return SuggestedEntity(id=key, name=one.label, description=f"{type_.name}, {key}", notable=[type_])
+
+
+def _respond(content: BaseModel, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(to_json(content), headers={"Cache-Control": "no-cache", **JSON.headers, **(headers or {})})
+
+
+_LISTS = {"localidad": "localidades", "municipio": "municipios", "estado": "estados"}
+_MAX_SUCCESSORS = 3  # of a municipio; more don't fit
+_TABLES = {"localidad": localities, "municipio": municipalities, "estado": states}
+# Any site may show a preview in a frame: it has nothing to click but a link that opens a page of its own.
+_FRAMEABLE = HTML.headers["Content-Security-Policy"].replace("frame-ancestors 'none'", "frame-ancestors *")
+
+PREVIEW = f"{RECONCILE}preview/"
+
+
+class EntityQuery(StrictQuery):
+    """The parameters of an entity's page."""
+
+    id: Annotated[
+        KeyOfPlace,
+        Field(
+            description="Key with its leading zeros: nine digits, five for a municipio, two for an estado.",
+            examples=["010010001"],
+        ),
+    ]
+
+
+class PreviewQuery(EntityQuery):
+    """The parameters of a preview."""
+
+    lang: LanguageParam = None
+
+
+@router.get(
+    "/view/",
+    status_code=307,
+    response_class=Response,
+    responses={307: {"description": "Redirects to the record, which browsers get as a page."}},
+)
+async def view_entity(query: Annotated[EntityQuery, Query()]) -> Response:
+    """Redirect to the page of a localidad, municipio or estado."""
+    return Response(status_code=307, headers={"Location": f"../../{_LISTS[_kind(query.id)]}/{int(query.id)}/"})
+
+
+@router.get(
+    "/preview/",
+    response_class=Response,
+    responses={
+        200: {"description": "The page.", "content": {"text/html": {"schema": {"type": "string"}}}},
+        404: {"model": Problem, "description": "No release has the key."},
+        410: {"model": Problem, "description": "An earlier release had the key, and the served one does not."},
+    },
+)
+async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query()], services: ServicesDep) -> Response:
+    """Show an entity on a small HTML page, which other sites may show in a frame."""
+    release, kind, id_ = await services.release(None), _kind(query.id), int(query.id)
+    row = await _get(services, release, kind, id_)
+    if row is None:
+        return await refuse_unknown(services, _TABLES[kind], release, id_)
+    view = View(
+        "preview.html",
+        row.nombre,
+        row._asdict(),
+        root=root_of(request.scope),
+        release=release,
+        language=query.lang or preferred_language(request.headers),
+        context={"key": query.id, "kind": kind, "target": f"../../{_LISTS[kind]}/{id_}/"},
+    )
+    own = {"Content-Security-Policy": _FRAMEABLE, "Vary": "Accept-Language", "Cache-Control": "no-cache"}
+    headers = {**HTML.headers, **own, "Catalogue-Release": release.name}
+    return Response(HTML.render(view), headers=headers)
+
+
+async def describe_preview_problem(request: Request, error: LocalidadesError) -> ProblemPage:
+    """Return the page of a problem in place of a preview, which fits into the same frame."""
+    context: Mapping[str, Any] = {}
+    if isinstance(error, GoneError):
+        key = request.query_params["id"]
+        with suppress(LocalidadesError):  # the problem alone, if the database does not answer
+            context = await _describe_withdrawn(Services.of(request), error, _kind(key), int(key))
+    return ProblemPage("preview_problem.html", context=context, headers={"Content-Security-Policy": _FRAMEABLE})
+
+
+async def _describe_withdrawn(services: Services, error: GoneError, kind: PlaceKind, id_: int) -> dict[str, Any]:
+    """Return the name that an entity had, and what has taken its place."""
+    release, last = await services.release(None), await services.releases.named(error.last_release)
+    row = await _get(services, last, kind, id_)
+    successors = []
+    if kind == "localidad" and error.successor:
+        if found := await services.repository.get_locality(release, error.successor):
+            successors.append((found.id, f"{found.nombre}, {found.municipio_nombre}, {found.estado_nombre}"))
+    elif kind == "municipio":
+        found_municipalities = await services.areas.list_successors(release, last, id_)
+        successors += [(one.id, f"{one.nombre}, {one.estado}") for one in found_municipalities[:_MAX_SUCCESSORS]]
+    return {
+        **({"name": row.nombre} if row else {}),
+        "kind": kind,
+        "successors": [
+            {"key": written(kind, successor), "label": label, "path": f"{_LISTS[kind]}/{successor}/"}
+            for successor, label in successors
+        ],
+    }
+
+
+def _kind(key: str) -> PlaceKind:
+    kind = kind_of(key)
+    assert kind, key  # noqa: S101  # the pattern of the parameter
+    return kind
+
+
+async def _get(services: Services, release: Release, kind: PlaceKind, id_: int) -> Row[Any] | None:
+    if kind == "localidad":
+        return await services.repository.get_locality(release, id_)
+    if kind == "municipio":
+        return await services.repository.get_municipality(release, id_)
+    return await services.repository.get_state(release, id_)

@@ -1,0 +1,591 @@
+"""The schemas of requests and answers, with their texts in the OpenAPI document."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from localidades_api.catalogue.keys import PlaceKind
+
+T = TypeVar("T")
+
+PAGE_SIZE = 50
+MAX_PAGE_SIZE = 1000
+# With the choice of Oaxaca's 570 municipios and links that keep the longest name of a release these are some 95 kB.
+MAX_HTML_PAGE_SIZE = 100
+
+
+def count_pages(quantity: int, size: int = PAGE_SIZE) -> int:
+    """Return the number of pages for a number of records."""
+    return -(-quantity // size)
+
+
+class Page(BaseModel, Generic[T]):
+    """One page of a list, and the size of the whole list."""
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """Return the name of a list in the OpenAPI document and in generated clients, such as LocalityPage."""
+        return f"{params[0].__name__}Page"
+
+    quantity: Annotated[int, Field(description="Records in the whole list.", ge=0, examples=[304363])]
+    total_pages: Annotated[int, Field(description="Pages in the whole list.", ge=0, examples=[6088])]
+    results: Annotated[
+        list[T],
+        Field(description=f"The records on this page, at most `page_size` (by default {PAGE_SIZE})."),
+    ]
+
+
+class Found(BaseModel, Generic[T]):
+    """The results, best first."""
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """Return the name of the results in the OpenAPI document and in generated clients, such as MatchResults."""
+        return f"{params[0].__name__}Results"
+
+    results: list[T]
+
+
+MatchReason = Literal["key", "label", "exact", "seat", "everyday", "former", "prefix", "words", "near"]
+
+
+class Locality(BaseModel):
+    """A locality, as the list shows it."""
+
+    id: Annotated[
+        int,
+        Field(description="The official key (CVEGEO) read as a number; it never changes.", examples=[10010001]),
+    ]
+    municipio_id: Annotated[
+        int,
+        Field(description="The key of the municipio (CVE_ENT, CVE_MUN) read as a number.", examples=[1001]),
+    ]
+    clave: Annotated[
+        str,
+        Field(
+            description="The key within the municipio (CVE_LOC), with leading zeros; many localities share"
+            " the same one.",
+            pattern="^[0-9]{4}$",
+            examples=["0001"],
+        ),
+    ]
+    nombre: Annotated[str, Field(description="The name, exactly as INEGI publishes it.", examples=["Aguascalientes"])]
+
+
+class State(BaseModel):
+    """An estado."""
+
+    id: Annotated[int, Field(description="The official key (CVE_ENT) read as a number.", examples=[1])]
+    clave: Annotated[str, Field(description="The key, two digits.", pattern="^[0-9]{2}$", examples=["01"])]
+    nombre: Annotated[str, Field(examples=["Aguascalientes"])]
+    abreviatura: Annotated[str | None, Field(description="INEGI's abbreviation.", examples=["Ags."])]
+
+
+class Municipality(BaseModel):
+    """A municipio, as the list shows it."""
+
+    id: Annotated[int, Field(description="The official key (CVE_ENT, CVE_MUN) read as a number.", examples=[1001])]
+    estado_id: Annotated[int, Field(examples=[1])]
+    clave: Annotated[
+        str, Field(description="The key within the estado, three digits.", pattern="^[0-9]{3}$", examples=["001"])
+    ]
+    nombre: Annotated[str, Field(examples=["Aguascalientes"])]
+    localidades: Annotated[int, Field(description="Number of localities in the municipio.", ge=0, examples=[616])]
+
+
+class MunicipalityDetail(Municipality):
+    """A municipio and its estado."""
+
+    estado: State
+
+
+class LocalityRecord(Locality):
+    """A locality with every column of the catalogue; null where INEGI has no data."""
+
+    cvegeo: Annotated[
+        str, Field(description="The official key, with leading zeros.", pattern="^[0-9]{9}$", examples=["010010001"])
+    ]
+    ambito: Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).")]
+    latitud: Annotated[float | None, Field(description="Latitude, in degrees north.", examples=[21.879823])]
+    longitud: Annotated[
+        float | None, Field(description="Longitude, in degrees east: negative in Mexico.", examples=[-102.296047])
+    ]
+    altitud: Annotated[int | None, Field(description="Altitude, in metres above sea level.", examples=[1878])]
+    carta: Annotated[str | None, Field(description="Key of the 1:50,000 topographic map.", examples=["F13D19"])]
+    poblacion: Annotated[int | None, Field(description="Population.", ge=0, examples=[863893])]
+    poblacion_masculina: Annotated[int | None, Field(description="Population: men.", ge=0, examples=[419168])]
+    poblacion_femenina: Annotated[int | None, Field(description="Population: women.", ge=0, examples=[444725])]
+    viviendas: Annotated[int | None, Field(description="Inhabited dwellings.", ge=0, examples=[246259])]
+
+
+class LocalityDetail(LocalityRecord):
+    """A locality with its municipio and its estado."""
+
+    municipio: Municipality
+    estado: State
+
+
+class Place(Locality):
+    """A locality with a label that distinguishes it from others with the same name."""
+
+    label: Annotated[
+        str,
+        Field(
+            description="Name, municipio and estado; includes the clave if the municipio has another locality"
+            " of this name.",
+            examples=["San José, Tonalá, Jalisco"],
+        ),
+    ]
+    poblacion: Annotated[int | None, Field(ge=0)]
+    latitud: float | None
+    longitud: float | None
+
+
+class Suggestion(BaseModel):
+    """A locality, municipio or estado that the typed text may mean."""
+
+    kind: Annotated[PlaceKind, Field(description="What it is.")]
+    id: Annotated[int, Field(description="The official key read as a number.", examples=[10010001])]
+    cvegeo: Annotated[
+        str,
+        Field(
+            description="The official key with leading zeros: nine digits, five for a municipio, two for an estado.",
+            pattern="^([0-9]{2}|[0-9]{5}|[0-9]{9})$",
+            examples=["010010001"],
+        ),
+    ]
+    municipio_id: Annotated[
+        int | None, Field(description="The key of the municipio; null for an estado.", examples=[1001])
+    ]
+    clave: Annotated[str, Field(description="The last part of the key, with leading zeros.", examples=["0001"])]
+    nombre: Annotated[str, Field(description="The name, exactly as INEGI publishes it.", examples=["Aguascalientes"])]
+    label: Annotated[
+        str,
+        Field(
+            description="Name, municipio and estado, with the clave where another place has the same; a label leads"
+            " back to its place.",
+            examples=["San José, Tonalá, Jalisco"],
+        ),
+    ]
+    match: Annotated[
+        MatchReason,
+        Field(
+            description="Why it is suggested: its `key` or `label` was typed; its `exact` name; the name of the"
+            " municipio that it is the `seat` of; an `everyday` name; a `former` name or key; a `prefix` of its name;"
+            " `words` of its name and areas; or words `near` them."
+        ),
+    ]
+    otro_nombre: Annotated[
+        str | None,
+        Field(description="The name that was recognized, if it is not `nombre`.", examples=["Ciudad Juárez"]),
+    ]
+    poblacion: Annotated[int | None, Field(ge=0)]
+    latitud: float | None
+    longitud: float | None
+
+
+class NearbyPlace(Place):
+    """A locality, and its distance from the point."""
+
+    distancia: Annotated[float, Field(description="Great-circle distance in metres.", ge=0, examples=[1204.7])]
+
+
+_ReleaseName = Annotated[str, Field(description="Name of a release of the catalogue.", examples=["2018-09"])]
+_Source = Annotated[str, Field(description="Name of the file that was imported.", examples=["catun_localidad.zip"])]
+_Sha256 = Annotated[str, Field(description="SHA-256 digest of that file, in hexadecimal.")]
+
+
+DEMO_RELEASE = "demo"  # the name of the bundled catalogue, and of no other
+
+
+class Release(BaseModel):
+    """A release: one complete version of the catalogue, which never changes once it is published."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    id: int
+    name: _ReleaseName
+    source: _Source
+    sha256: _Sha256
+    states: int
+    municipalities: int
+    localities: int
+    published_at: datetime
+
+    @property
+    def total_pages(self) -> int:
+        """Pages in its list of localities."""
+        return count_pages(self.localities)
+
+    @property
+    def is_demo(self) -> bool:
+        """Whether its places are invented."""
+        return self.name == DEMO_RELEASE
+
+
+class Totals(BaseModel):
+    """The totals of a release."""
+
+    estados: Annotated[int, Field(examples=[32])]
+    municipios: Annotated[int, Field(examples=[2463])]
+    localidades: Annotated[int, Field(examples=[304363])]
+
+    @classmethod
+    def of(cls, release: Release) -> Self:
+        """Return a release's."""
+        return cls(estados=release.states, municipios=release.municipalities, localidades=release.localities)
+
+
+class PublishedRelease(BaseModel):
+    """A release, as the list of releases shows it."""
+
+    release: _ReleaseName
+    current: Annotated[bool, Field(description="Whether requests that name no release read this one.")]
+    published_at: datetime
+    source: _Source
+    sha256: _Sha256
+    totals: Totals
+
+    @classmethod
+    def of(cls, release: Release, current: Release | None) -> Self:
+        """Return a release as that list shows it."""
+        return cls(
+            release=release.name,
+            current=release == current,
+            published_at=release.published_at,
+            source=release.source,
+            sha256=release.sha256,
+            totals=Totals.of(release),
+        )
+
+
+class Publication(BaseModel):
+    """An entry of the log of publications: when a release became the current one, by whom, and why."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    number: int
+    release: str
+    previous: str | None
+    published_at: datetime
+    action: Literal["import", "publish"]
+    role: str
+    account: str
+    reason: str | None
+
+
+ChangeKind = Literal["added", "removed", "renamed", "relocated", "updated"]
+CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)  # a kind's number is its place here
+
+
+class LocalityChange(BaseModel):
+    """How a locality changed between two releases; one that was both renamed and relocated appears twice."""
+
+    change: Annotated[
+        ChangeKind, Field(description="`updated` means that columns other than the name and the point changed.")
+    ]
+    id: Annotated[int, Field(examples=[10010001])]
+    before: Annotated[
+        LocalityRecord | None, Field(description="The locality in the release `since`; null if it was added.")
+    ]
+    after: Annotated[
+        LocalityRecord | None, Field(description="The locality in the release `name`; null if it was removed.")
+    ]
+
+
+class Resources(BaseModel):
+    """The addresses of the lists, relative to the index."""
+
+    estados: Annotated[str, Field(examples=["estados/"])]
+    municipios: Annotated[str, Field(examples=["municipios/"])]
+    localidades: Annotated[str, Field(examples=["localidades/"])]
+    releases: Annotated[str, Field(examples=["releases/"])]
+
+
+class Index(BaseModel):
+    """A release, its totals, and the credit that INEGI's terms of use require."""
+
+    release: _ReleaseName
+    demo: Annotated[bool, Field(description="Whether this is the bundled demo, whose places are invented.")]
+    published_at: datetime
+    source: _Source
+    sha256: _Sha256
+    totals: Totals
+    resources: Resources
+    attribution: Annotated[str, Field(description="The credit to show wherever you show the data.")]
+
+    @classmethod
+    def of(cls, release: Release) -> Self:
+        """Return a release's, with the attribution that INEGI's terms of free use require."""
+        if release.is_demo:
+            attribution = "Demo: the municipios and localities are invented; they are not INEGI data."
+        else:
+            attribution = (
+                "Fuente: INEGI, Catálogo Único de Claves de Áreas Geoestadísticas Estatales, Municipales y Localidades"
+                f" ({release.name}). Rearranged by this service, which INEGI does not endorse."
+            )
+        return cls(
+            release=release.name,
+            demo=release.is_demo,
+            published_at=release.published_at,
+            source=release.source,
+            sha256=release.sha256,
+            totals=Totals.of(release),
+            resources=Resources(
+                estados="estados/", municipios="municipios/", localidades="localidades/", releases="releases/"
+            ),
+            attribution=attribution,
+        )
+
+
+_KEY = "^[0-9]{9}$"
+
+
+class MatchableRow(BaseModel):
+    """A row to match: a name with its areas, or a key; other members come back untouched.
+
+    A member is recognized under other names too, such as `localidad`, `nom_mun` or `lat`.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    nombre: Annotated[str | None, Field(description="The name of the place.", examples=["Guadalajra"])] = None
+    municipio: Annotated[
+        str | None, Field(description="The name of its municipio, or its key.", examples=["Guadalajara"])
+    ] = None
+    estado: Annotated[
+        str | None,
+        Field(description="The name of its estado, an abbreviation, a code, or its key.", examples=["Jal."]),
+    ] = None
+    latitud: Annotated[float | None, Field(description="Degrees north.", ge=-90, le=90, examples=[20.6767])] = None
+    longitud: Annotated[
+        float | None, Field(description="Degrees east: negative in Mexico.", ge=-180, le=180, examples=[-103.3475])
+    ] = None
+    cvegeo: Annotated[
+        str | int | None,
+        Field(description="The official key, with or without its zero; a withdrawn one leads to its successor."),
+    ] = None
+    clave: Annotated[
+        str | int | None,
+        Field(description="The key within the municipio, used with `municipio` if there is no `nombre`."),
+    ] = None
+
+
+class MatchFault(BaseModel):
+    """What differs between a row and a place."""
+
+    code: Annotated[
+        str,
+        Field(
+            description="What differs: `wording`, `article`, `order`, `spacing`, `spelling`, `kind`, `number`,"
+            " `contrast`, words `added` or `missing`, `name`; what is known of the place: `bracket`, `seat`,"
+            " `everyday`, `former_name`, `former_key`, `withdrawn_key`, `unknown_key`, `key`; or where it is:"
+            " `municipio`, `estado`, `distance`, `ambito`.",
+            examples=["spelling"],
+        ),
+    ]
+    given: Annotated[str, Field(description="What the row says.", examples=["Guadalajra"])]
+    found: Annotated[str, Field(description="What the catalogue says.", examples=["Guadalajara"])]
+    penalty: Annotated[
+        float,
+        Field(
+            description="How much it differs, in points, which order the places before their scores are known.",
+            ge=0,
+            examples=[5.5],
+        ),
+    ]
+
+
+class MatchCandidate(BaseModel):
+    """A locality that a row may mean."""
+
+    cvegeo: Annotated[str, Field(description="The official key.", pattern=_KEY, examples=["140390001"])]
+    id: Annotated[int, Field(description="The official key read as a number.", examples=[140390001])]
+    label: Annotated[
+        str,
+        Field(
+            description="Name, municipio and estado, with the clave where another place has the same.",
+            examples=["Guadalajara, Guadalajara, Jalisco"],
+        ),
+    ]
+    score: Annotated[
+        float,
+        Field(description="100 times the probability that it is the right one.", ge=0, le=100, examples=[98.7]),
+    ]
+    faults: list[MatchFault]
+
+
+class Match(BaseModel):
+    """The answer to a row; rows are answered in the order in which they were sent."""
+
+    sent: Annotated[
+        object,
+        Field(description="What was sent: the object, or a line of CSV as an object of texts."),
+    ]
+    outcome: Annotated[
+        Literal["exact", "sure", "ambiguous", "none", "problem"],
+        Field(
+            description="`exact`: the name as the catalogue writes it, and no other place can be meant. `sure`: that"
+            " place with at least the probability asked for. `ambiguous`: one of `candidates`, which a person has to"
+            " choose. `none`: no place is like it. `problem`: this row can't be read, and `problem` says why."
+        ),
+    ]
+    cvegeo: Annotated[
+        str | None,
+        Field(
+            description="The official key of the likeliest place; rely on it if `exact` or `sure`.",
+            pattern=_KEY,
+            examples=["140390001"],
+        ),
+    ]
+    id: Annotated[int | None, Field(description="The same key read as a number.", examples=[140390001])]
+    label: Annotated[
+        str | None,
+        Field(description="Name, municipio and estado of that place.", examples=["Guadalajara, Guadalajara, Jalisco"]),
+    ]
+    score: Annotated[
+        float | None,
+        Field(
+            description="100 times the probability that it is the right one; null for no place.",
+            ge=0,
+            le=100,
+            examples=[98.7],
+        ),
+    ]
+    margin: Annotated[
+        float | None,
+        Field(description="The lead over the next place, or `score` if there is none.", ge=0, le=100, examples=[96.2]),
+    ]
+    faults: Annotated[
+        list[MatchFault], Field(description="What differs between the row and the place that is most like it.")
+    ]
+    candidates: Annotated[
+        list[MatchCandidate],
+        Field(description="The places that are most like the row; empty if `exact` or `sure`.", max_length=5),
+    ]
+    withdrawn: Annotated[
+        str | None,
+        Field(
+            description="The key of a place of an earlier release that had this name or key and has no successor.",
+            pattern=_KEY,
+        ),
+    ]
+    problem: Annotated[
+        str | None,
+        Field(description="Why this row can't be answered; beside another outcome, what of the row was left out."),
+    ]
+
+
+class PointRow(BaseModel):
+    """A row with a point; other members come back untouched."""
+
+    model_config = ConfigDict(extra="allow")
+
+    latitud: Annotated[float | None, Field(description="Degrees north.", ge=-90, le=90, examples=[20.6767])] = None
+    longitud: Annotated[
+        float | None, Field(description="Degrees east: negative in Mexico.", ge=-180, le=180, examples=[-103.3475])
+    ] = None
+
+
+class NearestPlaces(BaseModel):
+    """The answer to a point; points are answered in the order in which they were sent."""
+
+    sent: Annotated[object, Field(description="What was sent: the object, or a line of CSV as an object of texts.")]
+    results: Annotated[list[NearbyPlace], Field(description="The nearest localities, the nearest first.")]
+    problem: Annotated[str | None, Field(description="Why this row can't be answered.")]
+
+
+def rows_of(row: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of a document of rows."""
+    return {
+        "type": "object",
+        "properties": {"rows": {"type": "array", "items": row.model_json_schema()}},
+        "required": ["rows"],
+        "additionalProperties": False,
+    }
+
+
+class Fault(BaseModel):
+    """An invalid parameter."""
+
+    parameter: Annotated[str, Field(examples=["page"])]
+    message: Annotated[str, Field(examples=["Digits 0 to 9 only."])]
+
+
+class Problem(BaseModel):
+    """An error (RFC 9457)."""
+
+    type: Annotated[
+        str,
+        Field(
+            description="The kind of problem, as the relative address of a page that explains it.",
+            examples=["/problems#not-found"],
+        ),
+    ]
+    title: Annotated[str, Field(description="The kind of problem in words.", examples=["Not Found"])]
+    status: Annotated[int, Field(description="The HTTP status.", examples=[404])]
+    detail: Annotated[str, Field(description="What was wrong with this request, and what to do.")]
+
+
+class InvalidPageProblem(Problem):
+    """A page past the last one, or a release that does not exist."""
+
+    total_pages: Annotated[int | None, Field(description="Pages in the list, if the page is past the last one.")] = None
+
+
+class GoneProblem(Problem):
+    """A key that an earlier release had and this one does not."""
+
+    last_release: Annotated[str, Field(description="The last release that had the key.")]
+    successor: Annotated[
+        int | None,
+        Field(description="The key of the one locality that now has the same name at the same point, if there is one."),
+    ] = None
+
+
+class InvalidParametersProblem(Problem):
+    """Invalid parameters."""
+
+    errors: Annotated[Sequence[Fault], Field(description="Each invalid parameter, and what is wrong with it.")]
+
+
+class NotAcceptableProblem(Problem):
+    """No representation that the Accept header allows."""
+
+    available: Annotated[Sequence[str], Field(description="The media types that the resource has.")]
+
+
+class VectorLayer(BaseModel):
+    """A layer of the tiles."""
+
+    id: Annotated[str, Field(examples=["places"])]
+    description: str
+    fields: Annotated[dict[str, str], Field(description="What the properties of its features mean.")]
+
+
+class TileJson(BaseModel):
+    """What maps need to know about the tiles of a release."""
+
+    tilejson: Literal["3.0.0"] = "3.0.0"
+    name: Annotated[str, Field(examples=["Localidades 2018-09"])]
+    attribution: Annotated[str, Field(description="The credit to show on the map.")]
+    scheme: Literal["xyz"] = "xyz"
+    tiles: Annotated[
+        list[str],
+        Field(
+            description="The address of a tile of this release.",
+            examples=[["http://127.0.0.1:8000/api/census/localidades/tiles/{z}/{x}/{y}.mvt?release=2018-09"]],
+        ),
+    ]
+    minzoom: Annotated[int, Field(examples=[0])]
+    maxzoom: Annotated[int, Field(description="Beyond it, maps enlarge these tiles.", examples=[12])]
+    bounds: Annotated[
+        list[float],
+        Field(
+            description="West, south, east, north: the smallest box with every place, in degrees.",
+            examples=[[-118.4, 14.5, -86.7, 32.8]],
+        ),
+    ]
+    vector_layers: list[VectorLayer]

@@ -254,7 +254,7 @@ async def test_verify_that_is_told_to_end_while_it_waits_for_the_service_ends(sm
 # An import with as much memory as is given to it besides what it takes to load.
 SHORT_OF_MEMORY = """
 import resource, sys
-from localidades_api.cli import app, tasks
+from localidades_api.cli import app, database
 from localidades_api.importer import import_catalogue
 
 limit = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + int(sys.argv.pop(1))

@@ -17,7 +17,7 @@ from typing import IO
 import httpx
 import pytest
 
-from localidades_api.cli.matching.job import MatchJob
+from localidades_api.cli.match import MatchJob
 from tests.support.here import here
 from tests.support.http_server import Request, Response, http_server
 from tests.support.postgres import out_of_reach
@@ -162,9 +162,7 @@ def test_bound_is_in_the_command_that_resumes_only_if_it_is_another_than_the_def
 def test_terminal_shows_progress(seeded: str, long_file: Path, tmp_path: Path) -> None:
     shown = run_in_terminal("match", str(long_file), "--output", str(tmp_path / "a.csv"), env=environment(seeded))
     assert shown.returncode == 0
-    assert any(
-        re.search(r"matching rows .*[\d,]+ of [\d,]+ rows \([\d,]+/s\), \d:\d\d left", line) for line in shown.lines
-    )
+    assert any(re.search(r"matching rows .*\d+/\d+ rows \d\d:\d\d", line) for line in shown.lines)
     assert any(line.startswith(f"matched {LONG:,} rows in ") for line in shown.lines)
 
 

@@ -15,12 +15,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localidades_api.cli.verification import Verification, verify_service
-from localidades_api.cli.verification import page_walk as walk_module
-from localidades_api.cli.verification.compare import Kind, ListComparison, ListedLocality, compare
-from localidades_api.cli.verification.order import judge_order, positions_astray
-from localidades_api.cli.verification.page_walk import PATH
-from localidades_api.cli.verification.report import as_object, describe
+from localidades_api.cli import verify as verify_module
+from localidades_api.cli.verify import (
+    PATH,
+    Kind,
+    ListComparison,
+    ListedLocality,
+    Verification,
+    as_object,
+    compare,
+    describe,
+    judge_order,
+    positions_astray,
+    verify_service,
+)
 from localidades_api.errors import CatalogueError, ServiceError
 from localidades_api.http.paths import MANIFEST
 from localidades_api.importer.extract import open_table
@@ -220,7 +228,7 @@ def test_verify_with_a_release_of_an_impossible_name_ends_with_2(small_catalogue
     )
 
 
-def test_progress_of_a_check_shows_pages_rate_and_remaining_time_on_a_terminal(small_catalogue: Path) -> None:
+def test_progress_of_a_check_shows_pages_and_remaining_time_on_a_terminal(small_catalogue: Path) -> None:
     respond = counted(RECORDS)
 
     def slowly(request: Request) -> Response:
@@ -230,7 +238,7 @@ def test_progress_of_a_check_shows_pages_rate_and_remaining_time_on_a_terminal(s
     with http_server(slowly) as url:
         shown = run_in_terminal("verify", str(small_catalogue), "--url", url)
     assert shown.returncode == 0
-    figures = r"reading the service's pages ━+[╸╺]?━* 2 of 3 pages \([0-9]/s\), 0:0[0-9] left"
+    figures = r"reading the service's pages ━+[╸╺]?━* 2/3 pages 00:0[0-9]"
     assert any(re.search(figures, line) for line in shown.lines), shown.lines
     assert max(map(len, shown.lines)) <= 80
     assert shown.lines[-1] == "the service agrees with the file"
@@ -468,13 +476,13 @@ def test_other_release_than_the_one_asked_for_is_refused(small_catalogue: Path) 
 def test_answer_that_stops_or_drips_is_given_up(
     small_catalogue: Path, monkeypatch: pytest.MonkeyPatch, answer: Response, said: str
 ) -> None:
-    monkeypatch.setattr(walk_module, "ANSWER_TIMEOUT", 0.3)
+    monkeypatch.setattr(verify_module, "ANSWER_TIMEOUT", 0.3)
     with http_server(always(answer)) as url, pytest.raises(ServiceError, match=said):
         verify_service(str(small_catalogue), url, Silent())
 
 
 def test_list_without_end_is_given_up(small_catalogue: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walk_module, "MAX_RECORDS", 100)
+    monkeypatch.setattr(verify_module, "MAX_RECORDS", 100)
     assert refusal_by(small_catalogue, counted(RECORDS)) == (
         "The service lists more than 100 records, the most that verify reads."
     )

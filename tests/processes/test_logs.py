@@ -81,9 +81,7 @@ def test_line_of_a_held_response_names_the_release_that_it_is_from(seeded_databa
 def test_log_has_a_line_for_each_request_in_the_end_and_nothing_of_what_a_client_sends(
     seeded_database: str, form: str
 ) -> None:
-    with serving(
-        seeded_database, LOCALIDADES_ACCESS_LOG="1", LOCALIDADES_LOG_FORMAT=form, LOCALIDADES_LOG_LEVEL="debug"
-    ) as live:
+    with serving(seeded_database, LOCALIDADES_ACCESS_LOG="1", LOCALIDADES_LOG_FORMAT=form) as live:
         headers = [(name, SECRET) for name in ("User-Agent", "Accept-Language", "Cookie", "X-Request-Id", SECRET)]
         headers.append(("traceparent", f"00-{SECRET}"))
         for target in (

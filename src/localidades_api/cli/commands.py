@@ -110,7 +110,7 @@ def serve(
         sockets = listen_on_all(stack)
         # Worker processes read their settings from the environment, and so does this one without workers.
         os.environ["DATABASE_URL"] = url
-        logging.config.dictConfig(log_config(settings.log_format, settings.log_level))
+        logging.config.dictConfig(log_config(settings.log_format))
         print_where_to_look(url, settings, sockets[0].getsockname())
         run_server(sockets, settings, workers=workers)
 

@@ -13,9 +13,7 @@ from localidades_api.settings import Settings
 
 def build_middleware_stack(app: FastAPI, settings: Settings) -> ASGIApp:
     """Build the middleware that the settings enable, from the inside out, and return the outermost."""
-    limit = ConcurrencyLimit(
-        app, PagesInMemory(app).has, max_in_flight=settings.max_in_flight, max_queued=settings.max_queued
-    )
+    limit = ConcurrencyLimit(app, PagesInMemory(app).has, settings.max_in_flight)
     stack: ASGIApp = CachedResponses(limit)
     if settings.management_port is not None:
         stack = ManagementPort(stack, settings.management_port)

@@ -22,6 +22,7 @@ STATE = "concurrency_limit"  # key of the limit in the lifespan's state, where t
 
 _log = logging.getLogger("uvicorn.error")
 
+_QUEUED_PER_SLOT = 4
 _QUEUE_TIMEOUT = 0.5  # seconds that a request may queue; beyond that, another process would serve it sooner
 _LOG_INTERVAL = 10.0  # seconds between two log lines about refusals
 _OVERLOADED = OverloadedError()
@@ -36,13 +37,11 @@ class ConcurrencyLimit:
     limit of their own, `http.transfers.Transfers`.)
     """
 
-    def __init__(
-        self, app: ASGIApp, is_in_memory: Callable[[Scope], bool], *, max_in_flight: int, max_queued: int
-    ) -> None:
+    def __init__(self, app: ASGIApp, is_in_memory: Callable[[Scope], bool], max_in_flight: int) -> None:
         self._app = app
         self._is_in_memory = is_in_memory
         self._slots = asyncio.Semaphore(max_in_flight)
-        self._max_queued = max_queued
+        self._max_queued = max_in_flight * _QUEUED_PER_SLOT
         self._refused = 0
         self._next_line = 0.0
         self.queued = 0

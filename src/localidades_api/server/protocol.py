@@ -332,7 +332,7 @@ class HttpProtocol(HttpToolsProtocol):
         if unsent := bytes_unread(self.transport):
             if unsent != self._unsent:
                 self._unsent, self._unsent_since = unsent, now
-            elif now - self._unsent_since >= self._limits.send_timeout:
+            elif now - self._unsent_since >= self._limits.client_timeout:
                 self.transport.abort()
         elif self.is_answering:
             self._unsent = 0
@@ -347,7 +347,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self._is_leaving:
             return _LINGERING_TIMEOUT
         is_owed = self._is_reading or not self._requests
-        return self._limits.header_timeout if is_owed else self._limits.keep_alive_timeout
+        return self._limits.client_timeout if is_owed else self._limits.keep_alive_timeout
 
     def shutdown(self) -> None:
         """Close after the next response, which says so, or after a second without a request.

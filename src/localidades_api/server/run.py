@@ -56,7 +56,7 @@ def run_server(sockets: Sequence[socket], settings: Settings, *, workers: int) -
         workers=workers,
         server_header=False,
         access_log=False,  # a line per request costs more than the request; see `observability.logging`
-        log_config=log_config(settings.log_format, settings.log_level),
+        log_config=log_config(settings.log_format),
         backlog=BACKLOG,
         forwarded_allow_ips=list(settings.trusted_proxies or ()),
         timeout_graceful_shutdown=settings.shutdown_timeout,
@@ -87,9 +87,8 @@ def _protocol(settings: Settings) -> "type[asyncio.Protocol] | Literal['auto']":
         return "auto"
     connections = Connections(
         max_connections(settings.max_connections, pool_size=settings.pool_size),
-        settings.header_timeout,
+        settings.client_timeout,
         settings.keep_alive_timeout,
-        settings.send_timeout,
         answers_early=not settings.access_log,
     )
     return cast("type[asyncio.Protocol]", connections)  # uvicorn calls it as it would call a class

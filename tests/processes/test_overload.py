@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from localidades_api.database.pool import already_waited
-from localidades_api.middleware.concurrency_limit import ConcurrencyLimit
+from localidades_api.middleware import ConcurrencyLimit
 from tests.support.downloads import stalled
 from tests.support.metrics import await_metrics, value
 from tests.support.postgres import locked, new_database

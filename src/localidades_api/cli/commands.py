@@ -89,8 +89,7 @@ def serve(
     signal.signal(signal.SIGTERM, _end)
     from localidades_api.cli.database import print_where_to_look, ready_database  # noqa: PLC0415  # see above
     from localidades_api.observability.logging import log_config  # noqa: PLC0415  # see above
-    from localidades_api.server.run import run_server  # noqa: PLC0415  # see above
-    from localidades_api.server.sockets import listen  # noqa: PLC0415  # see above
+    from localidades_api.server.run import listen, run_server  # noqa: PLC0415  # see above
     from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
 
     settings = read_settings()

@@ -1,7 +1,7 @@
 """A private Postgres in a folder, for when no database is configured.
 
 All processes that use the folder share one server, which runs until the last of them ends (`watchdog`). A service
-starts it again when it dies (`restart`).
+starts it again when it dies.
 
     cluster-18/    the data; another major version gets another folder
     run/           the socket, elsewhere if its path is too long; the server listens on no network
@@ -17,8 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from localidades_api.embedded_postgres.binaries import find_binaries, forget_client_variables
-from localidades_api.embedded_postgres.postgres_process import run_embedded
-from localidades_api.embedded_postgres.restart import restarted_when_dead
+from localidades_api.embedded_postgres.postgres_process import restarted_when_dead, run_embedded
 from localidades_api.settings import Settings
 
 __all__ = ["find_binaries", "provide_database", "run_embedded"]

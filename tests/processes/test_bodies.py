@@ -137,11 +137,6 @@ def test_requests_before_a_body_that_is_framed_wrongly_are_answered(live_server:
     assert re.findall(rb'"id":(1001\d{4})', received) == keys
 
 
-def test_body_of_a_resource_that_takes_none_is_not_read(live_server: str) -> None:
-    answer = ask(live_server, LOCALIDADES, NDJSON, method="POST", body=ROW)
-    assert (answer.status, answer.one("allow")) == (405, "GET")
-
-
 def test_large_body_that_is_refused_is_no_broken_connection(live_server: str) -> None:
     data = b"x" * 3_000_000
     with connect(live_server) as client:

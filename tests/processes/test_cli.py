@@ -204,30 +204,6 @@ def test_completion_that_is_installed_for_bash_works(installed: dict[str, str]) 
     assert set(options.split()) == own | {"--help"}
 
 
-@pytest.mark.tail
-@pytest.mark.parametrize(
-    ("shell", "said", "asking"),
-    [
-        ("bash", "complete -o default -F", {"COMP_WORDS": "localidades-api ver", "COMP_CWORD": "1"}),
-        ("zsh", "#compdef localidades-api", {"_TYPER_COMPLETE_ARGS": "localidades-api ver"}),
-        (
-            "fish",
-            "complete --command localidades-api",
-            {"_TYPER_COMPLETE_ARGS": "localidades-api ver", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
-        ),
-    ],
-)
-def test_completion_of_each_shell_is_shown_and_answers(
-    installed: dict[str, str], shell: str, said: str, asking: dict[str, str]
-) -> None:
-    named = installed | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # no need for each shell to be here
-    assert said in in_bash(f"localidades-api --show-completion {shell}", named)
-    asked = installed | asking | {"_LOCALIDADES_API_COMPLETE": f"complete_{shell}"}
-    answer = in_bash("localidades-api", asked)
-    assert "verify" in answer
-    assert "import" not in answer
-
-
 # -- Where what it says goes
 
 
@@ -392,10 +368,6 @@ def test_address_of_no_postgres_is_refused_without_its_password(arguments: tuple
     assert_sentence(here(*arguments, url="mysql://u:s3cr3t@h/d"), "DATABASE_URL", address)
 
 
-def test_serve_with_an_address_of_no_postgres_is_refused_without_its_password() -> None:
-    assert_sentence(run("serve", "--port", "0", env=environment("mysql://u:s3cr3t@h/d")), "DATABASE_URL")
-
-
 def test_variable_that_is_unknown_is_named_with_the_known_ones() -> None:
     assert_sentence(
         here("releases", url=NOWHERE, LOCALIDADES_POOLSIZE="3"),
@@ -441,22 +413,6 @@ def test_releases_of_a_database_without_tables_is_a_sentence(empty_database: str
     assert_sentence(here("releases", url=empty_database))
 
 
-def test_import_into_a_database_without_tables_is_a_sentence(empty_database: str, small_catalogue: Path) -> None:
-    assert_sentence(here("import", str(small_catalogue), url=empty_database))
-
-
-@pytest.mark.parametrize("arguments", [(), ("--dry-run",)])
-def test_import_of_a_file_that_is_not_there_is_a_sentence(database: str, arguments: tuple[str, ...]) -> None:
-    assert_sentence(here("import", "/nowhere/catun_localidad_2021-01.csv", *arguments, url=database), "/nowhere")
-
-
-def test_import_into_a_database_out_of_reach_is_a_sentence(small_catalogue: Path) -> None:
-    assert_sentence(
-        here("import", str(small_catalogue), url=NOWHERE),
-        "The database does not answer: check that it is running and that DATABASE_URL is correct.",
-    )
-
-
 def test_import_as_dry_run_reports_and_changes_nothing(seeded_database: str, tmp_path: Path) -> None:
     source = write_catalogue(tmp_path / "catun_localidad_2021-01.csv", TRAPS)
     result = here("import", str(source), "--dry-run", "--allow-shrink", url=seeded_database)
@@ -484,13 +440,6 @@ def test_import_reads_standard_input(database: str, small_catalogue: Path) -> No
             assert importing.wait(PATIENCE) == status
             output.seek(0)
             assert said in output.read().decode()
-
-
-def test_import_publishes_and_says_so(database: str, small_catalogue: Path) -> None:
-    result = here("import", str(small_catalogue), "--release", "2020-02", url=database)
-    assert result.returncode == 0, result.stderr
-    assert "published release 2020-02 in " in result.stderr
-    assert "2020-02" in here("releases", url=database).stdout
 
 
 def test_import_as_json_is_one_document(seeded_database: str, tmp_path: Path) -> None:
@@ -537,7 +486,7 @@ def test_releases_as_json_are_those_of_the_service(live_server: str, seeded: str
     assert listed["releases"] == json.loads(ask(live_server, "/api/census/releases/").body)["results"]
 
 
-@pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1"}, {"TTY_COMPATIBLE": "1", "TTY_INTERACTIVE": "1"}])
+@pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1"}])
 def test_progress_in_a_pipe_is_lines(database: str, small_catalogue: Path, variables: dict[str, str]) -> None:
     result = run("import", str(small_catalogue), "--dry-run", env=environment(database, **variables))
     assert result.returncode == 0
@@ -631,10 +580,6 @@ def test_serve_ends_at_ctrl_c(seeded_database: str) -> None:
 
 def test_serve_without_a_database_in_reach_answers_503_and_stays() -> None:
     assert_serves_503(NOWHERE)
-
-
-def test_serve_on_a_database_without_tables_answers_503_and_stays(empty_database: str) -> None:
-    assert_serves_503(empty_database)
 
 
 def assert_serves_503(url: str) -> None:

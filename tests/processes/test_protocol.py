@@ -6,7 +6,6 @@ import time
 import httpx
 import pytest
 
-from localidades_api.settings import Settings
 from tests.support.wire import LOCALIDADES, ask, connect, parse, read_answer, send, serving, statuses
 
 PAGE = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()
@@ -75,13 +74,6 @@ def test_client_that_asks_and_does_not_read_is_not_read_from_either(live_server:
     assert ask(live_server, LOCALIDADES).status == 200
 
 
-def test_request_with_a_body_is_answered_and_the_last_of_its_connection(live_server: str) -> None:
-    with_body = PAGE.replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n")
-    received = send(live_server, PAGE + with_body + b"abcde" + LAST)
-    assert statuses(received) == [b"200", b"200"]
-    assert received.count(b"connection: close") == 1
-
-
 def test_old_client_gets_its_answer_and_the_end_of_the_connection(live_server: str) -> None:
     answer = parse(send(live_server, f"GET {LOCALIDADES} HTTP/1.0\r\n\r\n".encode()))
     assert answer.status == 200
@@ -99,10 +91,6 @@ def test_idle_connection_is_closed_and_a_busy_one_is_not(seeded_database: str) -
             time.sleep(pause)
         assert connection.recv(1) == b""
         assert time.monotonic() - asked >= 2.5
-
-
-def test_idle_connection_outlives_that_of_a_balancer() -> None:
-    assert Settings().keep_alive_timeout > 60
 
 
 @pytest.mark.parametrize(

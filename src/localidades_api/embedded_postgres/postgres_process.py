@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -72,11 +72,14 @@ class _Running(NamedTuple):
 
 
 @contextmanager
-def run_embedded(data_dir: Path, postgres_bin: Path | None, *, shutdown_timeout: float = 30) -> Iterator[str]:
+def run_embedded(
+    data_dir: Path, postgres_bin: Path | None, *, shutdown_timeout: float = 30, watch: bool = False
+) -> Iterator[str]:
     """Start the server of the folder, or attach to the running one, and yield its address.
 
     `postgresql://postgres@/localidades?host=%2Fsrv%2Flocalidades%2Frun&port=5432`
-    The last user waits on exit until the server has stopped. Raises EmbeddedPostgresError.
+    The last user waits on exit until the server has stopped. With `watch` the server is started again whenever it dies.
+    Raises EmbeddedPostgresError.
     """
     if sys.platform == "win32":
         raise EmbeddedPostgresError("The embedded Postgres does not run on Windows: set DATABASE_URL.")
@@ -87,8 +90,10 @@ def run_embedded(data_dir: Path, postgres_bin: Path | None, *, shutdown_timeout:
         with _explained(data_dir):
             if not lock_within(users, fcntl.LOCK_SH, _START_TIMEOUT):
                 raise EmbeddedPostgresError(f"The Postgres in {data_dir} takes too long to stop: try again.")
-            socket_dir = _start_or_attach(_Launch(data_dir, postgres_bin, shutdown_timeout)).socket_dir
-        yield f"postgresql://postgres@/localidades?host={quote(str(socket_dir), safe='')}&port=5432"
+            launch = _Launch(data_dir, postgres_bin, shutdown_timeout)
+            running = _start_or_attach(launch)
+        with _restarting(launch._replace(cluster=running.cluster)) if watch else nullcontext():
+            yield f"postgresql://postgres@/localidades?host={quote(str(running.socket_dir), safe='')}&port=5432"
     finally:
         with suppress(OSError):  # the folder was removed meanwhile
             _leave(data_dir, users)
@@ -243,14 +248,11 @@ def _has_users(users: int) -> bool:
 
 
 @contextmanager
-def restarted_when_dead(data_dir: Path, postgres_bin: Path | None, shutdown_timeout: float) -> Iterator[None]:
+def _restarting(launch: _Launch) -> Iterator[None]:
     """Watch the running server of the folder from a thread, and restart it on the same socket if it dies.
 
     Several processes may watch: one of them starts the server, and the others find it running.
     """
-    data_dir = data_dir.resolve()
-    running = _find_running(data_dir)
-    launch = _Launch(data_dir, postgres_bin, shutdown_timeout, running and running.cluster)
     stopping = threading.Event()
     thread = threading.Thread(target=_watch, args=(launch, stopping), name="embedded-postgres", daemon=True)
     thread.start()

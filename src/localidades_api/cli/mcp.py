@@ -17,8 +17,23 @@ from localidades_api.catalogue.schemas import ChangeKind
 from localidades_api.cli.service import Service
 from localidades_api.http.paths import LOCALIDADES, MATCH, NEAREST, PREFIX
 
+_TIMEOUT = 60.0  # seconds without a byte
+_INSTRUCTIONS = (
+    "The official catalogue of Mexico's localities, municipios and estados (INEGI). A key (cvegeo) is text with leading"
+    " zeros: nine digits for a locality, five for a municipio, two for an estado. Never guess a key: look it up with"
+    " `match` or `find`. Many places share a name, so give the municipio or the estado whenever you know them, and ask"
+    " the user if the outcome is `ambiguous`. Wherever you show the data, credit INEGI."
+)
+_MAX_FAULTS = 10  # told at once
+_READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+_MAX_BYTES = 2_000_000  # of an answer: a hundred rows with five candidates each have some 300 kB
+_MAX_ROWS = 100
+
 Key = Annotated[str, Field(description="Official key, with leading zeros.")]
 Text = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+# -- What the tools take and answer; keys are text, with their leading zeros
 
 
 class WrittenPlace(BaseModel):
@@ -112,8 +127,7 @@ class Changes(BaseModel):
     changes: list[Change]
 
 
-_MAX_BYTES = 2_000_000  # of an answer: a hundred rows with five candidates each have some 300 kB
-_MAX_ROWS = 100
+# -- The tools
 
 
 class CatalogueTools:
@@ -263,22 +277,7 @@ def _explain(problem: Mapping[str, Any]) -> str:
     return " ".join([*said, *(f"{one['parameter']}: {one['message']}" for one in problem.get("errors", ()))])
 
 
-_TIMEOUT = 60.0  # seconds without a byte
-_INSTRUCTIONS = (
-    "The official catalogue of Mexico's localities, municipios and estados (INEGI). A key (cvegeo) is text with leading"
-    " zeros: nine digits for a locality, five for a municipio, two for an estado. Never guess a key: look it up with"
-    " `match` or `find`. Many places share a name, so give the municipio or the estado whenever you know them, and ask"
-    " the user if the outcome is `ambiguous`. Wherever you show the data, credit INEGI."
-)
-_MAX_FAULTS = 10  # told at once
-_READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-
-
-def serve_tools(url: str) -> None:
-    """Answer the assistant on stdin, by asking the service at `url`, until it closes stdin."""
-    service = Service.parse(url, None)
-    with service.connect(_TIMEOUT) as client:
-        build_server(CatalogueTools(service, client)).run("stdio")
+# -- The server
 
 
 class _Server(MCPServer):
@@ -298,9 +297,12 @@ class _Server(MCPServer):
             raise ToolError(" ".join(said)) from error.__cause__
 
 
-def build_server(catalogue: CatalogueTools) -> MCPServer:
-    """Return a server with the tools."""
+def serve_tools(url: str) -> None:
+    """Answer the assistant on stdin, by asking the service at `url`, until it closes stdin."""
+    service = Service.parse(url, None)
     server = _Server("localidades-api", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING")
-    for tool in (catalogue.match, catalogue.find, catalogue.record, catalogue.nearest, catalogue.changes):
-        server.add_tool(tool, annotations=_READ_ONLY, structured_output=True)
-    return server
+    with service.connect(_TIMEOUT) as client:
+        catalogue = CatalogueTools(service, client)
+        for tool in (catalogue.match, catalogue.find, catalogue.record, catalogue.nearest, catalogue.changes):
+            server.add_tool(tool, annotations=_READ_ONLY, structured_output=True)
+        server.run("stdio")

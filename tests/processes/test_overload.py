@@ -204,6 +204,17 @@ async def test_turn_is_waited_for_half_a_second() -> None:
         assert (await asyncio.wait_for(asked, 5)).status_code == 503
 
 
+async def test_queue_has_four_places_for_each_request_in_flight_and_the_next_is_refused_at_once() -> None:
+    async with one_in_flight() as (held, layer, client):
+        waiting = [asyncio.create_task(client.get("/")) for _ in range(4)]
+        while layer.queued < 4:  # noqa: ASYNC110  # what is waited for is an attribute
+            await asyncio.sleep(0)
+        assert (await client.get("/")).status_code == 503
+        assert not any(one.done() for one in waiting)
+        held.may_answer.set()
+        assert [(await one).status_code for one in waiting] == [200] * 4
+
+
 async def test_time_that_a_turn_is_waited_for_is_known_to_what_answers() -> None:
     """It is a part of the time that a request has for the database."""
     async with one_in_flight() as (held, layer, client):

@@ -34,8 +34,7 @@ from localidades_api.downloads.response import Downloads
 from localidades_api.errors import ConfigurationError
 from localidades_api.http.paths import PREFIX, is_api
 from localidades_api.http.transfers import Transfers
-from localidades_api.observability.metrics import COUNTERS
-from localidades_api.observability.sampler import Sampler
+from localidades_api.observability.metrics import COUNTERS, Sampler
 from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker
 from localidades_api.response_cache import MAX_BYTES, STATE, ResponseCache

@@ -2,44 +2,6 @@
 
 A type that can be answered has a `slug`, by which clients know it and which never changes (RFC 9457 §3.1.1), and says
 what it means and what to do.
-
-LocalidadesError                 500
-├── CommandError                 raised by commands only; no response carries it
-│   ├── ConfigurationError       a setting that can't be used
-│   ├── WorkerError              a worker process that can't start
-│   ├── EmbeddedPostgresError    the private Postgres can't be found or started
-│   ├── CatalogueError           a file that can't be imported; nothing was changed
-│   ├── ImportRunningError       another import, or a retirement, holds the lock
-│   ├── PublicationError         a release that can't become the current one; nothing was changed
-│   ├── InsufficientMemoryError  the process has too little memory to read a catalogue
-│   ├── UncertainPublicationError the connection was lost in the middle of a publication
-│   ├── RetirementError          a release that can't be retired; nothing was changed
-│   ├── RoleError                a role that can't be given its rights; nothing was changed
-│   ├── ServiceError             a service that a command can't ask, or whose answers it can't use
-│   ├── AnswerFileError          a file of answers that can't be resumed
-│   ├── ExportError              an export that can't be written; nothing is left of it
-│   └── OutputError              a command's output can't be written
-│       └── ReaderGoneError      the reader of the output has gone
-├── RequestError                 400
-│   ├── InvalidParametersError   422
-│   ├── UnreadableBodyError      422, of rows that nobody could read
-│   ├── NotFoundError            404
-│   │   └── InvalidPageError     404, with the number of pages
-│   ├── GoneError                410, with the last release that knew the key
-│   ├── MethodNotAllowedError    405
-│   ├── NotAcceptableError       406
-│   ├── RequestTimeoutError      408, and the connection ends
-│   ├── ContentTooLargeError     413
-│   ├── UnsupportedMediaTypeError 415, with the media types that are read
-│   ├── UriTooLongError          414, and the connection ends
-│   └── HeaderFieldsTooLargeError 431, and the connection ends
-└── UnavailableError             503, with Retry-After
-    ├── OverloadedError          the process is at capacity
-    │   └── TransfersFullError   as many files and rows are under way as may be
-    ├── ComparisonRunningError   a comparison outlasts its request, and continues
-    ├── SearchUnavailableError   the index of names is not ready
-    ├── NoReleaseError           nothing has been published yet
-    └── DatabaseUnavailableError the database does not answer
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,20 +19,17 @@ class LocalidadesError(Exception):
         "Try again later. If it keeps happening, give the operator the time and the `X-Request-Id` header."
     )
 
+    def __init__(
+        self, text: str = "", *, members: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(text)
+        self.members = members or {}  # further ones of the problem document (RFC 9457 §3.2)
+        self.headers = headers or {}  # besides those of every answer
+
     @property
     def detail(self) -> str:
         """The sentence for the user, without anything that the user sent."""
         return str(self) or self.meaning
-
-    @property
-    def members(self) -> dict[str, object]:
-        """Further members of the problem document (RFC 9457 §3.2)."""
-        return {}
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Headers that the answer needs besides those of every answer."""
-        return {}
 
 
 class CommandError(LocalidadesError):
@@ -178,13 +137,8 @@ class InvalidParametersError(RequestError):
     remedy = "Fix what `errors` lists: each entry has the `parameter` and a `message` that says what it accepts."
 
     def __init__(self, faults: list[tuple[str, str]]) -> None:
-        super().__init__("The query has invalid parameters; `errors` lists them.")
-        self.faults = faults
-
-    @property
-    def members(self) -> dict[str, object]:
-        """The list of `parameter` and `message`."""
-        return {"errors": [{"parameter": name, "message": message} for name, message in self.faults]}
+        errors = [{"parameter": name, "message": message} for name, message in faults]
+        super().__init__("The query has invalid parameters; `errors` lists them.", members={"errors": errors})
 
 
 class UnreadableBodyError(RequestError):
@@ -215,13 +169,7 @@ class InvalidPageError(NotFoundError):
     remedy = "Request a page from 1 to `total_pages`, or follow the links in the `Link` header."
 
     def __init__(self, total_pages: int) -> None:
-        super().__init__("Invalid page.")
-        self.total_pages = total_pages
-
-    @property
-    def members(self) -> dict[str, object]:
-        """The number of pages there are."""
-        return {"total_pages": self.total_pages}
+        super().__init__("Invalid page.", members={"total_pages": total_pages})
 
 
 class GoneError(RequestError):
@@ -235,14 +183,12 @@ class GoneError(RequestError):
 
     def __init__(self, last_release: str, successor: int | None) -> None:
         told = " `successor` has replaced it." if successor is not None else ""
-        super().__init__(f"This release does not have the key; `last_release` is the last one that had it.{told}")
+        super().__init__(
+            f"This release does not have the key; `last_release` is the last one that had it.{told}",
+            members={"last_release": last_release, "successor": successor},
+        )
         self.last_release = last_release
         self.successor = successor
-
-    @property
-    def members(self) -> dict[str, object]:
-        """The last release that knew the key, and its successor."""
-        return {"last_release": self.last_release, "successor": self.successor}
 
 
 class MethodNotAllowedError(RequestError):
@@ -256,13 +202,10 @@ class MethodNotAllowedError(RequestError):
 
     def __init__(self, allow: str = "GET") -> None:
         method = allow.partition(",")[0]
-        super().__init__("This resource is read-only: use GET." if method == "GET" else f"Use {method} here.")
-        self.allow = allow
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Allow, which every 405 has (RFC 9110 §15.5.6)."""
-        return {"Allow": self.allow}
+        super().__init__(
+            "This resource is read-only: use GET." if method == "GET" else f"Use {method} here.",
+            headers={"Allow": allow},  # RFC 9110 §15.5.6
+        )
 
 
 class NotAcceptableError(RequestError):
@@ -275,13 +218,8 @@ class NotAcceptableError(RequestError):
     remedy = "Accept one of the media types in `available`, or set `format`, which overrides the header."
 
     def __init__(self, media_types: list[str], reason: str | None = None) -> None:
-        super().__init__(reason or f"The Accept header allows none of: {', '.join(media_types)}.")
-        self.media_types = media_types
-
-    @property
-    def members(self) -> dict[str, object]:
-        """The media types that the resource has."""
-        return {"available": self.media_types}
+        text = reason or f"The Accept header allows none of: {', '.join(media_types)}."
+        super().__init__(text, members={"available": media_types})
 
 
 class RangeNotSatisfiableError(RequestError):
@@ -294,13 +232,7 @@ class RangeNotSatisfiableError(RequestError):
     remedy = "You have the whole file already, if it is as long as `Content-Range` says. Otherwise start again."
 
     def __init__(self, size: int) -> None:
-        super().__init__("The file ends before this part.")
-        self._size = size
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The size of the file."""
-        return {"Content-Range": f"bytes */{self._size}"}
+        super().__init__("The file ends before this part.", headers={"Content-Range": f"bytes */{size}"})
 
 
 class RequestTimeoutError(RequestError):
@@ -336,18 +268,12 @@ class UnsupportedMediaTypeError(RequestError):
     remedy = "Send one of the media types in `supported`, and name it in the Content-Type header."
 
     def __init__(self, media_types: Sequence[str]) -> None:
-        super().__init__(f"Send one of these, named by Content-Type: {', '.join(media_types)}.")
-        self.media_types = list(media_types)
-
-    @property
-    def members(self) -> dict[str, object]:
-        """The media types that the resource reads."""
-        return {"supported": self.media_types}
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Accept-Post (RFC 9110 §15.5.16 asks for such a header; W3C LDP §7.1)."""
-        return {"Accept-Post": ", ".join(self.media_types)}
+        listed = ", ".join(media_types)
+        super().__init__(
+            f"Send one of these, named by Content-Type: {listed}.",
+            members={"supported": list(media_types)},
+            headers={"Accept-Post": listed},  # RFC 9110 §15.5.16 asks for such a header; W3C LDP §7.1
+        )
 
 
 class UriTooLongError(RequestError):
@@ -378,12 +304,10 @@ class UnavailableError(LocalidadesError):
     slug = "unavailable"
     meaning = "The service can't answer right now, but expects to soon."
     remedy = "Try again after `Retry-After` seconds."
-    retry_after: ClassVar[int] = 5
+    retry_after: ClassVar[int] = 5  # seconds
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """Retry-After in seconds (RFC 9110 §10.2.3)."""
-        return {"Retry-After": str(self.retry_after)}
+    def __init__(self, text: str = "", *, members: Mapping[str, object] | None = None) -> None:
+        super().__init__(text, members=members, headers={"Retry-After": str(self.retry_after)})
 
 
 class OverloadedError(UnavailableError):
@@ -448,7 +372,10 @@ class NoReleaseError(UnavailableError):
 
 
 class DatabaseUnavailableError(UnavailableError):
-    """The database is out of reach, refuses connections, or is too slow; its text is for the operator."""
+    """The database is out of reach, refuses connections, or is too slow; its text is for the operator.
+
+    `served` is for a probe: what goes on being served from memory.
+    """
 
     slug = "database-unavailable"
     meaning = "The database is unreachable, refuses connections, or is too slow."
@@ -463,19 +390,12 @@ class DatabaseUnavailableError(UnavailableError):
         is_passing: bool = False,
         is_unforeseen: bool = False,
     ) -> None:
-        super().__init__(text)
-        self._detail = detail
-        self.is_for_probe = served is not None
-        self.served = served or {}
+        super().__init__(text, members=served)
+        self._detail = text if served is not None else detail  # only operators read probes
         self.is_unforeseen = is_unforeseen  # it may be this service's fault: the log has a traceback
         self.is_passing = is_passing  # it was the connection's fault: another may do
 
     @property
-    def members(self) -> dict[str, object]:
-        """For a probe: what goes on being served from memory."""
-        return dict(self.served)
-
-    @property
     def detail(self) -> str:
-        """What a client may know about it; only operators read probes."""
-        return str(self) if self.is_for_probe else self._detail
+        """What a client may know about it."""
+        return self._detail

@@ -25,15 +25,12 @@ from localidades_api.errors import ConfigurationError
 
 PREFIX = "LOCALIDADES_"
 _SYSTEM_DATA = Path("/var/lib/localidades-api")
-# Names that settings had before, each with what to do.
+# Settings that are no more, each with what to do.
 _FORMER = {
-    "LOCALIDADES_CATALOGUE": "now LOCALIDADES_SEED",
-    "LOCALIDADES_MAX_WAITING": "now LOCALIDADES_MAX_QUEUED",
-    "LOCALIDADES_MAX_DOWNLOADS": "now LOCALIDADES_MAX_TRANSFERS, which counts answers to rows too",
-    "LOCALIDADES_MIN_DOWNLOAD_RATE": "no longer a setting: a transfer ends after LOCALIDADES_TRANSFER_TIMEOUT seconds",
-    "LOCALIDADES_RATE_LIMIT": "no longer a setting: nginx's `limit_req` limits rates, as deploy/nginx shows",
-    "LOCALIDADES_OPERATIONS_PORT": "now LOCALIDADES_MANAGEMENT_PORT",
-    "LOCALIDADES_TRUSTED_HOSTS": "no longer a setting, because no response depends on the Host header: unset it",
+    "LOCALIDADES_MAX_QUEUED": "no longer a setting: four times LOCALIDADES_MAX_IN_FLIGHT wait",
+    "LOCALIDADES_HEADER_TIMEOUT": "now LOCALIDADES_CLIENT_TIMEOUT",
+    "LOCALIDADES_SEND_TIMEOUT": "now LOCALIDADES_CLIENT_TIMEOUT",
+    "LOCALIDADES_LOG_LEVEL": "no longer a setting: unset it",
 }
 
 
@@ -153,11 +150,14 @@ class Settings(BaseSettings):
         Field(ge=1, le=100_000, description="Maximum number of client connections per worker."),
     ] = None  # what the limit of open files allows, up to 4,096
     max_in_flight: Annotated[
-        int, Field(ge=1, le=10_000, description="Maximum number of requests that each worker handles at once.")
+        int,
+        Field(
+            ge=1,
+            le=10_000,
+            description="Maximum number of requests that each worker handles at once; four times as many are queued,"
+            " and the rest get 503.",
+        ),
     ] = 16
-    max_queued: Annotated[
-        int, Field(ge=0, le=10_000, description="Maximum number of queued requests per worker; the rest get 503.")
-    ] = 64
     max_transfers: Annotated[
         int,
         Field(
@@ -178,21 +178,18 @@ class Settings(BaseSettings):
     shutdown_timeout: Annotated[
         int, Field(ge=1, le=3600, description="Seconds for requests and downloads to finish when a worker stops.")
     ] = 30
-
-    header_timeout: Annotated[
+    client_timeout: Annotated[
         float,
         Field(
             gt=0,
             le=3600,
-            description="Seconds for a client to begin its first request, and to finish each request that it begins.",
+            description="Seconds for a client to begin its first request, to finish each that it begins, and to read"
+            " some of a response.",
         ),
-    ] = 10.0
+    ] = 30.0
     keep_alive_timeout: Annotated[
         float, Field(gt=0, le=3600, description="Seconds that an idle connection stays open for another request.")
     ] = 75.0  # longer than proxies keep theirs: the side that closes first may lose a request on its way
-    send_timeout: Annotated[
-        float, Field(gt=0, le=3600, description="Seconds that a client can go without reading any of its response.")
-    ] = 60.0
     management_port: Annotated[
         int | None,
         Field(ge=1, le=65535, description="Separate port for probes and metrics; if unset, they are on --port."),
@@ -203,10 +200,6 @@ class Settings(BaseSettings):
     log_format: Annotated[
         Literal["console", "json"], Field(description="Plain lines for a console, or one JSON object per line.")
     ] = "console"
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"],
-        Field(description="Lowest level of the service's own messages that are logged."),
-    ] = "info"
 
     @property
     def initial_catalogue(self) -> str | None:

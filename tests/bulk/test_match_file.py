@@ -10,9 +10,7 @@ import pytest
 
 from localidades_api.bulk.answers import match_row
 from localidades_api.bulk.rows import Answer, Row
-from localidades_api.cli.matching.answer_file import AnswerFile
-from localidades_api.cli.matching.job import MatchJob
-from localidades_api.cli.matching.match_file import Answering, Tally, match_file
+from localidades_api.cli.match import AnswerFile, Answering, MatchJob, Tally, match_file
 from localidades_api.names.index import NameIndex
 from tests.support.interruption import interrupt_within_callback
 from tests.support.progress import Silent

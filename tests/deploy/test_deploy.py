@@ -24,7 +24,7 @@ from typer.main import get_command
 from localidades_api import __version__
 from localidades_api.app import create_app
 from localidades_api.cli import app as command_line
-from localidades_api.cli import roles
+from localidades_api.cli.commands import roles
 from localidades_api.database.dsn import Dsn
 from localidades_api.settings import PREFIX, Settings
 from tests.support.machine import needed

@@ -13,7 +13,7 @@ import pytest
 from tests.support.application import client_in_front_of, running_app
 from tests.support.metrics import await_metrics, value
 from tests.support.postgres import execute, out_of_reach
-from tests.support.wire import LOCALIDADES, ask, environment, run, serving
+from tests.support.wire import LOCALIDADES, ask, serving
 
 
 def test_readiness_tells_the_release_with_its_age_and_lag(seeded_database: str) -> None:
@@ -134,11 +134,3 @@ def test_management_port_has_probes_and_metrics_and_nothing_else(seeded_database
             assert ask(live.base, LOCALIDADES).status == 200
         metrics = await_metrics(management, lambda metrics: value(metrics, "release_info", "2020-01") == 1)
         assert value(metrics, "database_connections_limit") > 0
-
-
-def test_management_port_that_is_taken_is_a_sentence(seeded_database: str) -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        port = str(taken.getsockname()[1])
-        ended = run("serve", "--port", "0", env=environment(seeded_database, LOCALIDADES_MANAGEMENT_PORT=port))
-    assert ended.returncode == 1
-    assert f"Can't listen on 127.0.0.1 port {port}" in ended.stderr

@@ -37,7 +37,7 @@ from tests.support.wire import (
 
 pytestmark = pytest.mark.tail
 
-HEADER_TIMEOUT, SEND_TIMEOUT, KEEP_ALIVE_TIMEOUT = 1.0, 1.5, 3.0
+CLIENT_TIMEOUT, KEEP_ALIVE_TIMEOUT = 1.5, 3.0
 DOWNLOAD = f"{LOCALIDADES}download/?format=ndjson"
 PAGE = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()
 LAST = PAGE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
@@ -49,9 +49,8 @@ def strict(server: str, seeded: str) -> Iterator[Live]:
     """Lend a server of little patience on the small catalogue."""
     with new_database(server, seeded) as url, serving(
         url,
-        LOCALIDADES_HEADER_TIMEOUT=str(HEADER_TIMEOUT),
         LOCALIDADES_KEEP_ALIVE_TIMEOUT=str(KEEP_ALIVE_TIMEOUT),
-        LOCALIDADES_SEND_TIMEOUT=str(SEND_TIMEOUT),
+        LOCALIDADES_CLIENT_TIMEOUT=str(CLIENT_TIMEOUT),
     ) as live:  # fmt: skip
         await_names(live.base)
         yield live
@@ -91,7 +90,7 @@ def test_head_that_does_not_end_is_408(strict: Live) -> None:
     began = time.monotonic()
     answer = parse(send(strict.base, PAGE[:-2]))
     assert_problem(answer, 408, "request-timeout")
-    assert time.monotonic() - began >= HEADER_TIMEOUT
+    assert time.monotonic() - began >= CLIENT_TIMEOUT
 
 
 def test_head_that_comes_byte_by_byte_gains_no_time(strict: Live) -> None:
@@ -108,25 +107,11 @@ def test_head_that_comes_byte_by_byte_gains_no_time(strict: Live) -> None:
         assert_problem(parse(received), 408, "request-timeout")
 
 
-def test_head_that_ends_in_time_is_answered_however_it_is_cut(strict: Live) -> None:
-    with connect(strict.base) as connection:
-        for byte in PAGE + LAST:
-            connection.sendall(bytes([byte]))
-            time.sleep(0.001)
-        assert statuses(read_to_the_end(connection)) == [b"200", b"200"]
-
-
 @pytest.mark.parametrize("said", [b"", b"\r\n", b"\r\n\r\n\r\n"])
 def test_client_that_never_speaks_is_closed_without_a_word(strict: Live, said: bytes) -> None:
     began = time.monotonic()
     assert send(strict.base, said) == b""
-    assert time.monotonic() - began >= HEADER_TIMEOUT
-
-
-def test_silent_client_after_an_answer_is_closed_without_a_word(strict: Live) -> None:
-    began = time.monotonic()
-    assert statuses(send(strict.base, PAGE)) == [b"200"]
-    assert time.monotonic() - began >= KEEP_ALIVE_TIMEOUT
+    assert time.monotonic() - began >= CLIENT_TIMEOUT
 
 
 def test_empty_lines_after_an_answer_keep_no_connection_open(strict: Live) -> None:
@@ -158,20 +143,13 @@ def test_next_head_after_an_answer_has_its_deadline(strict: Live, first: bytes) 
         began = time.monotonic()
         connection.sendall(PAGE[:20])
         assert_problem(parse(read_to_the_end(connection)), 408, "request-timeout")
-        assert time.monotonic() - began >= HEADER_TIMEOUT
+        assert time.monotonic() - began >= CLIENT_TIMEOUT
 
 
 def test_half_a_head_behind_a_request_lets_that_be_answered_first(strict: Live) -> None:
     received = send(strict.base, FROM_DATABASE + PAGE + PAGE[:20])
     assert statuses(received) == [b"200", b"200", b"408"]
     assert_problem(parse(received[received.rindex(b"HTTP/1.1 ") :]), 408, "request-timeout")
-
-
-@pytest.mark.parametrize("method", ["POST", "GET"])
-@pytest.mark.parametrize("framing", ["Content-Length: 1000", "Transfer-Encoding: chunked"])
-def test_body_is_not_waited_for(strict: Live, method: str, framing: str) -> None:
-    received = send(strict.base, f"{method} {LOCALIDADES} HTTP/1.1\r\nHost: test\r\n{framing}\r\n\r\n".encode())
-    assert statuses(received) == [b"405" if method == "POST" else b"200"]
 
 
 def test_client_that_does_not_hang_up_after_its_last_answer_is_cut_off(strict: Live) -> None:
@@ -244,10 +222,6 @@ def test_garbage_behind_requests_does_not_mix_with_their_answers(strict: Live, b
     assert received[first + int(length) :].startswith(b"HTTP/1.1 ")
 
 
-def test_garbage_behind_the_last_request_is_passed_over(strict: Live) -> None:
-    assert statuses(send(strict.base, LAST + b"\x00garbage\r\n\r\n")) == [b"200"]
-
-
 ENDLESS = {
     "target": b"GET /" + b"a" * 9000,
     "header": b"GET / HTTP/1.1\r\nX: ",
@@ -311,7 +285,7 @@ def serving_large(server: str, large: str) -> Iterator[tuple[Live, str]]:
         url,
         LOCALIDADES_POOL_SIZE="2",
         LOCALIDADES_KEEP_ALIVE_TIMEOUT=str(KEEP_ALIVE_TIMEOUT),
-        LOCALIDADES_SEND_TIMEOUT=str(SEND_TIMEOUT),
+        LOCALIDADES_CLIENT_TIMEOUT=str(CLIENT_TIMEOUT),
         LOCALIDADES_RELEASE_POLL="60",
         LOCALIDADES_PAGE_CACHE_BYTES="1000000",
     ) as live:  # fmt: skip
@@ -382,9 +356,9 @@ def test_reader_that_goes_on_is_never_cut_off_however_slow(server: str, large: s
     with serving_large(server, large) as (live, _), connect(live.base) as connection:
         connection.sendall(download().replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         began, received = time.monotonic(), bytearray()
-        while time.monotonic() - began < 4 * SEND_TIMEOUT:
+        while time.monotonic() - began < 4 * CLIENT_TIMEOUT:
             received += connection.recv(100_000)
-            time.sleep(SEND_TIMEOUT / 10)
+            time.sleep(CLIENT_TIMEOUT / 10)
         received += read_to_the_end(connection)
         assert received.endswith(b"\r\n0\r\n\r\n")
         assert len(received) > 10e6

@@ -103,14 +103,6 @@ def test_flood_of_silent_connections_cuts_off_nobody_who_asks(seeded_database: s
             assert parse(read_answer(used)).status == 200
 
 
-def test_connections_that_say_nothing_make_room(seeded_database: str) -> None:
-    with serving(seeded_database, LOCALIDADES_MAX_CONNECTIONS="20") as live, keeping(live.base, 20, None):
-        eventually(lambda: metric(live.base, "localidades_connections") >= 20)
-        time.sleep(1.1)  # they have had their time
-        with keeping(live.base, 10, REQUEST) as connections:
-            assert all(map(is_open, connections))
-
-
 def test_without_room_probes_are_answered_and_others_refused(seeded_database: str) -> None:
     """Connections whose answers are not ready, or not read, stay."""
     with serving(seeded_database, LOCALIDADES_MAX_CONNECTIONS="4") as live, ExitStack() as stack:

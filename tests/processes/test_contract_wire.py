@@ -44,29 +44,15 @@ NO_PLAIN_NAME = "(a name that is not plain ASCII)"
 @pytest.mark.parametrize(
     ("target", "named"),
     [
-        (f"{LOCALIDADES}?page=", ["page"]),
-        (f"{LOCALIDADES}?page=1+", ["page"]),
         (f"{LOCALIDADES}?page=%D9%A1", ["page"]),
         (f"{LOCALIDADES}?page={'9' * 5000}", ["page"]),
-        (f"{LOCALIDADES}?page=%", ["page"]),
-        (f"{LOCALIDADES}?page=%u0031", ["page"]),
-        (f"{INDEX}?page=1", ["page"]),
-        (f"{LOCALIDADES}?format=json%0A", ["format"]),
         (f"{LOCALIDADES}?format=json&format=api", ["format"]),
-        (f"{LOCALIDADES}?a&a", ["a"]),
         (f"{INDEX}?release=2020-01&%72elease=2020-01", ["release"]),
         (f"{LOCALIDADES}?format[]=json", [NO_PLAIN_NAME]),
-        (f"{LOCALIDADES}?=1", [NO_PLAIN_NAME]),
-        (f"{LOCALIDADES}?amp;x=1", [NO_PLAIN_NAME]),
         (f"{LOCALIDADES}?{'n' * 41}=1", [NO_PLAIN_NAME]),
         (f"{LOCALIDADES}?page=x&format=y&release=/&z=1", ["format", "page", "release", "z"]),
-        (f"{LOCALIDADES}?%00", ["query"]),
         (f"{LOCALIDADES}?%80=1", ["query"]),
-        (f"{LOCALIDADES}?format=%ED%A0%80", ["query"]),
         (f"{INDEX}?release=2020-01%00", ["query"]),
-        (f"{LOCALIDADES}?release=", ["release"]),
-        (f"{LOCALIDADES}?release=a%0A", ["release"]),
-        (f"{LOCALIDADES}?release=%C3%B1", ["release"]),
         (f"{INDEX}?release={'x' * 65}", ["release"]),
     ],
 )
@@ -85,16 +71,6 @@ def test_query_of_raw_bytes_is_refused(live_server: str, raw: bytes) -> None:
     assert received.split()[1] in {b"400", b"422"}
 
 
-@pytest.mark.parametrize("path", [INDEX, LOCALIDADES])
-def test_release_of_a_sound_name_that_there_is_not_is_404(live_server: str, path: str) -> None:
-    assert_problem(ask(live_server, f"{path}?release={'x' * 64}"), 404)
-
-
-def test_head_of_a_request_that_is_too_large_is_refused(live_server: str) -> None:
-    assert ask(live_server, f"{LOCALIDADES}?page={'9' * 200_000}").status == 414
-    assert ask(live_server, LOCALIDADES, ("X", "a" * 20_000)).status == 431
-
-
 # -- Representations
 
 
@@ -102,15 +78,10 @@ def test_head_of_a_request_that_is_too_large_is_refused(live_server: str) -> Non
     ("query", "lines", "status", "content_type"),
     [
         ("", [], 200, JSON),
-        ("", ["", "*/*"], 200, JSON),
         ("", ["text/html;q=0.9", "application/json"], 200, JSON),
-        ("", ["text/html", "application/json;q=0.5"], 200, HTML),
-        ("", ["application/xml", "text/html"], 200, HTML),
         ("", [BROWSER[1]], 200, HTML),
         ("", ["\xf1/\xf1"], 406, PROBLEM),
-        ("", ["a" * 5000], 406, PROBLEM),
         ("?format=json", ["text/html"], 200, JSON),
-        ("?format=api", ["image/png"], 200, HTML),
         ("?format=api&page=4", [], 404, HTML),
         ("?format=x", [BROWSER[1]], 422, HTML),
     ],
@@ -122,16 +93,6 @@ def test_representation_is_the_one_that_is_asked_for(
     assert (answer.status, answer.one("content-type")) == (status, content_type)
     assert answer.one("vary") == ("Accept, Accept-Language" if content_type == HTML else "Accept")
     assert answer.body.startswith(b"<!doctype html>" if content_type == HTML else b"{")
-
-
-def test_html_page_links_to_html_pages(live_server: str) -> None:
-    links = ask(live_server, LOCALIDADES, BROWSER).one("link")
-    assert f'<{LOCALIDADES}?page=2&format=api&release=2020-01>; rel="next"' in links
-
-
-def test_json_is_never_compressed(live_server: str) -> None:
-    plain = ask(live_server, LOCALIDADES)
-    assert without_date(ask(live_server, LOCALIDADES, ("Accept-Encoding", "gzip, br, zstd, *"))) == without_date(plain)
 
 
 @pytest.mark.parametrize(("target", "method"), [(f"{LOCALIDADES}?page=2", "HEAD"), (f"{INDEX}?format=api", "GET")])
@@ -204,13 +165,6 @@ def test_head_is_get_without_the_body(live_server: str, target: str) -> None:
         assert int(head.one("content-length")) == len(got.body)
 
 
-@pytest.mark.parametrize("target", ["/readyz", "/metrics"])
-def test_head_of_what_changes_with_each_look_has_no_body(live_server: str, target: str) -> None:
-    head = ask(live_server, target, method="HEAD")
-    assert (head.status, head.body) == (200, b"")
-    assert int(head.one("content-length")) > 0
-
-
 def test_connection_goes_on_after_answers_without_a_body(live_server: str) -> None:
     connection = http.client.HTTPConnection(live_server.removeprefix("http://"), timeout=PATIENCE)
     try:
@@ -224,7 +178,7 @@ def test_connection_goes_on_after_answers_without_a_body(live_server: str) -> No
         connection.close()
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "TRACE", "PROPFIND"])
+@pytest.mark.parametrize("method", ["POST", "PROPFIND"])
 def test_other_method_is_405_with_allow_wherever_it_is_tried(live_server: str, method: str) -> None:
     for target in (LOCALIDADES, LOCALIDADES[:-1], f"{LOCALIDADES}?page=x", f"{INDEX}nothing/"):
         answer = ask(live_server, target, method=method)
@@ -244,7 +198,7 @@ def test_options_is_the_same_for_every_resource_that_is_only_read(live_server: s
     assert without_date(ask(live_server, target, method="OPTIONS")) == without_date(known)
 
 
-@pytest.mark.parametrize("method", ["FROB", "get", "G3T", "<script>"])
+@pytest.mark.parametrize("method", ["FROB", "<script>"])
 def test_method_that_the_server_can_not_parse_is_400(live_server: str, method: str) -> None:
     answer = ask(live_server, LOCALIDADES, method=method)
     assert answer.status == 400

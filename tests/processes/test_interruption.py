@@ -239,22 +239,12 @@ async def test_command_that_ends_while_it_fetches_leaves_no_file(
     assert list(folder.iterdir()) == []
 
 
-async def test_verify_that_is_told_to_end_while_it_waits_for_the_service_ends(small_catalogue: Path) -> None:
-    with (
-        stalling() as (address, asked),
-        started("verify", str(small_catalogue), "--url", address, env=environment()) as process,
-    ):
-        assert await asyncio.to_thread(asked.wait, 60)
-        process.send_signal(signal.SIGTERM)
-        assert (await process.ended())[0] == 143
-
-
 # Memory
 
 # An import with as much memory as is given to it besides what it takes to load.
 SHORT_OF_MEMORY = """
 import resource, sys
-from localidades_api.cli import app, tasks
+from localidades_api.cli import app, database
 from localidades_api.importer import import_catalogue
 
 limit = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + int(sys.argv.pop(1))

@@ -2,7 +2,9 @@
 
 import json
 import logging
+import os
 import re
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -81,9 +83,7 @@ def test_line_of_a_held_response_names_the_release_that_it_is_from(seeded_databa
 def test_log_has_a_line_for_each_request_in_the_end_and_nothing_of_what_a_client_sends(
     seeded_database: str, form: str
 ) -> None:
-    with serving(
-        seeded_database, LOCALIDADES_ACCESS_LOG="1", LOCALIDADES_LOG_FORMAT=form, LOCALIDADES_LOG_LEVEL="debug"
-    ) as live:
+    with serving(seeded_database, LOCALIDADES_ACCESS_LOG="1", LOCALIDADES_LOG_FORMAT=form) as live:
         headers = [(name, SECRET) for name in ("User-Agent", "Accept-Language", "Cookie", "X-Request-Id", SECRET)]
         headers.append(("traceparent", f"00-{SECRET}"))
         for target in (
@@ -216,6 +216,24 @@ def test_error_is_one_json_line_whatever_is_in_it() -> None:
     assert json.loads(line)["message"] == "it failed"
     assert "of two\nlines" in json.loads(line)["traceback"]
     assert "it failed\nValueError: of two\nlines" in ConsoleFormatter().format(record)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no pipe that keeps what is written apart")
+async def test_lines_are_written_in_pieces_that_workers_cannot_mix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe takes up to 4,096 bytes at once, however many processes write to it."""
+    reading, writing = os.pipe2(os.O_DIRECT)
+    with os.fdopen(reading, "rb", buffering=0) as read, os.fdopen(writing, "w") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        log = RequestLog("json")
+        for number in range(100):
+            log.add(Line(str(number), "GET", "list_localities", 200, 1.5, "2020-01", 99))
+        log.flush()
+        numbers: list[int] = []
+        while len(numbers) < 100:
+            piece = read.read(65536)
+            assert piece.endswith(b"\n")
+            numbers += [int(json.loads(line)["id"]) for line in piece.splitlines()]
+    assert numbers == list(range(100))
 
 
 @pytest.mark.parametrize(("operation", "level"), [("get_startup", "info"), ("get_readiness", "error")])

@@ -17,11 +17,10 @@ from typing import IO
 import httpx
 import pytest
 
-from localidades_api.cli.matching.job import MatchJob
+from localidades_api.cli.match import MatchJob
 from tests.support.here import here
 from tests.support.http_server import Request, Response, http_server
 from tests.support.postgres import out_of_reach
-from tests.support.terminal import run_in_terminal
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import COMMAND, NULL, ROOT, Process, environment, run, start_command
 
@@ -158,16 +157,6 @@ def test_bound_is_in_the_command_that_resumes_only_if_it_is_another_than_the_def
     )
 
 
-@pytest.mark.tail
-def test_terminal_shows_progress(seeded: str, long_file: Path, tmp_path: Path) -> None:
-    shown = run_in_terminal("match", str(long_file), "--output", str(tmp_path / "a.csv"), env=environment(seeded))
-    assert shown.returncode == 0
-    assert any(
-        re.search(r"matching rows .*[\d,]+ of [\d,]+ rows \([\d,]+/s\), \d:\d\d left", line) for line in shown.lines
-    )
-    assert any(line.startswith(f"matched {LONG:,} rows in ") for line in shown.lines)
-
-
 # -- What is refused
 
 
@@ -258,12 +247,6 @@ def test_output_is_replaced_only_if_told_to(seeded: str, places: Path) -> None:
     assert output.read_text() == "old"
     assert match(seeded, places, "--force").returncode == 0
     assert len(read_rows_of(output)) == 5
-
-
-def test_disk_that_is_full_is_said(seeded: str, places: Path) -> None:
-    ended = match(seeded, places, "--output", "/dev/full", "--force")
-    assert ended.returncode == 74
-    assert ended.stderr.splitlines()[-1] == "error: /dev/full can't be written (No space left on device)."
 
 
 def test_reader_of_stdout_that_has_gone_ends_the_command(seeded: str, long_file: Path) -> None:
@@ -426,6 +409,21 @@ def test_service_that_is_busy_or_breaks_off_is_asked_again(live_server: str, pla
     assert len(asked) == 3
     assert ended.stderr.count("waiting for the service: it answers 503\n") == 1
     assert b"folio" not in asked[-1].body
+
+
+def test_service_is_asked_for_one_release_to_the_end(live_server: str, tmp_path: Path) -> None:
+    """It may publish another between two requests."""
+    rows, asked = write_rows(tmp_path / "rows.csv", [("nombre",), *[("Nada como esto",)] * 1001]), []
+
+    def respond(request: Request) -> Response:
+        asked.append(request.target)
+        headers = {"Content-Type": "application/x-ndjson", "Accept": "application/x-ndjson"}
+        answer = httpx.post(f"{live_server}{request.target}", content=request.body, headers=headers)
+        return Response(answer.content, headers={"Catalogue-Release": answer.headers["catalogue-release"]})
+
+    with http_server(respond) as address:
+        assert here("match", str(rows), "--url", address).returncode == 0
+    assert [target.partition("?")[2] for target in asked] == ["", "release=2020-01"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from localidades_api.database.pool import already_waited
-from localidades_api.middleware.concurrency_limit import ConcurrencyLimit
+from localidades_api.middleware import ConcurrencyLimit
 from tests.support.downloads import stalled
 from tests.support.metrics import await_metrics, value
 from tests.support.postgres import locked, new_database
@@ -33,8 +33,8 @@ def slow() -> str:
 
 @pytest.fixture(scope="module")
 def narrow(server: str, seeded: str) -> Iterator[tuple[Live, str]]:
-    """Lend a server that has one request in hand and lets one wait, and the address of its database."""
-    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_QUEUED": "1", "LOCALIDADES_DATABASE_TIMEOUT": "20"}
+    """Lend a server that has one request in hand and lets four wait, and the address of its database."""
+    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_DATABASE_TIMEOUT": "20"}
     with new_database(server, seeded) as url, serving(url, **limits) as live:
         await_metrics(live.base, lambda metrics: value(metrics, "page_cache_pages") == 3)
         assert ask(live.base, HELD).status == 200  # and the response is held from here on
@@ -46,7 +46,7 @@ def test_request_beyond_what_is_taken_on_is_503_at_once_as_a_problem(narrow: tup
     with locked(url), ExitStack() as stack:
         first = Asking(stack, live, slow())
         assert first.waits()
-        second = Asking(stack, live, slow())
+        second, *_ = [Asking(stack, live, slow()) for _ in range(4)]
         refused = ask(live.base, f"{slow()}&page=2")
         assert refused.status == 503
         assert refused.one("retry-after") == "1"
@@ -75,7 +75,7 @@ def test_answer_under_way_is_whole_and_the_next_is_served_at_once(narrow: tuple[
 def test_what_is_held_and_probes_and_static_files_are_never_refused(narrow: tuple[Live, str]) -> None:
     live, url = narrow
     with locked(url), ExitStack() as stack:
-        for _ in range(2):
+        for _ in range(5):
             Asking(stack, live, slow())
         assert ask(live.base, slow()).status == 503
         for target in (HELD, f"{LOCALIDADES}?page=1", f"{LOCALIDADES}?page=3&format=json&release=2020-01"):
@@ -90,7 +90,7 @@ def test_pipeline_is_refused_and_answered_in_its_order(narrow: tuple[Live, str])
     """What is pipelined has a task of its own, and the same answers."""
     live, url = narrow
     with locked(url), ExitStack() as stack:
-        for _ in range(2):
+        for _ in range(5):
             Asking(stack, live, slow())
         with connect(live.base) as connection:
             targets = [slow(), HELD, slow(), "/livez", HELD]
@@ -117,7 +117,7 @@ def test_refusal_is_in_the_representation_that_was_asked_for(
 ) -> None:
     live, url = narrow
     with locked(url), ExitStack() as stack:
-        for _ in range(2):
+        for _ in range(5):
             Asking(stack, live, slow())
         refused = Asking(stack, live, target, *headers).answer()
         assert refused.status == 503
@@ -139,7 +139,7 @@ def test_storm_of_clients_that_hang_up_leaves_no_connection_and_no_place_taken(n
 
 
 def test_files_under_way_keep_nobody_out_and_have_a_bound_of_their_own(server: str, large: str) -> None:
-    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_QUEUED": "0", "LOCALIDADES_MAX_TRANSFERS": "2"}
+    limits = {"LOCALIDADES_MAX_IN_FLIGHT": "1", "LOCALIDADES_MAX_TRANSFERS": "2"}
     with new_database(server, large) as url, serving(url, LOCALIDADES_PAGE_CACHE_BYTES="0", **limits) as live:
         with stalled(live.base, "format=csv"), stalled(live.base, "format=ndjson", "gzip"):
             assert ask(live.base, slow()).status == 200
@@ -183,9 +183,9 @@ class Held:
 
 @asynccontextmanager
 async def one_in_flight() -> AsyncIterator[tuple[Held, ConcurrencyLimit, httpx.AsyncClient]]:
-    """Lend what lets one request in, which it has, and one wait."""
+    """Lend what lets one request in, which it has, and four wait."""
     held = Held()
-    layer = ConcurrencyLimit(held, lambda _: False, max_in_flight=1, max_queued=1)
+    layer = ConcurrencyLimit(held, lambda _: False, max_in_flight=1)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(layer), base_url="http://test") as client:
         first = asyncio.create_task(client.get("/"))
         while not held.waited:  # noqa: ASYNC110  # what is waited for is an attribute
@@ -202,6 +202,17 @@ async def test_turn_is_waited_for_half_a_second() -> None:
         await sooner
         assert not asked.done()
         assert (await asyncio.wait_for(asked, 5)).status_code == 503
+
+
+async def test_queue_has_four_places_for_each_request_in_flight_and_the_next_is_refused_at_once() -> None:
+    async with one_in_flight() as (held, layer, client):
+        waiting = [asyncio.create_task(client.get("/")) for _ in range(4)]
+        while layer.queued < 4:  # noqa: ASYNC110  # what is waited for is an attribute
+            await asyncio.sleep(0)
+        assert (await client.get("/")).status_code == 503
+        assert not any(one.done() for one in waiting)
+        held.may_answer.set()
+        assert [(await one).status_code for one in waiting] == [200] * 4
 
 
 async def test_time_that_a_turn_is_waited_for_is_known_to_what_answers() -> None:

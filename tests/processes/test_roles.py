@@ -372,12 +372,6 @@ def test_role_that_may_not_make_roles_is_told_so(roles: Roles) -> None:
     assert "The database reports an error (42501): permission denied to create role" in ended.stderr
 
 
-def test_password_of_the_address_is_in_no_output() -> None:
-    ended = run("roles", env=environment("postgresql://someone:s3cr3t@127.0.0.1:1/x"))
-    assert ended.returncode == 1
-    assert "s3cr3t" not in ended.stdout + ended.stderr
-
-
 def test_roles_while_an_import_runs_are_refused(roles: Roles) -> None:
     async def while_held() -> str:
         async with connected(roles.owner) as connection:

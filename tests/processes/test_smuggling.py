@@ -133,13 +133,6 @@ def final_statuses(received: bytes) -> list[int]:
 
 
 @pytest.mark.parametrize("shape", BODIES)
-def test_body_is_no_request_in_one_piece(live_server: str, shape: str) -> None:
-    received = send(live_server, b"".join(BODIES[shape]))
-    assert final_statuses(received) in ([200], [405])
-    assert b"connection: close" in received
-
-
-@pytest.mark.parametrize("shape", BODIES)
 def test_body_is_no_request_in_pieces(live_server: str, shape: str) -> None:
     head, body = BODIES[shape]
     with connect(live_server) as connection:
@@ -248,11 +241,6 @@ def test_answer_to_an_old_client_without_a_host_is_held_for_nobody(live_server: 
     for _ in range(2):
         assert final_statuses(send(live_server, f"{target}1.0\r\n\r\n".encode())) == [200]
     assert final_statuses(send(live_server, f"{target}1.1\r\n\r\n".encode() + SMUGGLED)) == [400]
-
-
-@pytest.mark.parametrize("version", ["0.9", "2.0"])
-def test_other_version_of_http_is_400(live_server: str, version: str) -> None:
-    assert final_statuses(send(live_server, request(b"", b"GET", version=version) + SMUGGLED)) == [400]
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,10 @@
 
 import http.client
 import signal
-import socket
 import threading
 import time
 from collections import Counter
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -165,12 +164,3 @@ def test_restart_of_the_workers_one_after_the_other_loses_no_request(seeded_data
         # A process is there for a moment after its last line, until the supervisor has asked how it ended.
         eventually(lambda: not any(Path(f"/proc/{process}").exists() for process in before))
         assert ask(live.base, HELD).status == 200
-
-
-def test_connection_refused_is_all_that_a_client_meets_after_the_end(seeded_database: str) -> None:
-    with serving(seeded_database, "--workers", "2") as live:
-        stop(live)
-        assert live.process.wait(PATIENCE) == 0
-        address = urlsplit(live.base)
-        with closing(socket.socket()) as connection, pytest.raises(ConnectionRefusedError):
-            connection.connect((address.hostname, address.port))

@@ -181,7 +181,7 @@ def test_memory_stays_small_however_many_downloads_are_left(server: str, large: 
 SETTINGS = {
     "LOCALIDADES_MAX_TRANSFERS": "2",
     "LOCALIDADES_TRANSFER_TIMEOUT": "5",
-    "LOCALIDADES_SEND_TIMEOUT": "600",  # or silent readers are cut off for another reason
+    "LOCALIDADES_CLIENT_TIMEOUT": "600",  # or silent readers are cut off for another reason
 }
 
 

@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.machine import children_of
 from tests.support.metrics import scrape, value
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import (
@@ -52,16 +50,6 @@ def await_text(live: Live, text: str, count: int, *, within: float = PATIENCE) -
 
 def assert_answers(live: Live) -> None:
     assert [ask(live.base, LOCALIDADES).status for _ in range(20)] == [200] * 20
-
-
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_port_of_several_workers_is_taken_for_any_other_server(
-    two_workers: Live, seeded_database: str, workers: str
-) -> None:
-    port = str(urlsplit(two_workers.base).port)
-    ended = run("serve", "--port", port, "--workers", workers, env=environment(seeded_database))
-    assert ended.returncode == 1
-    assert f"Port {port} is in use" in ended.stderr
 
 
 def test_connection_is_closed_after_a_thousand_requests_so_that_connections_move_to_idle_workers(
@@ -201,11 +189,3 @@ def test_worker_starts_while_the_database_is_away() -> None:
         os.kill(workers_of(live)[0], signal.SIGKILL)
         await_text(live, STARTED, 3)
         assert ask(live.base, LOCALIDADES).status == 503
-
-
-def test_workers_end_with_a_supervisor_that_is_killed(two_workers: Live) -> None:
-    workers = children_of(two_workers.process.pid)
-    os.kill(two_workers.process.pid, signal.SIGKILL)
-    two_workers.process.wait(PATIENCE)
-    await_text(two_workers, "Finished server process", 2)
-    eventually(lambda: not alive(list(workers)))

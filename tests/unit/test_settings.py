@@ -35,27 +35,8 @@ def test_lists_are_read_with_or_without_spaces(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("CATALOGUE", "LOCALIDADES_CATALOGUE is now LOCALIDADES_SEED"),
-        ("MAX_WAITING", "LOCALIDADES_MAX_WAITING is now LOCALIDADES_MAX_QUEUED"),
-        ("OPERATIONS_PORT", "LOCALIDADES_OPERATIONS_PORT is now LOCALIDADES_MANAGEMENT_PORT"),
-        (
-            "MAX_DOWNLOADS",
-            "LOCALIDADES_MAX_DOWNLOADS is now LOCALIDADES_MAX_TRANSFERS, which counts answers to rows too",
-        ),
-        (
-            "MIN_DOWNLOAD_RATE",
-            "LOCALIDADES_MIN_DOWNLOAD_RATE is no longer a setting: a transfer ends after LOCALIDADES_TRANSFER_TIMEOUT"
-            " seconds",
-        ),
-        (
-            "RATE_LIMIT",
-            "LOCALIDADES_RATE_LIMIT is no longer a setting: nginx's `limit_req` limits rates, as deploy/nginx shows",
-        ),
-        (
-            "TRUSTED_HOSTS",
-            "LOCALIDADES_TRUSTED_HOSTS is no longer a setting, because no response depends on the Host"
-            " header: unset it",
-        ),
+        ("SEND_TIMEOUT", "LOCALIDADES_SEND_TIMEOUT is now LOCALIDADES_CLIENT_TIMEOUT"),
+        ("LOG_LEVEL", "LOCALIDADES_LOG_LEVEL is no longer a setting: unset it"),
     ],
 )
 def test_former_name_of_a_setting_is_refused_with_what_to_do(

@@ -11,19 +11,27 @@ from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID, TextColumn
-from rich.table import Column, Table
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
 from rich.text import Text
 
 from localidades_api.errors import OutputError, ReaderGoneError
 
 if TYPE_CHECKING:  # importing it takes longer than most commands do
     from localidades_api.importer import ImportReport
-    from localidades_api.observability.progress import Step
+    from localidades_api.observability.progress import Step, StepProgress
 
 _MAX_SHOWN_REJECTIONS = 20
 _PIPE_WIDTH = 200  # columns; without a terminal rich would cut tables at 80
-_MEGABYTE = 1e6
 
 
 class _Remarks(Console):
@@ -103,113 +111,57 @@ def print_error(sentence: str) -> None:
 
 
 @contextmanager
-def watch_import() -> "Iterator[_Lines | _ProgressBar]":
+def watch_import() -> "Iterator[StepProgress]":
     """Lend an observer that shows progress: a bar on a terminal, else plain lines."""
     # With FORCE_COLOR rich acts as on a terminal; that is fine for colours in a file, but not for a bar.
-    if not (console.is_interactive and console.file.isatty()):
-        lines = _Lines()
-        yield lines
-        return
-    counter = _Counter()
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None), _CounterColumn(counter))
-    with Progress(*columns, console=console, transient=True, expand=True) as progress:
-        yield _ProgressBar(progress, counter)
+    if console.is_interactive and console.file.isatty():
+        with Progress(console=console, transient=True, expand=True) as progress:
+            yield _ProgressBar(progress)
+    else:
+        yield _ProgressLines()
 
 
-class _Counter:
-    """The amount, rate and remaining time of the current step."""
+class _ProgressBar:
+    """A progress bar on a terminal, with the time of a step, or how far it is once it counts."""
 
-    def __init__(self) -> None:
-        self.step: Step | None = None
-        self.amount = 0
-        self.total: int | None = None
-        self._began = time.perf_counter()
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task = progress.add_task("", total=None)
 
     def begin(self, step: "Step") -> None:
-        self.step, self.amount, self.total, self._began = step, 0, None, time.perf_counter()
+        bar = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None))
+        counted = (DownloadColumn(),) if step.unit == "bytes" else (MofNCompleteColumn(), TextColumn(step.unit))
+        self._counting = (*bar, *counted, TimeRemainingColumn(compact=True))
+        self._progress.columns = (*bar, TimeElapsedColumn())
+        self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(step.value, total=None)
 
     def expect(self, amount: int) -> None:
-        self.total = amount if amount > 0 else None
+        self._progress.update(self._task, total=amount)
 
     def advance(self, amount: int) -> None:
-        self.amount += amount
-
-    def describe(self) -> str:
-        """Return the amount and the rate, with the total and the remaining time if they are known."""
-        unit = self.step.unit if self.step else ""
-        scale, shown, form = (_MEGABYTE, "MB", ",.1f") if unit == "bytes" else (1, unit, ",.0f")
-        rate = self.amount / max(time.perf_counter() - self._began, 1e-6)
-        of_total, left = "", ""
-        if self.total is not None and self.amount < self.total:
-            of_total = f" of {self.total / scale:{form}}"
-            left = f", {_clock((self.total - self.amount) / rate)} left" if self.amount else ""
-        return f"{self.amount / scale:{form}}{of_total} {shown} ({rate / scale:{form}}{' MB' * (scale > 1)}/s){left}"
-
-    @property
-    def elapsed(self) -> str:
-        """The time since the step began."""
-        return _clock(time.perf_counter() - self._began)
+        self._progress.columns = self._counting
+        self._progress.advance(self._task, amount)
 
 
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-class _Lines:
+class _ProgressLines:
     """A line when a step begins, and one with its amount and rate when it ends."""
 
     def __init__(self) -> None:
-        self._counter = _Counter()
+        self._unit, self._amount, self._began = "", 0, 0.0
 
     def begin(self, step: "Step") -> None:
-        self.end()
-        self._counter.begin(step)
+        if self._amount:
+            rate = self._amount / max(time.perf_counter() - self._began, 1e-6)
+            console.print(f"  {self._amount:,} {self._unit} ({rate:,.0f}/s)", markup=False)
         console.print(step.value, markup=False)
-
-    def end(self) -> None:
-        if self._counter.amount:
-            self._counter.total = None
-            console.print(f"  {self._counter.describe()}", markup=False)
+        self._unit, self._amount, self._began = step.unit, 0, time.perf_counter()
 
     def expect(self, amount: int) -> None:
         """Ignore it: the line is printed when the step ends."""
 
     def advance(self, amount: int) -> None:
-        self._counter.advance(amount)
-
-
-class _CounterColumn(ProgressColumn):
-    """A column with the counter, or with the time of a step that counts nothing."""
-
-    def __init__(self, counter: _Counter) -> None:
-        super().__init__(Column(no_wrap=True))  # the bar shrinks instead
-        self._counter = counter
-
-    def render(self, task: Task) -> Text:  # noqa: ARG002  # rich's signature
-        return Text(self._counter.describe() if self._counter.amount else self._counter.elapsed)
-
-
-class _ProgressBar:
-    """A progress bar on a terminal."""
-
-    def __init__(self, progress: Progress, counter: _Counter) -> None:
-        self._progress = progress
-        self._counter = counter
-        self._task: TaskID = progress.add_task("", total=None)
-
-    def begin(self, step: "Step") -> None:
-        self._counter.begin(step)
-        self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(step.value, total=None)
-
-    def expect(self, amount: int) -> None:
-        self._counter.expect(amount)
-
-    def advance(self, amount: int) -> None:
-        self._counter.advance(amount)
-        self._progress.update(self._task, completed=self._counter.amount, total=self._counter.total)
+        self._amount += amount
 
 
 def print_report(report: "ImportReport", *, dry_run: bool = False) -> None:

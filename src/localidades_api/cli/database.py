@@ -1,14 +1,30 @@
-"""The database of a command, and the migrations that bring it to the schema of this version."""
+"""The work of the commands on the database: its migration, imports, releases and roles."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import SecretStr
 
+from localidades_api import __version__
+from localidades_api.catalogue.schemas import CHANGE_KINDS, Publication, Release
+from localidades_api.cli.console import console, print_text, watch_import
+from localidades_api.database.pool import Database
+from localidades_api.database.queries import ReleasesRepository
+from localidades_api.database.roles import grant_roles
 from localidades_api.embedded_postgres import provide_database
-from localidades_api.errors import ConfigurationError, LocalidadesError
+from localidades_api.errors import ConfigurationError, LocalidadesError, UnavailableError
 from localidades_api.settings import Settings, find_clone, read_settings
+
+if TYPE_CHECKING:
+    from localidades_api.importer import ImportReport
+
+_REQUEST_TIMEOUT = 10.0  # seconds, for the several statements of one request
+
+_Result = TypeVar("_Result")
 
 
 @contextmanager
@@ -23,21 +39,21 @@ def ready_database(settings: Settings, *, seed: bool = True, watch: bool = False
         yield url
 
 
-def run_migrations(report: Callable[[str], None], *, seed: str | None) -> None:
-    """Migrate the database, report that, and load `seed`, or the catalogue of the settings, into an empty one."""
-
-    def describe(before: tuple[str, ...], after: tuple[str, ...]) -> None:
-        revision = ", ".join(after)
-        if before == after:
-            report(f"The database is up to date, at revision {revision}.")
-        elif before:
-            report(f"Migrated the database from revision {', '.join(before)} to {revision}.")
-        else:
-            report(f"Migrated an empty database to revision {revision}.")
-
+def run_migrations(*, seed: str | None) -> None:
+    """Migrate the database, print that, and load `seed`, or the catalogue of the settings, into an empty one."""
     settings = read_settings()
     with provide_database(settings) as url:
-        _migrate(settings, url, seed or settings.initial_catalogue, report=describe)
+        _migrate(settings, url, seed or settings.initial_catalogue, report=_print_migration)
+
+
+def _print_migration(before: tuple[str, ...], after: tuple[str, ...]) -> None:
+    revision = ", ".join(after)
+    if before == after:
+        print_text(f"The database is up to date, at revision {revision}.")
+    elif before:
+        print_text(f"Migrated the database from revision {', '.join(before)} to {revision}.")
+    else:
+        print_text(f"Migrated an empty database to revision {revision}.")
 
 
 def _migrate(
@@ -68,3 +84,150 @@ def _migrate(
         raise ConfigurationError(
             f"A newer version of localidades-api created {database}: install that version, or {otherwise}."
         ) from error
+
+
+def on_database(work: Callable[[Database], Awaitable[_Result]], *, writes: bool) -> _Result:
+    """Run work on the database of the settings, and return its result; an embedded one runs meanwhile."""
+    settings = read_settings()
+    with ready_database(settings, seed=False) as url:
+        return asyncio.run(_on_database(url, settings, work, writes=writes))
+
+
+async def _on_database(
+    url: str, settings: Settings, work: Callable[[Database], Awaitable[_Result]], *, writes: bool
+) -> _Result:
+    reading = partial(Database.for_reading, pool_size=1, timeout=settings.database_timeout)
+    database = (Database.for_writing if writes else reading)(url)
+    try:
+        return await work(database)
+    finally:
+        await database.dispose()
+
+
+def run_import(
+    source: str, *, release: str | None, dry_run: bool, allow_shrink: bool, keep_demo: bool, reason: str | None
+) -> "ImportReport":
+    """Import a catalogue, remove withdrawn releases, and show progress."""
+    from localidades_api.importer import import_catalogue  # noqa: PLC0415  # other commands don't need it
+    from localidades_api.releases.retire import finish_retirements  # noqa: PLC0415  # as above
+
+    async def run(database: Database) -> "ImportReport":
+        with watch_import() as progress:
+            report = await import_catalogue(
+                database,
+                source,
+                progress,
+                release=release,
+                dry_run=dry_run,
+                allow_shrink=allow_shrink,
+                keep_demo=keep_demo,
+                reason=reason,
+            )
+            if not dry_run:
+                with _published_all_the_same():
+                    await finish_retirements(database, progress, grace=_grace())
+            return report
+
+    return on_database(run, writes=True)
+
+
+def report_as_object(report: "ImportReport", *, dry_run: bool) -> dict[str, object]:
+    """Return the whole report of an import, with every rejected row, as an object for JSON."""
+    comparison = report.comparison
+    changes = {name: getattr(comparison, name) for name in CHANGE_KINDS}
+    return {
+        "release": report.release,
+        "published": not dry_run,
+        "seconds": round(report.seconds, 3),
+        "totals": {
+            "estados": report.states,
+            "municipios": report.municipalities,
+            "localidades": report.localities,
+        },
+        "compared_with": comparison.previous,
+        "changes": None if comparison.previous is None else changes,
+        "zeros_restored": report.zeros_restored,
+        "losses": report.losses,
+        "demo_retired": report.demo_retired,
+        "withdrawn": report.withdrawn,
+        "rejected": [{"line": line, "reason": reason} for line, reason in report.rejected],
+    }
+
+
+@contextmanager
+def _published_all_the_same() -> Iterator[None]:
+    """Report errors and interruptions after a publication without failing the import."""
+    try:
+        yield
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the next import or retirement continues
+        reason = str(error) if isinstance(error, LocalidadesError) else type(error).__name__
+        if isinstance(error, asyncio.CancelledError):
+            reason = "interrupted"
+        console.print(
+            f"The retired release is not removed yet; the next import or retirement removes it: {reason}", markup=False
+        )
+
+
+def run_retirement(name: str) -> list[str]:
+    """Retire a release, show progress, and return the names of the removed releases."""
+    from localidades_api.releases.retire import retire_release  # noqa: PLC0415  # as above
+
+    async def run(database: Database) -> list[str]:
+        with watch_import() as progress:
+            return await retire_release(database, name, progress, grace=_grace())
+
+    return on_database(run, writes=True)
+
+
+def _grace() -> float:
+    """Return the seconds within which every process has noticed a withdrawal and finished earlier requests."""
+    return 2 * read_settings().release_poll + _REQUEST_TIMEOUT
+
+
+async def list_releases(database: Database) -> tuple[list[Release], Release | None]:
+    """Return the releases, oldest first, and the current one."""
+    reading = await ReleasesRepository(database).list_releases()
+    return reading.every, reading.current
+
+
+async def list_publications(database: Database) -> list[Publication]:
+    """Return the log of publications, newest first."""
+    return await ReleasesRepository(database).list_publications()
+
+
+def run_roles(*, reader: str, importer: str) -> str:
+    """Create or update the two roles; describe them, and how to set their passwords."""
+    deadline = read_settings().database_timeout
+    grant = partial(grant_roles, reader=reader, importer=importer, deadline=deadline)
+    return (
+        f"In database {on_database(grant, writes=True)}\n"
+        f"  {reader} can only read the catalogue: serve with it\n"
+        f"  {importer} owns the tables: migrate, import and retire with it\n"
+        "Neither role has a password yet. Set one in psql, which sends only its hash and keeps it out of the history:\n"
+        f"  \\password {reader}\n"
+        f"  \\password {importer}"
+    )
+
+
+def print_where_to_look(url: str, settings: Settings, address: tuple[str, int]) -> None:
+    """Print the served release and the first addresses to visit."""
+    try:
+        _, current = asyncio.run(_on_database(url, settings, list_releases, writes=False))
+        shown = current.name if current else "none yet: load one with `localidades-api import`"
+        if current and current.is_demo:
+            shown = "demo: its municipios and localities are invented; load INEGI's file with `localidades-api import`"
+    except UnavailableError as error:
+        shown = f"unknown: {error}"
+    host = f"[{address[0]}]" if ":" in address[0] else address[0]
+    root = f"http://{host}:{address[1]}"
+    port = settings.management_port
+    probes = f"\n  probes   http://{host}:{port}/readyz" if port else ""
+    data = "" if settings.database_url else f"\n  data     {settings.data_dir.resolve()}"
+    console.print(
+        f"localidades-api {__version__}\n"
+        f"  release  {shown}\n"
+        f"  list     {root}/api/census/localidades/\n"
+        f"  site     {root}/\n"
+        f"  docs     {root}/docs{probes}{data}",
+        markup=False,
+    )

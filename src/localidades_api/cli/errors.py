@@ -1,7 +1,6 @@
 """Turns every error of a command into a sentence on stderr and an exit code."""
 
 import errno
-import gc
 import io
 import logging
 import signal
@@ -12,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import Event, current_thread, main_thread
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -37,14 +36,17 @@ TERMINATED = 143  # 128 + SIGTERM
 _UNKNOWN_COLUMN = "42703"
 
 
+def examples(*commands: str) -> str:
+    r"""Return the end of a command's help, in a paragraph that is not wrapped: the `\b` says so, and is not shown."""
+    return "\n".join(("\b", "Examples:", *(f"  {command}" for command in commands)))
+
+
 class Commands(TyperGroup):
-    """The whole command line: usage errors of Typer end like errors of commands."""
+    """The whole command line: every error is a sentence, and has an exit code."""
 
     def main(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  # Typer's signature
         """Run a command and end the process with its exit code."""
-        alone = options.get("standalone_mode", True)
-        options["standalone_mode"] = False
-        if not alone:
+        if not options.get("standalone_mode", True):
             return super().main(*args, **options)
         buffer_stdout()
         for stream in (sys.stdout, sys.stderr):
@@ -54,28 +56,22 @@ class Commands(TyperGroup):
         for library in ("asyncio", "sqlalchemy.pool"):
             logging.getLogger(library).addHandler(logging.NullHandler())
         with _unwinding_at_sigterm() as terminated:
-            try:
-                self._run(*args, **options)
-            except SystemExit as ended:
-                if terminated.is_set() and ended.code == INTERRUPTED:
-                    sys.exit(TERMINATED)
-                raise
+            code = self._run(*args, **{**options, "standalone_mode": False})
+            sys.exit(TERMINATED if terminated.is_set() and code == INTERRUPTED else code)
 
-    def _run(self, *args: Any, **options: Any) -> NoReturn:  # noqa: ANN401  # as above
+    def _run(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  # as above
+        """Return the exit code."""
         try:
-            with (
-                errors_as_sentences(),
-                writing() if sys.stdout else nullcontext(),
-            ):  # help and completion write too
-                sys.exit(super().main(*args, **options) or 0)
+            with errors_as_sentences(), writing() if sys.stdout else nullcontext():  # help and completion write too
+                return super().main(*args, **options) or 0
         except TyperException as error:
             _print_usage_error(error)
-            sys.exit(error.exit_code)
+            return error.exit_code
         except typer.Exit as ended:
-            sys.exit(ended.exit_code)
+            return ended.exit_code
         except SystemExit as ended:
             # Typer and rich exit with 1 on a closed pipe.
-            sys.exit(READER_GONE if isinstance(ended.__context__, BrokenPipeError) else ended.code)
+            return READER_GONE if isinstance(ended.__context__, BrokenPipeError) else ended.code
 
 
 @contextmanager
@@ -148,26 +144,13 @@ def _explain(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"The system reports an error: {error.strerror}{f', {error.filename}' if error.filename else ''}."
     # Its text may hold an address with a password.
-    return f"This is a bug in localidades-api ({type(error).__name__} in {_place(error)}): please report it."
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    kind = f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"
+    return f"This is a bug in localidades-api ({kind}): please report it."
 
 
-def _is_for_want_of_memory(error: BaseException) -> bool:
-    """Return whether an error comes from a lack of memory; if so, free what its frames hold."""
-    chain = [error]
-    while (earlier := chain[-1].__cause__ or chain[-1].__context__) and earlier not in chain:
-        chain.append(earlier)
-    wanting = any(isinstance(one, MemoryError) or getattr(one, "errno", None) == errno.ENOMEM for one in chain)
-    if wanting:
-        for one in chain:
-            traceback.clear_frames(one.__traceback__)
-        gc.collect()
-    return wanting
-
-
-def _place(error: BaseException) -> str:
-    """Return the file and line that raised an error."""
-    trace, place = error.__traceback__, "an unknown place"
-    while trace is not None:
-        place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return place
+def _is_for_want_of_memory(error: BaseException | None) -> bool:
+    """Return whether a lack of memory led to an error."""
+    while error and not (isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM):
+        error = error.__cause__ or error.__context__
+    return error is not None

@@ -34,7 +34,7 @@ from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.errors import ExportError, LocalidadesError, MethodNotAllowedError, NotFoundError
 from localidades_api.html.renderer import JSON, View
 from localidades_api.http.paths import LOCALIDADES, MANIFEST, PREFIX
-from localidades_api.observability.progress import Counting, ExportStep
+from localidades_api.observability.progress import Counting, Step
 from localidades_api.settings import Settings, read_settings
 
 _SUMS = "SHA256SUMS"
@@ -46,6 +46,17 @@ _BROTLI_QUALITY = 6
 _PROBLEMS: tuple[LocalidadesError, ...] = (NotFoundError(), MethodNotAllowedError())
 
 _Sink = Callable[[bytes], object]
+
+
+class ExportStep(Step):
+    """The only step of an export."""
+
+    WRITE = "writing files"
+
+    @property
+    def unit(self) -> str:
+        """The unit of its amounts."""
+        return "files"
 
 
 class ExportManifest(BaseModel):

@@ -1,12 +1,16 @@
 """The commands for releases: list, publish and retire."""
 
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
 from localidades_api.cli.console import print_json, print_table, print_text
-from localidades_api.cli.errors import errors_as_sentences
-from localidades_api.cli.help import end_of_help
+from localidades_api.cli.errors import examples
+
+if TYPE_CHECKING:
+    from localidades_api.catalogue.schemas import Publication, Release
 
 releases = typer.Typer()
 
@@ -28,58 +32,91 @@ Reason = Annotated[
         parser=_reason,
     ),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print a single JSON document to stdout.")]
 
 
 def _complete_name(incomplete: str) -> list[str]:
     """Complete the names of releases except the current one; nothing if the database does not answer."""
-    from localidades_api.cli.tasks import run_releases  # noqa: PLC0415  # other completions don't need it
+    from localidades_api.cli.database import list_releases, on_database  # noqa: PLC0415  # see `cli`
     from localidades_api.settings import read_settings  # noqa: PLC0415  # as above
 
     try:
         if read_settings().database_url is None:
             return []  # the Tab key must not start a private Postgres
-        every, current = run_releases()
+        every, current = on_database(list_releases, writes=False)
     except Exception:  # noqa: BLE001  # completion can't show an error
         return []
     return [release.name for release in every if release != current and release.name.startswith(incomplete)]
 
 
-@releases.callback(invoke_without_command=True, epilog=end_of_help("releases"))
+@releases.callback(
+    invoke_without_command=True,
+    epilog=examples("localidades-api releases", "localidades-api releases --json | jq -r '.releases[].release'"),
+)
 def list_(
     context: typer.Context,
     *,
     log: Annotated[
         bool, typer.Option("--log", help="List the publications instead, newest first: when, by whom, and why.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a single JSON document to stdout.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the releases, oldest first; the current one has a star."""
     if context.invoked_subcommand is not None:
         return
-    with errors_as_sentences():
-        from localidades_api.cli.tasks import releases_as_object, run_releases, tabulate  # noqa: PLC0415  # see `cli`
+    from localidades_api.catalogue.schemas import PublishedRelease  # noqa: PLC0415  # see `cli`
+    from localidades_api.cli.database import list_publications, list_releases, on_database  # noqa: PLC0415  # see `cli`
 
-        if log:
-            _print_log(as_json=as_json)
-            return
-        every, current = run_releases()
+    if log:
+        publications = on_database(list_publications, writes=False)
         if as_json:
-            print_json(releases_as_object(every, current))
+            print_json({"publications": [one.model_dump(mode="json") for one in publications]})
         else:
-            print_table(tabulate(every, current))
-
-
-def _print_log(*, as_json: bool) -> None:
-    from localidades_api.cli.tasks import run_log, tabulate_log  # noqa: PLC0415  # see `cli`
-
-    publications = run_log()
+            print_table(_tabulate_log(publications))
+        return
+    every, current = on_database(list_releases, writes=False)
     if as_json:
-        print_json({"publications": [one.model_dump(mode="json") for one in publications]})
+        print_json({"releases": [PublishedRelease.of(one, current).model_dump(mode="json") for one in every]})
     else:
-        print_table(tabulate_log(publications))
+        print_table(_tabulate(every, current))
 
 
-@releases.command(epilog=end_of_help("releases publish"))
+def _tabulate(every: "list[Release]", current: "Release | None") -> Table:
+    """Return releases as a table; the current one has a star."""
+    table = Table("", "release", "published", "localities", "municipios", "source", box=None, pad_edge=False)
+    for release in every:
+        table.add_row(
+            "*" if release == current else "",
+            release.name,
+            f"{release.published_at:%Y-%m-%d %H:%M} UTC",
+            f"{release.localities:,}",
+            f"{release.municipalities:,}",
+            "generated" if release.is_demo else release.source,
+        )
+    return table
+
+
+def _tabulate_log(publications: "list[Publication]") -> Table:
+    """Return the log of publications as a table."""
+    table = Table("published", "release", "before", "by", "role", "reason", box=None, pad_edge=False)
+    for one in publications:
+        table.add_row(
+            f"{one.published_at:%Y-%m-%d %H:%M:%S} UTC",
+            one.release,
+            one.previous or "",
+            one.account,
+            one.role,
+            one.reason or ("import" if one.action == "import" else ""),
+        )
+    return table
+
+
+@releases.command(
+    epilog=examples(
+        "localidades-api releases publish 2018-09",
+        "localidades-api releases publish 2018-09 --json | jq -r .previous",
+    )
+)
 def publish(
     name: Annotated[
         str,
@@ -89,30 +126,29 @@ def publish(
     ],
     *,
     reason: Reason = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a single JSON document to stdout.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Make a release the current one, for example to go back after a bad import. Nothing is removed."""
-    with errors_as_sentences():
-        from localidades_api.cli.tasks import run_publication  # noqa: PLC0415  # see `cli`
+    from localidades_api.cli.database import on_database  # noqa: PLC0415  # see `cli`
+    from localidades_api.releases.publish import publish_release  # noqa: PLC0415  # see `cli`
 
-        previous = run_publication(name, reason)
-        if as_json:
-            print_json({"release": name, "previous": previous})
-        elif previous == name:
-            print_text(f"Release {name} is already the current one.")
-        else:
-            print_text(f"Release {name} is now the current one; before, it was {previous or 'none'}.")
+    previous = on_database(partial(publish_release, name=name, reason=reason or None), writes=True)
+    if as_json:
+        print_json({"release": name, "previous": previous})
+    elif previous == name:
+        print_text(f"Release {name} is already the current one.")
+    else:
+        print_text(f"Release {name} is now the current one; before, it was {previous or 'none'}.")
 
 
-@releases.command(epilog=end_of_help("releases retire"))
+@releases.command(epilog=examples("localidades-api releases retire 2018-09"))
 def retire(
     name: Annotated[
         str, typer.Argument(help="Name of a release that is not the current one.", autocompletion=_complete_name)
     ],
 ) -> None:
     """Remove an old release for good while the service reads the others, and finish any interrupted retirement."""
-    with errors_as_sentences():
-        from localidades_api.cli.tasks import run_retirement  # noqa: PLC0415  # see `cli`
+    from localidades_api.cli.database import run_retirement  # noqa: PLC0415  # see `cli`
 
-        for gone in run_retirement(name):
-            print_text(f"Release {gone} is retired.")
+    for gone in run_retirement(name):
+        print_text(f"Release {gone} is retired.")

@@ -1,7 +1,7 @@
 """A private Postgres in a folder, for when no database is configured.
 
 All processes that use the folder share one server, which runs until the last of them ends (`watchdog`). A service
-starts it again when it dies (`restart`).
+starts it again when it dies.
 
     cluster-18/    the data; another major version gets another folder
     run/           the socket, elsewhere if its path is too long; the server listens on no network
@@ -14,11 +14,10 @@ starts it again when it dies (`restart`).
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 from localidades_api.embedded_postgres.binaries import find_binaries, forget_client_variables
 from localidades_api.embedded_postgres.postgres_process import run_embedded
-from localidades_api.embedded_postgres.restart import restarted_when_dead
 from localidades_api.settings import Settings
 
 __all__ = ["find_binaries", "provide_database", "run_embedded"]
@@ -34,9 +33,6 @@ def provide_database(settings: Settings, *, watch: bool = False) -> Iterator[str
         yield settings.database_url.get_secret_value()
         return
     forget_client_variables()
-    with ExitStack() as stack:
-        place = (settings.data_dir, settings.postgres_bin)
-        url = stack.enter_context(run_embedded(*place, shutdown_timeout=settings.shutdown_timeout))
-        if watch:
-            stack.enter_context(restarted_when_dead(*place, settings.shutdown_timeout))
+    timeout = settings.shutdown_timeout
+    with run_embedded(settings.data_dir, settings.postgres_bin, shutdown_timeout=timeout, watch=watch) as url:
         yield url

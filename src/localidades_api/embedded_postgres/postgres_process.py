@@ -1,5 +1,7 @@
-"""Starts the embedded server or attaches to it, and waits for its end after the last user."""
+"""Starts the embedded server or attaches to it, restarts it when it dies, and waits for its end after the last user."""
 
+import logging
+import math
 import os
 import shutil
 import subprocess
@@ -7,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -27,7 +29,13 @@ from localidades_api.errors import EmbeddedPostgresError
 if sys.platform != "win32":
     import fcntl
 
+_log = logging.getLogger(__name__)
+
 _START_TIMEOUT = 60.0  # seconds
+_CHECK_INTERVAL = 0.5  # seconds
+_STABLE_AFTER = 60.0  # seconds of uptime after which the next restart is immediate again
+_MAX_BACKOFF = 30.0  # seconds before a repeated restart
+_JOIN_TIMEOUT = 35.0  # seconds: longer than a watchdog takes to clean up after a killed one
 _STOP_TIMEOUT = 15.0  # seconds
 _DRAIN_TIMEOUT = 10.0  # seconds that the watchdog leaves users beyond the shutdown timeout of their requests
 _MAX_LOG_BYTES = 10_000_000
@@ -47,7 +55,7 @@ if sys.platform == "linux":
     )
 
 
-class Launch(NamedTuple):
+class _Launch(NamedTuple):
     """The parameters of a start of the server."""
 
     data_dir: Path
@@ -56,7 +64,7 @@ class Launch(NamedTuple):
     cluster: Path | None = None  # the cluster that ran before, if this is a restart: start no other in its place
 
 
-class Running(NamedTuple):
+class _Running(NamedTuple):
     """A server that takes connections."""
 
     cluster: Path
@@ -64,11 +72,14 @@ class Running(NamedTuple):
 
 
 @contextmanager
-def run_embedded(data_dir: Path, postgres_bin: Path | None, *, shutdown_timeout: float = 30) -> Iterator[str]:
+def run_embedded(
+    data_dir: Path, postgres_bin: Path | None, *, shutdown_timeout: float = 30, watch: bool = False
+) -> Iterator[str]:
     """Start the server of the folder, or attach to the running one, and yield its address.
 
     `postgresql://postgres@/localidades?host=%2Fsrv%2Flocalidades%2Frun&port=5432`
-    The last user waits on exit until the server has stopped. Raises EmbeddedPostgresError.
+    The last user waits on exit until the server has stopped. With `watch` the server is started again whenever it dies.
+    Raises EmbeddedPostgresError.
     """
     if sys.platform == "win32":
         raise EmbeddedPostgresError("The embedded Postgres does not run on Windows: set DATABASE_URL.")
@@ -79,8 +90,10 @@ def run_embedded(data_dir: Path, postgres_bin: Path | None, *, shutdown_timeout:
         with _explained(data_dir):
             if not lock_within(users, fcntl.LOCK_SH, _START_TIMEOUT):
                 raise EmbeddedPostgresError(f"The Postgres in {data_dir} takes too long to stop: try again.")
-            socket_dir = start_or_attach(Launch(data_dir, postgres_bin, shutdown_timeout)).socket_dir
-        yield f"postgresql://postgres@/localidades?host={quote(str(socket_dir), safe='')}&port=5432"
+            launch = _Launch(data_dir, postgres_bin, shutdown_timeout)
+            running = _start_or_attach(launch)
+        with _restarting(launch._replace(cluster=running.cluster)) if watch else nullcontext():
+            yield f"postgresql://postgres@/localidades?host={quote(str(running.socket_dir), safe='')}&port=5432"
     finally:
         with suppress(OSError):  # the folder was removed meanwhile
             _leave(data_dir, users)
@@ -99,7 +112,7 @@ def _explained(data_dir: Path) -> Iterator[None]:
         ) from error
 
 
-def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> Running:
+def _start_or_attach(launch: _Launch, given_up: threading.Event | None = None) -> _Running:
     """Return the server once it is ready; one process starts it while the others wait.
 
     Raises EmbeddedPostgresError, also as soon as `given_up` is set.
@@ -116,8 +129,8 @@ def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> 
         launched = False
         written = _size_of_log(data_dir)
         while time.monotonic() < deadline and not given_up.is_set():
-            if has_watchdog(data_dir):
-                running = find_running(data_dir)
+            if _has_watchdog(data_dir):
+                running = _find_running(data_dir)
                 if running is not None:
                     return running
                 given_up.wait(POLL_INTERVAL)
@@ -130,7 +143,7 @@ def start_or_attach(launch: Launch, given_up: threading.Event | None = None) -> 
         os.close(start)
 
 
-def has_watchdog(data_dir: Path) -> bool:
+def _has_watchdog(data_dir: Path) -> bool:
     """Return whether a watchdog runs; a server without one counts as dead."""
     lock = open_lock(data_dir / "watchdog.lock")
     try:
@@ -139,18 +152,18 @@ def has_watchdog(data_dir: Path) -> bool:
         os.close(lock)
 
 
-def find_running(data_dir: Path) -> Running | None:
+def _find_running(data_dir: Path) -> _Running | None:
     """Find the running server, of any version; killed servers leave their pid files behind."""
     for cluster in data_dir.glob("cluster-*"):
         postmaster = watchdog.read_postmaster(cluster)
         if postmaster is not None:
             _, socket_dir, says_ready = postmaster
             if says_ready and watchdog.answers(socket_dir):
-                return Running(cluster, socket_dir)
+                return _Running(cluster, socket_dir)
     return None
 
 
-def _launch(launch: Launch) -> bool:
+def _launch(launch: _Launch) -> bool:
     """Create what is missing and start a watchdog; return False if another one runs."""
     data_dir, postgres_bin, shutdown_timeout, served = launch
     account = choose_account(data_dir)
@@ -216,7 +229,7 @@ def _leave(data_dir: Path, users: int) -> None:
     """Release the lock and, unless others use the server, wait until it has stopped."""
     fcntl.flock(users, fcntl.LOCK_UN)
     deadline = time.monotonic() + _STOP_TIMEOUT
-    while has_watchdog(data_dir) and not _has_users(users) and time.monotonic() < deadline:
+    while _has_watchdog(data_dir) and not _has_users(users) and time.monotonic() < deadline:
         time.sleep(POLL_INTERVAL)
 
 
@@ -232,3 +245,46 @@ def _has_users(users: int) -> bool:
         fcntl.flock(users, fcntl.LOCK_UN)
         return True
     return False
+
+
+@contextmanager
+def _restarting(launch: _Launch) -> Iterator[None]:
+    """Watch the running server of the folder from a thread, and restart it on the same socket if it dies.
+
+    Several processes may watch: one of them starts the server, and the others find it running.
+    """
+    stopping = threading.Event()
+    thread = threading.Thread(target=_watch, args=(launch, stopping), name="embedded-postgres", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()  # from now on the server may stop
+        thread.join(_JOIN_TIMEOUT)
+
+
+def _watch(launch: _Launch, stopping: threading.Event) -> None:
+    pause, started = 0.0, -math.inf
+    while not stopping.wait(_CHECK_INTERVAL):
+        if _lives(launch.data_dir):
+            continue
+        is_first = time.monotonic() - started > _STABLE_AFTER
+        pause = 0.0 if is_first else min(2 * pause or 1.0, _MAX_BACKOFF)
+        _log.error("The embedded Postgres has died; restarting it%s.", f" in {pause:.0f} s" if pause else "")
+        if stopping.wait(pause):
+            break
+        try:
+            _start_or_attach(launch, stopping)
+        except (EmbeddedPostgresError, OSError) as error:
+            if not stopping.is_set():
+                _log.error("Can't restart the embedded Postgres: %s", error)
+        else:
+            _log.warning("The embedded Postgres is running again.")
+        started = time.monotonic()
+
+
+def _lives(data_dir: Path) -> bool:
+    try:
+        return _has_watchdog(data_dir)
+    except OSError:  # the folder was removed; the restart will report that
+        return False

@@ -133,7 +133,7 @@ def _written(second: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
-def log_config(form: Literal["console", "json"], level: str) -> dict[str, Any]:
+def log_config(form: Literal["console", "json"]) -> dict[str, Any]:
     """Return the configuration for `logging.config.dictConfig`."""
     formatter = JsonFormatter if form == "json" else ConsoleFormatter
     return {
@@ -142,5 +142,5 @@ def log_config(form: Literal["console", "json"], level: str) -> dict[str, Any]:
         "formatters": {"default": {"()": formatter}},
         "handlers": {"default": {"class": "logging.StreamHandler", "formatter": "default"}},
         "root": {"handlers": ["default"], "level": "WARNING"},
-        "loggers": {name: {"level": level.upper()} for name in _OURS},
+        "loggers": {name: {"level": "INFO"} for name in _OURS},
     }

@@ -3,11 +3,14 @@
 A process counts in plain Python. A `Snapshot` is a copy of its counters; workers share theirs (`shared_metrics`).
 """
 
+import asyncio
 from bisect import bisect_left
 from collections import Counter as Counted
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, count
+from time import perf_counter
 from typing import Literal
 
 from prometheus_client import generate_latest
@@ -16,12 +19,20 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from localidades_api.observability.faults import FAULTS
+
 Series = tuple[str, ...]  # name of a metric, then values of its labels
 Snapshot = Mapping[Series, list[float]]  # one value each; for a histogram, the count of each bucket, then the sum
 
 _PREFIX = "localidades_"
 _BUCKETS = (0.0001, 0.00025, 0.001, 0.0025, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5)  # seconds
 _BOUNDS = [floatToGoString(bound) for bound in (*_BUCKETS, float("inf"))]  # type: ignore[no-untyped-call]  # theirs
+
+SLEEP_INTERVAL = 0.05  # seconds; the lateness of each sleep is measured
+SLEEPS_PER_SAMPLE = 20  # between two samples
+_MAX_LATENESS_SAMPLES = 60  # samples, longer than a scrape interval, for which a lateness is reported
+
+Gauges = Callable[[], Mapping[Series, float]]  # returns the gauges of one part of the service
 
 
 @dataclass(frozen=True)
@@ -133,7 +144,7 @@ class Counters:
         self.connections_limit = 0
         self.connections_closed: Counted[str] = Counted({"idle": 0, "refused": 0})
         self.database_errors: Counted[str] = Counted({"connection": 0, "timeout": 0})
-        self.gauges: dict[Series, float] = {}  # as last sampled (`sampler`)
+        self.gauges: dict[Series, float] = {}  # as last sampled
         self._durations: dict[tuple[str, int], list[float]] = {("list_localities", 200): _no_requests()}
 
     def count(self, operation: str, status: int, seconds: float) -> None:
@@ -211,3 +222,38 @@ class _Collector(Collector):
 def exposition(snapshot: Snapshot) -> bytes:
     """Return metrics in Prometheus's text format."""
     return generate_latest(_Collector(snapshot))
+
+
+class Sampler:
+    """Samples gauges, and how late the event loop is, every second.
+
+    A scrape reaches one worker, which answers for all, so the workers can't wait to be asked.
+    """
+
+    def __init__(self, *sources: Gauges) -> None:
+        self._sources = sources
+
+    async def run(self) -> None:
+        """Sample until cancelled."""
+        late = deque([0.0], maxlen=_MAX_LATENESS_SAMPLES)
+        try:
+            for step in count():
+                if step % SLEEPS_PER_SAMPLE == 0:
+                    self._sample(max(late))
+                    late.append(0.0)
+                    FAULTS.sweep()
+                began = perf_counter()
+                await asyncio.sleep(SLEEP_INTERVAL)
+                late[-1] = max(late[-1], perf_counter() - began - SLEEP_INTERVAL)
+        finally:
+            FAULTS.sweep(everything=True)
+
+    def _sample(self, lag: float) -> None:
+        gauges: dict[Series, float] = {("event_loop_lag_seconds",): lag}
+        try:
+            for source in self._sources:
+                gauges.update(source())
+        except Exception as error:  # noqa: BLE001  # the next sample may succeed
+            FAULTS.report(error, "Can't sample the gauges", traceback=True)
+        else:
+            COUNTERS.gauges = gauges

@@ -31,24 +31,6 @@ class ImportStep(Step):
         return "bytes" if self is ImportStep.FETCH else "rows"
 
 
-class MatchStep(Step):
-    """The steps of matching a file."""
-
-    OPEN = "opening the index of names"
-    MATCH = "matching rows"
-
-
-class ExportStep(Step):
-    """The only step of an export."""
-
-    WRITE = "writing files"
-
-    @property
-    def unit(self) -> str:
-        """The unit of its amounts."""
-        return "files"
-
-
 class Counting(Protocol):
     """An observer of one step."""
 
@@ -57,6 +39,13 @@ class Counting(Protocol):
 
     def advance(self, amount: int) -> None:
         """Note that this much more of the current step is done."""
+
+
+class StepProgress(Counting, Protocol):
+    """An observer of work in steps."""
+
+    def begin(self, step: Step) -> None:
+        """Note that `step` begins, and that the one before it is done."""
 
 
 class ImportProgress(Counting, Protocol):

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -19,7 +18,7 @@ from localidades_api.database.import_lock import IMPORT_LOCK, POINTER_LOCK
 from localidades_api.database.models import partition_of
 from localidades_api.database.pool import Database
 from localidades_api.errors import ImportRunningError, RetirementError
-from localidades_api.observability.progress import Step
+from localidades_api.observability.progress import Step, StepProgress
 from localidades_api.releases.comparison import complete_comparisons
 
 _LOCK_NOT_AVAILABLE = "55P03"
@@ -47,13 +46,6 @@ class RetirementStep(Step):
     DONE = "retired"
 
 
-class RetirementProgress(Protocol):
-    """An observer of one retirement."""
-
-    def begin(self, step: Step) -> None:
-        """Note that `step` begins, and that the one before it is done."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Leftover:
     """A marked release, and what is left of its partition."""
@@ -63,7 +55,7 @@ class _Leftover:
     state: str  # attached, pending (its detachment was interrupted), detached, or gone
 
 
-async def retire_release(database: Database, name: str, progress: RetirementProgress, *, grace: float) -> list[str]:
+async def retire_release(database: Database, name: str, progress: StepProgress, *, grace: float) -> list[str]:
     """Remove a release for good, and what interrupted runs have left; return the names of the removed releases.
 
     `grace` is how many seconds it takes until every process of the service has noticed that the release is withdrawn.
@@ -80,7 +72,7 @@ async def retire_release(database: Database, name: str, progress: RetirementProg
     return retired
 
 
-async def finish_retirements(database: Database, progress: RetirementProgress, *, grace: float) -> list[str]:
+async def finish_retirements(database: Database, progress: StepProgress, *, grace: float) -> list[str]:
     """Remove the releases that an import or an interrupted run has withdrawn; return their names.
 
     Raises ImportRunningError or DatabaseUnavailableError; the next run continues.
@@ -117,7 +109,7 @@ async def _session(database: Database) -> AsyncIterator[AsyncConnection]:
             await connection.invalidate()  # ends the session, its limits, and its lock if something failed
 
 
-async def _remove_marked(connection: AsyncConnection, progress: RetirementProgress, grace: float) -> list[str]:
+async def _remove_marked(connection: AsyncConnection, progress: StepProgress, grace: float) -> list[str]:
     progress.begin(RetirementStep.WAIT)
     await _wait(connection, grace)
     return [await _remove(connection, leftover, progress) for leftover in await _leftovers(connection)]
@@ -196,7 +188,7 @@ async def _leftovers(connection: AsyncConnection) -> list[_Leftover]:
     ]
 
 
-async def _remove(connection: AsyncConnection, leftover: _Leftover, progress: RetirementProgress) -> str:
+async def _remove(connection: AsyncConnection, leftover: _Leftover, progress: StepProgress) -> str:
     """Remove a marked release, starting at the step where it was interrupted; return its name."""
     if leftover.state in {"attached", "pending"}:
         progress.begin(RetirementStep.DETACH)

@@ -70,9 +70,8 @@ class Connections:
     """
 
     maximum: int
-    header_timeout: float
+    client_timeout: float
     keep_alive_timeout: float
-    send_timeout: float
     answers_early: bool = True
     is_draining: bool = field(default=False, init=False)  # during shutdown, each response is the last on its connection
     _open: "set[HttpProtocol] | None" = field(default=None, init=False)  # uvicorn's own, once there is a connection

@@ -10,8 +10,11 @@ All that it uses of uvicorn's inside (docs/decisions/responses.md):
 """
 
 import asyncio
+import re
 import socket
 import struct
+from collections.abc import Sequence
+from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,7 +23,7 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from localidades_api import response_cache
+from localidades_api import middleware, response_cache
 from localidades_api.api.probes import OPERATIONAL
 from localidades_api.api.problems import ResponsePreferences, problem_of
 from localidades_api.errors import (
@@ -34,11 +37,9 @@ from localidades_api.errors import (
 from localidades_api.http.headers import API_HEADERS, on_wire
 from localidades_api.http.paths import takes_body
 from localidades_api.http.transfers import TRANSPORT, bytes_unread
-from localidades_api.middleware import concurrency_limit
-from localidades_api.middleware.concurrency_limit import ConcurrencyLimit
+from localidades_api.middleware import ConcurrencyLimit
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.response_cache import HeldResponse, ResponseCache, spelling
-from localidades_api.server.head import MAX_HEAD, MAX_TARGET, announces_body, malformed
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -46,6 +47,15 @@ if TYPE_CHECKING:
 
     from localidades_api.server.connections import Connections
 
+_MAX_TARGET = 8 * 1024  # bytes
+MAX_HEAD = 16 * 1024
+_VERSIONS = frozenset({"1.0", "1.1"})
+_REQUEST_LINE = len("  HTTP/1.1\r\n\r\n")  # and the end of the head
+_FIELD = len(": \r\n")
+# RFC 9110 §7.2: a name, an IPv4 address or an IPv6 address in brackets, then an optional port; no userinfo.
+_HOST = re.compile(rb"(?:\[[0-9A-Za-z:.~_%-]+\]|(?:[0-9A-Za-z._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?")
+_MAX_HOST = 300  # bytes: up to 253 for the name (RFC 1035 §2.3.4), and the port
+_END_OF_AUTHORITY = re.compile(rb"[/?#]")
 _DRAIN_TIMEOUT = 1.0  # seconds that a connection stays open for another request once shutdown begins
 _LINGERING_TIMEOUT = 5.0  # seconds for a client that is still sending to read the last response (RFC 9112 §9.6)
 _MAX_COPIED_BODY = 16 * 1024  # bytes; copying a larger body behind its head takes longer than sending two buffers
@@ -78,7 +88,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._limits = limits
         self._cache: ResponseCache | None = app_state.get(response_cache.STATE) if limits.answers_early else None
-        self._limit: ConcurrencyLimit | None = app_state.get(concurrency_limit.STATE) if limits.answers_early else None
+        self._limit: ConcurrencyLimit | None = app_state.get(middleware.STATE) if limits.answers_early else None
         self._port: int | None = None  # that the client connected to
         self._since = 0.0  # when the connection, its unfinished request, or its silence began
         self._must_refuse = False  # there are too many connections
@@ -146,7 +156,7 @@ class HttpProtocol(HttpToolsProtocol):
     def on_url(self, url: bytes) -> None:
         """Add a part of the request target; raise UriTooLongError beyond 8 KiB."""
         self.url += url
-        if len(self.url) > MAX_TARGET:
+        if len(self.url) > _MAX_TARGET:
             raise UriTooLongError
 
     def on_headers_complete(self) -> None:
@@ -196,7 +206,7 @@ class HttpProtocol(HttpToolsProtocol):
         elif self._is_last and self._is_reading:
             self._refuse_body()
         else:
-            self._refuse(reason if isinstance(reason, LocalidadesError) else malformed())
+            self._refuse(reason if isinstance(reason, LocalidadesError) else _malformed())
 
     def _read_no_more(self) -> None:
         """Answer the connection's last request, and discard the bytes that follow it."""
@@ -217,7 +227,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.cycle.response_complete = True
         if self.cycle is not self._running:
             self.pipeline.popleft()
-        self._refuse(malformed())
+        self._refuse(_malformed())
 
     # -- Responses
 
@@ -332,7 +342,7 @@ class HttpProtocol(HttpToolsProtocol):
         if unsent := bytes_unread(self.transport):
             if unsent != self._unsent:
                 self._unsent, self._unsent_since = unsent, now
-            elif now - self._unsent_since >= self._limits.send_timeout:
+            elif now - self._unsent_since >= self._limits.client_timeout:
                 self.transport.abort()
         elif self.is_answering:
             self._unsent = 0
@@ -347,7 +357,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self._is_leaving:
             return _LINGERING_TIMEOUT
         is_owed = self._is_reading or not self._requests
-        return self._limits.header_timeout if is_owed else self._limits.keep_alive_timeout
+        return self._limits.client_timeout if is_owed else self._limits.keep_alive_timeout
 
     def shutdown(self) -> None:
         """Close after the next response, which says so, or after a second without a request.
@@ -396,3 +406,49 @@ class _CloseDelimited:
             if not self._has_length and not self._cycle.response_complete:
                 self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                 self._transport.abort()
+
+
+# -- The head of a request: its size, the host that it names, and where the request ends (RFC 9112 §3.2, §6.1)
+
+
+def _malformed() -> RequestError:
+    """Return the error for bytes that can't be parsed as a request."""
+    return RequestError("This is not a valid HTTP/1.1 request.")
+
+
+def announces_body(method: bytes, target: bytes, version: str, fields: Sequence[tuple[bytes, bytes]]) -> bool:
+    """Check a head, and return whether a body may follow it; raise RequestError."""
+    if version not in _VERSIONS:
+        raise _malformed()
+    hosts, framing, size = [], [], len(method) + len(target) + _REQUEST_LINE
+    for name, value in fields:
+        size += len(name) + len(value) + _FIELD
+        if name == b"host":
+            hosts.append(value)
+        elif name in {b"content-length", b"transfer-encoding"}:
+            framing.append((name, value.lower()))
+    if size > MAX_HEAD:
+        raise HeaderFieldsTooLargeError
+    if target[:1] != b"/" and b"://" in target:
+        _check_authority(target)
+    if (hosts or version == "1.1") and (len(hosts) != 1 or not _is_host(hosts[0])):
+        raise RequestError("An HTTP/1.1 request needs exactly one Host header, with a name or an address.")
+    return _frames_body(framing)
+
+
+def _frames_body(framing: Sequence[tuple[bytes, bytes]]) -> bool:
+    codings = [value for name, value in framing if name == b"transfer-encoding"]
+    if codings and codings != [b"chunked"]:
+        raise RequestError("The only Transfer-Encoding that a request can have is chunked.")
+    return bool(framing) and framing != [(b"content-length", b"0")]
+
+
+@lru_cache(maxsize=1024)
+def _is_host(value: bytes) -> bool:
+    return len(value) <= _MAX_HOST and _HOST.fullmatch(value) is not None
+
+
+def _check_authority(target: bytes) -> None:
+    authority = _END_OF_AUTHORITY.split(target.partition(b"://")[2], maxsplit=1)[0]
+    if not _is_host(authority):
+        raise RequestError("The request target does not name a host.")

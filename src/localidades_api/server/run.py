@@ -5,27 +5,27 @@ The application is imported where it runs, so that the supervisor neither waits 
 """
 
 import asyncio
+import errno
 import faulthandler
 import gc
 import logging
 import multiprocessing
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from functools import partial
-from socket import socket
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from localidades_api.errors import LocalidadesError, WorkerError
+from localidades_api.errors import ConfigurationError, LocalidadesError, WorkerError
 from localidades_api.observability.logging import log_config
 from localidades_api.observability.shared_metrics import SharedMetrics
 from localidades_api.server.connections import Connections, max_connections
-from localidades_api.server.sockets import BACKLOG
 from localidades_api.settings import Settings, read_settings
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 TESTED = "0.54."  # the minor version of uvicorn whose inside `server.protocol` was tested with
 
+_BACKLOG = 2048
+_LAST_PORT = 65_535
 _HANG_TIMEOUT = 30  # seconds without a sign of life, after which a worker is replaced; a busy machine may be slow
 _REPORT_INTERVAL = 1.0  # seconds
 _COLLECTION_THRESHOLD = 10_000  # net new objects before a collection; Python's default, 700, is some twenty requests
@@ -42,7 +44,41 @@ _SWITCH_INTERVAL = 0.0005  # seconds; a tenth of the default
 _log = logging.getLogger(__name__)
 
 
-def run_server(sockets: Sequence[socket], settings: Settings, *, workers: int) -> None:
+def listen(host: str, port: int, *, setting: str = "--port") -> socket.socket:
+    """Open a listening socket.
+
+    An IPv6 address may be in brackets, as in a URL; `::` listens on IPv4 too. Raises ConfigurationError, which names
+    the setting of the port, if it can't listen on the address.
+    """
+    host = host.removeprefix("[").removesuffix("]")
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        takes_both = host == "::" and socket.has_dualstack_ipv6()
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=takes_both)
+    except OSError as error:
+        raise ConfigurationError(_explain(error, host, port, setting)) from error
+    except UnicodeError as error:
+        raise ConfigurationError("Can't listen: --host is not a valid host name.") from error
+
+
+def _explain(error: OSError, host: str, port: int, setting: str) -> str:
+    """Return what is wrong with an address, and what to do."""
+    if error.errno == errno.EADDRINUSE and setting == "--port":
+        other = port + 1 if port < _LAST_PORT else port - 1
+        return (
+            f"Port {port} is in use. Choose another: `localidades-api serve --port {other}`"
+            f" (in a clone, `make run PORT={other}`)."
+        )
+    remedies = {
+        errno.EADDRINUSE: f"another server uses it, so choose another {setting}",
+        errno.EACCES: f"choose a {setting} above 1023",
+    }
+    remedy = remedies.get(error.errno or 0, "choose a --host that is an address of this machine")
+    reason = str(error.strerror).partition(" (")[0]
+    return f"Can't listen on {host} port {port} ({reason}): {remedy}."
+
+
+def run_server(sockets: Sequence[socket.socket], settings: Settings, *, workers: int) -> None:
     """Serve requests until SIGINT or SIGTERM, then finish those in flight, up to the shutdown timeout.
 
     The application reads its settings from the environment. Raises WorkerError if a first worker can't start.
@@ -56,8 +92,8 @@ def run_server(sockets: Sequence[socket], settings: Settings, *, workers: int) -
         workers=workers,
         server_header=False,
         access_log=False,  # a line per request costs more than the request; see `observability.logging`
-        log_config=log_config(settings.log_format, settings.log_level),
-        backlog=BACKLOG,
+        log_config=log_config(settings.log_format),
+        backlog=_BACKLOG,
         forwarded_allow_ips=list(settings.trusted_proxies or ()),
         timeout_graceful_shutdown=settings.shutdown_timeout,
         timeout_worker_healthcheck=_HANG_TIMEOUT,
@@ -87,9 +123,8 @@ def _protocol(settings: Settings) -> "type[asyncio.Protocol] | Literal['auto']":
         return "auto"
     connections = Connections(
         max_connections(settings.max_connections, pool_size=settings.pool_size),
-        settings.header_timeout,
+        settings.client_timeout,
         settings.keep_alive_timeout,
-        settings.send_timeout,
         answers_early=not settings.access_log,
     )
     return cast("type[asyncio.Protocol]", connections)  # uvicorn calls it as it would call a class

@@ -1,0 +1,349 @@
+"""The commands: serve, migrate, import, releases, roles, verify, match, export, openapi, mcp.
+
+A command imports what it needs when it runs, so that help and completion are fast.
+"""
+
+import atexit
+import gc
+import logging.config
+import os
+import signal
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from socket import socket
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from localidades_api import __version__
+from localidades_api.cli.console import print_json, print_report, print_text, watch_import
+from localidades_api.cli.errors import USAGE, Commands, errors_as_sentences, examples
+from localidades_api.cli.releases import Json, Reason, releases
+from localidades_api.errors import ConfigurationError
+from localidades_api.names.certainty import MAX_SURE, MIN_SURE, SURE
+
+_EXIT_CODES = """\b
+Exit codes:
+    0  done
+    1  failed, and the error says why; verify: the service and the file differ
+    2  an option, an argument or a command is wrong; verify, match: the file
+       or the service can't be used
+   74  the output can't be written; what the command did stands
+  130  interrupted (Ctrl-C)
+  141  the reader of the output has gone, as after `| head`
+  143  stopped by SIGTERM, as if interrupted; serve: 0"""
+
+app = typer.Typer(
+    cls=Commands,
+    help="INEGI's catalogue of the localities of Mexico as a fast, read-only HTTP service.",
+    epilog=_EXIT_CODES,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    # Frames and colours on a terminal only; with GITHUB_ACTIONS rich would use them in a pipe too.
+    rich_markup_mode="rich" if sys.stdout is not None and sys.stdout.isatty() else None,
+    pretty_exceptions_enable=False,  # an error is a sentence
+)
+
+_Source = Annotated[
+    str,
+    typer.Argument(help="INEGI's zip, csv, txt or xlsx file, as a path or an http(s) address; - is stdin; or `demo`."),
+]
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001  # the signature of an option's callback
+    if wanted:
+        print_text(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[  # noqa: ARG001  # its callback has acted on it
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    # Loaded code is never garbage: collections that traversed it took a third of the time to start and to exit.
+    gc.set_threshold(50_000)
+    atexit.register(gc.freeze)
+
+
+@app.command(
+    help="Serve the catalogue over HTTP.\n\n"
+    "Without DATABASE_URL it starts a private Postgres, creates its tables and loads the demo. The next start"
+    " uses the same database.",
+    epilog=examples(
+        "localidades-api serve",
+        "localidades-api serve --host 0.0.0.0 --port 80 --workers 2",
+        "DATABASE_URL=postgresql://user@host/name localidades-api serve",
+    ),
+)
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Number of worker processes.")] = 1,
+) -> None:
+    """Serve the catalogue over HTTP."""
+    signal.signal(signal.SIGTERM, _end)
+    from localidades_api.cli.database import print_where_to_look, ready_database  # noqa: PLC0415  # see above
+    from localidades_api.observability.logging import log_config  # noqa: PLC0415  # see above
+    from localidades_api.server.run import listen, run_server  # noqa: PLC0415  # see above
+    from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
+
+    settings = read_settings()
+
+    def listen_on_all(stack: ExitStack) -> list[socket]:
+        ports = {"--port": port}
+        if settings.management_port:
+            ports["LOCALIDADES_MANAGEMENT_PORT"] = settings.management_port
+        return [stack.enter_context(listen(host, number, setting=setting)) for setting, number in ports.items()]
+
+    # A port that is in use is refused at once. While a first start loads the demo, clients are refused, too: they
+    # would wait for an answer until the end.
+    with ExitStack() as stack:
+        listen_on_all(stack)
+    with ExitStack() as stack:
+        url = stack.enter_context(ready_database(settings, watch=True))
+        sockets = listen_on_all(stack)
+        # Worker processes read their settings from the environment, and so does this one without workers.
+        os.environ["DATABASE_URL"] = url
+        logging.config.dictConfig(log_config(settings.log_format))
+        print_where_to_look(url, settings, sockets[0].getsockname())
+        run_server(sockets, settings, workers=workers)
+
+
+def _end(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001  # the signature of a handler
+    """Unwind on SIGTERM, so that resources are closed."""
+    raise SystemExit(0)
+
+
+@app.command(
+    help="Migrate the database to this version, and load a catalogue if one is named and it has none.\n\n"
+    "LOCALIDADES_SEED names the catalogue too. If none is named, only the private Postgres gets the demo. In a clone"
+    " of the repository, `alembic upgrade head` does the same.",
+    epilog=examples(
+        "DATABASE_URL=postgresql://user@host/name localidades-api migrate",
+        "localidades-api migrate --seed catun_localidad_2026-11.zip",
+    ),
+)
+def migrate(
+    *,
+    seed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SOURCE", help="Catalogue to load if the database has none: a path, an http(s) address, or `demo`."
+        ),
+    ] = None,
+) -> None:
+    """Migrate the database to this version, and load a catalogue if one is named and it has none."""
+    from localidades_api.cli.database import run_migrations  # noqa: PLC0415  # see above
+
+    run_migrations(seed=seed)
+
+
+@app.command(
+    "import",
+    epilog=examples(
+        "localidades-api import catun_localidad_2026-11.zip",
+        "localidades-api import catun_localidad.zip --release 2026-11 --dry-run",
+        "localidades-api import https://example.org/catun.zip --release 2026-11",
+        "localidades-api import demo --json | jq .totals",
+    ),
+)
+def import_(
+    source: _Source,
+    release: Annotated[
+        str | None,
+        typer.Option(help="Name of the release, such as 2018-09; by default it is taken from the file's name."),
+    ] = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Run the whole import, report, and roll it back.")] = False,
+    allow_shrink: Annotated[
+        bool,
+        typer.Option("--allow-shrink", help="Accept a catalogue that lacks over 10% of the localities or an estado."),
+    ] = False,
+    keep_demo: Annotated[
+        bool, typer.Option("--keep-demo", help="Keep the demo; by default a real catalogue retires it.")
+    ] = False,
+    reason: Reason = None,
+    as_json: Json = False,
+) -> None:
+    """Import a catalogue and publish it as the current release, while the service keeps answering."""
+    os.nice(19)  # requests come first on a machine that both share
+    from localidades_api.cli.database import report_as_object, run_import  # noqa: PLC0415  # see above
+
+    report = run_import(
+        source,
+        release=release,
+        dry_run=dry_run,
+        allow_shrink=allow_shrink,
+        keep_demo=keep_demo,
+        reason=reason or None,
+    )
+    if as_json:
+        print_json(report_as_object(report, dry_run=dry_run))
+    else:
+        print_report(report, dry_run=dry_run)
+
+
+app.add_typer(releases, name="releases")
+
+
+@app.command(
+    epilog=examples(
+        "DATABASE_URL=postgresql://postgres@host/name localidades-api roles",
+        "localidades-api roles --reader web --importer loader",
+    )
+)
+def roles(
+    reader: Annotated[str, typer.Option(help="Read-only role, for serving.")] = "localidades_reader",
+    importer: Annotated[
+        str, typer.Option(help="Role that owns the tables, for imports and migrations.")
+    ] = "localidades_importer",
+) -> None:
+    """Create or update the database's two roles, without passwords, as a superuser or an owner with CREATEROLE."""
+    from localidades_api.cli.database import run_roles  # noqa: PLC0415  # see above
+
+    print_text(run_roles(reader=reader, importer=importer))
+
+
+@app.command(
+    epilog=examples(
+        "localidades-api verify catun_localidad.zip",
+        "localidades-api verify catun_localidad.zip --url https://example.org",
+        "localidades-api verify old.zip --release 2018-09 --json > report.json",
+    )
+)
+def verify(
+    source: _Source,
+    url: Annotated[str, typer.Option(help="Root address of the service, this one or any other with the same API.")] = (
+        "http://127.0.0.1:8000"
+    ),
+    release: Annotated[
+        str | None, typer.Option(help="Name of the release to check; by default the current one.")
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Compare what a running service lists with INEGI's file, record by record. This needs no database."""
+    with errors_as_sentences(status=USAGE):  # 1 means a difference
+        from localidades_api.cli.verify import as_object, describe, verify_service  # noqa: PLC0415  # see above
+
+        with watch_import() as progress:
+            verification = verify_service(source, url, progress, release=release)
+    if as_json:
+        # On one line: a report of two unrelated catalogues is 100 MB, and indenting it takes half a minute.
+        print_json(as_object(verification))
+    else:
+        print_text("\n".join(describe(verification)))
+    raise typer.Exit(0 if verification.agrees else 1)
+
+
+def _column(what: str) -> object:
+    return typer.Option(metavar="COLUMN", help=f"Header of the column with {what}, if it is not recognized.")
+
+
+@app.command(
+    epilog=examples(
+        "localidades-api match places.csv",
+        "localidades-api match places.csv --nombre 'Lugar de origen'",
+        "localidades-api match places.csv --output found.csv --resume",
+        "localidades-api match - < places.csv > found.csv",
+        "localidades-api match places.csv --url https://example.org",
+    )
+)
+def match(  # noqa: PLR0913  # an option for each column
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="Rows as CSV, NDJSON or JSON (.csv, .tsv, .txt, .ndjson, .jsonl, .json); - is CSV on stdin."
+            " A pipe is CSV, too."
+        ),
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option(help="File to write the rows to, with their answers; - is stdout. [default: FILE.matched.csv]"),
+    ] = None,
+    release: Annotated[str | None, typer.Option(help="Name of the release; by default the current one.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Root address of a running service to use in place of the database.")
+    ] = None,
+    sure: Annotated[
+        float,
+        typer.Option(
+            min=MIN_SURE, max=MAX_SURE, help="Probability from which a row is certain: more for fewer mistakes."
+        ),
+    ] = SURE,
+    *,
+    nombre: Annotated[str | None, _column("the name of the place")] = None,
+    municipio: Annotated[str | None, _column("the name or key of its municipio")] = None,
+    estado: Annotated[str | None, _column("the name or key of its estado")] = None,
+    latitud: Annotated[str | None, _column("degrees north")] = None,
+    longitud: Annotated[str | None, _column("degrees east")] = None,
+    cvegeo: Annotated[str | None, _column("the key of nine digits")] = None,
+    clave: Annotated[str | None, _column("the key within the municipio")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the output of an interrupted run.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")] = False,
+) -> None:
+    """Find the key of the place that each row of a file means, and write it beside the row."""
+    os.nice(19)  # requests come first on a machine that both share
+    from localidades_api.cli.match import MatchJob, run_match, run_remote_match  # noqa: PLC0415  # see above
+
+    columns = {
+        "nombre": nombre, "municipio": municipio, "estado": estado, "latitud": latitud, "longitud": longitud,
+        "cvegeo": cvegeo, "clave": clave,
+    }  # fmt: skip
+    named = {role: header for role, header in columns.items() if header is not None}
+    job = MatchJob.checked(file, output, named, resume=resume, force=force, sure=sure)
+    if url is None:
+        run_match(job, release)
+    else:
+        run_remote_match(job, url, release)
+
+
+@app.command(
+    epilog=examples(
+        "localidades-api export /srv/localidades/2018-09",
+        "localidades-api export public --release 2012-06 --no-records",
+    )
+)
+def export(
+    folder: Annotated[Path, typer.Argument(help="Folder to create.")],
+    release: Annotated[str | None, typer.Option(help="Name of the release; by default the current one.")] = None,
+    *,
+    no_records: Annotated[
+        bool, typer.Option("--no-records", help="Leave out the files of single localities, nine tenths of all files.")
+    ] = False,
+) -> None:
+    """Write a release as files that any web server or object store serves as they are."""
+    os.nice(19)  # requests come first on a machine that both share
+    from localidades_api.cli.export import run_export  # noqa: PLC0415  # see above
+
+    run_export(folder, release, with_records=not no_records)
+
+
+@app.command(epilog=examples("localidades-api mcp", "localidades-api mcp --url https://example.org"))
+def mcp(
+    url: Annotated[str, typer.Option(help="Root address of the running service that answers.")] = (
+        "http://127.0.0.1:8000"
+    ),
+) -> None:
+    """Offer a running service's catalogue to an assistant as tools, over stdin and stdout."""
+    try:
+        from localidades_api.cli.mcp import serve_tools  # noqa: PLC0415  # needs an extra
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            "This command needs the extra `mcp`: run `pip install '.[mcp]'` in a clone."
+        ) from error
+    serve_tools(url)
+
+
+@app.command(epilog=examples("localidades-api openapi > openapi.json", "localidades-api openapi | jq '.paths | keys'"))
+def openapi() -> None:
+    """Print the OpenAPI document as JSON."""
+    from localidades_api.app import create_app  # noqa: PLC0415  # see above
+    from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
+
+    print_json(create_app(read_settings()).openapi(), indent=2)

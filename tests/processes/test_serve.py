@@ -1,0 +1,204 @@
+"""How `serve` starts: a first start, the addresses it listens on, the scheme that a proxy names, another uvicorn."""
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import uvicorn
+
+from localidades_api.http.paths import RECONCILE
+from localidades_api.server.run import TESTED
+from tests.support.embedded import find_processes, lend_folder
+from tests.support.machine import free_port
+from tests.support.metrics import await_metrics, value
+from tests.support.postgres import new_database
+from tests.support.waiting import PATIENCE, eventually
+from tests.support.wire import (
+    LOCALIDADES,
+    NULL,
+    Live,
+    Process,
+    ask,
+    await_end_of_group,
+    environment,
+    serving,
+    start_command,
+)
+
+LOADED = "published release 2020-01"
+
+
+@contextmanager
+def started(port: int, **settings: str) -> Iterator[tuple[Process, Path]]:
+    """Start `serve`, and wait for nothing; lend it with its log. In the end nothing of it is left."""
+    with tempfile.NamedTemporaryFile() as output, NULL.open() as stdin:
+        streams = (stdin.fileno(), output.fileno(), output.fileno())
+        process = start_command("serve", "--port", str(port), streams=streams, env=environment("", **settings))
+        try:
+            yield process, Path(output.name)
+        finally:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE)
+            await_end_of_group(process.pid)
+
+
+def ask_once(port: int, log: Path) -> tuple[int, bool] | None:
+    """Ask whether the process lives; return the status, and whether the catalogue was loaded once it was connected.
+
+    Return None if nobody takes the connection, or it is closed without an answer.
+    """
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
+        try:
+            connection.connect()
+            is_loaded = LOADED in log.read_text()
+            connection.request("GET", "/livez")
+            return connection.getresponse().status, is_loaded
+        except (OSError, http.client.HTTPException):
+            return None
+
+
+@pytest.mark.parametrize("on_management_port", [False, True])
+def test_connection_is_taken_once_there_is_an_answer(small_catalogue: Path, *, on_management_port: bool) -> None:
+    with lend_folder() as folder:
+        port, probes = free_port(), free_port()
+        settings = {"LOCALIDADES_DATA_DIR": str(folder / "data"), "LOCALIDADES_SEED": str(small_catalogue)}
+        if on_management_port:
+            settings["LOCALIDADES_MANAGEMENT_PORT"] = str(probes)
+        with started(port, **settings) as (process, log):
+            answers: list[tuple[int, bool]] = []
+
+            def answers_at_last() -> bool:
+                assert process.poll() is None, log.read_text()
+                answer = ask_once(probes if on_management_port else port, log)
+                answers.extend([answer] if answer else [])
+                return bool(answers)
+
+            eventually(answers_at_last, within=2 * PATIENCE)
+            assert answers == [(204, True)]
+        assert not find_processes(folder)
+
+
+def test_port_in_use_is_refused_before_a_database_is_made(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with started(port, LOCALIDADES_DATA_DIR=str(tmp_path / "data")) as (process, log):
+            assert process.wait(PATIENCE) == 1
+            assert f"Port {port} is in use" in log.read_text()
+    assert not (tmp_path / "data").exists()
+
+
+HAS_IPV6 = True
+try:
+    with socket.create_server(("::1", 0), family=socket.AF_INET6):
+        pass
+except OSError:
+    HAS_IPV6 = False
+needs_ipv6 = pytest.mark.skipif(not HAS_IPV6, reason="this machine has no IPv6")
+
+
+def address_of_tiles(host: str, port: int, **headers: str) -> str:
+    """Return the address in TileJSON, whose scheme is believed from trusted proxies only."""
+    with closing(http.client.HTTPConnection(host, port, timeout=30)) as connection:
+        connection.request("GET", f"{LOCALIDADES}tiles.json", headers=headers)
+        response = connection.getresponse()
+        assert response.status == 200
+        tiles: str = json.loads(response.read())["tiles"][0]
+        return tiles
+
+
+@needs_ipv6
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_server_on_every_ipv6_address_answers_on_ipv4_too(seeded_database: str, workers: str) -> None:
+    trusted = {"LOCALIDADES_TRUSTED_PROXIES": "127.0.0.1,::1"}
+    with serving(seeded_database, "--host", "::", "--workers", workers, **trusted) as live:
+        port = urlsplit(live.base).port
+        assert port
+        for host in ("127.0.0.1", "::1") * 4:  # of connections to either, each worker gets some
+            assert address_of_tiles(host, port).startswith("http://")
+            # An IPv4 client is known by its own address, as on a socket for IPv4 alone.
+            assert address_of_tiles(host, port, **{"X-Forwarded-Proto": "https"}).startswith("https://")
+
+
+@needs_ipv6
+@pytest.mark.parametrize("host", ["::1", "[::1]"])
+def test_server_on_one_ipv6_address_listens_there_alone(seeded_database: str, host: str) -> None:
+    with serving(seeded_database, "--host", host) as live:
+        address = urlsplit(live.base)
+        assert live.base == f"http://[::1]:{address.port}"
+        assert address.port
+        assert address_of_tiles("::1", address.port)
+        with pytest.raises(ConnectionRefusedError):
+            address_of_tiles("127.0.0.1", address.port)
+
+
+HTTPS = ("X-Forwarded-Proto", "https")
+
+
+@pytest.fixture(scope="module")
+def behind_proxy(server: str, seeded: str) -> Iterator[Live]:
+    """Lend a server that trusts this machine as a proxy."""
+    trusted = "192.0.2.0/24,127.0.0.0/8"
+    with new_database(server, seeded) as url, serving(url, LOCALIDADES_TRUSTED_PROXIES=trusted) as live:
+        yield live
+
+
+def schemes(base: str, *headers: tuple[str, str]) -> set[str]:
+    """Return the schemes of the absolute addresses that a client gets."""
+    tiles = json.loads(ask(base, f"{LOCALIDADES}tiles.json", *headers).body)["tiles"][0]
+    view = json.loads(ask(base, RECONCILE, *headers).body)["view"]["url"]
+    assert "://test/" in tiles
+    assert "://test/" in view
+    return {tiles.partition(":")[0], view.partition(":")[0]}
+
+
+@pytest.mark.parametrize(
+    ("lines", "scheme"),
+    [
+        (["https"], "https"),
+        (["http"], "http"),
+        (["http", "https"], "https"),  # the last is the trusted proxy's own
+        (["https, http"], "http"),
+        (["gopher"], "http"),
+        ([""], "http"),
+        ([], "http"),
+    ],
+)
+def test_scheme_in_addresses_is_the_one_that_the_client_used(behind_proxy: Live, lines: list[str], scheme: str) -> None:
+    assert schemes(behind_proxy.base, *(("X-Forwarded-Proto", line) for line in lines)) == {scheme}
+
+
+@pytest.mark.parametrize("forwarded", ["198.51.100.7", "198.51.100.7, 192.0.2.1", "2001:db8::1", "unknown", "x" * 500])
+def test_scheme_is_believed_whatever_address_the_proxy_names(behind_proxy: Live, forwarded: str) -> None:
+    assert schemes(behind_proxy.base, HTTPS, ("X-Forwarded-For", forwarded)) == {"https"}
+
+
+@pytest.mark.parametrize("settings", [{}, {"LOCALIDADES_TRUSTED_PROXIES": "192.0.2.0/24,::1"}])
+def test_client_that_is_no_trusted_proxy_is_not_believed(seeded_database: str, settings: dict[str, str]) -> None:
+    with serving(seeded_database, **settings) as live:
+        assert schemes(live.base, HTTPS) == {"http"}
+        assert schemes(live.base, HTTPS, ("X-Forwarded-For", "192.0.2.1"), ("Forwarded", "proto=https")) == {"http"}
+
+
+ANOTHER = "import uvicorn; uvicorn.__version__ = '0.99.0'; from localidades_api.cli import app; app()"
+
+
+def test_installed_uvicorn_is_the_tested_one() -> None:
+    assert uvicorn.__version__.startswith(TESTED)
+
+
+def test_another_uvicorn_serves_with_its_own_protocol_and_the_cache(seeded_database: str) -> None:
+    with serving(seeded_database, command=(sys.executable, "-c", ANOTHER)) as live:
+        first, second = (ask(live.base, f"{LOCALIDADES}?page=2") for _ in range(2))
+        assert (first.status, first.body, first.one("etag")) == (200, second.body, second.one("etag"))
+        assert (first.one("allow"), first.one("vary")) == ("GET", "Accept")
+        await_metrics(live.base, lambda metrics: value(metrics, "response_cache_requests_total", "hit") >= 1)
+        eventually(lambda: "uvicorn 0.99.0 is not tested" in live.output.read_text())

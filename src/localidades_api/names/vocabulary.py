@@ -81,7 +81,7 @@ CONTRASTS: tuple[frozenset[str], ...] = (
 CONTRASTING = frozenset().union(*CONTRASTS)
 
 
-class Estado(NamedTuple):
+class StateSpellings(NamedTuple):
     """What people write for an estado: its codes, an abbreviation that means it anywhere, and its names, folded.
 
     Codes are those of ISO 3166-2, which the SAT uses as well, and of the CURP. They are read where an estado stands;
@@ -107,8 +107,8 @@ def read_everyday_names() -> Mapping[int, Sequence[str]]:
     return names
 
 
-ESTADOS: Mapping[int, Estado] = {
-    int(id_): Estado(tuple(codes.split()), abbreviation, tuple(names.split(", ")))
+ESTADOS: Mapping[int, StateSpellings] = {
+    int(id_): StateSpellings(tuple(codes.split()), abbreviation, tuple(names.split(", ")))
     for id_, codes, abbreviation, names in _read_table("estados.tsv")
 }
 STATE_CODES: Mapping[str, int] = {code: id_ for id_, estado in ESTADOS.items() for code in estado.codes}

@@ -1,4 +1,4 @@
-"""Fits what each kind of evidence is worth (search/certainty.tsv) to rows whose keys are known, and judges the fit.
+"""Fits what each kind of evidence is worth (search/coefficients.tsv) to rows whose keys are known, and judges the fit.
 
     python -m benchmarks.calibration 2018.zip --earlier 2012.zip names.tsv … --evidence evidence.jsonl
     benchmarks/.venv/bin/python -m benchmarks.fit_certainty evidence.jsonl --releases 2018.zip 2012.zip --write \
@@ -34,7 +34,7 @@ from benchmarks.plot import GREY
 
 Figures: TypeAlias = npt.NDArray[np.float64]
 
-TABLE = Path(__file__).parents[1] / "src" / "localidades_api" / "search" / "certainty.tsv"
+TABLE = Path(__file__).parents[1] / "src" / "localidades_api" / "search" / "coefficients.tsv"
 WEIGHTS = {"typed": 1.0, "without municipio": 0.3, "without area": 0.3, "seat": 0.1, "short": 0.1}
 PENALTY = 0.5
 BOUNDS = (0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99)

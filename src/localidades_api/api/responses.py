@@ -1,6 +1,6 @@
 """Builds the responses for resources of a release: representation, conditional requests, pagination, HTML."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Self
@@ -30,6 +30,7 @@ from localidades_api.errors import InvalidParametersError
 from localidades_api.html.i18n import Language, preferred_language
 from localidades_api.html.renderer import JSON, Renderer, View, root_of, select_renderer
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from localidades_api.http.headers import link_header
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 
 
@@ -197,24 +198,6 @@ def show_smaller_page(error: PageTooLargeError) -> Response:
 def envelope(paging: Paging, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the envelope of one page of a list."""
     return {"quantity": paging.quantity, "total_pages": paging.total_pages, "results": list(results)}
-
-
-def link_header(path: str, parameters: Mapping[str, str], page: int, total_pages: int) -> str:
-    """Write the Link header of a page (RFC 8288): first, prev, next and last, as far as they exist.
-
-    `parameters` are the parameters of the links besides `page`.
-    """
-
-    def related() -> Iterator[tuple[str, int]]:
-        yield "first", 1
-        if page > 1:
-            yield "prev", page - 1
-        if page < total_pages:
-            yield "next", page + 1
-        yield "last", max(total_pages, 1)
-
-    pinned = urlencode(parameters)
-    return ", ".join(f'<{path}?page={number}&{pinned}>; rel="{relation}"' for relation, number in related())
 
 
 def neighbours(page: int, total_pages: int) -> list[int]:

@@ -1,6 +1,7 @@
-"""The headers of every response, and headers as bytes."""
+"""The headers of every response, the Link header of a page, and headers as bytes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import urlencode
 
 from starlette.datastructures import MutableHeaders
 
@@ -30,3 +31,21 @@ def complete(headers: MutableHeaders, allow: str | None) -> None:
 def on_wire(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """Encode headers as HTTP/1.1 header lines, each with its CRLF."""
     return b"".join(b"%b: %b\r\n" % header for header in headers)
+
+
+def link_header(path: str, parameters: Mapping[str, str], page: int, total_pages: int) -> str:
+    """Write the Link header of a page (RFC 8288): first, prev, next and last, as far as they exist.
+
+    `parameters` are the parameters of the links besides `page`.
+    """
+
+    def related() -> Iterator[tuple[str, int]]:
+        yield "first", 1
+        if page > 1:
+            yield "prev", page - 1
+        if page < total_pages:
+            yield "next", page + 1
+        yield "last", max(total_pages, 1)
+
+    pinned = urlencode(parameters)
+    return ", ".join(f'<{path}?page={number}&{pinned}>; rel="{relation}"' for relation, number in related())

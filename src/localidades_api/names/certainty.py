@@ -1,7 +1,7 @@
 """How likely it is that a candidate is the place that a row means, and from when on that is certain.
 
 The candidates of a row compete with each other and with "none of them": each has log-odds, the sum of its evidence
-weighed by the coefficients of `certainty.tsv`, and its probability is its share of all odds, with 1 for none (a
+weighed by the coefficients of `coefficients.tsv`, and its probability is its share of all odds, with 1 for none (a
 conditional logit with an outside option). The probability of the first is then put on the scale on which it was right
 that often for rows that the fit had not seen. `python -m benchmarks.fit_certainty` fits and judges both.
 """
@@ -21,7 +21,7 @@ LITERAL = 0.998  # a name as the catalogue writes it, the only one in the munici
 BY_KEY = 0.999  # a key that the release has, with its name or none
 _KEY_COUNTS = 17.0  # penalties up to which a key is certain in spite of them
 _UNFITTED = {"ambito_other": -4.0}  # the rows that the fit knows don't say whether they are urban or rural
-_COEFFICIENTS = Path(__file__).with_name("certainty.tsv")
+_COEFFICIENTS = Path(__file__).with_name("coefficients.tsv")
 
 
 @cache

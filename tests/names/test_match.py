@@ -1,4 +1,7 @@
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -410,3 +413,27 @@ def test_municipios_that_a_text_may_name_are_those_most_like_it(
     }
     book = AreaBook({20: "Oaxaca", 27: "Tabasco"}, municipios, {})
     assert [area.id for area in book.find_municipios(text, estado_id)] == found
+
+
+def test_candidates_are_the_same_in_every_process(tmp_path: Path) -> None:
+    names = [f"{word} {number}" for word in ("Alfa", "Beta") for number in range(10, 60)]
+    places = [IndexedPlace(140010001 + at, name, 14001, "Acatic", 14, "Jalisco") for at, name in enumerate(names)]
+    build_index(tmp_path / "names", places, [])
+    script = (
+        "import sys; from pathlib import Path; from localidades_api.names.index import NameIndex;"
+        " from localidades_api.names.rows import MatchRow;"
+        " found = NameIndex(Path(sys.argv[1])).match(MatchRow('Beta Alfa', 'Acatic', 'Jalisco')).candidates;"
+        " print([one.id for one in found])"
+    )
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", script, str(tmp_path / "names")],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in (0, 1)  # which iterate over `{"alfa", "beta"}` in two orders
+    }
+    assert len(answers) == 1
+    assert "14001" in answers.pop()

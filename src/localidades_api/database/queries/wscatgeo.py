@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import text
 
+from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, STATE_KEYS, municipalities_of
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
@@ -123,6 +124,8 @@ _FROM: Mapping[Level, str] = {
 _ROWS = {(version, level): _row(level, v1=version == "v1") for version in VERSIONS for level in _MEMBERS}
 _IN_RANGE = "area.id BETWEEN :first AND :last"
 _OF_AMBITO = " AND (CAST(:ambito AS text) IS NULL OR area.ambito = :ambito)"
+# Its words without marks are quickly looked for, and rule most names out.
+_FOUND_FOLDED = "strpos(area.folded, :folded) > 0 AND "
 _FOUND = f"strpos(lower(translate(area.nombre, '{_UPPER}', '{_LOWER}')), :words) > 0"
 
 
@@ -148,7 +151,10 @@ class WscatgeoRepository:
         Upper and lower case are the same, letters with and without marks are not.
         """
         every = municipalities_of(STATE_KEYS[0])[0], municipalities_of(STATE_KEYS[-1])[1]
-        return await self._list(release, version, level, _FOUND, {"words": words.lower()}, every)
+        condition, parameters = _FOUND, {"words": words.lower()}
+        if level == "localidades":
+            condition, parameters = _FOUND_FOLDED + condition, parameters | {"folded": fold(words)}
+        return await self._list(release, version, level, condition, parameters, every)
 
     async def _list(
         self,

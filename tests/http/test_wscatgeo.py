@@ -12,7 +12,7 @@ V1, V2 = "/wscatgeo/", "/wscatgeo/v2/"
 async def read(client: httpx.AsyncClient, target: str) -> dict[str, Any]:
     """Return the document at an address, which is compact, with its members in order."""
     answer = await client.get(target)
-    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json; charset=utf-8")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
     document: dict[str, Any] = answer.json()
     assert answer.text == json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     return document

@@ -24,7 +24,7 @@ from localidades_api.http.paths import WSCATGEO
 
 router = APIRouter(route_class=DirectRoute, include_in_schema=False)
 
-_MEDIA_TYPE = "application/json; charset=utf-8"
+_MEDIA_TYPE = "application/json"  # without a charset, as that service says
 # What a client adds to the address of the service, a slash last or not.
 _PATHS: Mapping[Level, re.Pattern[str]] = {
     "mgee": re.compile(r"mgee(/(?P<ent>\d\d?))?/?"),

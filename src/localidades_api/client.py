@@ -98,8 +98,8 @@ class _Calls:
             why = str(outcome) or type(outcome).__name__
             raise ClientError(f"{self._http.base_url} can't be reached: {why}") from outcome
         if not outcome.is_success:
-            problem = _json(outcome) if "json" in outcome.headers.get("content-type", "") else {}
-            raise ProblemError(outcome.status_code, problem)
+            is_ours = outcome.headers.get("content-type", "").startswith("application/problem+json")
+            raise ProblemError(outcome.status_code, _json(outcome) if is_ours else {})
         return outcome
 
     def get(self, key: str | int) -> _Steps[dict[str, Any]]:
@@ -125,9 +125,9 @@ class _Calls:
         while (batch := list(islice(lines, _BATCH))) or (header and not added):
             answer = yield self.request(f"{_PLACES}match/", parameters, _csv([header, *batch]))
             parameters = {**parameters, "release": answer.headers.get("catalogue-release")}  # for all batches
-            names, *answers = csv.reader(io.StringIO(answer.text, newline=""))
-            if len(answers) != len(batch):
-                raise ClientError(f"The service answers {len(answers)} rows of {len(batch)}.")
+            names, *answers = list(csv.reader(io.StringIO(answer.text, newline=""))) or [[]]
+            if len(answers) != len(batch) or len(names) <= len(header):
+                raise ClientError(f"{answer.url} is no address of localidades-api: it does not answer each row.")
             for at, name in enumerate(names[len(header) :], len(header)):
                 added.setdefault(name, []).extend(_value(name, cells[at]) for cells in answers)
         matched: Rows = _beside(rows, added)
@@ -297,9 +297,10 @@ def _json(answer: httpx.Response) -> dict[str, Any]:
     return content
 
 
-def _library(rows: object) -> str:
-    """Return whose table rows are: "pandas", "polars", or another word for a list."""
-    return type(rows).__module__.partition(".")[0]
+def _library(rows: object) -> str | None:
+    """Return whose table rows are, pandas or polars; None for a list."""
+    homes = (one.__module__.partition(".")[0] for one in type(rows).__mro__)  # a GeoDataFrame is one of pandas, too
+    return next((home for home in homes if home in {"pandas", "polars"}), None)
 
 
 def _table(rows: Any) -> tuple[list[str], Iterator[Sequence[object]]]:  # noqa: ANN401  # a table of either, or a list

@@ -14,6 +14,7 @@ import pytest
 from localidades_api.client import AsyncClient, Client, ClientError, ProblemError
 from tests.support.application import import_file
 from tests.support.catalogue import many
+from tests.support.http_server import Request, Respond, Response, http_server
 from tests.support.machine import READERS, free_port, needed
 from tests.support.waiting import PATIENCE
 from tests.support.wire import ROOT, environment, serving
@@ -89,9 +90,55 @@ def test_address_where_nothing_listens_is_told_at_once() -> None:
         catalogue.get("01")
 
 
-def test_address_of_something_else_is_told(live_server: str) -> None:
-    with Client(f"{live_server}/docs?") as catalogue, pytest.raises(ClientError):
+def test_address_of_something_else_is_told() -> None:
+    page = Response(b"<!doctype html>\n<p>Hello", headers={"Content-Type": "text/html"})
+    with http_server(lambda _: page) as base, Client(base) as catalogue:
+        for call in (lambda: catalogue.get("01"), lambda: catalogue.match(ROWS), lambda: catalogue.suggest("a")):
+            with pytest.raises(ClientError, match="is no address of localidades-api"):
+                call()
+
+
+def through_proxy(responses: Sequence[Response], asked: list[str]) -> Respond:
+    """Return a proxy that gives these answers in turn."""
+    coming = iter(responses)
+
+    def respond(request: Request) -> Response:
+        asked.append(request.target)
+        return next(coming)
+
+    return respond
+
+
+ESTADO = Response(b'{"nombre":"Aguascalientes"}', headers={"Content-Type": "application/json"})
+AT_ONCE = {"Retry-After": "0"}
+
+
+def test_busy_service_is_asked_again_after_the_pause_that_it_asks_for() -> None:
+    asked: list[str] = []
+    responses = [Response(b"<p>busy", status, AT_ONCE) for status in (503, 502, 504, 429)]
+    with http_server(through_proxy([*responses, ESTADO], asked)) as base, Client(base) as catalogue:
+        assert catalogue.get("01") == {"nombre": "Aguascalientes"}
+    assert asked == ["/api/census/estados/1/"] * 5
+
+
+def test_pause_that_is_longer_than_patience_is_not_waited_for() -> None:
+    asked: list[str] = []
+    busy = Response(b"<p>busy", 503, {"Retry-After": "20"})
+    with (
+        http_server(through_proxy([busy], asked)) as base,
+        Client(base, patience=10) as catalogue,
+        pytest.raises(ProblemError, match=r"^The service answers 503\.$"),
+    ):
         catalogue.get("01")
+    assert len(asked) == 1
+
+
+def test_answer_that_breaks_off_is_asked_for_again() -> None:
+    asked: list[str] = []
+    half = Response(ESTADO.body[:9], headers={**ESTADO.headers, "Content-Length": "27", "Connection": "close"})
+    with http_server(through_proxy([ESTADO, half, ESTADO], asked)) as base, Client(base) as catalogue:
+        assert catalogue.get("01") == catalogue.get("01")
+    assert len(asked) == 3
 
 
 async def test_asyncio_has_the_same_answers(live_server: str) -> None:

@@ -29,6 +29,7 @@ from localidades_api.database.queries import (
     RecordsRepository,
     ReleasesRepository,
     TilesRepository,
+    WscatgeoRepository,
 )
 from localidades_api.downloads.response import Downloads
 from localidades_api.errors import ConfigurationError
@@ -101,6 +102,7 @@ def _build_services(settings: Settings, url: str, database: Database, comparing:
         Downloads(transfers),
         asyncio.Lock(),
         TileCache(TilesRepository(database)),
+        WscatgeoRepository(database),
     )
 
 

@@ -12,7 +12,7 @@ from localidades_api.observability.metrics import COUNTERS
 from localidades_api.releases.tracker import ReleaseTracker
 
 MAX_BYTES = 96 * 1024**2  # of responses and their keys; half of it is kept when the other half is full
-MAX_BODY = 256 * 1024
+MAX_BODY = 1024**2
 STATE = "response_cache"  # key of the cache in the lifespan's state, which the server and every scope have
 _OVERHEAD = 1000  # bytes per response besides its body, head and key
 _STATIC = "/static/"  # whose files may be edited while the service runs

@@ -119,6 +119,30 @@ def test_rows_that_are_certain_are_joined(
     ]
 
 
+def blocks_in(language: str) -> list[str]:
+    """Return the programs of the guide to Python and R that are in a language."""
+    text = (DOCS / "guides" / "python.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("program", "language"), [(READERS, "python"), pytest.param(shutil.which("Rscript"), "r", id="r")]
+)
+def test_programs_of_the_guide_to_python_and_r_find_what_is_certain(
+    program: str | Path | None, language: str, demo_service: str, tmp_path: Path
+) -> None:
+    needed(program, "This test needs R (Debian's r-base-core), and what `make test-tools` installs.")
+    for name in ("localidades.R", "visits.csv"):
+        shutil.copy(EXAMPLES / name, tmp_path)
+    found = []
+    for text in blocks_in(language):
+        (tmp_path / "program").write_text(text.replace(SERVICE, demo_service.removeprefix("http://")), "utf-8")
+        found.append(re.findall(r"14\d{7}", shell(f'"{program}" program', tmp_path)))
+    certain = ["140010022", "140020021", "140010011"]
+    # The tables of pandas and polars, and a list with asyncio; the table of R, and a suggestion.
+    assert found == ([certain, certain, certain[:1]] if language == "python" else [[*certain, "140390001"]])
+
+
 # -- The cascading select
 
 

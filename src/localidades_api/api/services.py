@@ -18,6 +18,7 @@ from localidades_api.database.queries import (
     MapRepository,
     NearestRepository,
     RecordsRepository,
+    WscatgeoRepository,
 )
 from localidades_api.downloads.response import Downloads
 from localidades_api.http.transfers import Transfers
@@ -42,6 +43,7 @@ class Services:
     downloads: Downloads
     bulk_turn: asyncio.Lock  # of the requests of many rows, which take turns
     tiles: TileCache
+    wscatgeo: WscatgeoRepository
 
     @classmethod
     def of(cls, request: Request) -> Self:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from localidades_api.api import probes
+from localidades_api.api import probes, wscatgeo
 from localidades_api.api.params import LanguageParam, MapQuery, ReleaseQuery, RepresentationQuery, StrictQuery
 from localidades_api.api.problems import PROBLEMS, problem_type
 from localidades_api.api.responses import ResponseBuilder
@@ -26,7 +26,7 @@ from localidades_api.html.renderer import HTML, View, root_of, select_renderer
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
 from localidades_api.html.svg import draw_country
 from localidades_api.http.caching import CACHE_CONTROL
-from localidades_api.http.paths import LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX, RECONCILE
+from localidades_api.http.paths import LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX, RECONCILE, WSCATGEO
 
 _SWAGGER_UI = "/static-swagger-ui"
 # Swagger UI has its icons as `data:` addresses.
@@ -35,6 +35,7 @@ _POLICY = HTML.headers["Content-Security-Policy"].replace("img-src 'self'", "img
 _NOT_FOR_CRAWLERS = [
     *(f"{LOCALIDADES}{name}" for name in ("download/", "filter/", "match/", "nearest/", "suggest/", "tiles/")),
     RECONCILE,
+    WSCATGEO,
 ]
 
 pages = APIRouter(route_class=DirectRoute, include_in_schema=False)
@@ -48,6 +49,7 @@ def list_routes() -> list[BaseRoute]:
         *slashless_redirects(pages.routes),
         *probes.router.routes,
         *others.routes,
+        *wscatgeo.router.routes,
         Mount(_SWAGGER_UI, StaticFiles(directory=str(files("fastapi_offline") / "static"))),
         Mount("/static", CompressedStaticFiles(directory=STATIC), name="static"),
     ]

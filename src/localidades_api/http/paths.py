@@ -11,6 +11,7 @@ MATCH = f"{LOCALIDADES}match/"
 MANIFEST = f"{PREFIX}/manifest.json"  # of an export
 NEAREST = f"{LOCALIDADES}nearest/"
 RECONCILE = f"{PREFIX}/reconcile/"
+WSCATGEO = "/wscatgeo/"
 MATCH_PAGE = "/match"  # below the service's root, as the next
 MAP_PAGE = "/map"
 _BELOW = f"{PREFIX}/"

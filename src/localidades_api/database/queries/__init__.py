@@ -8,6 +8,7 @@ from localidades_api.database.queries.names import NamesRepository
 from localidades_api.database.queries.nearest import NearestRepository
 from localidades_api.database.queries.releases import ChangeCounts, ReleaseSnapshot, ReleasesRepository
 from localidades_api.database.queries.tiles import MapRepository, Overview, TilesRepository
+from localidades_api.database.queries.wscatgeo import WscatgeoRepository
 
 __all__ = [
     "AreasRepository",
@@ -22,5 +23,6 @@ __all__ = [
     "ReleaseSnapshot",
     "ReleasesRepository",
     "TilesRepository",
+    "WscatgeoRepository",
     "count_changes",
 ]

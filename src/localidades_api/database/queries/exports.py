@@ -140,7 +140,7 @@ class RecordsRepository:
             text(
                 f"""
                 SELECT count(*) AS quantity,
-                       coalesce(convert_to(string_agg({_escaped(line)}, :between ORDER BY l.position), 'UTF8'), '')
+                       coalesce(convert_to(string_agg({escaped(line)}, :between ORDER BY l.position), 'UTF8'), '')
                        AS lines
                 {_FROM} {chosen}
                 """
@@ -183,6 +183,6 @@ class RecordsRepository:
         )
 
 
-def _escaped(sql: str) -> str:
+def escaped(sql: str) -> str:
     """Escape `:word` in literals, which SQLAlchemy would take for a parameter."""
     return sql.replace('":', '"\\:')

@@ -1,0 +1,129 @@
+"""INEGI's own web service, wscatgeo, from a release: for programs that have been written for it.
+
+Its two versions differ in the names of their members. What is proven, inferred and guessed about that service stands in
+docs/guides/wscatgeo.md. It ignores parameters that it does not know, so this module does, too.
+"""
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from localidades_api.api.routes import DirectRoute
+from localidades_api.api.services import Services, ServicesDep
+from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, STATE_KEYS, municipalities_of
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.queries.wscatgeo import MAX_FOUND, Level, Rows, Version
+from localidades_api.downloads.formats import credit
+from localidades_api.errors import NotFoundError
+from localidades_api.http.caching import freshness_headers, is_fresh
+from localidades_api.http.paths import WSCATGEO
+
+router = APIRouter(route_class=DirectRoute, include_in_schema=False)
+
+_MEDIA_TYPE = "application/json"  # without a charset, as that service says
+# What a client adds to the address of the service, a slash last or not.
+_PATHS: Mapping[Level, re.Pattern[str]] = {
+    "mgee": re.compile(r"mgee(/(?P<ent>\d\d?))?/?"),
+    "mgem": re.compile(r"mgem(/agem|/(?P<ent>\d\d?)(/?(?P<mun>\d{3}))?)?/?"),
+    "localidades": re.compile(
+        r"localidades/(?P<ent>\d\d?)/?(?P<mun>\d{3})(/?(?P<loc>\d{4})|/(?P<ambito>[UR]))?/?", re.IGNORECASE
+    ),
+}
+_MAX_WORDS = 100  # characters
+_NAMES: Mapping[Level, str] = {"mgee": "las entidades", "mgem": "los municipios", "localidades": "las localidades"}
+_NO_PATH = (
+    "La dirección no existe: este servicio tiene mgee, mgem y localidades, por clave o con buscar. Calles,"
+    " asentamientos y contornos los tiene el del INEGI."
+)
+
+
+class _Refusal(Exception):  # noqa: N818  # an answer, with a sentence for whoever reads the answer
+    """There is nothing to answer."""
+
+
+@router.get(f"{WSCATGEO}v2/{{path:path}}")
+async def answer_as_wscatgeo_v2(request: Request, path: str, services: ServicesDep) -> Response:
+    """Answer as version 2 of INEGI's service does."""
+    return await _answer(request, "v2", path, services)
+
+
+@router.get(f"{WSCATGEO}{{path:path}}")
+async def answer_as_wscatgeo(request: Request, path: str, services: ServicesDep) -> Response:
+    """Answer as version 1 of INEGI's service does."""
+    return await _answer(request, "v1", path, services)
+
+
+async def _answer(request: Request, version: Version, path: str, services: Services) -> Response:
+    """Answer with `datos`, or with a sentence; the status is 200 either way, as clients of that service expect."""
+    try:
+        release = await _release(request, services)
+        headers = freshness_headers(release, "wscatgeo", pinned="release" in request.query_params)
+        if is_fresh(request.headers.getlist("if-none-match"), headers["ETag"]):
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+        body = _envelope(release, await _read(version, path, release, services), is_one=_is_one(path))
+    except _Refusal as refusal:
+        body = to_json({"result": "404", "mensaje": str(refusal)})
+        headers = {"Cache-Control": "no-cache"}
+    return Response(body, headers={**headers, "Content-Type": _MEDIA_TYPE})
+
+
+async def _release(request: Request, services: Services) -> Release:
+    try:
+        return await services.release(request.query_params.get("release"))
+    except NotFoundError:
+        raise _Refusal("La versión que pide `release` no existe: /api/census/releases/ las enumera.") from None
+
+
+async def _read(version: Version, path: str, release: Release, services: Services) -> Rows:
+    for level, pattern in _PATHS.items():
+        if path.startswith(search := f"{level}/buscar/"):
+            return await _find(version, level, path.removeprefix(search).rstrip("/"), release, services)
+        if keys := pattern.fullmatch(path):
+            first, last = _range(level, keys.groupdict())
+            ambito = (keys.groupdict().get("ambito") or "").upper() or None
+            rows = await services.wscatgeo.list_areas(release, version, level, first, last, ambito=ambito)
+            if not rows.quantity:
+                raise _Refusal(f"La clave no existe entre {_NAMES[level]}.")
+            return rows
+    raise _Refusal(_NO_PATH)
+
+
+async def _find(version: Version, level: Level, words: str, release: Release, services: Services) -> Rows:
+    if not 0 < len(words) <= _MAX_WORDS or not words.isprintable():
+        raise _Refusal(f"El texto debe tener de 1 a {_MAX_WORDS} letras.")
+    rows = await services.wscatgeo.find_areas(release, version, level, words)
+    if not rows.quantity:
+        raise _Refusal(f"El texto no existe en los nombres de {_NAMES[level]}.")
+    if rows.quantity > MAX_FOUND:
+        raise _Refusal(f"El texto está en más de {MAX_FOUND:,} nombres: escriba más letras.")
+    return rows
+
+
+def _range(level: Level, keys: Mapping[str, str | None]) -> tuple[int, int]:
+    """Return the lowest and the highest key of the areas that a path names."""
+    ent, mun, loc = (int(keys.get(name) or 0) for name in ("ent", "mun", "loc"))
+    if level == "mgee":
+        return (ent, ent) if keys["ent"] else (STATE_KEYS[0], STATE_KEYS[-1])
+    municipio = ent * KEYS_OF_A_STATE + mun
+    if level == "mgem":
+        if keys["mun"]:
+            return municipio, municipio
+        return municipalities_of(ent) if keys["ent"] else (0, municipalities_of(STATE_KEYS[-1])[1])
+    lowest = municipio * KEYS_OF_A_MUNICIPIO
+    return (lowest + loc, lowest + loc) if keys["loc"] else (lowest, lowest + KEYS_OF_A_MUNICIPIO - 1)
+
+
+def _is_one(path: str) -> bool:
+    """Return whether the answer is an object and no array: that of one estado."""
+    named = _PATHS["mgee"].fullmatch(path)
+    return bool(named and named["ent"])
+
+
+def _envelope(release: Release, rows: Rows, *, is_one: bool) -> bytes:
+    data = rows.members if is_one else f"[{rows.members}]"
+    source = to_json({"Fuente_informacion_estadistica": credit(release)}).decode()
+    return f'{{"datos":{data},"metadatos":{source},"numReg":{rows.quantity}}}'.encode()

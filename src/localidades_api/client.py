@@ -1,0 +1,348 @@
+"""Reads a running service from Python: `Client`, and `AsyncClient` for asyncio, with tables of pandas or polars.
+
+It imports nothing else of this package, and pandas or polars only for a table of theirs, so that it starts quickly.
+"""
+
+import asyncio
+import csv
+import io
+import time
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from itertools import islice
+from typing import Any, Literal, Self, TypeVar
+
+import httpx
+
+_API = "/api/census"
+_PLACES = f"{_API}/localidades/"
+_KINDS = {2: "estados", 5: "municipios", 9: "localidades"}  # by the digits of their keys
+_BATCH = 1000  # rows of a request, which takes half a second
+_PAGE_SIZE = 1000
+_TIMEOUT = 60.0  # seconds without a byte
+_PATIENCE = 300.0  # seconds: the index of names of a new release may still be built
+_MAX_PAUSE = 30.0  # seconds, whatever Retry-After says
+_BUSY = {429, 502, 503, 504}
+_NUMBERS = ("_score", "_margin")  # ends of the names of columns
+
+Rows = TypeVar("Rows")
+T = TypeVar("T")
+_Steps = Generator[httpx.Request, httpx.Response, T]  # a call: requests out, their answers in, and what it returns
+_Outcome = httpx.Response | httpx.RequestError
+
+
+class ClientError(Exception):
+    """The service can't be reached, or its answer can't be used; the text says why."""
+
+
+class ProblemError(ClientError):
+    """The service refuses a request; the text is its sentence, and `problem` the whole document (RFC 9457)."""
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        said = [str(problem.get("detail") or problem.get("title") or f"The service answers {status}.")]
+        super().__init__(
+            " ".join([*said, *(f"{one['parameter']}: {one['message']}" for one in problem.get("errors", ()))])
+        )
+        self.status = status
+        self.problem = problem
+
+
+class Backoff:
+    """The pauses between tries: what Retry-After says, else 1, 2, 4 seconds and so on, at most 30 each."""
+
+    def __init__(self, patience: float) -> None:
+        self._ends_at = time.monotonic() + patience
+        self._pause = 1.0
+
+    def next(self, retry_after: str | None = None) -> float | None:
+        """Return how many seconds to wait before the next try; None if `patience` would be over by then."""
+        asked = float(retry_after) if retry_after and retry_after.isdecimal() else self._pause
+        self._pause *= 2
+        pause = min(asked, _MAX_PAUSE)
+        return pause if time.monotonic() + pause < self._ends_at else None
+
+
+class _Calls:
+    """What both clients ask for, as steps; `release` pins a release, and `patience` bounds the tries of a request."""
+
+    def __init__(self, http: httpx.Client | httpx.AsyncClient, release: str | None, patience: float) -> None:
+        self._http = http
+        self._release = release
+        self._patience = patience
+        self._has_responded = False
+
+    def request(self, path: str, parameters: Mapping[str, object], body: bytes | None = None) -> httpx.Request:
+        given: dict[str, object] = {"release": self._release, **parameters}
+        query = {
+            name: ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            for name, value in given.items()
+            if value is not None
+        }
+        headers = {"Accept": "application/json"} if body is None else {"Accept": "text/csv", "Content-Type": "text/csv"}
+        method = "GET" if body is None else "POST"
+        return self._http.build_request(method, path, params=query, headers=headers, content=body)
+
+    def backoff(self) -> Backoff:
+        return Backoff(self._patience)
+
+    def pause(self, outcome: _Outcome, backoff: Backoff) -> float | None:
+        """Return how many seconds to wait before a request is sent again; None if it is not."""
+        if isinstance(outcome, httpx.RequestError):  # at once if the address is wrong, or nothing runs there
+            return backoff.next() if self._has_responded else None
+        self._has_responded = True
+        return backoff.next(outcome.headers.get("retry-after")) if outcome.status_code in _BUSY else None
+
+    def checked(self, outcome: _Outcome) -> httpx.Response:
+        """Return an answer; raise ClientError for what is none, and ProblemError for a refusal."""
+        if isinstance(outcome, httpx.RequestError):
+            why = str(outcome) or type(outcome).__name__
+            raise ClientError(f"{self._http.base_url} can't be reached: {why}") from outcome
+        if not outcome.is_success:
+            is_ours = outcome.headers.get("content-type", "").startswith("application/problem+json")
+            raise ProblemError(outcome.status_code, _json(outcome) if is_ours else {})
+        return outcome
+
+    def get(self, key: str | int) -> _Steps[dict[str, Any]]:
+        kind = _KINDS.get(len(key) if isinstance(key, str) else 9)
+        if kind is None or not str(key).isdecimal():
+            raise ValueError(f"A key has two, five or nine digits: {key!r} has not.")
+        return _json((yield self.request(f"{_API}/{kind}/{int(key)}/", {})))
+
+    def suggest(self, q: str, parameters: Mapping[str, object]) -> _Steps[list[dict[str, Any]]]:
+        found = _json((yield self.request(f"{_PLACES}suggest/", {"q": q, **parameters})))
+        return list(found["results"])
+
+    def download(self, format_: str, to: str | None, filters: Mapping[str, object]) -> _Steps[Any]:
+        if to is not None and format_ != "parquet":
+            raise ValueError(f"A table is made of parquet: {format_} needs to=None, which returns bytes.")
+        library = import_module(to) if to else None  # before the file is fetched
+        answer = yield self.request(f"{_PLACES}download/", {"format": format_, **filters})
+        return library.read_parquet(io.BytesIO(answer.content)) if library else answer.content
+
+    def match(self, rows: Rows, parameters: Mapping[str, object]) -> _Steps[Rows]:
+        header, lines = _table(rows)
+        added: dict[str, list[Any]] = {}
+        while (batch := list(islice(lines, _BATCH))) or (header and not added):
+            answer = yield self.request(f"{_PLACES}match/", parameters, _csv([header, *batch]))
+            parameters = {**parameters, "release": answer.headers.get("catalogue-release")}  # for all batches
+            names, *answers = list(csv.reader(io.StringIO(answer.text, newline=""))) or [[]]
+            if len(answers) != len(batch) or len(names) <= len(header):
+                raise ClientError(f"{answer.url} is no address of localidades-api: it does not answer each row.")
+            for at, name in enumerate(names[len(header) :], len(header)):
+                added.setdefault(name, []).extend(_value(name, cells[at]) for cells in answers)
+        matched: Rows = _beside(rows, added)
+        return matched
+
+    def first_page(self, filters: Mapping[str, object]) -> httpx.Request:
+        return self.request(_PLACES, {"page_size": _PAGE_SIZE, **filters})
+
+    def next_page(self, answer: httpx.Response) -> httpx.Request | None:
+        if "next" not in answer.links:
+            return None
+        address = answer.url.join(answer.links["next"]["url"])
+        return self._http.build_request("GET", address, headers={"Accept": "application/json"})
+
+
+class Client:
+    """Asks a service: `with Client("http://127.0.0.1:8000") as catalogue: catalogue.get("140390001")`."""
+
+    def __init__(
+        self, url: str = "http://127.0.0.1:8000", *, release: str | None = None, patience: float = _PATIENCE
+    ) -> None:
+        self._http = httpx.Client(base_url=url, timeout=_TIMEOUT)
+        self._calls = _Calls(self._http, release, patience)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def get(self, key: str | int) -> dict[str, Any]:
+        """Return what a key of two, five or nine digits names: an estado, a municipio or a locality."""
+        return self._run(self._calls.get(key))
+
+    def suggest(self, q: str, **parameters: object) -> list[dict[str, Any]]:
+        """Return the places that a text may mean, the likeliest first: `kind`, `limit`, `estado_id` and so on."""
+        return self._run(self._calls.suggest(q, parameters))
+
+    def match(self, rows: Rows, **parameters: object) -> Rows:
+        """Return rows with the columns `match_…` beside: a DataFrame of pandas or polars, or a list of dicts.
+
+        `nombre="sitio"` names a column that is not recognized, and `sure` is the probability that certain keys have.
+        """
+        return self._run(self._calls.match(rows, parameters))
+
+    def download(
+        self,
+        format: str = "parquet",  # noqa: A002  # as the service calls it
+        *,
+        to: Literal["pandas", "polars"] | None = "pandas",
+        **filters: object,
+    ) -> Any:  # noqa: ANN401  # a DataFrame of either, or bytes
+        """Return all localities, or those that filters choose, as a DataFrame; the file itself if `to` is None."""
+        return self._run(self._calls.download(format, to, filters))
+
+    def localidades(self, **filters: object) -> Iterator[dict[str, Any]]:
+        """Yield all localities, or those that filters choose, page by page, of the release of the first page."""
+        request: httpx.Request | None = self._calls.first_page(filters)
+        while request:
+            answer = self._send(request)
+            yield from _json(answer)["results"]
+            request = self._calls.next_page(answer)
+
+    def _run(self, steps: _Steps[T]) -> T:
+        try:
+            request = next(steps)
+            while True:
+                request = steps.send(self._send(request))
+        except StopIteration as end:
+            returned: T = end.value
+            return returned
+
+    def _send(self, request: httpx.Request) -> httpx.Response:
+        backoff = self._calls.backoff()
+        while True:
+            outcome: _Outcome
+            try:
+                outcome = self._http.send(request)
+            except httpx.RequestError as error:
+                outcome = error
+            if (pause := self._calls.pause(outcome, backoff)) is None:
+                return self._calls.checked(outcome)
+            time.sleep(pause)
+
+
+class AsyncClient:
+    """`Client` for asyncio: `async with AsyncClient(…) as catalogue: await catalogue.get("140390001")`."""
+
+    def __init__(
+        self, url: str = "http://127.0.0.1:8000", *, release: str | None = None, patience: float = _PATIENCE
+    ) -> None:
+        self._http = httpx.AsyncClient(base_url=url, timeout=_TIMEOUT)
+        self._calls = _Calls(self._http, release, patience)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def get(self, key: str | int) -> dict[str, Any]:
+        """See `Client.get`."""
+        return await self._run(self._calls.get(key))
+
+    async def suggest(self, q: str, **parameters: object) -> list[dict[str, Any]]:
+        """See `Client.suggest`."""
+        return await self._run(self._calls.suggest(q, parameters))
+
+    async def match(self, rows: Rows, **parameters: object) -> Rows:
+        """See `Client.match`."""
+        return await self._run(self._calls.match(rows, parameters))
+
+    async def download(
+        self,
+        format: str = "parquet",  # noqa: A002  # as above
+        *,
+        to: Literal["pandas", "polars"] | None = "pandas",
+        **filters: object,
+    ) -> Any:  # noqa: ANN401  # as above
+        """See `Client.download`."""
+        return await self._run(self._calls.download(format, to, filters))
+
+    async def localidades(self, **filters: object) -> AsyncIterator[dict[str, Any]]:
+        """See `Client.localidades`."""
+        request: httpx.Request | None = self._calls.first_page(filters)
+        while request:
+            answer = await self._send(request)
+            for place in _json(answer)["results"]:
+                yield place
+            request = self._calls.next_page(answer)
+
+    async def _run(self, steps: _Steps[T]) -> T:
+        try:
+            request = next(steps)
+            while True:
+                request = steps.send(await self._send(request))
+        except StopIteration as end:
+            returned: T = end.value
+            return returned
+
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        backoff = self._calls.backoff()
+        while True:
+            outcome: _Outcome
+            try:
+                outcome = await self._http.send(request)
+            except httpx.RequestError as error:
+                outcome = error
+            if (pause := self._calls.pause(outcome, backoff)) is None:
+                return self._calls.checked(outcome)
+            await asyncio.sleep(pause)
+
+
+def _json(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = answer.json()
+    except ValueError as error:
+        raise ClientError(f"{answer.url} is no address of localidades-api: its answer is not JSON.") from error
+    return content
+
+
+def _library(rows: object) -> str | None:
+    """Return whose table rows are, pandas or polars; None for a list."""
+    homes = (one.__module__.partition(".")[0] for one in type(rows).__mro__)  # a GeoDataFrame is one of pandas, too
+    return next((home for home in homes if home in {"pandas", "polars"}), None)
+
+
+def _table(rows: Any) -> tuple[list[str], Iterator[Sequence[object]]]:  # noqa: ANN401  # a table of either, or a list
+    """Return the header and the lines of rows; a missing value is None."""
+    if (library := _library(rows)) == "pandas":
+        known = rows.astype(object).where(rows.notna(), None)
+        return list(map(str, rows.columns)), known.itertuples(index=False, name=None)
+    if library == "polars":
+        return list(rows.columns), rows.iter_rows()
+    header = list(dict.fromkeys(name for row in rows for name in row))
+    return header, ([row.get(name) for name in header] for row in rows)
+
+
+def _csv(lines: Iterable[Sequence[object]]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(list(map(_cell, line)) for line in lines)
+    return text.getvalue().encode()
+
+
+def _cell(value: object) -> object:
+    """Write a key that missing values beside it have made a float (14.0) as the key that it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _value(name: str, cell: str) -> str | float | None:
+    return None if cell == "" else float(cell) if name.endswith(_NUMBERS) else cell
+
+
+def _beside(rows: Any, added: Mapping[str, list[Any]]) -> Any:  # noqa: ANN401  # as above
+    """Return rows with columns added: text, even where all of it is missing, and numbers."""
+    if (library := _library(rows)) == "pandas":
+        array = import_module(library).array
+        return rows.assign(
+            **{
+                name: array(values, "float64" if name.endswith(_NUMBERS) else "string")
+                for name, values in added.items()
+            }
+        )
+    if library == "polars":
+        polars = import_module(library)
+        return rows.with_columns(
+            polars.Series(name, values, polars.Float64 if name.endswith(_NUMBERS) else polars.String)
+            for name, values in added.items()
+        )
+    return [{**row, **{name: values[at] for name, values in added.items()}} for at, row in enumerate(rows)]

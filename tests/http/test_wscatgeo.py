@@ -1,0 +1,173 @@
+"""INEGI's own web service from the catalogue: members, their order and types, paths, errors."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+V1, V2 = "/wscatgeo/", "/wscatgeo/v2/"
+
+
+async def read(client: httpx.AsyncClient, target: str) -> dict[str, Any]:
+    """Return the document at an address, which is compact, with its members in order."""
+    answer = await client.get(target)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+    document: dict[str, Any] = answer.json()
+    assert answer.text == json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return document
+
+
+async def refused(client: httpx.AsyncClient, target: str) -> str:
+    """Return the sentence with which an address is refused."""
+    document = await read(client, target)
+    assert (list(document), document["result"]) == (["result", "mensaje"], "404")
+    return str(document["mensaje"])
+
+
+async def test_envelope_names_the_source_and_counts_the_rows(client: httpx.AsyncClient) -> None:
+    document = await read(client, f"{V2}mgem/01")
+    assert list(document) == ["datos", "metadatos", "numReg"]
+    assert list(document["metadatos"]) == ["Fuente_informacion_estadistica"]
+    assert document["metadatos"]["Fuente_informacion_estadistica"].startswith("Fuente: INEGI")
+    assert document["numReg"] == len(document["datos"]) == 2
+
+
+async def test_municipios_have_the_members_of_version_2_in_order(client: httpx.AsyncClient) -> None:
+    first, second = (await read(client, f"{V2}mgem/01"))["datos"]
+    assert list(first.items()) == [
+        ("cvegeo", "01001"),
+        ("cve_ent", "01"),
+        ("cve_mun", "001"),
+        ("nomgeo", "Municipio 001"),
+        ("cve_cab", "0001"),
+        ("pob_total", "863893"),
+        ("pob_femenina", "444725"),
+        ("pob_masculina", "419168"),
+        ("total_viviendas_habitadas", "-"),
+    ]
+    assert (second["cvegeo"], second["pob_total"]) == ("01002", "-")
+
+
+async def test_municipios_have_the_members_of_version_1_in_order(client: httpx.AsyncClient) -> None:
+    first, _ = (await read(client, f"{V1}mgem/01"))["datos"]
+    assert list(first) == [
+        "cvegeo", "cve_agee", "cve_agem", "nom_agem", "cve_cab", "pob", "pob_fem", "pob_mas", "viv"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("base", "members"),
+    [
+        (V1, "cvegeo cve_agee nom_agee nom_abrev pob pob_fem pob_mas viv"),
+        (V2, "cvegeo cve_ent nomgeo nom_abrev pob_total pob_femenina pob_masculina total_viviendas_habitadas"),
+    ],
+)
+async def test_one_estado_is_an_object(client: httpx.AsyncClient, base: str, members: str) -> None:
+    one = (await read(client, f"{base}mgee/01/"))["datos"]
+    every = (await read(client, f"{base}mgee"))["datos"]
+    assert list(one) == members.split()
+    assert every[0] == one
+    assert [row["cvegeo"] for row in every] == sorted(row["cvegeo"] for row in every)
+
+
+async def test_localities_have_the_members_of_version_1_in_order(client: httpx.AsyncClient) -> None:
+    rows = {row["cve_loc"]: row for row in (await read(client, f"{V1}localidades/01/001"))["datos"]}
+    assert list(rows["0001"].items()) == [
+        ("cvegeo", "010010001"),
+        ("cve_agee", "01"),
+        ("cve_agem", "001"),
+        ("cve_loc", "0001"),
+        ("nom_loc", "Aguascalientes"),
+        ("ambito", "URBANO"),
+        ("latitud", "21.8808330"),
+        ("longitud", "-102.2961110"),
+        ("altitud", "1885"),
+        ("pob", "863893"),
+        ("viv", "-"),
+        ("cve_carta", "F13D19"),
+        ("estatus", 1),
+    ]
+    assert (rows["0004"]["altitud"], rows["0004"]["ambito"]) == ("-012", "RURAL")
+
+
+async def test_member_without_a_value_is_left_out(client: httpx.AsyncClient) -> None:
+    rows = {row["cvegeo"]: row for row in (await read(client, f"{V2}localidades/01001"))["datos"]}
+    [unknown] = (await read(client, f"{V2}localidades/010020001"))["datos"]
+    assert "altitud" not in rows["010010002"]
+    assert not {"latitud", "longitud", "cve_carta", "estatus"} & set(unknown)
+    assert (unknown["nomgeo"], unknown["pob_total"]) == ("Asientos", "-")
+
+
+async def test_alcaldia_has_no_cabecera(client: httpx.AsyncClient) -> None:
+    [row] = (await read(client, f"{V2}mgem/09/002"))["datos"]
+    assert (row["cvegeo"], row["cve_cab"]) == ("09002", "----")
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        ("mgee", "mgee/"),
+        ("mgee/01", "mgee/01/", "mgee/1"),
+        ("mgem", "mgem/", "mgem/agem/"),
+        ("mgem/01", "mgem/01/"),
+        ("mgem/01/001", "mgem/01/001/", "mgem/01001", "mgem/01001/"),
+        ("mgee/buscar/agua", "mgee/buscar/AGUA/", "mgee/buscar/agua?otro=1"),
+        ("localidades/01/001", "localidades/01001", "localidades/01/001/"),
+        ("localidades/01/001/R", "localidades/01001/r"),
+        ("localidades/010010006", "localidades/01/001/0006", "localidades/buscar/pe%C3%B1%C3%B3n%20%C3%B1"),
+    ],
+)
+async def test_spellings_of_one_path_have_one_answer(client: httpx.AsyncClient, spellings: tuple[str, ...]) -> None:
+    for base in (V1, V2):
+        documents = [await read(client, base + spelling) for spelling in spellings]
+        assert documents[0]["datos"]
+        assert documents == [documents[0]] * len(documents)
+
+
+async def test_ambito_filters_localities(client: httpx.AsyncClient) -> None:
+    every, rural, urban = [
+        (await read(client, f"{V2}localidades/01/001{ambito}"))["datos"] for ambito in ("", "/R", "/U")
+    ]
+    assert [row["cvegeo"] for row in urban] == ["010010001"]
+    assert sorted(rural + urban, key=lambda row: row["cvegeo"]) == every
+
+
+async def test_search_looks_for_a_part_of_the_name_with_its_marks(client: httpx.AsyncClient) -> None:
+    found = (await read(client, f"{V1}localidades/buscar/ñandú"))["datos"]
+    assert [row["nom_loc"] for row in found] == ["Peñón Ñandú  Doble"]
+    assert await refused(client, f"{V1}localidades/buscar/nandu") == (
+        "El texto no existe en los nombres de las localidades."
+    )
+    assert await refused(client, f"{V1}mgee/buscar/%25") == "El texto no existe en los nombres de las entidades."
+
+
+@pytest.mark.parametrize("path", ["mgee/99", "mgem/99", "mgem/01/999", "localidades/01/999", "localidades/010019999"])
+async def test_unknown_key_is_refused_with_a_sentence(client: httpx.AsyncClient, path: str) -> None:
+    assert (await refused(client, V2 + path)).startswith("La clave no existe entre ")
+
+
+@pytest.mark.parametrize(
+    "path", ["", "geo/mgem/14", "mgel/14", "localidades", "localidades/14", "mgee/014", "v2/mgee", "vialidades/14"]
+)
+async def test_what_the_catalogue_lacks_is_refused_with_a_sentence(client: httpx.AsyncClient, path: str) -> None:
+    assert "Calles, asentamientos y contornos" in await refused(client, V2 + path)
+
+
+@pytest.mark.parametrize("words", ["%00", "a" * 101, "/", "%09"])
+async def test_words_that_are_none_are_refused(client: httpx.AsyncClient, words: str) -> None:
+    assert "de 1 a 100 letras" in await refused(client, f"{V1}localidades/buscar/{words}")
+
+
+async def test_release_can_be_named(client: httpx.AsyncClient) -> None:
+    assert await read(client, f"{V2}mgee?release=2020-01") == await read(client, f"{V2}mgee")
+    assert "`release`" in await refused(client, f"{V2}mgee?release=1999-01")
+
+
+async def test_answers_are_shared_with_every_origin_and_validated(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"{V2}mgee/01")
+    assert answer.headers["access-control-allow-origin"] == "*"
+    again = await client.get(f"{V2}mgee/01", headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert (await client.options(f"{V2}mgee/01")).status_code == 204
+    assert (await client.head(f"{V2}mgee/01")).headers["content-length"] == answer.headers["content-length"]

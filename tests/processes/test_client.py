@@ -1,0 +1,202 @@
+"""The client for Python: what it returns, the sentences that it raises, and how often it tries."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localidades_api.client import AsyncClient, Client, ClientError, ProblemError
+from tests.support.application import import_file
+from tests.support.catalogue import many
+from tests.support.http_server import Request, Respond, Response, http_server
+from tests.support.machine import READERS, free_port, needed
+from tests.support.waiting import PATIENCE
+from tests.support.wire import ROOT, environment, serving
+
+KEYS = sorted(place.cvegeo for place in many(132))
+ROWS: list[dict[str, Any]] = [{"localidad": "asientos", "estado": "Ags.", "folio": "01"}, {"localidad": None}]
+
+
+def test_key_leads_to_its_record(live_server: str) -> None:
+    with Client(live_server) as catalogue:
+        assert catalogue.get("01")["nombre"] == "Aguascalientes"
+        assert catalogue.get("01001")["nombre"] == "Municipio 001"
+        assert catalogue.get("010010004") == catalogue.get(10010004)
+        with pytest.raises(ValueError, match="two, five or nine digits"):
+            catalogue.get("1001")
+
+
+def test_suggestions_are_the_likeliest_first(live_server: str) -> None:
+    with Client(live_server) as catalogue:
+        [first] = catalogue.suggest("ardillas", kind=["localidad", "municipio"], limit=1)
+    assert (first["cvegeo"], first["kind"]) == ("010010004", "localidad")
+
+
+def test_list_is_read_to_its_end(live_server: str) -> None:
+    with Client(live_server) as catalogue:
+        assert sorted(place["cvegeo"] for place in catalogue.localidades(page_size=50, fields="cvegeo")) == KEYS
+        assert sorted(
+            place["cvegeo"] for place in catalogue.localidades(estado_id=1, ambito="U", fields=["id", "cvegeo"])
+        ) == ["010010001"]
+
+
+def test_rows_get_their_keys_beside(live_server: str) -> None:
+    with Client(live_server) as catalogue:
+        first, second = catalogue.match(ROWS)
+        assert catalogue.match([]) == []
+    assert list(first)[:5] == ["localidad", "estado", "folio", "match_outcome", "match_cvegeo"]
+    assert (first["folio"], first["match_cvegeo"]) == ("01", "010020001")
+    assert isinstance(first["match_score"], float)
+    assert (second["match_outcome"], second["match_cvegeo"]) == ("problem", None)
+    assert list(ROWS[1]) == ["localidad"]
+
+
+def test_rows_of_many_batches_come_back_in_order(live_server: str) -> None:
+    rows = [{"sitio": "Asientos" if at % 2 else "", "n": at} for at in range(2501)]
+    with Client(live_server) as catalogue:
+        matched = catalogue.match(rows, nombre="sitio", sure=0.9)
+    assert [row["n"] for row in matched] == list(range(2501))
+    assert [row["match_outcome"] == "problem" for row in matched] == [at % 2 == 0 for at in range(2501)]
+
+
+def test_file_is_returned_as_bytes(live_server: str) -> None:
+    with Client(live_server) as catalogue:
+        lines = catalogue.download("ndjson", to=None).splitlines()
+        assert sorted(json.loads(line)["cvegeo"] for line in lines) == KEYS
+        with pytest.raises(ValueError, match="to=None"):
+            catalogue.download("csv")
+
+
+def test_refusal_is_an_exception_with_its_sentence(live_server: str) -> None:
+    with Client(live_server) as catalogue:
+        with pytest.raises(ProblemError, match=r"estado: .*Did you mean") as caught:
+            catalogue.suggest("a", estado=1)
+        assert (caught.value.status, caught.value.problem["type"]) == (422, "/problems#invalid-parameters")
+        with pytest.raises(ProblemError, match="names no column for `nombre`"):
+            catalogue.match([{"folio": "1"}])
+    with Client(live_server, release="1999-01") as catalogue, pytest.raises(ProblemError) as missing:
+        next(catalogue.localidades())
+    assert missing.value.status == 404
+
+
+def test_address_where_nothing_listens_is_told_at_once() -> None:
+    with Client(f"http://127.0.0.1:{free_port()}") as catalogue, pytest.raises(ClientError, match="can't be reached"):
+        catalogue.get("01")
+
+
+def test_address_of_something_else_is_told() -> None:
+    page = Response(b"<!doctype html>\n<p>Hello", headers={"Content-Type": "text/html"})
+    with http_server(lambda _: page) as base, Client(base) as catalogue:
+        for call in (lambda: catalogue.get("01"), lambda: catalogue.match(ROWS), lambda: catalogue.suggest("a")):
+            with pytest.raises(ClientError, match="is no address of localidades-api"):
+                call()
+
+
+def through_proxy(responses: Sequence[Response], asked: list[str]) -> Respond:
+    """Return a proxy that gives these answers in turn."""
+    coming = iter(responses)
+
+    def respond(request: Request) -> Response:
+        asked.append(request.target)
+        return next(coming)
+
+    return respond
+
+
+ESTADO = Response(b'{"nombre":"Aguascalientes"}', headers={"Content-Type": "application/json"})
+AT_ONCE = {"Retry-After": "0"}
+
+
+def test_busy_service_is_asked_again_after_the_pause_that_it_asks_for() -> None:
+    asked: list[str] = []
+    responses = [Response(b"<p>busy", status, AT_ONCE) for status in (503, 502, 504, 429)]
+    with http_server(through_proxy([*responses, ESTADO], asked)) as base, Client(base) as catalogue:
+        assert catalogue.get("01") == {"nombre": "Aguascalientes"}
+    assert asked == ["/api/census/estados/1/"] * 5
+
+
+def test_pause_that_is_longer_than_patience_is_not_waited_for() -> None:
+    asked: list[str] = []
+    busy = Response(b"<p>busy", 503, {"Retry-After": "20"})
+    with (
+        http_server(through_proxy([busy], asked)) as base,
+        Client(base, patience=10) as catalogue,
+        pytest.raises(ProblemError, match=r"^The service answers 503\.$"),
+    ):
+        catalogue.get("01")
+    assert len(asked) == 1
+
+
+def test_answer_that_breaks_off_is_asked_for_again() -> None:
+    asked: list[str] = []
+    half = Response(ESTADO.body[:9], headers={**ESTADO.headers, "Content-Length": "27", "Connection": "close"})
+    with http_server(through_proxy([ESTADO, half, ESTADO], asked)) as base, Client(base) as catalogue:
+        assert catalogue.get("01") == catalogue.get("01")
+    assert len(asked) == 3
+
+
+async def test_asyncio_has_the_same_answers(live_server: str) -> None:
+    def synchronous() -> Sequence[object]:
+        with Client(live_server) as catalogue:
+            places = list(catalogue.localidades(page_size=50))
+            return catalogue.get("010010004"), catalogue.suggest("asi"), catalogue.match(ROWS), places
+
+    async with AsyncClient(live_server) as catalogue:
+        found = (
+            await catalogue.get("010010004"),
+            await catalogue.suggest("asi"),
+            await catalogue.match(ROWS),
+            [place async for place in catalogue.localidades(page_size=50)],
+        )
+        with pytest.raises(ProblemError, match="Did you mean"):
+            await catalogue.download("ndjson", to=None, estado=1)
+    assert found == await asyncio.to_thread(synchronous)
+
+
+def test_service_that_has_no_release_yet_is_waited_for(database: str, small_catalogue: Path) -> None:
+    with serving(database, probe="/livez") as live:
+        with Client(live.base, patience=0) as hasty, pytest.raises(ProblemError) as caught:
+            hasty.get("01")
+        assert caught.value.status == 503
+        importing = threading.Timer(0.5, import_file, (database, small_catalogue))
+        importing.start()
+        with Client(live.base, patience=PATIENCE) as catalogue:
+            assert catalogue.get("01")["nombre"] == "Aguascalientes"
+            assert catalogue.match(ROWS)[0]["match_cvegeo"] == "010020001"  # whose names are indexed meanwhile
+        importing.join()
+
+
+def test_client_is_imported_without_the_service() -> None:
+    program = "import sys, localidades_api.client; print(*sorted(sys.modules))"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment(), cwd=ROOT
+    )
+    loaded = set(ended.stdout.split())
+    assert {name for name in loaded if name.startswith("localidades_api.")} == {"localidades_api.client"}
+    assert loaded.isdisjoint({"fastapi", "pandas", "polars", "pyarrow", "sqlalchemy"})
+
+
+@pytest.mark.tail
+def test_tables_of_pandas_and_polars_get_their_keys_beside(live_server: str) -> None:
+    python = needed(READERS, "`make test-tools` installs pandas and polars.")
+    script = ROOT / "tests" / "clients" / "python" / "frames.py"
+    ended = subprocess.run(
+        [python, "-W", "error", str(script), live_server],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        env=environment(),
+    )
+    assert ended.returncode == 0, ended.stderr
+    columns, rows, keys = json.loads(ended.stdout)
+    assert columns[:5] == ["Localidad", "MPIO", "edo", "match_outcome", "match_cvegeo"]
+    assert [row[4] for row in rows] == ["010020001", None, None]
+    assert [row[3] for row in rows] == ["exact", "problem", "none"]
+    assert sorted(keys) == [key for key in KEYS if key.startswith("01")]

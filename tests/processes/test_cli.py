@@ -359,6 +359,15 @@ def test_fault_of_our_own_is_a_sentence_without_what_it_holds(capsys: pytest.Cap
     )
 
 
+@pytest.mark.timeout(20)  # an endless loop is the fault that it looks for
+def test_errors_that_caused_each_other_are_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = KeyError("s3cr3t"), ValueError("s3cr3t")
+    first.__cause__, second.__context__ = second, first
+    with pytest.raises(typer.Exit) as caught, errors_as_sentences():
+        raise first
+    assert (caught.value.exit_code, "This is a bug" in capsys.readouterr().err) == (1, True)
+
+
 # -- Settings
 
 

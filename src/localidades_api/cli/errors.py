@@ -151,6 +151,10 @@ def _explain(error: Exception) -> str:
 
 def _is_for_want_of_memory(error: BaseException | None) -> bool:
     """Return whether a lack of memory led to an error."""
-    while error and not (isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM):
+    seen: list[BaseException] = []  # what caused an error may itself have come while that one was handled
+    while error and error not in seen:
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+            return True
+        seen.append(error)
         error = error.__cause__ or error.__context__
-    return error is not None
+    return False

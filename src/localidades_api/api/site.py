@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from localidades_api.api import probes
+from localidades_api.api import ogc, probes
 from localidades_api.api.params import LanguageParam, MapQuery, ReleaseQuery, RepresentationQuery, StrictQuery
 from localidades_api.api.problems import PROBLEMS, problem_type
 from localidades_api.api.responses import ResponseBuilder
@@ -47,6 +47,7 @@ def list_routes() -> list[BaseRoute]:
         *pages.routes,
         *slashless_redirects(pages.routes),
         *probes.router.routes,
+        *ogc.list_routes(),
         *others.routes,
         Mount(_SWAGGER_UI, StaticFiles(directory=str(files("fastapi_offline") / "static"))),
         Mount("/static", CompressedStaticFiles(directory=STATIC), name="static"),

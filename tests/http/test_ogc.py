@@ -69,7 +69,9 @@ async def test_definition_is_valid_openapi_with_the_limit_and_what_can_be_filter
     parameters = document["paths"]["/collections/localidades/items"]["get"]["parameters"]
     assert {one["name"] for one in parameters} >= {"bbox", "limit", "datetime", "estado_id", "ambito", "clave"}
     for path in document["paths"]:
-        assert (await client.get(f"{OGC}{path.format(collection='localidades', id='10010001')}")).status_code == 200
+        assert (
+            await client.get(f"{OGC}{path.format(collectionId='localidades', featureId='10010001')}")
+        ).status_code == 200
 
 
 @pytest.mark.parametrize("limit", [1, 7, 60, 1_000_000])

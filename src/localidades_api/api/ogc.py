@@ -295,18 +295,18 @@ async def describe_api() -> Response:
 def _document() -> dict[str, Any]:
     """Return the document; QGIS and GDAL look in it for the limit, and for what they can filter by."""
     in_path: dict[str, dict[str, Any]] = {
-        "collection": {"type": "string", "enum": get_args(Collection)},
-        "id": {"type": "string", "pattern": "^[0-9]{1,9}$"},
+        "collectionId": {"type": "string", "enum": get_args(Collection)},
+        "featureId": {"type": "string", "pattern": "^[0-9]{1,9}$"},
     }
     operations: dict[str, tuple[str, type[CollectionQuery], str]] = {
         "/": ("getLandingPage", CollectionQuery, "application/json"),
         "/conformance": ("getConformanceDeclaration", CollectionQuery, "application/json"),
         "/collections": ("getCollections", CollectionQuery, "application/json"),
-        "/collections/{collection}": ("describeCollection", CollectionQuery, "application/json"),
+        "/collections/{collectionId}": ("describeCollection", CollectionQuery, "application/json"),
         "/collections/estados/items": ("getEstados", AreaFeaturesQuery, _GEOJSON),
         "/collections/municipios/items": ("getMunicipios", AreaFeaturesQuery, _GEOJSON),
         "/collections/localidades/items": ("getLocalidades", LocalityFeaturesQuery, _GEOJSON),
-        "/collections/{collection}/items/{id}": ("getFeature", CollectionQuery, _GEOJSON),
+        "/collections/{collectionId}/items/{featureId}": ("getFeature", CollectionQuery, _GEOJSON),
     }
     paths = {}
     for path, (name, query, media_type) in operations.items():

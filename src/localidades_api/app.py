@@ -141,6 +141,7 @@ def create_app(
         telemetry={"auto_configure": True, "metrics": False, "logs": False},
     )
     app.state.collect_metrics = COUNTERS.snapshot
+    app.state.security_contact = settings.security_contact
     app.routes.extend([*census.list_routes(), *site.list_routes()])
     describe(app)
     return app

@@ -138,7 +138,18 @@ class InvalidParametersError(RequestError):
 
     def __init__(self, faults: list[tuple[str, str]]) -> None:
         errors = [{"parameter": name, "message": message} for name, message in faults]
+        self.faults = faults
         super().__init__("The query has invalid parameters; `errors` lists them.", members={"errors": errors})
+
+
+class InvalidOgcParametersError(InvalidParametersError):
+    """The same below `/ogc/`, where the standard wants another status (OGC 17-069r4, 7.13 and 7.14)."""
+
+    status = 400
+    title = "Bad Request"
+    slug = "invalid-ogc-parameters"
+    meaning = "A query parameter of OGC API - Features is unknown, repeated, not UTF-8, or out of range."
+    remedy = InvalidParametersError.remedy
 
 
 class UnreadableBodyError(RequestError):

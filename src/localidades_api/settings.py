@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import stat
 import sys
 from contextlib import suppress
@@ -84,6 +85,12 @@ def _check_network(given: str) -> str:
         ip_network(given)
     except ValueError:
         raise ValueError("addresses or networks separated by commas, such as `10.0.0.7,10.1.0.0/16`") from None
+    return given
+
+
+def _check_contact(given: str | None) -> str | None:
+    if given is not None and not re.fullmatch(r"(mailto:[^\s@]+@|https://|tel:\+?)[^\s@]+", given):
+        raise ValueError("an address such as `mailto:security@example.org` or `https://example.org/security`")
     return given
 
 
@@ -197,6 +204,13 @@ class Settings(BaseSettings):
     access_log: Annotated[
         bool, Field(description="Log every request; requests that fail with 5xx are always logged.")
     ] = False
+    security_contact: Annotated[
+        str | None,
+        AfterValidator(_check_contact),
+        Field(
+            description="Address in `/.well-known/security.txt`: `mailto:…` or `https://…`; if unset, there is none."
+        ),
+    ] = None
     log_format: Annotated[
         Literal["console", "json"], Field(description="Plain lines for a console, or one JSON object per line.")
     ] = "console"

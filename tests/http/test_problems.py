@@ -16,7 +16,8 @@ _SECTION = re.compile(r"<section.*?</section>", re.DOTALL)
 # What clients have been told: a slug is never renamed, and one that is no longer used stays.
 SLUGS = {
     "bad-request", "comparison-running", "content-too-large", "database-unavailable", "gone",
-    "header-fields-too-large", "internal-error", "invalid-page", "invalid-parameters", "method-not-allowed",
+    "header-fields-too-large", "internal-error", "invalid-ogc-parameters", "invalid-page",
+    "invalid-parameters", "method-not-allowed",
     "no-release", "not-acceptable", "not-found", "overloaded", "range-not-satisfiable",
     "request-timeout", "search-unavailable", "transfers-full", "unavailable", "unreadable-body",
     "unsupported-media-type", "uri-too-long",

@@ -8,7 +8,8 @@ JSON = [
     "/api/census/", LIST, f"{LIST}?ambito=R", f"{LIST}10010001/", f"{LIST}suggest/?q=a", f"{LIST}?search=a",
     f"{LIST}nearest/?lat=21&lon=-102", "/api/census/estados/", "/api/census/estados/1/", "/api/census/municipios/",
     "/api/census/municipios/1001/", "/api/census/releases/", "/api/census/releases/2020-01/changes/?since=2020-01",
-    "/openapi.json", "/readyz", "/problems", "/match", "/map",
+    "/openapi.json", "/readyz", "/problems", "/match", "/map", "/ogc/", "/ogc/api", "/ogc/collections/estados/items",
+    "/sitemap.xml", "/llms.txt", "/.well-known/api-catalog", f"{LIST}datapackage.json",
 ]  # fmt: skip
 FILES = [
     *(f"{LIST}download/?format={name}" for name in ("csv", "excel", "ndjson", "geojson", "parquet", "xlsx", "gpkg")),

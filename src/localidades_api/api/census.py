@@ -4,7 +4,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
-from localidades_api.api import areas, bulk, downloads, localities, reconcile, releases, tiles
+from localidades_api.api import areas, bulk, dataset, downloads, localities, reconcile, releases, tiles
 from localidades_api.api.router import Router
 from localidades_api.api.routes import slash_redirects
 from localidades_api.errors import MethodNotAllowedError
@@ -12,7 +12,7 @@ from localidades_api.http.headers import complete
 from localidades_api.http.paths import allowed, path_of
 
 # Of two patterns that match a path, the first decides.
-_PARTS = (areas, downloads, bulk, tiles, localities, releases, *reconcile.PARTS)
+_PARTS = (areas, downloads, dataset, bulk, tiles, localities, releases, *reconcile.PARTS)
 
 
 def list_routes() -> list[BaseRoute]:

@@ -153,13 +153,13 @@ def _translate(error: Exception, endpoint: Callable[..., Any] | None) -> Localid
     if isinstance(error, RequestValidationError):
         if any(fault["loc"][0] == "path" for fault in error.errors()):
             return _translate_routing(HTTPStatus.NOT_FOUND)
-        return InvalidParametersError(_describe_faults(error, endpoint))
+        return InvalidParametersError(describe_faults(error, endpoint))
     if isinstance(error, HTTPException) and error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
         return _translate_routing(error.status_code)
     return LocalidadesError("Something went wrong; the service has logged the error.")
 
 
-def _describe_faults(error: RequestValidationError, endpoint: Callable[..., Any] | None) -> list[tuple[str, str]]:
+def describe_faults(error: RequestValidationError, endpoint: Callable[..., Any] | None) -> list[tuple[str, str]]:
     """Return the parameters and the sentences of the first errors; `endpoint` is the function of the resource."""
     return [_fault(fault, endpoint) for fault in error.errors()[:_MAX_FAULTS]]
 

@@ -13,6 +13,7 @@ from sqlalchemy import Row
 from starlette.responses import Response
 
 from localidades_api.api import html_context
+from localidades_api.api.dataset import describe_for_pages
 from localidades_api.api.params import (
     ChangesQuery,
     LanguageParam,
@@ -49,7 +50,8 @@ async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], s
     builder = await ResponseBuilder.begin(request, query, services)
     if builder.is_not_modified:
         return builder.not_modified()
-    return builder.answer("index.html", "Census", Index.of(builder.release).model_dump())
+    datasets = describe_for_pages(builder.release, root_of(request.scope))
+    return builder.answer("index.html", "Census", Index.of(builder.release).model_dump(), datasets=datasets)
 
 
 @router.get("/releases/", response_model=Page[PublishedRelease], responses=LISTED)

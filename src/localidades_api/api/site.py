@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from localidades_api.api import probes, wscatgeo
+from localidades_api.api import discovery, ogc, probes, wscatgeo
 from localidades_api.api.params import LanguageParam, MapQuery, ReleaseQuery, RepresentationQuery, StrictQuery
 from localidades_api.api.problems import PROBLEMS, problem_type
 from localidades_api.api.responses import ResponseBuilder
@@ -26,17 +26,11 @@ from localidades_api.html.renderer import HTML, View, root_of, select_renderer
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
 from localidades_api.html.svg import draw_country
 from localidades_api.http.caching import CACHE_CONTROL
-from localidades_api.http.paths import LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX, RECONCILE, WSCATGEO
+from localidades_api.http.paths import LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX
 
 _SWAGGER_UI = "/static-swagger-ui"
 # Swagger UI has its icons as `data:` addresses.
 _POLICY = HTML.headers["Content-Security-Policy"].replace("img-src 'self'", "img-src 'self' data:")
-# Records, lists and pages may be indexed; these answer questions, or are files without end for a crawler.
-_NOT_FOR_CRAWLERS = [
-    *(f"{LOCALIDADES}{name}" for name in ("download/", "filter/", "match/", "nearest/", "suggest/", "tiles/")),
-    RECONCILE,
-    WSCATGEO,
-]
 
 pages = APIRouter(route_class=DirectRoute, include_in_schema=False)
 others = APIRouter(route_class=DirectRoute, include_in_schema=False)
@@ -48,6 +42,8 @@ def list_routes() -> list[BaseRoute]:
         *pages.routes,
         *slashless_redirects(pages.routes),
         *probes.router.routes,
+        *discovery.router.routes,
+        *ogc.list_routes(),
         *others.routes,
         *wscatgeo.router.routes,
         Mount(_SWAGGER_UI, StaticFiles(directory=str(files("fastapi_offline") / "static"))),
@@ -184,15 +180,6 @@ def _page(request: Request, query: DocumentationQuery, template: str, title: str
 async def go_to_index() -> Response:
     """Redirect to the index of the served release."""
     return Response(status_code=307, headers={"Location": PREFIX.lstrip("/") + "/"})
-
-
-@others.get("/robots.txt")
-async def get_robots(request: Request) -> Response:
-    """Tell crawlers what not to ask for."""
-    root = root_of(request.scope)
-    lines = ["User-agent: *", *(f"Disallow: {root}{path}" for path in _NOT_FOR_CRAWLERS)]
-    headers = {"Cache-Control": CACHE_CONTROL, "Content-Type": "text/plain; charset=utf-8"}
-    return Response("\n".join([*lines, ""]), headers=headers)
 
 
 @others.get("/favicon.ico")

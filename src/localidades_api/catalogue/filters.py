@@ -51,14 +51,14 @@ def _split_keys(text: str) -> str:
 
 
 _CLAVE = "^[0-9]{4}$"
-_Clave = Annotated[
+ClaveParam = Annotated[
     str,
     Field(
         description="Key within the municipio, four digits.", examples=["0001"], json_schema_extra={"pattern": _CLAVE}
     ),
     matching(_CLAVE, "The key within a municipio has four digits, such as 0001."),
 ]
-_Keys = Annotated[
+KeysParam = Annotated[
     str,
     Field(
         max_length=MAX_KEYS * 10,
@@ -104,9 +104,9 @@ class LocalityFilters(BaseModel):
 
     municipio_id: MunicipalityParam = None
     estado_id: StateParam = None
-    clave: _Clave | None = None
+    clave: ClaveParam | None = None
     ambito: AmbitoParam = None
-    cvegeo: _Keys | None = None
+    cvegeo: KeysParam | None = None
     bbox: _BoundingBox | None = None
     search: Annotated[
         str | None,

@@ -43,6 +43,7 @@ NDJSON = FILE_TYPES["ndjson"].media_type
 
 
 ORIGIN = "https://www.inegi.org.mx/app/ageeml/"
+TERMS = "https://www.inegi.org.mx/inegi/terminos.html"  # of free use
 
 MEANINGS: Mapping[str, str] = {
     "id": "Clave oficial leída como número; nunca cambia",

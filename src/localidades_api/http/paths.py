@@ -14,6 +14,7 @@ RECONCILE = f"{PREFIX}/reconcile/"
 WSCATGEO = "/wscatgeo/"
 MATCH_PAGE = "/match"  # below the service's root, as the next
 MAP_PAGE = "/map"
+OGC = "/ogc"
 _BELOW = f"{PREFIX}/"
 _READ = "GET"
 # The resources that take a body; everything else is read only. Clients keep the address as it was typed.

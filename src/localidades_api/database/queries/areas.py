@@ -64,10 +64,13 @@ _SUMMARY = text(
     """
 )
 
-_SEATS = text("SELECT longitud, latitud FROM localities WHERE release_id = :release_id AND id = ANY(:ids)")
+_SEATS = text(
+    "SELECT municipio_id AS id, longitud, latitud FROM localities WHERE release_id = :release_id AND id = ANY(:ids)"
+)
 _LARGEST_SEATS = text(
     f"""
-    SELECT DISTINCT ON (municipio_id / {KEYS_OF_A_STATE}) longitud, latitud
+    SELECT DISTINCT ON (municipio_id / {KEYS_OF_A_STATE})
+           municipio_id / {KEYS_OF_A_STATE} AS id, longitud, latitud
       FROM localities
      WHERE release_id = :release_id AND clave = '{_CLAVE_OF_SEAT:04d}' AND latitud IS NOT NULL
        AND municipio_id / {KEYS_OF_A_STATE} = ANY(:ids)
@@ -108,13 +111,13 @@ class AreasRepository:
         return rows[0]
 
     async def locate_municipalities(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
-        """Return the longitude and latitude, in degrees or None, of the cabecera of each of these municipios."""
+        """Return the key of each of these municipios, and its cabecera's longitude and latitude in degrees, or None."""
         seats = [id_ * KEYS_OF_A_MUNICIPIO + _CLAVE_OF_SEAT for id_ in ids]
         parameters = {"release_id": release.id, "ids": seats}
         return await self._database.fetch(_SEATS, parameters, replica_check=requires_release(release))
 
     async def locate_states(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
-        """Return the longitude and latitude, in degrees, of the largest cabecera of each of these estados."""
+        """Return the key of each of these estados, and its largest cabecera's longitude and latitude in degrees."""
         parameters = {"release_id": release.id, "ids": list(ids)}
         return await self._database.fetch(_LARGEST_SEATS, parameters, replica_check=requires_release(release))
 

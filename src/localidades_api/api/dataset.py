@@ -1,0 +1,196 @@
+"""A release as others' vocabularies describe a dataset: Data Package, schema.org and DCAT."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from localidades_api.api.params import ReleaseParam, StrictQuery
+from localidades_api.api.routes import DirectRoute
+from localidades_api.api.services import ServicesDep
+from localidades_api.catalogue.locality import ATTRIBUTES
+from localidades_api.catalogue.mercator import MEXICO_BOX
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database.queries.exports import COLUMNS
+from localidades_api.downloads.formats import FILE_TYPES, MEANINGS, ORIGIN, TERMS, credit
+from localidades_api.html.renderer import JSON
+from localidades_api.http.paths import LOCALIDADES, PREFIX
+
+DATA_PACKAGE = f"{LOCALIDADES}datapackage.json"
+TITLE = "Localidades de México"
+_CATALOGUE = "Catálogo Único de Claves de Áreas Geoestadísticas Estatales, Municipales y Localidades"
+_PUBLISHER = ("Instituto Nacional de Estadística y Geografía (INEGI)", "https://www.inegi.org.mx/")
+_KEYWORDS = ["México", "localidades", "municipios", "estados", "INEGI", "claves geoestadísticas", "CVEGEO"]
+_DIGITS = {"cvegeo": 9, "cve_mun": 5, "clave": 4, "municipio_clave": 3, "estado_clave": 2, "cve_ent": 2}
+_CONSTRAINTS: Mapping[str, dict[str, Any]] = {"count": {"minimum": 0}, "ambito": {"enum": ["U", "R"]}}
+_MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")  # the usual name of a release
+
+router = APIRouter(route_class=DirectRoute, prefix=PREFIX, include_in_schema=False)
+
+
+class DataPackageQuery(StrictQuery):
+    """The parameters of the data package."""
+
+    release: ReleaseParam = None
+
+
+@router.get(DATA_PACKAGE.removeprefix(PREFIX))
+async def get_data_package(
+    request: Request, query: Annotated[DataPackageQuery, Query()], services: ServicesDep
+) -> Response:
+    """Describe the CSV file of a release as a Data Package, whose types keep the zeros of keys."""
+    release = await services.release(query.release)
+    address = f"{str(request.base_url).rstrip('/')}{LOCALIDADES}download/?format=csv&release={release.name}"
+    # The address is made from the Host header, so no shared cache may keep it for others.
+    headers = {**JSON.headers, "Cache-Control": "no-cache, private", "Catalogue-Release": release.name}
+    return Response(to_json(describe_data_package(release, address)), headers=headers)
+
+
+def describe_data_package(release: Release, address: str) -> dict[str, Any]:
+    """Return the data package of the CSV file at an address (Data Package 1, Table Schema, CSV Dialect)."""
+    return {
+        "profile": "tabular-data-package",
+        "name": "localidades",
+        "title": TITLE,
+        "description": _description(release),
+        "version": release.name,
+        "created": release.published_at,
+        "keywords": _KEYWORDS,
+        **({} if release.is_demo else {"licenses": [{"title": "Términos de libre uso del INEGI", "path": TERMS}]}),
+        "sources": [{"title": credit(release), "path": ORIGIN}],
+        "resources": [
+            {
+                "profile": "tabular-data-resource",
+                "name": "localidades",
+                "path": address,
+                "format": "csv",
+                "mediatype": "text/csv",
+                "encoding": "utf-8",
+                "dialect": {"delimiter": ",", "lineTerminator": "\r\n", "quoteChar": '"', "doubleQuote": True},
+                "schema": {
+                    "fields": [_field(name, kind) for name, (_, kind) in COLUMNS.items()],
+                    "missingValues": [""],
+                    "primaryKey": "id",
+                },
+            }
+        ],
+    }
+
+
+def _field(name: str, kind: str) -> dict[str, Any]:
+    """Return the field of a column in Table Schema."""
+    constraints: dict[str, Any] = {}
+    if attribute := ATTRIBUTES.get(name):
+        constraints |= _CONSTRAINTS.get(attribute.content, {})
+    elif name != "estado_abreviatura":
+        constraints["required"] = True
+    if name in _DIGITS:
+        constraints["pattern"] = f"[0-9]{{{_DIGITS[name]}}}"
+    field = {"name": name, "type": "string" if kind in {"key", "text"} else kind, "description": MEANINGS[name]}
+    return {**field, "constraints": constraints} if constraints else field
+
+
+def describe_for_pages(release: Release, root: str) -> list[Mapping[str, Any]]:
+    """Return the release as JSON-LD, in schema.org's words and in DCAT's; the demo is no dataset to be found.
+
+    Addresses are paths, which readers of JSON-LD take relative to the page.
+    """
+    return [] if release.is_demo else [_as_schema_org(release, root), _as_dcat(release, root)]
+
+
+def _as_schema_org(release: Release, root: str) -> dict[str, Any]:
+    west, south, east, north = MEXICO_BOX
+    name, address = _PUBLISHER
+    return {
+        "@context": "https://schema.org/",
+        "@type": "Dataset",
+        "name": f"{TITLE} ({release.name})",
+        "alternateName": _CATALOGUE,
+        "description": _description(release),
+        "url": f"{root}{PREFIX}/?release={release.name}",
+        "sameAs": ORIGIN,
+        "version": release.name,
+        "license": TERMS,
+        "creditText": credit(release),
+        "isAccessibleForFree": True,
+        "inLanguage": "es",
+        "keywords": _KEYWORDS,
+        "creator": {"@type": "Organization", "name": name, "url": address},
+        "dateModified": release.published_at.isoformat(),
+        **({"temporalCoverage": release.name} if _MONTH.fullmatch(release.name) else {}),
+        "spatialCoverage": {
+            "@type": "Place",
+            "name": "México",
+            "geo": {"@type": "GeoShape", "box": f"{south} {west} {north} {east}"},
+        },
+        "variableMeasured": [
+            {"@type": "PropertyValue", "name": name, "description": meaning} for name, meaning in MEANINGS.items()
+        ],
+        "distribution": [
+            {"@type": "DataDownload", "name": title, "encodingFormat": media_type, "contentUrl": path}
+            for title, media_type, path in _files(release, root)
+        ],
+    }
+
+
+def _as_dcat(release: Release, root: str) -> dict[str, Any]:
+    west, south, east, north = MEXICO_BOX
+    name, address = _PUBLISHER
+    outline = f"POLYGON(({west} {south},{east} {south},{east} {north},{west} {north},{west} {south}))"
+    return {
+        "@context": {
+            "dcat": "http://www.w3.org/ns/dcat#",
+            "dct": "http://purl.org/dc/terms/",
+            "foaf": "http://xmlns.com/foaf/0.1/",
+            "xsd": "http://www.w3.org/2001/XMLSchema#",
+        },
+        "@id": f"{root}{PREFIX}/?release={release.name}",
+        "@type": "dcat:Dataset",
+        "dct:title": {"@value": f"{TITLE} ({release.name})", "@language": "es"},
+        "dct:description": {"@value": _description(release), "@language": "es"},
+        "dct:identifier": f"localidades-{release.name}",
+        "dct:publisher": {"@id": address, "@type": "foaf:Organization", "foaf:name": name},
+        "dct:license": {"@id": TERMS},
+        "dct:source": {"@id": ORIGIN},
+        "dct:modified": {"@value": release.published_at.isoformat(), "@type": "xsd:dateTime"},
+        "dct:spatial": {
+            "@type": "dct:Location",
+            "dcat:bbox": {"@value": outline, "@type": "http://www.opengis.net/ont/geosparql#wktLiteral"},
+        },
+        "dcat:version": release.name,
+        "dcat:keyword": [{"@value": word, "@language": "es"} for word in _KEYWORDS],
+        "dcat:landingPage": {"@id": f"{root}{PREFIX}/?release={release.name}"},
+        "dcat:distribution": [
+            {
+                "@type": "dcat:Distribution",
+                "dct:title": title,
+                "dcat:downloadURL": {"@id": path},
+                "dcat:accessURL": {"@id": path},
+                "dcat:mediaType": {"@id": f"https://www.iana.org/assignments/media-types/{media_type}"},
+                "dct:license": {"@id": TERMS},
+            }
+            for title, media_type, path in _files(release, root)
+        ],
+    }
+
+
+def _files(release: Release, root: str) -> list[tuple[str, str, str]]:
+    """Return the title, the media type and the path of the file of each format."""
+    return [
+        (
+            f"localidades-{release.name}{type_.ending}",
+            type_.media_type.partition(";")[0],
+            f"{root}{LOCALIDADES}download/?format={name}&release={release.name}",
+        )
+        for name, type_ in FILE_TYPES.items()
+    ]
+
+
+def _description(release: Release) -> str:
+    return (
+        f"Las {release.localities:,} localidades de los {release.municipalities:,} municipios y {release.states}"
+        f" estados de México, con su clave oficial (CVEGEO), nombre, ámbito, coordenadas y población. {credit(release)}"
+    )

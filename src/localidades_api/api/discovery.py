@@ -1,0 +1,149 @@
+"""What crawlers, assistants and programs look for at addresses that everybody knows.
+
+Where a file has addresses, they are absolute, made from the Host header, so no shared cache may keep it for others.
+"""
+
+from datetime import UTC, datetime, timedelta
+from xml.sax.saxutils import escape
+
+from fastapi import APIRouter, Request
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from localidades_api.api.dataset import DATA_PACKAGE
+from localidades_api.api.routes import DirectRoute
+from localidades_api.api.services import ServicesDep
+from localidades_api.catalogue.schemas import Index
+from localidades_api.errors import NotFoundError
+from localidades_api.html.renderer import root_of
+from localidades_api.http.caching import CACHE_CONTROL
+from localidades_api.http.paths import (
+    LOCALIDADES,
+    MAP_PAGE,
+    MATCH,
+    MATCH_PAGE,
+    NEAREST,
+    OGC,
+    PREFIX,
+    RECONCILE,
+    WSCATGEO,
+)
+
+# Records, lists and pages may be indexed; these answer questions, or are files without end for a crawler.
+_NOT_FOR_CRAWLERS = [
+    *(f"{LOCALIDADES}{name}" for name in ("download/", "filter/", "match/", "nearest/", "suggest/", "tiles/")),
+    RECONCILE,
+    f"{OGC}/",
+    WSCATGEO,
+]
+_PAGES = (f"{PREFIX}/", f"{PREFIX}/estados/", f"{PREFIX}/municipios/", LOCALIDADES, f"{PREFIX}/releases/")
+_CATALOG = "/.well-known/api-catalog"
+_SECURITY_VALIDITY = timedelta(days=180)  # the contact is the operator's setting of now
+
+router = APIRouter(route_class=DirectRoute, include_in_schema=False)
+
+
+def _base_of(request: Request) -> str:
+    return str(request.base_url).rstrip("/")
+
+
+def _answer(text: str | bytes, media_type: str) -> Response:
+    headers = {"Content-Type": media_type, "Cache-Control": "no-cache, private"}
+    return Response(text, headers=headers)
+
+
+@router.get("/robots.txt")
+async def get_robots(request: Request) -> Response:
+    """Tell crawlers what not to ask for, and where the sitemap is."""
+    root = root_of(request.scope)
+    lines = ["User-agent: *", *(f"Disallow: {root}{path}" for path in _NOT_FOR_CRAWLERS)]
+    lines += ["", f"Sitemap: {_base_of(request)}/sitemap.xml", ""]
+    return _answer("\n".join(lines), "text/plain; charset=utf-8")
+
+
+@router.get("/sitemap.xml")
+async def get_sitemap(request: Request, services: ServicesDep) -> Response:
+    """List the pages, the estados and the municipios, from which every locality can be reached."""
+    release = await services.releases.current()
+    states = await services.repository.list_states(release)
+    municipalities = await services.repository.list_municipalities(release, None)
+    paths = [*_PAGES, MAP_PAGE, MATCH_PAGE, "/docs", "/redoc"]
+    paths += [f"{PREFIX}/estados/{one.id}/" for one in states]
+    paths += [f"{PREFIX}/municipios/{one.id}/" for one in municipalities]
+    base, day = escape(_base_of(request)), release.published_at.date()
+    urls = "\n".join(f"<url><loc>{base}{path}</loc><lastmod>{day}</lastmod></url>" for path in paths)
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+    return _answer(f"{head}{urls}\n</urlset>\n", "application/xml; charset=utf-8")
+
+
+@router.get(_CATALOG)
+async def get_api_catalog(request: Request) -> Response:
+    """List the APIs, with their descriptions (RFC 9727)."""
+    base = _base_of(request)
+    documents = {f"{PREFIX}/": "/openapi.json", f"{OGC}/": f"{OGC}/api", RECONCILE: "/openapi.json"}
+    linkset = [
+        {"anchor": f"{base}{_CATALOG}", "item": [{"href": f"{base}{path}"} for path in documents]},
+        *(
+            {
+                "anchor": f"{base}{path}",
+                "service-desc": [{"href": f"{base}{document}", "type": "application/json"}],
+                "service-doc": [{"href": f"{base}/docs", "type": "text/html"}],
+            }
+            for path, document in documents.items()
+        ),
+    ]
+    media_type = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
+    answer = _answer(to_json({"linkset": linkset}), media_type)
+    answer.headers["Link"] = f'<{base}{_CATALOG}>; rel="api-catalog"'
+    return answer
+
+
+@router.get("/llms.txt")
+async def get_llms(request: Request, services: ServicesDep) -> Response:
+    """Tell an assistant what is here and how to ask for it (llmstxt.org)."""
+    release, base = await services.releases.current(), _base_of(request)
+    text = f"""# Localidades de México
+
+> Every estado, municipio and locality of Mexico with its official key, from INEGI's catalogue: {release.localities:,}
+> localities, {release.municipalities:,} municipios and {release.states} estados in release {release.name}. Read-only
+> HTTP and JSON, without an API key.
+
+- A key is text: nine digits for a locality (CVEGEO), five for a municipio, two for an estado. Keep its zeros.
+  An `id` is the key read as a number. Look keys up; never guess them.
+- Names repeat: thousands of places are called San José. Give the municipio or the estado too.
+- An unknown parameter is an error that lists the known ones. `release=` reads an earlier release.
+- Credit to show with the data: {Index.of(release).attribution}
+
+## Look up
+
+- [Suggest]({base}{LOCALIDADES}suggest/?q=guadalajara): the likeliest places for a name, with typos and abbreviations
+- [Search]({base}{LOCALIDADES}?search=san+jose&estado_id=14): every locality with these words; filters, `sort`, pages
+- [Nearest]({base}{NEAREST}?lat=20.67&lon=-103.35): the localities around a point
+- [Estados]({base}{PREFIX}/estados/) and [municipios]({base}{PREFIX}/municipios/?estado_id=14)
+- [Match]({base}{MATCH}): POST a table of names as JSON, NDJSON or CSV, get keys with a score
+
+## Take the data
+
+- [CSV of all localities]({base}{LOCALIDADES}download/?format=csv), also ndjson, geojson, parquet, xlsx, gpkg
+- [Data Package]({base}{DATA_PACKAGE}): the columns, their types and their meaning
+- [OGC API - Features]({base}{OGC}/): for QGIS and GDAL
+
+## Reference
+
+- [OpenAPI]({base}/openapi.json): every operation, parameter and schema
+- [The same as a page]({base}/redoc)
+- `localidades-api mcp` is a server of the Model Context Protocol with these look-ups as tools
+"""
+    return _answer(text, "text/plain; charset=utf-8")
+
+
+@router.get("/.well-known/security.txt")
+async def get_security(request: Request) -> Response:
+    """Say whom to tell of a vulnerability (RFC 9116), if the operator has set a contact."""
+    contact = request.app.state.security_contact
+    if contact is None:
+        raise NotFoundError("The operator of this service has set no contact for reports on its security.")
+    expires = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + _SECURITY_VALIDITY
+    text = f"Contact: {contact}\nExpires: {expires:%Y-%m-%dT%H:%M:%SZ}\nPreferred-Languages: es, en\n"
+    headers = {"Cache-Control": CACHE_CONTROL, "Content-Type": "text/plain; charset=utf-8"}
+    return Response(text, headers=headers)

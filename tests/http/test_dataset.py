@@ -1,0 +1,67 @@
+"""A release as others' vocabularies describe it, held against the file and the page."""
+
+import csv
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+
+from localidades_api.api.dataset import describe_data_package, describe_for_pages
+from localidades_api.catalogue.schemas import Release
+from localidades_api.downloads.formats import FILE_TYPES
+from tests.support.pages import Page
+from tests.support.wire import LOCALIDADES
+
+PACKAGE = f"{LOCALIDADES}datapackage.json"
+
+
+async def test_every_row_of_the_file_is_as_the_data_package_says(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"{PACKAGE}?release=2020-01")
+    assert answer.headers["cache-control"] == "no-cache, private"
+    (resource,) = answer.json()["resources"]
+    assert resource["path"].startswith("http://test/")
+    fields = resource["schema"]["fields"]
+    rows = list(csv.DictReader((await client.get(resource["path"])).text.splitlines()))
+    assert [field["name"] for field in fields] == list(rows[0])
+    types: dict[str, Any] = {"integer": int, "number": float, "string": str}
+    for field in fields:
+        assert field["description"]
+        constraints = field.get("constraints", {})
+        for row in rows:
+            if value := row[field["name"]]:
+                types[field["type"]](value)
+                assert re.fullmatch(constraints.get("pattern", ".*"), value)
+                assert value in constraints.get("enum", [value])
+            else:
+                assert not constraints.get("required")
+    assert {field["name"] for field in fields if "pattern" in field.get("constraints", {})} == {
+        "cvegeo", "clave", "municipio_clave", "estado_clave", "cve_ent", "cve_mun",
+    }  # fmt: skip
+    assert len({row[resource["schema"]["primaryKey"]] for row in rows}) == len(rows) == 132
+
+
+async def test_page_has_what_search_engines_need_of_a_dataset(client: httpx.AsyncClient) -> None:
+    page = Page.of(await client.get("/api/census/?format=api"))
+    scripts = [one for one in page.all("script") if one.attributes.get("type") == "application/ld+json"]
+    schema_org, dcat = (json.loads(one.text) for one in scripts)
+    assert schema_org["@type"] == "Dataset"
+    assert 50 <= len(schema_org["description"]) <= 5000
+    assert schema_org.keys() >= {
+        "name", "license", "creator", "distribution", "spatialCoverage", "temporalCoverage", "keywords", "version",
+    }  # fmt: skip
+    assert dcat["@type"] == "dcat:Dataset"
+    assert len(schema_org["distribution"]) == len(dcat["dcat:distribution"]) == len(FILE_TYPES)
+    for file, distribution in zip(schema_org["distribution"], dcat["dcat:distribution"], strict=True):
+        assert distribution["dcat:downloadURL"]["@id"] == file["contentUrl"]
+        answer = await client.get(file["contentUrl"])
+        assert answer.headers["content-type"].startswith(file["encodingFormat"])
+        assert answer.headers["content-disposition"] == f'attachment; filename="{file["name"]}"'
+
+
+def test_demo_is_no_dataset_to_be_found() -> None:
+    places = {"states": 32, "municipalities": 2463, "localities": 304_400}
+    demo = Release(id=1, name="demo", source="demo", sha256="0" * 64, published_at=datetime.now(UTC), **places)
+    assert describe_for_pages(demo, "") == []
+    assert "licenses" not in describe_data_package(demo, "http://test/file.csv")

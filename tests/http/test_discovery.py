@@ -1,0 +1,96 @@
+"""What crawlers, assistants and programs look for at addresses that everybody knows."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from pydantic import ValidationError
+
+from localidades_api.settings import Settings
+from tests.support.application import client_of, running_app
+
+NAMESPACE = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
+MADE_FOR_THIS_HOST = ("/robots.txt", "/sitemap.xml", "/llms.txt", "/.well-known/api-catalog")
+
+
+@pytest.mark.parametrize("path", MADE_FOR_THIS_HOST)
+async def test_file_names_the_host_that_was_asked_and_no_shared_cache_keeps_it(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    answer = await client.get(path, headers={"Host": "claves.example"})
+    assert answer.status_code == 200
+    assert answer.headers["cache-control"] == "no-cache, private"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "http://claves.example/" in answer.text
+    assert "http://test" not in answer.text
+    assert (await client.head(path)).content == b""
+
+
+async def test_robots_file_leads_to_a_sitemap_whose_pages_are_there(client: httpx.AsyncClient) -> None:
+    robots = (await client.get("/robots.txt")).text
+    (sitemap,) = re.findall("^Sitemap: (.+)$", robots, re.MULTILINE)
+    root = ElementTree.fromstring((await client.get(sitemap)).content)  # noqa: S314  # our own
+    addresses = [one.text or "" for one in root.iter(f"{NAMESPACE}loc")]
+    states = (await client.get("/api/census/estados/?page_size=100")).json()["quantity"]
+    municipalities = (await client.get("/api/census/municipios/?page_size=1000")).json()["quantity"]
+    assert len(addresses) == len(set(addresses)) == 9 + states + municipalities
+    disallowed = re.findall("^Disallow: (.+)$", robots, re.MULTILINE)
+    for address in addresses:
+        answer = await client.get(address, headers={"Accept": "text/html"})
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+        assert not address.removeprefix("http://test").startswith(tuple(disallowed))
+
+
+async def test_catalog_of_apis_leads_to_their_descriptions(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/.well-known/api-catalog")
+    assert answer.headers["content-type"].startswith("application/linkset+json")
+    head = await client.head("/.well-known/api-catalog")
+    assert head.headers["link"] == '<http://test/.well-known/api-catalog>; rel="api-catalog"'
+    catalog, *apis = answer.json()["linkset"]
+    assert [one["href"] for one in catalog["item"]] == [one["anchor"] for one in apis]
+    for api in apis:
+        assert (await client.get(api["anchor"])).status_code == 200
+        for relation in ("service-desc", "service-doc"):
+            for link in api[relation]:
+                found = await client.get(link["href"])
+                assert found.status_code == 200
+                if relation == "service-desc":
+                    assert found.json()["openapi"]
+
+
+async def test_every_address_for_assistants_answers(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/llms.txt")
+    assert answer.text.startswith("# Localidades de México\n\n> ")
+    addresses = re.findall(r"\]\((http://test/[^)]+)\)", answer.text)
+    assert len(addresses) >= 10
+    for address in addresses:
+        expected = 405 if address.endswith("/match/") else 200  # that one takes a POST
+        assert (await client.get(address)).status_code == expected, address
+
+
+async def test_contact_for_security_is_there_if_it_is_set(client: httpx.AsyncClient, seeded: str) -> None:
+    path = "/.well-known/security.txt"
+    assert (await client.get(path)).status_code == 404
+    options = {"security_contact": "mailto:seguridad@example.org", "in_background": False}
+    async with running_app(seeded, **options) as app, client_of(app) as other:
+        fields = dict(line.split(": ", 1) for line in (await other.get(path)).text.splitlines())
+    assert fields["Contact"] == "mailto:seguridad@example.org"
+    left = datetime.strptime(fields["Expires"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC) - datetime.now(UTC)
+    assert timedelta(days=100) < left < timedelta(days=365)
+
+
+@pytest.mark.parametrize("contact", ["security@example.org", "http://example.org", "mailto:x", "https://a\nExpires: b"])
+def test_contact_that_nobody_can_follow_is_refused(contact: str) -> None:
+    with pytest.raises(ValidationError, match="an address such as"):
+        Settings(security_contact=contact)
+
+
+async def test_files_of_a_service_below_a_path_name_it(app: FastAPI) -> None:
+    transport = httpx.ASGITransport(app, root_path="/below")
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        robots = (await client.get("/below/robots.txt")).text
+        assert "Disallow: /below/ogc/" in robots
+        assert "Sitemap: http://test/below/sitemap.xml" in robots

@@ -1,0 +1,213 @@
+"""OGC API - Features: what the standard asks for, and every feature once by following `next`."""
+
+import shutil
+import subprocess
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+import schemathesis
+
+from tests.support.wire import LOCALIDADES
+
+OGC = "/ogc"
+COLLECTIONS = ("estados", "municipios", "localidades")
+
+
+async def get(client: httpx.AsyncClient, target: str) -> dict[str, Any]:
+    answer = await client.get(target)
+    assert answer.status_code == 200, answer.text
+    document: dict[str, Any] = answer.json()
+    return document
+
+
+def links(document: dict[str, Any]) -> dict[str, str]:
+    return {link["rel"]: link["href"] for link in document["links"]}
+
+
+async def read_all(client: httpx.AsyncClient, target: str) -> list[dict[str, Any]]:
+    """Follow `next` to the end."""
+    features: list[dict[str, Any]] = []
+    following: str | None = target
+    while following:
+        page = await get(client, following)
+        assert page["numberReturned"] == len(page["features"])
+        features += page["features"]
+        following = links(page).get("next")
+    assert page["numberMatched"] == len(features)
+    return features
+
+
+async def test_landing_page_leads_to_everything(client: httpx.AsyncClient) -> None:
+    landing = await get(client, f"{OGC}/")
+    found = links(landing)
+    assert found.keys() == {"self", "conformance", "data", "service-desc", "service-doc", "alternate"}
+    for link in landing["links"]:
+        assert link["href"].startswith("http://test/")  # QGIS follows no relative ones
+        answer = await client.get(link["href"])
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].partition(";")[0] == link["type"].partition(";")[0]
+    classes = (await get(client, found["conformance"]))["conformsTo"]
+    assert {one.rpartition("/")[2] for one in classes} == {"core", "oas30", "geojson"}
+    described = (await get(client, found["data"]))["collections"]
+    assert [one["id"] for one in described] == list(COLLECTIONS)
+    for one in described:
+        assert await get(client, links(one)["self"]) == one
+        assert (await get(client, links(one)["items"]))["type"] == "FeatureCollection"
+        assert (await client.get(links(one)["alternate"])).headers["content-type"].startswith("text/html")
+
+
+async def test_definition_is_valid_openapi_with_the_limit_and_what_can_be_filtered_by(
+    client: httpx.AsyncClient,
+) -> None:
+    document = await get(client, f"{OGC}/api")
+    schemathesis.openapi.from_dict(document).validate()
+    assert document["openapi"].startswith("3.0")
+    limit = {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 10}
+    assert document["components"]["parameters"]["limit"]["schema"] == limit
+    parameters = document["paths"]["/collections/localidades/items"]["get"]["parameters"]
+    assert {one["name"] for one in parameters} >= {"bbox", "limit", "datetime", "estado_id", "ambito", "clave"}
+    for path in document["paths"]:
+        assert (
+            await client.get(f"{OGC}{path.format(collectionId='localidades', featureId='10010001')}")
+        ).status_code == 200
+
+
+@pytest.mark.parametrize("limit", [1, 7, 60, 1_000_000])
+async def test_following_next_returns_each_locality_once(client: httpx.AsyncClient, limit: int) -> None:
+    features = await read_all(client, f"{OGC}/collections/localidades/items?limit={limit}")
+    download = (await client.get(f"{LOCALIDADES}download/?format=geojson")).json()["features"]
+    assert features == download
+
+
+@pytest.mark.parametrize("query", ["estado_id=1", "municipio_id=1001", "ambito=U", "clave=0001", "cvegeo=010010003"])
+async def test_filters_select_what_the_list_does(client: httpx.AsyncClient, query: str) -> None:
+    features = await read_all(client, f"{OGC}/collections/localidades/items?limit=2&{query}")
+    listed = await get(client, f"{LOCALIDADES}?page_size=200&{query}")
+    assert features
+    assert [feature["id"] for feature in features] == [one["id"] for one in listed["results"]]
+
+
+@pytest.mark.parametrize(
+    ("bbox", "has_any"),
+    [
+        ("-103,21,-102,22", True),
+        ("-103,21,0,-102,22,100", True),
+        ("-103.,21.0000000000001,-102,22.5", True),
+        ("-360,-100,360,100", True),
+        ("-103,21,-110,22", True),  # round the other side of the Earth
+        ("177,65,-177,70", False),
+        ("-1e-05,0,1,1", False),
+    ],
+)
+@pytest.mark.parametrize("collection", COLLECTIONS)
+async def test_box_selects_the_points_within(
+    client: httpx.AsyncClient,
+    collection: str,
+    bbox: str,
+    has_any: bool,  # noqa: FBT001  # pytest passes it by name
+) -> None:
+    target = f"{OGC}/collections/{collection}/items?limit=200"
+    numbers = [float(one) for one in bbox.split(",")]
+    west, south, east, north = numbers if len(numbers) == 4 else (*numbers[:2], *numbers[3:5])
+
+    def is_within(feature: dict[str, Any]) -> bool:
+        if feature["geometry"] is None:
+            return False
+        x, y = feature["geometry"]["coordinates"]
+        return bool(south <= y <= north and (west <= x <= east if west <= east else x >= west or x <= east))
+
+    expected = [feature for feature in await read_all(client, target) if is_within(feature)]
+    assert await read_all(client, f"{target}&bbox={bbox}") == expected
+    assert bool(expected) is has_any
+
+
+async def test_areas_stand_at_their_cabeceras(client: httpx.AsyncClient) -> None:
+    for collection in ("estados", "municipios"):
+        features = {one["id"]: one for one in await read_all(client, f"{OGC}/collections/{collection}/items?limit=3")}
+        listed = (await get(client, f"/api/census/{collection}/?page_size=200"))["results"]
+        assert [(one["id"], one["nombre"]) for one in listed] == [
+            (id_, one["properties"]["nombre"]) for id_, one in features.items()
+        ]
+        for id_, feature in features.items():
+            alone = await get(client, f"{OGC}/collections/{collection}/items/{id_}")
+            assert alone.pop("links")
+            assert alone == feature
+    seat = await get(client, f"{OGC}/collections/localidades/items/10010001")
+    assert features[1001]["geometry"] == seat["geometry"]
+    assert features[1001]["properties"]["cve_mun"] == "01001"
+    assert features[1002]["geometry"] is None  # its cabecera has no coordinates
+    of_one = await read_all(client, f"{OGC}/collections/municipios/items?estado_id=1")
+    assert {one["properties"]["cve_ent"] for one in of_one} == {"01"}
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        *((f"/collections/localidades/items?{query}", 400) for query in (
+            "limit=0", "limit=x", "bbox=1,2,3", "bbox=1,2,3,x", "bbox=0,20,1,10", "datetime=yesterday", "nombre=x",
+            "limit=1&limit=2", "estado_id=99",
+        )),
+        ("/collections/estados/items?ambito=U", 400),
+        ("/collections?x=1", 400),
+        ("/collections/calles", 404),
+        ("/collections/calles/items", 404),
+        ("/collections/localidades/items/x", 404),
+        ("/collections/localidades/items/999999999", 404),
+        ("/collections/municipios/items/31999", 404),
+        ("/collections/estados/items/32999", 404),
+        ("/collections?release=nothing", 404),
+    ],
+)  # fmt: skip
+async def test_refusal_has_the_status_of_the_standard(client: httpx.AsyncClient, target: str, status: int) -> None:
+    answer = await client.get(f"{OGC}{target}")
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+
+
+@pytest.mark.parametrize("when", ["2018-09-01T00:00:00Z", "2018-01-01T00:00:00.5-06:00/..", "../2018-01-01T00:00:00Z"])
+async def test_time_matches_every_feature(client: httpx.AsyncClient, when: str) -> None:
+    page = await get(client, f"{OGC}/collections/localidades/items?datetime={when}")
+    assert page["numberMatched"] == 132
+    assert len(page["features"]) == 10
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/collections", "/collections/localidades/items?limit=100", "/collections/estados/items/1"]
+)
+async def test_answer_is_validated_and_kept_by_no_shared_cache(client: httpx.AsyncClient, path: str) -> None:
+    for coding in ("identity", "gzip"):
+        answer = await client.get(f"{OGC}{path}", headers={"Accept-Encoding": coding})
+        assert answer.headers["cache-control"] == "no-cache, private"
+        headers = {"Accept-Encoding": coding, "If-None-Match": answer.headers["etag"]}
+        again = await client.get(f"{OGC}{path}", headers=headers)
+        assert (again.status_code, again.headers["etag"]) == (304, answer.headers["etag"])
+
+
+async def test_links_keep_the_release_that_the_request_names(client: httpx.AsyncClient) -> None:
+    landing = await get(client, f"{OGC}/?release=2020-01")
+    collections = await get(client, links(landing)["data"])
+    items = links(collections["collections"][2])["items"]
+    assert urlsplit(items).query == "release=2020-01"
+    assert "release=2020-01" in links(await get(client, items))["next"]
+
+
+async def test_addresses_with_and_without_a_slash_lead_to_the_same(client: httpx.AsyncClient) -> None:
+    for typed in (OGC, f"{OGC}/conformance/", f"{OGC}/collections/", f"{OGC}/collections/estados/items/"):
+        assert (await client.get(typed, follow_redirects=True)).status_code == 200
+
+
+OGRINFO = shutil.which("ogrinfo") or ""
+
+
+@pytest.mark.skipif(not OGRINFO, reason="GDAL's command-line tools (gdal-bin) are not installed")
+def test_gdal_reads_every_feature(live_server: str) -> None:
+    found = subprocess.run(
+        [OGRINFO, "-ro", "-al", "-geom=SUMMARY", f"OAPIF:{live_server}{OGC}/"],
+        capture_output=True, check=True, text=True, timeout=120,
+    ).stdout  # fmt: skip
+    assert [line for line in found.splitlines() if line.startswith("Layer name")] == [
+        f"Layer name: {name}" for name in COLLECTIONS
+    ]
+    assert found.count("OGRFeature(localidades)") == 132
+    assert "cvegeo (String) = 010010001" in found

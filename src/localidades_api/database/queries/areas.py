@@ -67,7 +67,7 @@ _SUMMARY = text(
 _SEATS = text("SELECT longitud, latitud FROM localities WHERE release_id = :release_id AND id = ANY(:ids)")
 _LARGEST_SEATS = text(
     f"""
-    SELECT DISTINCT ON (municipio_id / {KEYS_OF_A_STATE}) longitud, latitud
+    SELECT DISTINCT ON (municipio_id / {KEYS_OF_A_STATE}) nombre, poblacion, longitud, latitud
       FROM localities
      WHERE release_id = :release_id AND clave = '{_CLAVE_OF_SEAT:04d}' AND latitud IS NOT NULL
        AND municipio_id / {KEYS_OF_A_STATE} = ANY(:ids)
@@ -114,7 +114,7 @@ class AreasRepository:
         return await self._database.fetch(_SEATS, parameters, replica_check=requires_release(release))
 
     async def locate_states(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
-        """Return the longitude and latitude, in degrees, of the largest cabecera of each of these estados."""
+        """Return name, population, longitude and latitude of the largest cabecera of each of these estados."""
         parameters = {"release_id": release.id, "ids": list(ids)}
         return await self._database.fetch(_LARGEST_SEATS, parameters, replica_check=requires_release(release))
 

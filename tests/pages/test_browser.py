@@ -318,6 +318,23 @@ async def test_page_is_walked_by_keyboard_alone(page: Page) -> None:
 # -- On a telephone
 
 
+async def test_links_of_the_site_are_behind_a_menu_on_a_telephone_only(anyone: Page) -> None:
+    await anyone.goto(LIST)
+    nav, menu = anyone.get_by_role("navigation", name="Site"), anyone.get_by_role("button", name="Menu")
+    await expect(nav).to_be_visible()
+    await expect(menu).to_be_hidden()
+    await expect(nav.locator("[aria-current]")).to_have_text("Localities")
+    await anyone.set_viewport_size(TELEPHONE)
+    if await anyone.locator("#theme").is_hidden():  # without scripts the links stand there
+        await expect(nav).to_be_visible()
+        return
+    await expect(nav).to_be_hidden()
+    await menu.click()
+    await expect(nav).to_be_visible()
+    await nav.get_by_role("link", name="Releases").click()
+    await expect(anyone.get_by_role("heading", level=1)).to_have_text("Releases")
+
+
 async def test_filters_are_folded_on_a_telephone_only(anyone: Page) -> None:
     await anyone.goto(f"{LIST}&estado_id=14")
     search, fold = anyone.locator("#search"), anyone.get_by_text("Filters (1)")

@@ -78,7 +78,7 @@ function foldFilters() {
 }
 
 // A combobox with a list (WAI-ARIA): arrows choose, Enter goes to the place, Escape closes.
-class Suggestions {
+export class Suggestions {
   constructor(input) {
     this.input = input;
     this.places = [];

@@ -298,15 +298,31 @@ async def test_catalogue_with_hardly_a_point_gives_what_it_has(
 
 def test_map_has_north_at_the_top_and_east_to_the_right() -> None:
     """A degree of longitude is half as long as one of latitude at 60 degrees."""
-    here = {"latitud": 60.0, "longitud": -100.0}
+    here = {"nombre": "Here", "latitud": 60.0, "longitud": -100.0}
     around = [(60.1, -100.0), (60.0, -99.8), (59.9, -100.0), (60.0, -100.2)]
-    drawn = draw_map(here, [{"latitud": lat, "longitud": lon} for lat, lon in around])
+    drawn = draw_map(
+        here,
+        [
+            {"nombre": name, "poblacion": None, "latitud": lat, "longitud": lon}
+            for name, (lat, lon) in zip("NESW", around, strict=True)
+        ],
+    )
     offsets = [(round(dot.x - drawn.width / 2), round(dot.y - drawn.height / 2)) for dot in drawn.dots]
     (_, up), (right, _), _, _ = offsets
     assert up < 0 < right
     assert -up == right
     assert offsets == [(0, up), (right, 0), (0, -up), (-right, 0)]
-    assert [dot.label for dot in drawn.dots] == ["1", "2", "3", "4"]
+    assert [dot.label for dot in drawn.dots] == ["N", "E", "S", "W"]
+
+
+def test_map_names_the_most_populous_of_places_that_are_close_together() -> None:
+    here = {"nombre": "Here", "latitud": 20.0, "longitud": -100.0}
+    around = [("Rancho", None, 20.1), ("Ciudad", 50_000, 20.1001), ("Lejos", 3, 19.9)]
+    drawn = draw_map(
+        here,
+        [{"nombre": name, "poblacion": people, "latitud": lat, "longitud": -100.0} for name, people, lat in around],
+    )
+    assert [(dot.label, dot.radius > 5) for dot in drawn.dots] == [("Ciudad", True), ("Lejos", False), ("", False)]
 
 
 async def test_many_points_in_one_statement_have_the_answers_of_each(country_database: str) -> None:

@@ -57,7 +57,7 @@ async def test_page_of_an_estado_says_what_it_comes_to(pages: httpx.AsyncClient)
         "14 localities",
         "1 urban locality",
         "12 rural localities",
-        f"{sum(range(989, 1001)):,} inhabitants in the localities whose population is known: 12",
+        f"{sum(range(989, 1001)):,} inhabitants in 12 localities with data (of 14)",
     ]
 
 

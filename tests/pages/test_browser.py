@@ -128,7 +128,7 @@ async def test_suggestions_close_and_leave_enter_to_the_form(page: Page) -> None
     await expect(page.get_by_role("listbox")).to_be_hidden()
     await expect(search).to_have_attribute("aria-expanded", "false")
     await search.press("Enter")
-    await expect(page).to_have_url(re.compile(r"/localidades/\?format=api&search=peno$"))
+    await expect(page).to_have_url(re.compile(r"/localidades/\?format=api&search=peno&sort=-poblacion$"))
     await expect(page.locator("p.amount")).to_contain_text("page 1 of ")
 
 
@@ -204,7 +204,9 @@ async def test_list_is_filtered_by_its_form_and_the_address_can_be_shared(anyone
     await anyone.get_by_role("button", name="Filter").click()
     await expect(anyone).to_have_url(f"{base}{LIST}&estado_id=14&ambito=U")
     await expect(anyone.locator("p.amount")).to_have_text("33 records")
-    assert set(await anyone.locator("tbody td:nth-child(3)").all_inner_texts()) == {"Jalisco"}
+    assert {text.rpartition(", ")[2] for text in await anyone.locator("tbody td:nth-child(2)").all_inner_texts()} == {
+        "Jalisco"
+    }
     municipio = anyone.get_by_label("Municipio", exact=True)
     await expect(municipio.locator("option")).to_have_count(4)  # scripts or none, these are the estado's
     await municipio.select_option("14002")
@@ -314,6 +316,23 @@ async def test_page_is_walked_by_keyboard_alone(page: Page) -> None:
 
 
 # -- On a telephone
+
+
+async def test_links_of_the_site_are_behind_a_menu_on_a_telephone_only(anyone: Page) -> None:
+    await anyone.goto(LIST)
+    nav, menu = anyone.get_by_role("navigation", name="Site"), anyone.get_by_role("button", name="Menu")
+    await expect(nav).to_be_visible()
+    await expect(menu).to_be_hidden()
+    await expect(nav.locator("[aria-current]")).to_have_text("Localities")
+    await anyone.set_viewport_size(TELEPHONE)
+    if await anyone.locator("#theme").is_hidden():  # without scripts the links stand there
+        await expect(nav).to_be_visible()
+        return
+    await expect(nav).to_be_hidden()
+    await menu.click()
+    await expect(nav).to_be_visible()
+    await nav.get_by_role("link", name="Releases").click()
+    await expect(anyone.get_by_role("heading", level=1)).to_have_text("Releases")
 
 
 async def test_filters_are_folded_on_a_telephone_only(anyone: Page) -> None:

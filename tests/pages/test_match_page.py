@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -273,6 +274,34 @@ async def test_matching_can_be_stopped(browser: Browser, base: str) -> None:
         await expect(page.get_by_role("button", name="Match", exact=True)).to_be_enabled()
 
 
+async def test_example_is_matched_by_a_click_and_its_shares_are_told(page: Page) -> None:
+    await page.get_by_role("button", name="Try an example").click()
+    await expect(page.get_by_role("heading", name="Result")).to_be_focused()
+    rows = (await page.get_by_label("Paste rows").input_value()).splitlines()[1:]
+    await expect(page.locator("#progress")).to_have_text(f"Rows done: {len(rows)}")
+    await expect(page.get_by_role("progressbar")).to_be_hidden()
+    told = await page.locator("#shares").get_attribute("aria-label") or ""
+    assert [part.split(" ")[1] for part in told.split(", ")] == ["certain", "doubtful", "unknown"]
+    assert sum(int(part.split(" ")[0]) for part in told.split(", ")) == len(rows)
+
+
+async def test_candidates_say_who_lives_there_and_none_of_these_searches(page: Page) -> None:
+    await match(page, PASTED)
+    asked = question(page, "Row 3")
+    await expect(asked.locator(".choice").first).to_contain_text("rural · population without data")
+    search = asked.locator("input[type=search]")
+    await expect(search).to_be_hidden()
+    await asked.get_by_role("radio", name="None of these").check()
+    await search.press_sequentially("bellaco")
+    await page.get_by_role("option", name="El Bellaco").click()
+    await expect(search).to_have_value(re.compile("El Bellaco"))
+    rows = table_in((await downloaded(page))[1])
+    assert [(row["match_outcome"], row["match_cvegeo"]) for row in rows[2:4]] == [("chosen", "320580044")] * 2
+    assert "El Bellaco" in rows[2]["match_label"]
+    await asked.get_by_role("radio").first.check()
+    await expect(search).to_be_hidden()
+
+
 async def test_many_rows_are_drawn_a_hundred_at_a_time(page: Page) -> None:
     lines = ["nombre,municipio", *(f"Ninguno {number},Municipio 001" for number in range(2_000))]
     await page.get_by_label("Or choose a CSV file").set_input_files(file_of("many.csv", "\n".join(lines).encode()))
@@ -300,15 +329,15 @@ async def test_release_and_certainty_that_were_chosen_are_those_that_are_matched
 async def test_page_in_spanish_says_all_in_spanish_and_has_no_fault_that_axe_finds(browser: Browser, base: str) -> None:
     async with visit(browser, base, color_scheme="light") as page:
         await page.goto("/api/census/?format=api&lang=es")
-        await page.get_by_role("link", name="Asígnele las claves oficiales").click()
+        await page.get_by_role("link", name="Buscar claves").last.click()
         await page.get_by_label("Pegue las filas").fill(PASTED)
-        await page.get_by_text("Qué contiene cada columna").click()
-        await page.get_by_role("button", name="Asignar", exact=True).click()
+        await page.get_by_text("Indique qué es cada columna").click()
+        await page.get_by_role("button", name="Obtener claves", exact=True).click()
         await expect(page.locator("#progress")).to_have_text("Filas procesadas: 6")
         await expect(totals(page)).to_have_text(
             ["1exactas", "1seguras", "2ambiguas", "1sin coincidencia", "1con problemas"]
         )
-        await page.get_by_text("Asignadas con certeza").click()
+        await page.get_by_text("Encontradas con certeza").click()
         await expect(page.get_by_role("row", name="Asientoz")).to_contain_text(
             "ortografía: se escribió asientoz, el catálogo dice asientos"
         )
@@ -329,17 +358,17 @@ async def test_what_is_wrong_with_a_body_or_a_row_is_told_in_spanish(browser: Br
             (
                 b"a,b,c,d\n1,2,3,4\n",
                 "La primera línea no nombra ninguna columna para nombre o cvegeo o clave: comience el archivo con"
-                " una línea como nombre,municipio,estado o indique qué contiene cada columna.",
+                " una línea como nombre,municipio,estado o indique qué es cada columna.",
             ),
             (b'Localidad,x\nNinguno,"open\n', "En la fila 1 se abren comillas que no se cierran"),
         ):
             await page.get_by_label("O elija un archivo CSV").set_input_files(file_of("list.csv", content))
-            await page.get_by_role("button", name="Asignar", exact=True).click()
+            await page.get_by_role("button", name="Obtener claves", exact=True).click()
             await expect(page.get_by_role("alert")).to_contain_text(sentence)
         await page.get_by_label("O elija un archivo CSV").set_input_files(
             file_of("list.csv", b"Localidad,lat,lon\nNinguno,95,1\nNinguno,1,2,3\n")
         )
-        await page.get_by_role("button", name="Asignar", exact=True).click()
+        await page.get_by_role("button", name="Obtener claves", exact=True).click()
         await expect(page.locator("#unfound tbody td:last-child")).to_have_text(
             [
                 "latitud debe estar en grados decimales de -90 a 90, como 20.6736.",

@@ -70,7 +70,7 @@ async def _describe_withdrawn(services: Services, release: Release, error: GoneE
         "record": record,
         "gone_in": _first_after(services, last, release),
         "successor": describe_locality(successor) if successor else None,
-        **await _describe_around(services, release, record["latitud"], record["longitud"]),
+        **await _describe_around(services, release, row.nombre, record["latitud"], record["longitud"]),
         "inset": draw_inset([(record["longitud"], record["latitud"])]),
         "history": (await services.repository.list_history(release, id_))[-MAX_HTML_PAGE_SIZE:],
     }
@@ -92,7 +92,7 @@ async def _describe_withdrawn_municipality(
         "gone_in": _first_after(services, last, release),
         "successors": await services.areas.list_successors(release, last, id_),
         **then,
-        **await _describe_around(services, release, seat.seat_latitud, seat.seat_longitud),
+        **await _describe_around(services, release, seat.seat, seat.seat_latitud, seat.seat_longitud),
     }
     return ProblemPage("withdrawn_municipality.html", row.nombre, release, context)
 
@@ -104,13 +104,14 @@ def _first_after(services: Services, last: Release, release: Release) -> str:
 
 
 async def _describe_around(
-    services: Services, release: Release, lat: float | None, lon: float | None
+    services: Services, release: Release, name: str, lat: float | None, lon: float | None
 ) -> dict[str, Any]:
-    """Return what is near a point in degrees, and a map of it; nothing if the point is not known."""
+    """Return what is near a place's point in degrees, and a map of it; nothing if the point is not known."""
     if lat is None or lon is None:
         return {"nearby": [], "drawing": None}
     nearby = [describe_near(one) for one in await services.nearest.list_nearest(release, lat, lon, _NEAREST)]
-    return {"nearby": nearby, "drawing": draw_map({"latitud": lat, "longitud": lon}, nearby) if nearby else None}
+    here = {"nombre": name, "latitud": lat, "longitud": lon}
+    return {"nearby": nearby, "drawing": draw_map(here, nearby) if nearby else None}
 
 
 async def _describe_unknown(services: Services, release: Release, kind: PlaceKind, typed: str) -> ProblemPage:

@@ -9,12 +9,21 @@ from sqlalchemy import Row
 from localidades_api.api.params import LocalitiesQuery, MapQuery
 from localidades_api.api.services import Services
 from localidades_api.catalogue.folding import fold
-from localidades_api.catalogue.keys import municipalities_of, state_of
+from localidades_api.catalogue.keys import STATE_KEYS, municipalities_of, state_of
 from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.schemas import MAX_HTML_PAGE_SIZE, Release
-from localidades_api.html.svg import draw_changes, draw_inset, draw_map
+from localidades_api.html.svg import draw_changes, draw_country, draw_inset, draw_map
 
-_NEIGHBOURS = 8
+_NEIGHBOURS = 8  # listed
+_ON_MAP = 60  # drawn
+
+
+async def of_index(services: Services, release: Release) -> dict[str, Any]:
+    """Return a drawing of the country with the largest cabecera of each estado, and what the release changed."""
+    seats = await services.areas.locate_states(release, STATE_KEYS)
+    largest = sorted(seats, key=lambda seat: -(seat.poblacion or 0))
+    drawing = draw_country((seat.longitud, seat.latitud, seat.nombre) for seat in largest)
+    return {"drawing": drawing, "change": services.releases.changes.get(release.name)}
 
 
 async def of_localities(
@@ -29,7 +38,6 @@ async def of_localities(
             "states": await services.repository.list_states(release),
             "municipalities": await services.repository.list_municipalities(release, estado_id) if estado_id else [],
             "details": details,
-            "has_populations": "poblacion" in filters.sort,
             "estado_id": estado_id,
             "municipio_id": filters.municipio_id,
             "is_filtered": bool(filters.chosen),
@@ -72,10 +80,10 @@ async def of_locality(services: Services, release: Release, locality: Mapping[st
     history = (await services.repository.list_history(release, locality["id"]))[-MAX_HTML_PAGE_SIZE:]
     if locality["latitud"] is None or locality["longitud"] is None:
         return {"history": history, "nearby": [], "drawing": None, "inset": None}
-    found = await services.nearest.list_nearest(release, locality["latitud"], locality["longitud"], _NEIGHBOURS + 1)
-    nearby = [describe_near(row) for row in found if row.id != locality["id"]]
+    found = await services.nearest.list_nearest(release, locality["latitud"], locality["longitud"], _ON_MAP + 1)
+    around = [describe_near(row) for row in found if row.id != locality["id"]]
     inset = draw_inset([(locality["longitud"], locality["latitud"])])
-    return {"history": history, "nearby": nearby, "drawing": draw_map(locality, nearby), "inset": inset}
+    return {"history": history, "nearby": around[:_NEIGHBOURS], "drawing": draw_map(locality, around), "inset": inset}
 
 
 async def of_state(services: Services, release: Release, state: Mapping[str, Any]) -> dict[str, Any]:

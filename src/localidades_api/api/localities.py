@@ -12,7 +12,7 @@ from starlette.responses import Response
 from localidades_api.api import html_context
 from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
 from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, answer_by_key
-from localidades_api.api.routes import DirectRoute, leave_out_blanks
+from localidades_api.api.routes import DirectRoute, filled, see_list
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.filters import names_of
 from localidades_api.catalogue.locality import describe_locality, describe_near, encode_envelope, encode_localities
@@ -34,7 +34,14 @@ from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Suggested
 
 router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags=["Localities"], responses=CACHEABLE)
-router.add_api_route("/filter/", leave_out_blanks, include_in_schema=False)
+
+
+@router.get("/filter/", include_in_schema=False)
+async def search_or_filter(request: Request) -> Response:
+    """Redirect a form to the list; what is searched for comes with the most populous places first."""
+    kept = dict(filled(request))
+    return see_list({**kept, "sort": "-poblacion"} if "search" in kept and "sort" not in kept else kept)
+
 
 _LOCALITY_ID = Annotated[
     int,

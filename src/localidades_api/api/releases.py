@@ -48,10 +48,12 @@ _NAMESPACE = UUID("6f0f7a3e-52a1-4d0b-9d6b-7a6f6f1d2c84")  # made once, for the 
 async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep) -> Response:
     """Show the release, its totals, the addresses of the lists, and the credit to INEGI."""
     builder = await ResponseBuilder.begin(request, query, services)
+    builder = replace(builder, page_variant=f".{services.releases.fingerprint}")
     if builder.is_not_modified:
         return builder.not_modified()
+    context = await html_context.of_index(services, builder.release) if builder.wants_html else {}
     datasets = describe_for_pages(builder.release, root_of(request.scope))
-    return builder.answer("index.html", "Census", Index.of(builder.release).model_dump(), datasets=datasets)
+    return builder.answer("index.html", "Census", Index.of(builder.release).model_dump(), datasets=datasets, **context)
 
 
 @router.get("/releases/", response_model=Page[PublishedRelease], responses=LISTED)

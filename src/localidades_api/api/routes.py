@@ -1,6 +1,6 @@
 """Routes that read their parameters themselves, and redirects to canonical addresses."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from inspect import iscoroutinefunction
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -123,8 +123,17 @@ async def drop_trailing_slash(request: Request) -> Response:
 
 async def leave_out_blanks(request: Request) -> Response:
     """Redirect a form to the list above, without its blank fields: a browser submits every field."""
-    kept = [(name, value) for name, value in read_query(request).items() if value]
-    return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": f"../?{urlencode(kept)}"})
+    return see_list(filled(request))
+
+
+def filled(request: Request) -> dict[str, str]:
+    """Return the fields of a form that aren't blank."""
+    return {name: value for name, value in read_query(request).items() if value}
+
+
+def see_list(query: Mapping[str, str]) -> Response:
+    """Redirect a form to the list above it."""
+    return Response(status_code=HTTPStatus.SEE_OTHER, headers={"Location": f"../?{urlencode(query)}"})
 
 
 def redirect(request: Request, location: str) -> Response:

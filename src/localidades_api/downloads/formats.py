@@ -69,5 +69,5 @@ def credit(release: Release) -> str:
         return "Demostración: los municipios y las localidades son inventados; no son datos del INEGI."
     return (
         "Fuente: INEGI, Catálogo Único de Claves de Áreas Geoestadísticas Estatales, Municipales y Localidades"
-        f" ({release.name}). Datos reordenados por este servicio, que el INEGI no avala."
+        f" ({release.name}). Datos reorganizados por este servicio, que el INEGI no avala."
     )

@@ -12,6 +12,7 @@ from pydantic_core import to_json
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from localidades_api import __version__
 from localidades_api.catalogue.schemas import Release
 from localidades_api.html.i18n import Language, lenient_translator, translator
 from localidades_api.http.negotiation import accept_header, choose_media_type
@@ -31,6 +32,7 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_templates.globals["version"] = __version__
 
 
 def root_of(scope: Scope) -> str:

@@ -13,13 +13,15 @@ _MARGIN = 48.0
 _METRES_A_DEGREE = 111_195.0
 _MIN_DISTANCE = 1e-9  # degrees; anything nearer is at the same point
 _LETTER, _LINE = 4.0, 7.5  # width of a letter and height of a line on a drawing of the country
+_MAP_LETTER, _MAP_LINE = 7.5, 16.0  # the same on a map
 
 
 class Dot(NamedTuple):
-    """A neighbour on the map, labelled with its number in the list."""
+    """A neighbour on the map, the larger the more people live there; its name if there is room for it to the right."""
 
     x: float
     y: float
+    radius: float
     label: str
 
 
@@ -34,7 +36,11 @@ class Map(NamedTuple):
 
 
 def draw_map(here: Mapping[str, Any], nearby: Sequence[Mapping[str, Any]]) -> Map:
-    """Draw a place in the middle of its neighbours, north up; each has `latitud` and `longitud` in degrees."""
+    """Draw a place in the middle of its neighbours, north up.
+
+    Each has `nombre`, `poblacion`, and `latitud` and `longitud` in degrees. Of names that overlap, the most populous
+    place's is shown.
+    """
     width, height = _MAP
     narrowing = math.cos(math.radians(here["latitud"]))
     offsets = [
@@ -44,13 +50,34 @@ def draw_map(here: Mapping[str, Any], nearby: Sequence[Mapping[str, Any]]) -> Ma
     reach = 2 * max(farthest, default=0.0)  # degrees per SVG unit
     if reach < _MIN_DISTANCE:
         reach = 0.01 / width
-    dots = [
-        Dot(round(width / 2 + east / reach, 1), round(height / 2 - north / reach, 1), str(place))
-        for place, (east, north) in enumerate(offsets, 1)
-    ]
+    free = _Lettering(width, _MAP_LETTER, _MAP_LINE)
+    free.write(width / 2 + _MAP_LETTER, height / 2, here["nombre"])
+    dots = []
+    for place, (east, north) in sorted(zip(nearby, offsets, strict=True), key=lambda one: -(one[0]["poblacion"] or 0)):
+        x, y = round(width / 2 + east / reach, 1), round(height / 2 - north / reach, 1)
+        label = place["nombre"] if free.write(x, y, place["nombre"]) else ""
+        dots.append(Dot(x, y, 2.5 + math.log10(1 + (place["poblacion"] or 0)), label))
     length = _round_length(reach * _METRES_A_DEGREE * width / 4)
     label = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"  # noqa: PLR2004  # metres in a kilometre
     return Map(width, height, dots, round(length / _METRES_A_DEGREE / reach, 1), label)
+
+
+class _Lettering:
+    """What is written to the right of dots so far."""
+
+    def __init__(self, width: float, letter: float, line: float) -> None:
+        self._width, self._letter, self._line = width, letter, line
+        self._taken: list[tuple[float, float, float]] = []  # left, right and baseline
+
+    def write(self, x: float, y: float, text: str) -> bool:
+        """Write a text beside a dot if there is room for it."""
+        right = x + self._letter * (len(text) + 1)
+        is_free = right < self._width and not any(
+            x < end and start < right and abs(y - line) < self._line for start, end, line in self._taken
+        )
+        if is_free:
+            self._taken.append((x, right, y))
+        return is_free
 
 
 def _round_length(metres: float) -> float:
@@ -106,16 +133,11 @@ class Country(NamedTuple):
 def draw_country(places: Iterable[tuple[float, float, str]]) -> Country:
     """Draw places by longitude, latitude and name, the most prominent first: a later name makes room for them."""
     names: list[LabelledDot] = []
-    taken: list[tuple[float, float, float]] = []  # left, right and baseline of what is written
+    free = _Lettering(MEXICO.columns, _LETTER, _LINE)
     for east, north, label in places:
         if point := MEXICO.locate(east, north):
-            (x, y), width = point, _LETTER * len(label) + _LETTER
-            is_free = x + width < MEXICO.columns and not any(
-                x < right and left < x + width and abs(y - line) < _LINE for left, right, line in taken
-            )
-            names.append(LabelledDot(round(x, 1), round(y, 1), label if is_free else ""))
-            if is_free:
-                taken.append((x, x + width, y))
+            x, y = point
+            names.append(LabelledDot(round(x, 1), round(y, 1), label if free.write(x, y, label) else ""))
     return Country(MEXICO.columns, MEXICO.rows, names)
 
 

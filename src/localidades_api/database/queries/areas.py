@@ -70,7 +70,7 @@ _SEATS = text(
 _LARGEST_SEATS = text(
     f"""
     SELECT DISTINCT ON (municipio_id / {KEYS_OF_A_STATE})
-           municipio_id / {KEYS_OF_A_STATE} AS id, longitud, latitud
+           municipio_id / {KEYS_OF_A_STATE} AS id, nombre, poblacion, longitud, latitud
       FROM localities
      WHERE release_id = :release_id AND clave = '{_CLAVE_OF_SEAT:04d}' AND latitud IS NOT NULL
        AND municipio_id / {KEYS_OF_A_STATE} = ANY(:ids)
@@ -117,7 +117,7 @@ class AreasRepository:
         return await self._database.fetch(_SEATS, parameters, replica_check=requires_release(release))
 
     async def locate_states(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
-        """Return the key of each of these estados, and its largest cabecera's longitude and latitude in degrees."""
+        """Return the key of each of these estados, and its largest cabecera: name, population, longitude, latitude."""
         parameters = {"release_id": release.id, "ids": list(ids)}
         return await self._database.fetch(_LARGEST_SEATS, parameters, replica_check=requires_release(release))
 

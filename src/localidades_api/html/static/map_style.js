@@ -4,12 +4,12 @@ const SIZES = [2500, 15000, 100000, 1000000]; // inhabitants from which a place 
 
 const PALETTES = {
   light: {
-    ground: "#f6f7f9", backdrop: "#7d8b9b", text: "#1c2024", soft: "#565e66", ring: "#0b57a4",
+    ground: "#f6f7f9", backdrop: "#7d8b9b", text: "#1c2024", soft: "#565e66", ring: "#0b6b5d",
     sizes: ["#8f9cab", "#c08a2d", "#c4641a", "#a8341c", "#6b1024"], kinds: { U: "#b4510f", R: "#3b7a57" },
     estado: (hue) => `hsl(${hue}, 62%, 40%)`,
   },
   dark: {
-    ground: "#0c0f14", backdrop: "#8090b4", text: "#e6e9ec", soft: "#a9b1b9", ring: "#8cc1f8",
+    ground: "#0c0f14", backdrop: "#8090b4", text: "#e6e9ec", soft: "#a9b1b9", ring: "#6fd0bb",
     sizes: ["#6f7f9c", "#b98f4e", "#e8ab52", "#ffd080", "#fff3d6"], kinds: { U: "#ffc46b", R: "#5fb58a" },
     estado: (hue) => `hsl(${hue}, 65%, 64%)`,
   },

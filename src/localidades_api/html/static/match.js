@@ -5,7 +5,7 @@ import { Columns } from "./match_columns.js";
 import { sentenceOf } from "./match_sentences.js";
 
 const byId = (id) => document.getElementById(id);
-const [form, file, progress, error] = ["match", "file", "progress", "error"].map(byId);
+const [form, file, meter, progress, error] = ["match", "file", "meter", "progress", "error"].map(byId);
 const columns = new Columns(form);
 const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.dataset.detail);
 let sent = null; // what the answers belong to
@@ -36,16 +36,25 @@ async function match(signal) {
   const request = await columns.request();
   request.query.set("sure", byId("sure").value / 100);
   if (form.dataset.release) request.query.set("release", form.dataset.release);
+  const rows = await rowsOf(request.body);
   const response = await ask(request, "ndjson", signal);
   request.query.set("release", response.headers.get("Catalogue-Release")); // the file is of the same one
   const received = [];
   for await (const some of read(response.body)) {
     received.push(...some);
     progress.textContent = `${words.done}: ${count(received.length)}`;
+    if (rows) [meter.max, meter.value] = [Math.max(rows, received.length), received.length];
   }
   sent = { ...request, name: file.files[0]?.name };
-  answers.show(received, request.headers);
-  byId("result-title").focus();
+  answers.show(received, request.headers, request.query.get("release"));
+  byId("result-title").scrollIntoView();
+  byId("result-title").focus({ preventScroll: true });
+}
+
+// Returns about how many rows a text has; nothing for what is no text.
+async function rowsOf(body) {
+  const text = await body.text();
+  return text.startsWith("PK") ? 0 : text.trimEnd().split("\n").length - 1;
 }
 
 // The service writes the file; the answers that a person has chosen are replaced in it.
@@ -92,7 +101,8 @@ async function run(task) {
   stopping = new AbortController();
   const buttons = ["send", "download"].map(byId);
   for (const button of buttons) button.disabled = true;
-  byId("stop").hidden = false;
+  [byId("stop").hidden, meter.hidden] = [false, false];
+  meter.removeAttribute("value");
   [progress.textContent, error.textContent] = [words.sending, ""];
   try {
     await task(stopping.signal);
@@ -103,9 +113,10 @@ async function run(task) {
     if (problem.detail) error.replaceChildren(...sentenceOf(problem.detail));
     else if (!isStopped) error.textContent = await hasChanged(file.files[0]) ? words.changed : words.unreachable;
     if (problem.type?.endsWith("#unreadable-body")) columns.details.open = true;
+    if (error.textContent) error.focus();
   }
   for (const button of buttons) button.disabled = false;
-  byId("stop").hidden = true;
+  [byId("stop").hidden, meter.hidden] = [true, true];
 }
 
 function acceptDrops() {
@@ -125,6 +136,11 @@ form.addEventListener("submit", (event) => {
   run(match);
 });
 byId("sure").addEventListener("input", (event) => { byId("sure-shown").textContent = `${event.target.value} %`; });
+byId("try").addEventListener("click", () => {
+  [file.value, byId("rows").value] = ["", byId("example").content.textContent];
+  columns.offer();
+  form.requestSubmit(byId("send"));
+});
 byId("stop").addEventListener("click", () => stopping.abort());
 byId("download").addEventListener("click", () => run(download));
 addEventListener("beforeunload", (event) => {

@@ -1,5 +1,6 @@
 // The answers, and the choices of the person where several places are possible.
 import { sentenceOf } from "./match_sentences.js";
+import { Suggestions } from "./page.js";
 
 const STEP = 100; // rows drawn at once: a browser freezes over ten thousand
 const NONE = "none"; // the choice of none of the candidates
@@ -26,12 +27,14 @@ export class Answers {
     this.address = address; // of the localities
     this.detail = detail; // the query of a locality's page
     this.choices = new Map(); // the key chosen for each question; kept when rows are matched again
+    this.offerSearch = new Map(); // shows the search of a question when its choice asks for one
+    this.searched = new Map(); // the places that were searched for, by key
     this.isSaved = true;
   }
 
-  // `headers` are those of the columns that tell the place.
-  show(answers, headers) {
-    this.headers = headers;
+  // `headers` are those of the columns that tell the place, `release` the one that answered.
+  show(answers, headers, release) {
+    [this.headers, this.release] = [headers, release];
     this.answers = answers.map((answer, index) => ({ ...answer, number: index + 1 }));
     this.questions = new Map();
     for (const answer of this.answers.filter(({ candidates }) => candidates.length)) {
@@ -45,7 +48,7 @@ export class Answers {
     const [open, unlikely] = [asked.filter(isOpen), asked.filter((one) => !isOpen(one))];
     this.showTotals();
     byId("result").hidden = false;
-    drawInSteps(byId("decide"), [...open, ...unlikely], (one) => this.drawQuestion(one));
+    drawInSteps(byId("decide"), [...open, ...unlikely], (one) => this.drawQuestion(one), (drawn) => this.describePlaces(drawn));
     const unfound = this.answers.filter((one) => !isCertain(one) && !one.candidates.length);
     drawInSteps(byId("unfound"), unfound, (one) => this.drawUnfound(one));
     drawInSteps(byId("found"), this.answers.filter(isCertain), (one) => this.drawFound(one));
@@ -56,6 +59,15 @@ export class Answers {
     const amount = (outcome) => count(this.answers.filter((one) => one.outcome === outcome).length);
     byId("totals").replaceChildren(...["exact", "sure", "ambiguous", "none", "problem"].map((outcome) =>
       element("li", {}, element("strong", {}, amount(outcome)), words[outcome])));
+    const shares = { certain: ["exact", "sure"], doubtful: ["ambiguous"], unknown: ["none", "problem"] };
+    const parts = Object.entries(shares).map(([share, outcomes]) =>
+      [share, this.answers.filter((one) => outcomes.includes(one.outcome)).length]);
+    byId("shares").setAttribute("aria-label", parts.map(([share, rows]) => `${count(rows)} ${words[share]}`).join(", "));
+    byId("shares").replaceChildren(...parts.filter(([, rows]) => rows).map(([share, rows]) => {
+      const part = element("span", { className: share }, `${count(rows)} ${words[share]}`);
+      part.style.flexGrow = rows;
+      return part;
+    }));
   }
 
   showDecided() {
@@ -73,19 +85,67 @@ export class Answers {
       return element("label", {}, input, element("span", {}, ...content));
     };
     const candidates = answer.candidates.map((one) => element("div", { className: "choice" },
-      choice(one.cvegeo, element("strong", {}, one.label), ` · ${words.score} ${one.score}`,
-        ...drawFaults(one)),
+      choice(one.cvegeo, element("strong", {}, one.label), placeholder(one), ...drawFaults(one)),
       this.link(one)));
     const others = rows > 1 ? ` (${words.appliesTo} ${count(rows)} ${words.rows})` : "";
     const said = element("strong", {}, this.describe(answer));
     return element("fieldset", { className: "question" },
       element("legend", {}, `${words.row} ${count(answer.number)}: `, said, others),
-      ...candidates, element("div", { className: "choice" }, choice(NONE, words.noneOfThese)));
+      ...candidates, element("div", { className: "choice" }, choice(NONE, words.noneOfThese)),
+      this.drawSearch(key, answer.number));
+  }
+
+  // Who chooses none of the candidates may search for the place.
+  drawSearch(key, number) {
+    const id = `search-${number}`;
+    const input = element("input", { id, type: "search", maxLength: 100, autocomplete: "off" });
+    input.setAttribute("form", "match"); // which knows the release
+    Object.assign(input.dataset, { suggest: this.address, none: words.noResults });
+    const typing = element("div", { className: "typing" }, input);
+    const box = element("div", { className: "another", hidden: !this.isElsewhere(key) },
+      element("label", { htmlFor: id }, words.search), typing);
+    input.value = this.searched.get(this.choices.get(key))?.label ?? "";
+    input.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
+    input.addEventListener("choose", (event) => {
+      event.preventDefault();
+      const { cvegeo, label } = event.detail;
+      this.searched.set(cvegeo, { cvegeo, label });
+      this.choose(key, cvegeo);
+    });
+    this.offerSearch.set(key, () => {
+      box.hidden = !this.isElsewhere(key);
+      if (!box.hidden && !input.role) new Suggestions(input);
+    });
+    return box;
+  }
+
+  // Whether none of a question's candidates is chosen, or a place that was searched for.
+  isElsewhere(key) {
+    const value = this.choices.get(key);
+    return value === NONE || this.searched.has(value);
+  }
+
+  // Says of the candidates how many live there; the answers have no room for that.
+  async describePlaces(questions) {
+    const keys = [...new Set(questions.flatMap(({ answer }) => answer.candidates.map(({ cvegeo }) => cvegeo)))];
+    for (let at = 0; at < keys.length; at += STEP) {
+      const asked = new URLSearchParams({ cvegeo: keys.slice(at, at + STEP).join(","), fields: "cvegeo,ambito,poblacion",
+        page_size: STEP, format: "json", release: this.release });
+      const answer = await fetch(`${this.address}?${asked}`).catch(() => null);
+      for (const { cvegeo, ambito, poblacion } of answer?.ok ? (await answer.json()).results : []) {
+        const people = poblacion === null ? words.noData : `${count(poblacion)} ${words.inhabitants}`;
+        for (const one of byId("decide").querySelectorAll(`[data-of="${cvegeo}"]`)) {
+          one.textContent = [words[ambito], people].filter(Boolean).join(" · ");
+        }
+      }
+    }
   }
 
   drawRow(answer, ...cells) {
-    return element("tr", {}, element("td", { className: "number" }, count(answer.number)),
+    const row = element("tr", { role: "row" }, element("td", { className: "number" }, count(answer.number)),
       element("td", { className: "text" }, this.describe(answer)), ...cells);
+    for (const cell of row.children) cell.role = "cell";
+    return row;
   }
 
   drawUnfound(answer) {
@@ -110,6 +170,7 @@ export class Answers {
   choose(key, value) {
     this.choices.set(key, value);
     this.isSaved = false;
+    this.offerSearch.get(key)();
     this.showDecided();
   }
 
@@ -118,19 +179,28 @@ export class Answers {
     const key = questionOf(this.answers[index]);
     const value = this.choices.get(key);
     if (value === undefined) return {};
-    const place = this.answers[index].candidates.find(({ cvegeo }) => cvegeo === value);
+    const place = this.answers[index].candidates.find(({ cvegeo }) => cvegeo === value) ?? this.searched.get(value);
     const { cvegeo = "", label = "", score = "" } = place ?? {};
     return { outcome: place ? "chosen" : "none", cvegeo, label, score: String(score), margin: "", faults: "" };
   }
 }
 
-function drawInSteps(section, items, draw) {
+// Where it will be said how many live at a place.
+function placeholder({ cvegeo }) {
+  const place = element("span", { className: "fault" });
+  place.dataset.of = cvegeo;
+  return place;
+}
+
+// `after` is told what was drawn.
+function drawInSteps(section, items, draw, after = () => {}) {
   const [list, more] = [".list", ".more"].map((one) => section.querySelector(one));
   let drawn = 0;
   const step = () => {
     const next = items.slice(drawn, drawn + STEP).map(draw);
     drawn += next.length;
     list.append(...next);
+    after(items.slice(drawn - next.length, drawn));
     more.hidden = drawn === items.length;
     more.textContent = `${words.more} (${count(items.length - drawn)})`;
     return next[0];

@@ -28,9 +28,18 @@ function followTheme() {
   show();
 }
 
+// On a telephone the links of the site are behind a button; without scripts they stand there.
+function openMenu() {
+  const button = document.getElementById("menu");
+  button.addEventListener("click", () => {
+    button.setAttribute("aria-expanded", String(button.getAttribute("aria-expanded") === "false"));
+  });
+}
+
 function offerCopies() {
-  const command = document.getElementById("curl");
-  if (command) command.textContent = command.textContent.replace("http://127.0.0.1:8000", location.origin);
+  for (const command of document.querySelectorAll("code[data-copy]")) {
+    command.textContent = command.textContent.replace("http://127.0.0.1:8000", location.origin);
+  }
   if (!navigator.clipboard) return; // browsers have it where the address is https or the machine's own
   const { sayCopy, sayCopied } = document.getElementById("main").dataset;
   const spoken = document.createElement("p");
@@ -69,7 +78,7 @@ function foldFilters() {
 }
 
 // A combobox with a list (WAI-ARIA): arrows choose, Enter goes to the place, Escape closes.
-class Suggestions {
+export class Suggestions {
   constructor(input) {
     this.input = input;
     this.places = [];
@@ -203,6 +212,7 @@ function cascade(select) {
 }
 
 followTheme();
+openMenu();
 offerCopies();
 foldFilters();
 for (const input of document.querySelectorAll("input[data-suggest]")) new Suggestions(input);

@@ -1,6 +1,7 @@
-// The theme that was chosen, before anything is drawn; else the system's.
+// Before anything is drawn: that there are scripts, and the theme that was chosen; else the system's.
 "use strict";
 (() => {
+  document.documentElement.classList.add("scripted");
   let chosen = null;
   try {
     chosen = localStorage.getItem("theme");

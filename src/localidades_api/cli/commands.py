@@ -50,6 +50,9 @@ _Source = Annotated[
     str,
     typer.Argument(help="INEGI's zip, csv, txt or xlsx file, as a path or an http(s) address; - is stdin; or `demo`."),
 ]
+_Sheet = Annotated[
+    str | None, typer.Option("--sheet", help="Name of the sheet of an Excel workbook; by default its first.")
+]
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  # the signature of an option's callback
@@ -158,6 +161,7 @@ def import_(
         str | None,
         typer.Option(help="Name of the release, such as 2018-09; by default it is taken from the file's name."),
     ] = None,
+    sheet: _Sheet = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Run the whole import, report, and roll it back.")] = False,
     allow_shrink: Annotated[
@@ -181,6 +185,7 @@ def import_(
         allow_shrink=allow_shrink,
         keep_demo=keep_demo,
         reason=reason or None,
+        sheet=sheet,
     )
     if as_json:
         print_json(report_as_object(report, dry_run=dry_run))

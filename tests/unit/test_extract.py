@@ -403,7 +403,7 @@ def test_text_packed_with_gzip_is_the_same_catalogue(tmp_path: Path, expected: C
 # What files begin with that are no tables of text; some are made by what writes them.
 OTHERS = {
     "a dBase table (.dbf)": b"\x03\x7a\x0b\x1a\x10\0\0\0",
-    "an Excel workbook of before 2007 (.xls)": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+    "an Excel workbook of before 2007 (.xls), or has a password": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
     "a PDF": b"%PDF-1.7\n",
     "a web page": b"\n<!doctype HTML>\n<title>x</title>",
     "XML": b"<?xml version='1.0'?>",

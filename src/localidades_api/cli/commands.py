@@ -255,6 +255,7 @@ def _column(what: str) -> object:
         "localidades-api match places.csv",
         "localidades-api match places.csv --nombre 'Lugar de origen'",
         "localidades-api match places.csv --output found.csv --resume",
+        "localidades-api match places.xlsx --output found.xlsx",
         "localidades-api match - < places.csv > found.csv",
         "localidades-api match places.csv --url https://example.org",
     )
@@ -263,8 +264,8 @@ def match(  # noqa: PLR0913  # an option for each column
     file: Annotated[
         str,
         typer.Argument(
-            help="Rows as CSV, NDJSON or JSON (.csv, .tsv, .txt, .ndjson, .jsonl, .json); - is CSV on stdin."
-            " A pipe is CSV, too."
+            help="Rows as CSV, NDJSON, JSON or an Excel workbook (.csv, .tsv, .txt, .ndjson, .jsonl, .json, .xlsx);"
+            " - is CSV on stdin. A pipe is CSV, too."
         ),
     ],
     output: Annotated[
@@ -281,6 +282,7 @@ def match(  # noqa: PLR0913  # an option for each column
             min=MIN_SURE, max=MAX_SURE, help="Probability from which a row is certain: more for fewer mistakes."
         ),
     ] = SURE,
+    sheet: _Sheet = None,
     *,
     nombre: Annotated[str | None, _column("the name of the place")] = None,
     municipio: Annotated[str | None, _column("the name or key of its municipio")] = None,
@@ -301,7 +303,7 @@ def match(  # noqa: PLR0913  # an option for each column
         "cvegeo": cvegeo, "clave": clave,
     }  # fmt: skip
     named = {role: header for role, header in columns.items() if header is not None}
-    job = MatchJob.checked(file, output, named, resume=resume, force=force, sure=sure)
+    job = MatchJob.checked(file, output, named, resume=resume, force=force, sure=sure, sheet=sheet)
     if url is None:
         run_match(job, release)
     else:

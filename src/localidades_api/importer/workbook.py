@@ -20,6 +20,9 @@ MAX_COLUMNS = 16_384
 _RELATIONS = "xl/_rels/workbook.xml.rels"
 _TEXTS = "xl/sharedStrings.xml"
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # ECMA-376 part 1, 22.9.2.19: ST_Xstring
+# What XML 1.0 can't hold, and what could be taken for its escape.
+_CONTROLS = bytes({*range(32)} - {*b"\t\n"})
+_TO_ESCAPE = re.compile(rb"[\x00-\x08\x0b-\x1f]|\xef\xbf[\xbe\xbf]|_(?=x[0-9A-Fa-f]{4}_)")
 _PIECE = 32 * 1024  # bytes of XML, some milliseconds
 _MAX_ROW = 1024**2  # characters
 _MAX_GAP = 16 * 1024**2  # bytes of XML from one row that has a value to the end of the next
@@ -301,3 +304,10 @@ def _number(text: str) -> str:
 
 def _unescape(text: str) -> str:
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text).replace("\n", " ").replace("\r", " ")
+
+
+def escape_controls(xml: bytes) -> bytes:
+    """Escape control characters as Excel does; there are hardly ever any, so a quick look comes first."""
+    if b"_x" in xml or b"\xef\xbf" in xml or len(xml.translate(None, _CONTROLS)) < len(xml):
+        return _TO_ESCAPE.sub(lambda found: b"_x%04X_" % ord(found[0].decode()), xml)
+    return xml

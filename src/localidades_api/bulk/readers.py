@@ -351,11 +351,10 @@ MAX_SHEET_ROWS = 1_000_000
 _MAX_MEMBERS = 1000
 _MAX_TITLES = 20  # rows, the header among them
 _MAX_NAMED = 100  # columns in a problem
-_AS_CSV = "save its sheet as CSV (UTF-8)"
-# Members of a workbook that is not read, and what follows "The workbook has".
+# Members of a workbook that is not read, and what is said of it.
 _REFUSED_MEMBERS = {
-    "xl/vbaProject": "macros: save it as .xlsx, which has none",
-    "xl/externalLinks/": f"links to other files: break them, or {_AS_CSV}",
+    "xl/vbaProject": "The workbook has macros: save it as .xlsx, which has none.",
+    "xl/externalLinks/": "The workbook has links to other files: break them, or save its sheet as CSV (UTF-8).",
 }
 _DAMAGED_ZIP = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 # How many digits the keys of a column have, by those of its longest number.
@@ -395,7 +394,7 @@ class XlsxReader(RowReader):
             raise UnreadableBodyError(str(error)) from error
         except (*_DAMAGED_ZIP, *DAMAGE, CatalogueError) as error:
             raise UnreadableBodyError(
-                f"The workbook can't be read: save it as .xlsx, without a password, or {_AS_CSV}."
+                "The workbook can't be read: save it as .xlsx, without a password, or save its sheet as CSV (UTF-8)."
             ) from error
 
     def check(self) -> Iterator[None]:
@@ -419,7 +418,7 @@ class XlsxReader(RowReader):
             return
         self.count += 1
         if self.count > MAX_SHEET_ROWS:
-            raise UnreadableBodyError(f"The sheet has more than {MAX_SHEET_ROWS:,} rows: {_AS_CSV}.")
+            raise UnreadableBodyError(f"The sheet has more than {MAX_SHEET_ROWS:,} rows: save it as CSV (UTF-8).")
         for at, longest in [*self._longest.items()]:
             if value := row[at] if at < len(row) else "":
                 if value.isascii() and value.isdecimal():
@@ -480,18 +479,20 @@ class XlsxReader(RowReader):
 def _open_workbook(file: IO[bytes]) -> zipfile.ZipFile:
     """Open a workbook; raise UnreadableBodyError if it is too large, or has what is not read."""
     if file.seek(0, io.SEEK_END) > _MAX_WORKBOOK:
-        raise UnreadableBodyError(f"The workbook is larger than 20 MB: {_AS_CSV}.")
+        raise UnreadableBodyError("The workbook is larger than 20 MB: save its sheet as CSV (UTF-8).")
     file.fileno()  # gives one to a file that is still in memory
     file.flush()
     archive = zipfile.ZipFile(frugal(file))
     members = archive.infolist()
     if len(members) > _MAX_MEMBERS or sum(member.file_size for member in members) > _MAX_UNPACKED:
-        raise UnreadableBodyError(f"The workbook unpacks to more than 512 MB, or to 1,000 files: {_AS_CSV}.")
+        raise UnreadableBodyError(
+            "The workbook unpacks to more than 512 MB, or to 1,000 files: save its sheet as CSV (UTF-8)."
+        )
     if WORKBOOK not in archive.namelist():
         raise UnreadableBodyError("The file is a zip, and no Excel workbook (.xlsx): unpack it first.")
-    for start, what in _REFUSED_MEMBERS.items():
+    for start, sentence in _REFUSED_MEMBERS.items():
         if any(member.filename.startswith(start) for member in members):
-            raise UnreadableBodyError(f"The workbook has {what}.")
+            raise UnreadableBodyError(sentence)
     return archive
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import openpyxl
 import pytest
 from starlette.types import Message, Scope
 
 from localidades_api.bulk import exchange
+from localidades_api.bulk.readers import XLSX
 from localidades_api.http import body
 from localidades_api.http.paths import RECONCILE
 from tests.support.application import await_release, client_of, import_into, running_app
@@ -413,3 +415,93 @@ async def test_body_that_keeps_its_rate_may_take_longer(
 
     answer = await client.post(MATCH, content=pieces(), headers={"content-type": NDJSON})
     assert len(answer.text.splitlines()) == 5
+
+
+# Excel workbooks
+
+
+def workbook_of(*rows: tuple[object, ...], sheet: str = "Hoja1") -> bytes:
+    workbook, file = openpyxl.Workbook(), io.BytesIO()
+    for row in rows:
+        workbook.worksheets[0].append([*row])
+    workbook.worksheets[0].title = sheet
+    workbook.save(file)
+    return file.getvalue()
+
+
+def rows_of_workbook(answer: httpx.Response) -> list[dict[str, Any]]:
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == XLSX
+    header, *rows = openpyxl.load_workbook(io.BytesIO(answer.content)).worksheets[0].iter_rows(values_only=True)
+    return [dict(zip(map(str, header), row, strict=True)) for row in rows]
+
+
+PLACES = ("Localidad", "CVE_ENT", "Folio"), ("Aguascalientes", 1, 7), (None, 1, 8), ("Azientos", 1, 9)
+
+
+async def test_workbook_comes_back_with_its_keys_as_text(client: httpx.AsyncClient) -> None:
+    rows = rows_of_workbook(await post(client, workbook_of(*PLACES), XLSX))
+    found = [(row["Folio"], row["CVE_ENT"], row["match_outcome"], row["match_cvegeo"]) for row in rows]
+    assert found == [(7, 1, "exact", "010010001"), (8, 1, "problem", None), (9, 1, "ambiguous", None)]
+    assert isinstance(rows[0]["match_score"], float)
+
+
+async def test_workbook_of_rows_that_are_only_a_header_comes_back(client: httpx.AsyncClient) -> None:
+    answer = await post(client, workbook_of(PLACES[0]), XLSX)
+    assert rows_of_workbook(answer) == []
+
+
+@pytest.mark.parametrize("choice", [{"target": f"{MATCH}?format=ndjson"}, {"accept": NDJSON}])
+async def test_workbook_is_answered_in_another_format_with_its_zeros(
+    client: httpx.AsyncClient, choice: dict[str, str]
+) -> None:
+    answer = await post(client, workbook_of(*PLACES), XLSX, **choice)
+    first = json.loads(answer.text.splitlines()[0])
+    assert first["sent"] == {"Localidad": "Aguascalientes", "CVE_ENT": "01", "Folio": "7"}
+    assert first["cvegeo"] == "010010001"
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type"),
+    [("Localidad,Entidad,Folio\nAguascalientes,Ags.,007\n", CSV), (json.dumps({"rows": [ROW]}), JSON)],
+)
+async def test_rows_of_text_are_answered_as_a_workbook(
+    client: httpx.AsyncClient, content: str, media_type: str
+) -> None:
+    for asked in ({"target": f"{MATCH}?format=xlsx"}, {"accept": XLSX}):
+        [row] = rows_of_workbook(await post(client, content, media_type, **asked))
+        assert row["match_cvegeo"] == "010010001"
+        assert row.get("Folio", "007") == "007"
+
+
+async def test_points_of_a_workbook_are_answered(client: httpx.AsyncClient) -> None:
+    answer = await post(client, workbook_of(("lat", "lon"), (21.88, -102.3)), XLSX, NEAREST)
+    [row] = rows_of_workbook(answer)
+    assert row["lat"] == 21.88
+    assert len(row["nearest_cvegeo"]) == 9
+    assert isinstance(row["nearest_distancia"], int | float)
+
+
+async def test_sheet_is_named_and_one_that_is_missing_is_told(client: httpx.AsyncClient) -> None:
+    data = workbook_of(*PLACES, sheet="Mis lugares")
+    assert rows_of_workbook(await post(client, data, XLSX, f"{MATCH}?sheet=Mis%20lugares"))
+    answer = await post(client, data, XLSX, f"{MATCH}?sheet=Hoja2")
+    assert (answer.status_code, answer.json()["type"].partition("#")[2]) == (422, "unreadable-body")
+    assert answer.json()["detail"] == "The workbook has no such sheet; it has `Mis lugares`."
+    answer = await post(client, "nombre\nA\n", CSV, f"{MATCH}?sheet=Hoja2")
+    assert answer.json()["detail"] == "Only a workbook (.xlsx) has sheets: leave out `sheet`."
+
+
+async def test_workbook_without_a_known_column_is_refused_with_its_columns(client: httpx.AsyncClient) -> None:
+    answer = await post(client, workbook_of(("sitio", "n"), ("Asientos", 1)), XLSX)
+    assert (answer.status_code, answer.json()["columns"]) == (422, ["sitio", "n"])
+    [row] = rows_of_workbook(
+        await post(client, workbook_of(("sitio", "n"), ("Asientos", 1)), XLSX, f"{MATCH}?nombre=sitio")
+    )
+    assert row["match_candidates"].startswith("010020001 Asientos")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"nombre\nA\n", workbook_of(*PLACES)[:-9]], ids=range(4))
+async def test_body_that_is_no_sound_workbook_is_a_problem(client: httpx.AsyncClient, content: bytes) -> None:
+    answer = await post(client, content, XLSX)
+    assert (answer.status_code, answer.json()["type"].partition("#")[2]) == (422, "unreadable-body")

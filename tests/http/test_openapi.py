@@ -137,7 +137,7 @@ def test_document_has_each_choice_of_several_operations_once(document: Document)
     schemas = document["components"]["schemas"]
     assert schemas["Language"] == {"type": "string", "enum": ["en", "es"]}
     assert schemas["Format"] == {"type": "string", "enum": ["json", "api"]}
-    assert schemas["RowsFormat"] == {"type": "string", "enum": ["json", "ndjson", "csv"]}
+    assert schemas["RowsFormat"] == {"type": "string", "enum": ["json", "ndjson", "csv", "xlsx"]}
     inline: list[tuple[str, ...]] = []
     for _, operation in operations(document):
         for parameter in operation.get("parameters", []):

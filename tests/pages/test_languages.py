@@ -108,20 +108,23 @@ def of_choices() -> set[str]:
     return {text.replace("wanted, others", "{names}").replace("wanted", "{name}") for text in found}
 
 
-_OF_JSON = {"json_reader.py", "nearest.py"}  # the page sends CSV to be matched
+# What is said of JSON, of points, and of workbooks as answers to text, none of which the page sends or asks for.
+_OF_OTHERS = re.compile(
+    r".*JSON|.*: ask for CSV\.|It has no \{\}|It has `\{\}` twice|It is no object|Give both|Only a workbook"
+)
 
 
 def of_rows() -> set[str]:
-    """Return what the service says of a CSV file or a row in it, as the source has it: `{}` for what differs."""
+    """Return what the service says of a file or a row in it, as the source has it: `{}` for what differs."""
     found = {f"The file is {what}." for _, what in KINDS}
-    for path in (PACKAGE / "bulk").glob("*.py"):
+    for path in (*(PACKAGE / "bulk").glob("*.py"), PACKAGE / "importer" / "workbook.py"):
         tree = ast.parse(path.read_text())
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
         for node in ast.walk(tree):
-            if path.name not in _OF_JSON and id(node) not in docstrings | parts:
+            if id(node) not in docstrings | parts:
                 text = text_of(node)
-                if re.fullmatch(r"[A-Z`].* .*\.", text) and text != "The file is {}.":
+                if re.fullmatch(r"[A-Z`].* .*\.", text) and text != "The file is {}." and not _OF_OTHERS.match(text):
                     found.add(text)
     return found
 

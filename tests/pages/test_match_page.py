@@ -7,7 +7,9 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import openpyxl
 import pytest
+from openpyxl.styles import Font
 from playwright.async_api import Browser, FilePayload, Locator, Page, Route, expect
 
 from tests.support.application import import_file
@@ -55,10 +57,10 @@ async def match(page: Page, text: str) -> None:
     await expect(page.get_by_role("heading", name="Result")).to_be_focused()
 
 
-async def downloaded(page: Page) -> tuple[str, bytes]:
+async def downloaded(page: Page, button: str = "Download CSV") -> tuple[str, bytes]:
     """Download the file; return its name and its bytes."""
     async with page.expect_download() as downloading:
-        await page.get_by_role("button", name="Download CSV").click()
+        await page.get_by_role("button", name=button).click()
     download = await downloading.value
     return download.suggested_filename, await asyncio.to_thread(Path(await download.path()).read_bytes)
 
@@ -384,3 +386,74 @@ async def test_page_without_scripts_gives_the_command(browser: Browser, base: st
         await expect(page.get_by_label("Paste rows")).to_be_hidden()
         await page.get_by_text("The same with a command").click()
         await expect(page.locator("#curl")).to_contain_text("/api/census/localidades/match/'")
+
+
+# Excel workbooks
+
+
+def workbook_of(*rows: tuple[object, ...]) -> list[FilePayload]:
+    workbook, file = openpyxl.Workbook(), io.BytesIO()
+    workbook.worksheets[0].append(["Visitas"])
+    sheet = workbook.create_sheet("Lugares & más")
+    for row in rows:
+        sheet.append([*row])
+    sheet["A1"].font = Font(bold=True)
+    workbook.save(file)
+    return [{"name": "Mis visitas.xlsx", "mimeType": "", "buffer": file.getvalue()}]
+
+
+async def test_workbook_is_matched_and_comes_back_with_choices_formats_and_keys_as_text(page: Page) -> None:
+    places = workbook_of(
+        ("Localidad", "CVE_ENT", "Folio"),
+        ("Aguascalientes", 1, 7), ("Ninguno", 1, 8), (), ("Ninguno", 1, 9), ("Xyzzy", 1, 10), ("Ojo <&> de", 1, 11),
+    )  # fmt: skip
+    await page.get_by_label("Or choose a CSV file or an Excel workbook").set_input_files(places)
+    await page.get_by_label("Sheet, if it is not the first").fill("Lugares & más")
+    await page.get_by_role("button", name="Match", exact=True).click()
+    await expect(page.get_by_role("heading", name="Result")).to_be_focused()
+    asked = question(page, "Row 2: Ninguno, 01 (applies to 2 rows)")
+    await asked.get_by_role("radio", name="Ninguno (0003)").check()
+    await page.screenshot(path=SCREENSHOTS / "match-workbook.png", full_page=True)
+    name, content = await downloaded(page, "Download Excel")
+    assert name == "Mis visitas-match.xlsx"
+    workbook = openpyxl.load_workbook(io.BytesIO(content))
+    sheet = workbook["Lugares & más"]
+    header, *rows = sheet.iter_rows(values_only=True)
+    found = [dict(zip(header, row, strict=True)) for row in rows]
+    assert [(row["Folio"], row["match_outcome"], row["match_cvegeo"]) for row in found[:5]] == [
+        (7, "exact", "010010001"),
+        (8, "chosen", "010010003"),
+        (None, None, None),
+        (9, "chosen", "010010003"),
+        (10, "none", None),
+    ]
+    assert isinstance(found[1]["match_score"], float)
+    assert found[1]["match_candidates"]
+    assert found[5]["Localidad"] == "Ojo <&> de"
+    assert sheet["A1"].font.bold
+    assert workbook["Sheet"]["A1"].value == "Visitas"
+
+
+async def test_columns_of_a_workbook_can_be_named_when_none_is_recognized(browser: Browser, base: str) -> None:
+    async with visit(browser, base, errors=True, accept_downloads=True) as page:
+        await page.goto(PAGE)
+        await page.get_by_label("Or choose a CSV file or an Excel workbook").set_input_files(
+            workbook_of(("sitio", "zona"), ("Asientos", "Municipio 002"))
+        )
+        await page.get_by_label("Sheet, if it is not the first").fill("Lugares & más")
+        await page.get_by_role("button", name="Match", exact=True).click()
+        await expect(page.get_by_role("alert")).to_contain_text("names no column for nombre")
+        await page.get_by_label("Name", exact=True).select_option("sitio")
+        await page.get_by_label("Municipio", exact=True).select_option("zona")
+        await page.get_by_role("button", name="Match", exact=True).click()
+        await expect(totals(page).first).to_have_text("1exact")
+        await expect(page.get_by_label("Name", exact=True)).to_have_value("0")
+        assert (await downloaded(page, "Download Excel"))[1].startswith(b"PK")
+
+
+async def test_broken_workbook_gets_a_sentence(browser: Browser, base: str) -> None:
+    async with visit(browser, base, errors=True, accept_downloads=True) as page:
+        await page.goto(PAGE)
+        await page.get_by_label("Or choose a CSV file or an Excel workbook").set_input_files(file_of("a.xlsx", b"PK"))
+        await page.get_by_role("button", name="Match", exact=True).click()
+        await expect(page.get_by_role("alert")).to_contain_text("The workbook can't be read: save it as .xlsx")

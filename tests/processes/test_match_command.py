@@ -15,6 +15,7 @@ from threading import Thread
 from typing import IO
 
 import httpx
+import openpyxl
 import pytest
 
 from localidades_api.cli.match import MatchJob
@@ -118,6 +119,46 @@ def test_objects_are_answered_as_lines(seeded: str, tmp_path: Path, suffix: str,
     ]
 
 
+def write_workbook(path: Path) -> Path:
+    workbook = openpyxl.Workbook()
+    workbook.worksheets[0].append(["Notas"])
+    sheet = workbook.create_sheet("Lugares")
+    for row in ROWS:
+        sheet.append([*row])
+    workbook.save(path)
+    return path
+
+
+def test_workbook_gets_the_answers_beside_its_own_columns(seeded: str, tmp_path: Path) -> None:
+    source, output = write_workbook(tmp_path / "places.xlsx"), tmp_path / "found.xlsx"
+    ended = match(seeded, source, "--sheet", "Lugares", "--output", output)
+    assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
+    answered = openpyxl.load_workbook(output)
+    header, *rows = answered["Lugares"].iter_rows(values_only=True)
+    found = [dict(zip(header, row, strict=True)) for row in rows]
+    assert [row["match_outcome"] for row in found] == OUTCOMES
+    assert (found[0]["match_cvegeo"], answered["Sheet"]["A1"].value) == ("010010001", "Notas")
+    assert "--resume" not in match(seeded, source, "--output", output).stderr
+    assert match(seeded, source, "--output", output, "--resume").returncode == 2
+
+
+def test_output_is_a_workbook_or_a_text_as_its_name_says(seeded: str, tmp_path: Path, places: Path) -> None:
+    source = write_workbook(tmp_path / "places.xlsx")
+    match(seeded, source, "--sheet", "Lugares", "--output", tmp_path / "found.csv")
+    assert [row["match_outcome"] for row in read_rows_of(tmp_path / "found.csv")] == OUTCOMES
+    match(seeded, places, "--output", tmp_path / "found.xlsx")
+    assert openpyxl.load_workbook(tmp_path / "found.xlsx").worksheets[0].max_row == len(ROWS)
+
+
+def test_workbook_that_cannot_be_written_whole_leaves_nothing(seeded: str, tmp_path: Path, long_file: Path) -> None:
+    output = tmp_path / "found.xlsx"
+    with matching(seeded, long_file, "--output", output) as (process, _):
+        eventually(output.exists)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 130
+    assert not output.exists()
+
+
 def test_columns_may_be_named(seeded: str, tmp_path: Path) -> None:
     source = write_rows(tmp_path / "a.tsv", [("nombre", "Lugar de origen"), ("Ana", "Aguascalientes")], delimiter="\t")
     more = ("--output", tmp_path / "b.tsv", "--release", "2020-01", "--sure", "0.9")  # it says no estado
@@ -170,7 +211,8 @@ def test_bound_is_in_the_command_that_resumes_only_if_it_is_another_than_the_def
         ),
         ("a.csv", b"nombre\n" + b"x\n" * 600 + b'"open', "A quote in row 601 is never closed: "),
         ("a.json", b"[]", 'The JSON does not begin with {"rows": [: '),
-        ("a.xlsx", b"", "Invalid value: the name of "),
+        ("a.xlsx", b"", "The workbook can't be read: "),
+        ("a.ods", b"", "Invalid value: the name of "),
         ("a.csv.gz", b"\x1f\x8b\x08", "Invalid value: the name of "),
         *(
             pytest.param("a.csv", content, sentence, marks=pytest.mark.tail)

@@ -403,7 +403,7 @@ def test_text_packed_with_gzip_is_the_same_catalogue(tmp_path: Path, expected: C
 # What files begin with that are no tables of text; some are made by what writes them.
 OTHERS = {
     "a dBase table (.dbf)": b"\x03\x7a\x0b\x1a\x10\0\0\0",
-    "an Excel workbook of before 2007 (.xls)": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+    "an Excel workbook of before 2007 (.xls), or has a password": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
     "a PDF": b"%PDF-1.7\n",
     "a web page": b"\n<!doctype HTML>\n<title>x</title>",
     "XML": b"<?xml version='1.0'?>",
@@ -478,6 +478,33 @@ def _as_number(value: str) -> str | float:
     with suppress(ValueError):
         return float(value)
     return value
+
+
+def test_sheet_of_a_workbook_is_read_by_its_name(tmp_path: Path, expected: Catalogue) -> None:
+    workbook = openpyxl.Workbook()
+    workbook.create_sheet("Localidades & más")
+    for row in rows_of_traps():
+        workbook["Localidades & más"].append(row)
+    workbook.save(tmp_path / "localidades.xlsx")
+    with open_table(tmp_path / "localidades.xlsx", "Localidades & más") as table:
+        assert transform(table, lambda _: None) == expected
+    with (
+        pytest.raises(CatalogueError, match=r"no such sheet; it has `Sheet`, `Localidades & más`\."),
+        open_table(tmp_path / "localidades.xlsx", "Hoja1"),
+    ):
+        pass
+
+
+def test_sheet_of_a_text_is_refused(tmp_path: Path) -> None:
+    path = write_catalogue(tmp_path / "AGEEML.csv", TRAPS)
+    with pytest.raises(CatalogueError, match="no workbook"), open_table(path, "Hoja1"):
+        pass
+
+
+def test_formula_without_its_value_is_refused_by_its_cell(tmp_path: Path) -> None:
+    rows = [[*rows_of_traps()[0], "sum"], [*rows_of_traps()[1], "=1+1"]]
+    with pytest.raises(CatalogueError, match=r"Cell [A-Z]+2 has a formula without its value"):
+        read_catalogue(write_workbook(tmp_path / "localidades.xlsx", rows))
 
 
 def test_workbook_with_a_stray_cell_at_its_end_takes_no_memory_for_those_between(tmp_path: Path) -> None:

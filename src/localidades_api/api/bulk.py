@@ -16,7 +16,7 @@ from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.bulk.answers import Point, answer_points, match_row
 from localidades_api.bulk.exchange import Answered, AnswerSome, BulkResponse
-from localidades_api.bulk.readers import MediaType, RowReader, for_a_while, reader
+from localidades_api.bulk.readers import XLSX, MediaType, RowReader, for_a_while, reader
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.writers import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, AnswerWriter, writer
 from localidades_api.catalogue.locality import describe_near
@@ -42,7 +42,12 @@ _ROW = {"nombre": "Guadalajra", "municipio": "Guadalajara", "estado": "Jal."}
 _POINT = {"latitud": 20.6767, "longitud": -103.3475}
 _MAX_POINTS = 100  # per statement, some 100 ms
 
-_NAMES: dict[str, MediaType] = {"json": "application/json", "ndjson": "application/x-ndjson", "csv": "text/csv"}
+_NAMES: dict[str, MediaType] = {
+    "json": "application/json",
+    "ndjson": "application/x-ndjson",
+    "csv": "text/csv",
+    "xlsx": XLSX,
+}
 _MEDIA_TYPES: dict[str, MediaType] = {
     **{media_type: media_type for media_type in _NAMES.values()},
     "application/ndjson": "application/x-ndjson",
@@ -58,7 +63,7 @@ _Column = Annotated[
 ]
 
 
-RowsFormat = TypeAliasType("RowsFormat", Literal["json", "ndjson", "csv"])  # has a name in generated clients
+RowsFormat = TypeAliasType("RowsFormat", Literal["json", "ndjson", "csv", "xlsx"])  # has a name in generated clients
 
 
 class BulkQuery(StrictQuery):
@@ -72,13 +77,22 @@ class BulkQuery(StrictQuery):
         ),
     ] = None
     release: ReleaseParam = None
+    sheet: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=31,
+            description="Name of the sheet of a workbook; by default its first.",
+            examples=["Hoja1"],
+        ),
+    ] = None
     latitud: _Column = None
     longitud: _Column = None
 
     @property
     def columns(self) -> dict[str, str]:
         """The header of each column that is named."""
-        given = self.model_dump(exclude={"format", "release", "limit", "sure"})
+        given = self.model_dump(exclude={"format", "release", "sheet", "limit", "sure"})
         return {role: header for role, header in given.items() if header is not None}
 
 
@@ -122,12 +136,13 @@ def _described(row: type[BaseModel], example: Mapping[str, str | float]) -> dict
     content = {"application/json": {"schema": rows_of(row), "example": {"rows": [example]}}}
     responses = {
         200: {
-            "description": "The answers, in the order of the rows; as NDJSON or CSV if `format` or the body says so."
+            "description": "The answers, in the order of the rows; as NDJSON, CSV or an Excel workbook if `format` or"
+            " the body says so."
         },
         404: {"model": Problem, "description": "There is no such release."},
         408: {"model": Problem, "description": "The body came too slowly."},
         413: {"model": Problem, "description": "The body is larger than 1 GB."},
-        415: {"model": Problem, "description": "The body is neither JSON, NDJSON nor CSV."},
+        415: {"model": Problem, "description": "The body is neither JSON, NDJSON, CSV nor an Excel workbook (.xlsx)."},
         422: {"model": Problem, "description": "The body can't be read as a whole, or a parameter is wrong."},
     }
     return {"openapi_extra": {"requestBody": {"required": True, "content": content}}, "responses": responses}
@@ -149,8 +164,8 @@ _POINTS = _Subject(POINTS, NEAREST_COLUMNS, "nearest")
 async def match_localities(request: Request, query: Annotated[MatchQuery, Query()], services: ServicesDep) -> Response:
     """Find the locality that each row means: its key, how certain it is, and what differs.
 
-    Send any number of rows as JSON (`{"rows": [...]}`), NDJSON or CSV with a header. The answers come in the same
-    order, when you have sent all of them. A row that can't be read affects no other.
+    Send any number of rows as JSON (`{"rows": [...]}`), NDJSON, CSV with a header or an Excel workbook. The answers
+    come in the same order, when you have sent all of them. A row that can't be read affects no other.
     """
     release = await services.release(query.release, by_name=True)
     return _respond(request, query, services, release, _PLACES, _matching(services, release, query.sure))
@@ -165,7 +180,7 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
 async def list_nearest_to_each(
     request: Request, query: Annotated[NearestToEachQuery, Query()], services: ServicesDep
 ) -> Response:
-    """List the localities nearest to each of many points, sent as JSON, NDJSON or CSV like rows to be matched."""
+    """List the localities nearest to each of many points, sent like rows to be matched."""
     release = await services.release(query.release)
     answering = _finding_nearest(services, release, query.limit)
     return _respond(request, query, services, release, _POINTS, answering)
@@ -183,7 +198,7 @@ def _respond(
     wanted = _NAMES[query.format] if query.format else _accepted(request, sent)
 
     def read(body: IO[bytes]) -> RowReader:
-        return reader(sent, body, subject.roles, query.columns)
+        return reader(sent, body, subject.roles, query.columns, query.sheet)
 
     def write(rows: RowReader) -> AnswerWriter:
         return writer(wanted, rows, subject.columns, subject.prefix)

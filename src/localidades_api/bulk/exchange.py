@@ -83,13 +83,14 @@ class BulkResponse(Response):
                 is_checked = next(checking, self) is self
             await asyncio.sleep(0)
         rows, left, writer = reader.rows(), reader.count, self._write(reader)
-        written = writer.begin()
+        written = await asyncio.to_thread(writer.begin)  # which copies most of a workbook
         while left:
             async with self._turn:
                 answered = await answer(rows)
                 written += b"".join([writer.write(*one) for one in answered])
             if answered:
-                yield written
+                if written:
+                    yield written
                 left, written = left - len(answered), b""
             await asyncio.sleep(0)
-        yield written + writer.end()
+        yield written + await asyncio.to_thread(writer.end)

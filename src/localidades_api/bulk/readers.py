@@ -1,17 +1,19 @@
-"""Reads rows of CSV, NDJSON and JSON, one at a time, from a file of any length."""
+"""Reads rows of CSV, NDJSON and JSON, one at a time, from a file of any length, and those of an Excel workbook."""
 
 import csv
 import io
 import json
 import re
+import zipfile
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, islice
 from time import perf_counter
-from typing import IO, Any, Literal, TypeAlias
+from typing import IO, Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from pydantic_core import from_json
 
@@ -26,9 +28,12 @@ from localidades_api.bulk.rows import (
     has_needed,
     repeated,
     require,
+    unique,
 )
-from localidades_api.errors import UnreadableBodyError
+from localidades_api.errors import CatalogueError, UnreadableBodyError
+from localidades_api.importer.archive import frugal
 from localidades_api.importer.file_kinds import START, describe_kind
+from localidades_api.importer.workbook import DAMAGE, WORKBOOK, SheetRow, Workbook, WorkbookError
 
 MAX_ROW = 1024**2  # characters of a row
 _SLICE = 0.004  # seconds
@@ -40,7 +45,7 @@ _NOT_UTF8 = re.compile("[\udc80-\udcff]")  # what the error handler `surrogatees
 class Dialect:
     """How a file is written, as far as its answer keeps to it."""
 
-    columns: list[str] | None = None  # the headers of CSV; None for objects
+    columns: list[str] | None = None  # the headers of CSV or a sheet; None for objects
     delimiter: str = ","
     line_end: str = "\r\n"  # RFC 4180
     has_bom: bool = False
@@ -54,6 +59,8 @@ class RowReader(ABC):
     it can, and how many rows there are (`count`).
     """
 
+    _MAGIC: ClassVar[bytes | None] = None  # what a file begins with that is not text
+
     def __init__(self, file: IO[bytes], roles: Roles, named: Named) -> None:
         self._file = file
         self._start = file.tell()
@@ -62,6 +69,8 @@ class RowReader(ABC):
         self.count = 0
         head = file.read(START)
         self.layout = Dialect(has_bom=head.startswith(_BOM))
+        if self._MAGIC is not None and head.startswith(self._MAGIC):
+            return
         if kind := describe_kind(head.splitlines()[0] if head else b""):
             raise UnreadableBodyError(f"The file is {kind}.")
 
@@ -336,15 +345,178 @@ def _broken(row: int, why: str) -> UnreadableBodyError:
     return UnreadableBodyError(f"The JSON is broken at row {row}: {why}.")
 
 
-MediaType: TypeAlias = Literal["text/csv", "application/x-ndjson", "application/json"]
+_MAX_WORKBOOK = 20 * 1024**2  # bytes
+_MAX_UNPACKED = 512 * 1024**2  # bytes; a million rows of ten columns
+MAX_SHEET_ROWS = 1_000_000
+_MAX_MEMBERS = 1000
+_MAX_TITLES = 20  # rows, the header among them
+_MAX_NAMED = 100  # columns in a problem
+# Members of a workbook that is not read, and what is said of it.
+_REFUSED_MEMBERS = {
+    "xl/vbaProject": "The workbook has macros: save it as .xlsx, which has none.",
+    "xl/externalLinks/": "The workbook has links to other files: break them, or save its sheet as CSV (UTF-8).",
+}
+_DAMAGED_ZIP = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+# How many digits the keys of a column have, by those of its longest number.
+_KEY_DIGITS = {
+    "cvegeo": {1: 2, 2: 2, 4: 5, 5: 5, 8: 9, 9: 9},
+    "clave": {1: 4, 2: 4, 3: 4, 4: 4, 8: 9, 9: 9},
+    "municipio": {1: 3, 2: 3, 3: 3, 4: 5, 5: 5},
+    "estado": {1: 2, 2: 2},
+}
 
-_READERS: dict[MediaType, type[RowReader]] = {
+
+class XlsxReader(RowReader):
+    """Reads a sheet of a workbook, the first or the one of a name; titles may stand above the header.
+
+    In a column of keys that has only numbers, they get back the zeros that a spreadsheet has dropped.
+    """
+
+    _MAGIC = b"PK\x03\x04"
+
+    def __init__(self, file: IO[bytes], roles: Roles, named: Named, sheet: str | None = None) -> None:
+        super().__init__(file, roles, named)
+        self.width = 0  # columns that have a value
+        self.header: SheetRow | None = None
+        self._titles: list[SheetRow] = []  # the last of them is the header
+        self._refusal = ""
+        self._assignment: Assignment | None = None
+        self._longest: dict[int, int] = {}  # digits of the longest number of each column of keys
+        with self.refusing_damage():
+            self.workbook = Workbook(_open_workbook(file), sheet)
+
+    @contextmanager
+    def refusing_damage(self) -> Iterator[None]:
+        """Turn what a damaged or hostile workbook raises into UnreadableBodyError."""
+        try:
+            yield
+        except WorkbookError as error:
+            raise UnreadableBodyError(str(error)) from error
+        except (*_DAMAGED_ZIP, *DAMAGE, CatalogueError) as error:
+            raise UnreadableBodyError(
+                "The workbook can't be read: save it as .xlsx, without a password, or save its sheet as CSV (UTF-8)."
+            ) from error
+
+    def check(self) -> Iterator[None]:
+        """Read the workbook to its end, with a pause after some milliseconds of work."""
+        end = perf_counter() + _SLICE
+        with self.refusing_damage():
+            for row in chain(self.workbook.load(), self.workbook.rows()):
+                if row is not None:
+                    self._inspect(row)
+                if perf_counter() > end:
+                    yield
+                    end = perf_counter() + _SLICE
+        if self._assignment is None:
+            self._take_header(is_last=True)
+
+    def _inspect(self, row: SheetRow) -> None:
+        self.width = max(self.width, len(row))
+        if self._assignment is None:
+            self._titles.append(row)
+            self._take_header(is_last=len(self._titles) == _MAX_TITLES)
+            return
+        self.count += 1
+        if self.count > MAX_SHEET_ROWS:
+            raise UnreadableBodyError(f"The sheet has more than {MAX_SHEET_ROWS:,} rows: save it as CSV (UTF-8).")
+        for at, longest in [*self._longest.items()]:
+            if value := row[at] if at < len(row) else "":
+                if value.isascii() and value.isdecimal():
+                    self._longest[at] = max(longest, len(value))
+                else:
+                    del self._longest[at]
+
+    def _take_header(self, *, is_last: bool) -> None:
+        """Take the newest row for the header if it has the columns that are needed; raise if there is no other to try.
+
+        The error is that of the first row, and has the widest row as `columns`, for whoever is to name some.
+        """
+        if not self._titles:
+            raise UnreadableBodyError(f"The sheet is empty: begin it with the columns `{self._roles.example}`.")
+        columns = list(self._titles[-1])
+        try:
+            found = assign(columns, self._roles, self._named)
+            require(found, self._roles, columns, self._named)
+        except UnreadableBodyError as error:
+            self._refusal = self._refusal or str(error)
+            if is_last:
+                widest: SheetRow = max(self._titles, key=len)
+                columns = unique(widest)[:_MAX_NAMED]
+                raise UnreadableBodyError(self._refusal, members={"columns": columns}) from error
+            return
+        self._assignment, self.layout.columns = found, columns
+        self._longest = {at: 0 for role, (at, _) in found.by_role.items() if role in _KEY_DIGITS}
+
+    def _records(self) -> Iterator[SheetRow | None]:
+        skipped = len(self._titles)
+        with self.refusing_damage():
+            for row in self.workbook.rows(edge=self.width):
+                if row is not None and skipped:
+                    skipped -= 1
+                    self.header = row
+                else:
+                    yield row
+
+    def _row(self, number: int, record: SheetRow) -> Row:
+        assignment, width = cast("Assignment", self._assignment), len(self.layout.columns or ())
+        del record[width:]  # what has no header, such as notes beside the table
+        record.extend([""] * (width - len(record)))
+        for at, digits in self._digits.items():
+            record[at] = record[at] and record[at].zfill(digits)
+        try:
+            return assignment.read(number, record, record)
+        except RowError as error:
+            return Row(number, record, {}, str(error))
+
+    @cached_property
+    def _digits(self) -> dict[int, int]:
+        """The digits of the keys in each column of keys that has only numbers."""
+        roles = {at: role for role, (at, _) in cast("Assignment", self._assignment).by_role.items()}
+        digits = {at: _KEY_DIGITS[roles[at]].get(longest, 0) for at, longest in self._longest.items()}
+        return {at: number for at, number in digits.items() if number}
+
+
+def _open_workbook(file: IO[bytes]) -> zipfile.ZipFile:
+    """Open a workbook; raise UnreadableBodyError if it is too large, or has what is not read."""
+    if file.seek(0, io.SEEK_END) > _MAX_WORKBOOK:
+        raise UnreadableBodyError("The workbook is larger than 20 MB: save its sheet as CSV (UTF-8).")
+    file.fileno()  # gives one to a file that is still in memory
+    file.flush()
+    archive = zipfile.ZipFile(frugal(file))
+    members = archive.infolist()
+    if len(members) > _MAX_MEMBERS or sum(member.file_size for member in members) > _MAX_UNPACKED:
+        raise UnreadableBodyError(
+            "The workbook unpacks to more than 512 MB, or to 1,000 files: save its sheet as CSV (UTF-8)."
+        )
+    if WORKBOOK not in archive.namelist():
+        raise UnreadableBodyError("The file is a zip, and no Excel workbook (.xlsx): unpack it first.")
+    for start, sentence in _REFUSED_MEMBERS.items():
+        if any(member.filename.startswith(start) for member in members):
+            raise UnreadableBodyError(sentence)
+    return archive
+
+
+XLSX: Final = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+MediaType: TypeAlias = Literal[
+    "text/csv",
+    "application/x-ndjson",
+    "application/json",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+]
+
+_READERS: dict[str, type[RowReader]] = {
     "text/csv": CsvReader,
     "application/x-ndjson": NdjsonReader,
     "application/json": JsonReader,
 }
 
 
-def reader(media_type: MediaType, file: IO[bytes], roles: Roles, named: Named | None = None) -> RowReader:
+def reader(
+    media_type: MediaType, file: IO[bytes], roles: Roles, named: Named | None = None, sheet: str | None = None
+) -> RowReader:
     """Return the reader of a format; `named` has the header of each role that is not to be guessed."""
+    if media_type == XLSX:
+        return XlsxReader(file, roles, named or {}, sheet)
+    if sheet is not None:
+        raise UnreadableBodyError("Only a workbook (.xlsx) has sheets: leave out `sheet`.")
     return _READERS[media_type](file, roles, named or {})

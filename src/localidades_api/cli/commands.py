@@ -50,6 +50,9 @@ _Source = Annotated[
     str,
     typer.Argument(help="INEGI's zip, csv, txt or xlsx file, as a path or an http(s) address; - is stdin; or `demo`."),
 ]
+_Sheet = Annotated[
+    str | None, typer.Option("--sheet", help="Name of the sheet of an Excel workbook; by default its first.")
+]
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  # the signature of an option's callback
@@ -158,6 +161,7 @@ def import_(
         str | None,
         typer.Option(help="Name of the release, such as 2018-09; by default it is taken from the file's name."),
     ] = None,
+    sheet: _Sheet = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Run the whole import, report, and roll it back.")] = False,
     allow_shrink: Annotated[
@@ -181,6 +185,7 @@ def import_(
         allow_shrink=allow_shrink,
         keep_demo=keep_demo,
         reason=reason or None,
+        sheet=sheet,
     )
     if as_json:
         print_json(report_as_object(report, dry_run=dry_run))
@@ -250,6 +255,7 @@ def _column(what: str) -> object:
         "localidades-api match places.csv",
         "localidades-api match places.csv --nombre 'Lugar de origen'",
         "localidades-api match places.csv --output found.csv --resume",
+        "localidades-api match places.xlsx --output found.xlsx",
         "localidades-api match - < places.csv > found.csv",
         "localidades-api match places.csv --url https://example.org",
     )
@@ -258,8 +264,8 @@ def match(  # noqa: PLR0913  # an option for each column
     file: Annotated[
         str,
         typer.Argument(
-            help="Rows as CSV, NDJSON or JSON (.csv, .tsv, .txt, .ndjson, .jsonl, .json); - is CSV on stdin."
-            " A pipe is CSV, too."
+            help="Rows as CSV, NDJSON, JSON or an Excel workbook (.csv, .tsv, .txt, .ndjson, .jsonl, .json, .xlsx);"
+            " - is CSV on stdin. A pipe is CSV, too."
         ),
     ],
     output: Annotated[
@@ -276,6 +282,7 @@ def match(  # noqa: PLR0913  # an option for each column
             min=MIN_SURE, max=MAX_SURE, help="Probability from which a row is certain: more for fewer mistakes."
         ),
     ] = SURE,
+    sheet: _Sheet = None,
     *,
     nombre: Annotated[str | None, _column("the name of the place")] = None,
     municipio: Annotated[str | None, _column("the name or key of its municipio")] = None,
@@ -296,7 +303,7 @@ def match(  # noqa: PLR0913  # an option for each column
         "cvegeo": cvegeo, "clave": clave,
     }  # fmt: skip
     named = {role: header for role, header in columns.items() if header is not None}
-    job = MatchJob.checked(file, output, named, resume=resume, force=force, sure=sure)
+    job = MatchJob.checked(file, output, named, resume=resume, force=force, sure=sure, sheet=sheet)
     if url is None:
         run_match(job, release)
     else:

@@ -105,7 +105,14 @@ async def _on_database(
 
 
 def run_import(
-    source: str, *, release: str | None, dry_run: bool, allow_shrink: bool, keep_demo: bool, reason: str | None
+    source: str,
+    *,
+    release: str | None,
+    dry_run: bool,
+    allow_shrink: bool,
+    keep_demo: bool,
+    reason: str | None,
+    sheet: str | None,
 ) -> "ImportReport":
     """Import a catalogue, remove withdrawn releases, and show progress."""
     from localidades_api.importer import import_catalogue  # noqa: PLC0415  # other commands don't need it
@@ -122,6 +129,7 @@ def run_import(
                 allow_shrink=allow_shrink,
                 keep_demo=keep_demo,
                 reason=reason,
+                sheet=sheet,
             )
             if not dry_run:
                 with _published_all_the_same():

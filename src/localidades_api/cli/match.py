@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from localidades_api.bulk.answers import describe_problem, match_row, with_note
-from localidades_api.bulk.readers import MediaType, reader
+from localidades_api.bulk.readers import XLSX, MediaType, reader
 from localidades_api.bulk.rows import ROLES, Answer, Row
 from localidades_api.bulk.writers import AnswerWriter, writer
 from localidades_api.caches.names import NameIndexes
@@ -51,6 +51,7 @@ _FORMATS: Mapping[str, MediaType] = {
     ".ndjson": "application/x-ndjson",
     ".jsonl": "application/x-ndjson",
     ".json": "application/json",
+    ".xlsx": XLSX,
 }
 _NDJSON_START = b'{"sent":'
 _BATCH_SIZE = 500  # rows: an interruption loses the work for this many at most
@@ -81,16 +82,27 @@ class MatchJob:
     resume: bool = False
     force: bool = False
     sure: float = SURE
+    sheet: str | None = None
 
     @classmethod
-    def checked(
-        cls, source: str, output: str | None, named: Mapping[str, str], *, resume: bool, force: bool, sure: float
+    def checked(  # the options of the command
+        cls,
+        source: str,
+        output: str | None,
+        named: Mapping[str, str],
+        *,
+        resume: bool,
+        force: bool,
+        sure: float,
+        sheet: str | None = None,
     ) -> Self:
         """Return a job; raise typer.BadParameter for what would fail, or replace a file, after a long time."""
         _check_source(source)
-        job = cls(source, output or _default_output(source), named, resume, force, sure)
+        job = cls(source, output or _default_output(source), named, resume, force, sure, sheet)
         if resume and force:
             raise typer.BadParameter("--resume continues the output, --force replaces it: choose one")
+        if resume and job.answer_type == XLSX:
+            raise typer.BadParameter("a workbook is written as a whole: use --force, or an --output that ends in .csv")
         if job.output != _STDIO:
             _check_output(job, Path(job.output))
         return job
@@ -100,11 +112,25 @@ class MatchJob:
         """The format of the source."""
         return "text/csv" if _is_stream(self.source) else _FORMATS[Path(self.source).suffix.lower()]
 
+    @property
+    def answer_type(self) -> MediaType:
+        """The format of the answers."""
+        suffix = Path(self.source if self.output == _STDIO else self.output).suffix.lower()
+        if suffix == ".xlsx":
+            return XLSX
+        if self.media_type == "text/csv" or (
+            self.media_type == XLSX and _FORMATS.get(suffix, "text/csv") == "text/csv"
+        ):
+            return "text/csv"
+        return "application/x-ndjson"
+
     def command(self, *more: str) -> str:
         """Return the command that resumes this one, for a shell."""
         columns = [word for role, header in self.named.items() for word in (f"--{role}", header)]
         sure = () if self.sure == SURE else ("--sure", f"{self.sure:g}")
-        words = ("localidades-api", "match", self.source, "--output", self.output, *columns, *sure, *more, "--resume")
+        sheet = () if self.sheet is None else ("--sheet", self.sheet)
+        options = (*columns, *sheet, *sure, *more)
+        words = ("localidades-api", "match", self.source, "--output", self.output, *options, "--resume")
         return shlex.join(words)
 
 
@@ -147,7 +173,8 @@ def _check_output(job: MatchJob, output: Path) -> None:
         if job.source != _STDIO and output.samefile(job.source):
             raise typer.BadParameter("the file and --output are the same")
         if not (job.resume or job.force):
-            raise typer.BadParameter(f"{output} exists: add --resume to continue it, or --force to replace it")
+            resume = "" if job.answer_type == XLSX else "--resume to continue it, or "
+            raise typer.BadParameter(f"{output} exists: add {resume}--force to replace it")
 
 
 # -- The output
@@ -199,6 +226,11 @@ class AnswerFile:
             with suppress(OSError):
                 os.ftruncate(self._descriptor, self._whole)
 
+    def discard(self) -> None:
+        """Remove the file if this run has begun it."""
+        if self._descriptor is not None:
+            self._path.unlink(missing_ok=True)
+
     def close(self) -> None:
         """Close the file; raise OutputError if the system could not keep what was written."""
         if self._descriptor is not None:
@@ -216,6 +248,9 @@ class AnswerStream:
         """Write rows; raise OutputError or ReaderGoneError if they can't be written."""
         with writing():
             sys.stdout.buffer.write(rows)
+
+    def discard(self) -> None:
+        """Leave what was written."""
 
     def close(self) -> None:
         """Leave stdout open."""
@@ -264,16 +299,21 @@ def match_file(job: MatchJob, answer: Answering, at_once: int, tally: Tally, cou
 
     Raises UnreadableBodyError, AnswerFileError, OutputError, and what `answer` does. Rows in `tally` have been written.
     """
-    is_csv = job.media_type == "text/csv"
+    answer_type = job.answer_type
+    is_csv = answer_type == "text/csv"
     with (
         interruptible() as raise_if_interrupted,
         _open_source(job.source) as file,
         closing(_open_output(job)) as output,
+        ExitStack() as stack,
     ):
-        rows = reader(job.media_type, file, ROLES, job.named)
+        if answer_type == XLSX:
+            stack.callback(output.discard)
+        rows = reader(job.media_type, file, ROLES, job.named, job.sheet)
         for _ in rows.check():
             raise_if_interrupted()
-        target = writer("text/csv" if is_csv else "application/x-ndjson", rows)
+        counting.expect(rows.count)
+        target = writer(answer_type, rows)
         coming = iter(rows)
         batch = list(islice(coming, at_once))
         tally.earlier, unwritten = _begin(job, target, output, is_csv=is_csv)
@@ -286,10 +326,10 @@ def match_file(job: MatchJob, answer: Answering, at_once: int, tally: Tally, cou
             output.write(unwritten + b"".join(map(target.write, fresh, answers)))
             tally.outcomes, unwritten = outcomes, b""  # Ctrl-C finds a batch counted or not, never a part of it
             counting.advance(len(batch))
-            _estimate(file, read, counting)
             raise_if_interrupted()
             batch = list(islice(coming, at_once))
-        output.write(unwritten)
+        output.write(unwritten + target.end())
+        stack.pop_all()
         if read < tally.earlier:
             raise AnswerFileError(f"{job.output} has more rows than {job.source}: it is the answer to another file.")
 
@@ -307,12 +347,6 @@ def _begin(
         )
     records = output.resume(is_csv=is_csv)
     return max(records - is_csv, 0), b"" if records else start
-
-
-def _estimate(file: IO[bytes], read: int, counting: Counting) -> None:
-    """Estimate the number of rows from the bytes that have been read."""
-    if at := file.tell():
-        counting.expect(max(read, round(read * os.fstat(file.fileno()).st_size / at)))
 
 
 @contextmanager
@@ -341,7 +375,7 @@ def _reporting(job: MatchJob, pinned: Callable[[], Sequence[str]]) -> Iterator[T
     try:
         yield tally
     except BaseException as error:
-        if job.output != _STDIO and tally.rows and not isinstance(error, AnswerFileError):
+        if job.output != _STDIO and job.answer_type != XLSX and tally.rows and not isinstance(error, AnswerFileError):
             console.print(
                 f"{tally.rows:,} rows are answered in {job.output}; to go on: {job.command(*pinned())}", markup=False
             )

@@ -12,7 +12,8 @@ from pyarrow import parquet as pq
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
 from localidades_api.database.queries.exports import COLUMNS
-from localidades_api.downloads.chunks import Sink, rows_of
+from localidades_api.downloads.chunks import rows_of
+from localidades_api.http.sink import Sink
 
 _TYPES = {"integer": pa.int32(), "number": pa.float64(), "text": pa.string(), "key": pa.string()}
 _SCHEMA = pa.schema([*((name, _TYPES[kind]) for name, (_, kind) in COLUMNS.items()), ("geometry", pa.binary())])

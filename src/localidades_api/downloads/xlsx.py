@@ -5,7 +5,6 @@ XlsxWriter alone takes 26 seconds of Python for a whole release, and the client 
 
 import asyncio
 import io
-import re
 from collections.abc import AsyncGenerator, Sequence
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -17,16 +16,15 @@ from xlsxwriter.worksheet import Worksheet
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import RecordsRepository
 from localidades_api.database.queries.exports import COLUMNS
-from localidades_api.downloads.chunks import Sink, check_whole
+from localidades_api.downloads.chunks import check_whole
 from localidades_api.downloads.formats import MEANINGS, ORIGIN, credit
+from localidades_api.http.sink import Sink
+from localidades_api.importer.workbook import escape_controls
 
 _SHEET = "xl/worksheets/sheet1.xml"
 _CHUNK = 1000  # records: a statement of some 25 ms, and a megabyte
 _LEVEL = 3  # of zlib: a sixth more bytes than 6, in a third of the time
 _WIDTHS = {"integer": 12, "number": 13, "key": 12, "text": 24}
-# What XML 1.0 can't hold, and what could be taken for its escape (ECMA-376 part 1, 22.9.2.19: ST_Xstring).
-_CONTROLS = bytes({*range(32)} - {*b"\t\n"})
-_ESCAPED = re.compile(rb"[\x00-\x08\x0b-\x1f]|\xef\xbf[\xbe\xbf]|_(?=x[0-9A-Fa-f]{4}_)")
 
 
 async def write_xlsx(
@@ -45,17 +43,10 @@ async def write_xlsx(
                 wanted = places[start : start + _CHUNK]
                 count, rows = await records.list_sheet_rows(release, wanted, after=start + 1)
                 check_whole(count, wanted)
-                await asyncio.to_thread(sheet.write, _escape(rows))
+                await asyncio.to_thread(sheet.write, escape_controls(rows))
                 yield sink.drain()
             sheet.write(tail)
     yield sink.drain()
-
-
-def _escape(rows: bytes) -> bytes:
-    """Escape control characters as Excel does; there are hardly ever any, so a quick look comes first."""
-    if b"_x" in rows or b"\xef\xbf" in rows or len(rows.translate(None, _CONTROLS)) < len(rows):
-        return _ESCAPED.sub(lambda found: b"_x%04X_" % ord(found[0].decode()), rows)
-    return rows
 
 
 def _write_frame(release: Release, count: int) -> tuple[ZipFile, bytes, bytes]:

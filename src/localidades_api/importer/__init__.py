@@ -69,7 +69,7 @@ class ImportReport:
         )
 
 
-async def import_catalogue(
+async def import_catalogue(  # noqa: PLR0913  # an argument for each option of the command
     database: Database,
     source: str,
     progress: ImportProgress,
@@ -80,11 +80,13 @@ async def import_catalogue(
     allow_shrink: bool = False,
     keep_demo: bool = False,
     reason: str | None = None,
+    sheet: str | None = None,
 ) -> ImportReport:
     """Import a catalogue and publish it as the current release; a real one withdraws the demo, unless told otherwise.
 
     `source` is `demo`, a path or an http(s) address. `release` is the name of the release; without it, the name comes
-    from the date in the file's name, or is `unnamed`. `reason` is for the log. A dry run does everything and rolls
+    from the date in the file's name, or is `unnamed`. `reason` is for the log, `sheet` the
+    name of a workbook's sheet. A dry run does everything and rolls
     back. The rows of a withdrawn demo remain until `finish_retirements`. Raises CatalogueError, ImportRunningError,
     ConfigurationError or DatabaseUnavailableError, and then changes nothing. Once the release is published, this
     returns the report even if it is cancelled.
@@ -93,7 +95,7 @@ async def import_catalogue(
     with open_source(source, progress) as file, _without_cycle_collection():
         async with database.connect() as connection:
             await begin_import(connection)
-            name, catalogue = await _read(connection, file, release, unnamed, progress)
+            name, catalogue = await _read(connection, file, sheet, release, unnamed, progress)
             release_id = await load_release(
                 connection, catalogue, name=name, source=file.name, sha256=file.sha256, progress=progress
             )
@@ -145,10 +147,15 @@ async def _commit(connection: AsyncConnection, name: str) -> bool:
 
 
 async def _read(
-    connection: AsyncConnection, file: Source, release: str | None, unnamed: str | None, progress: ImportProgress
+    connection: AsyncConnection,
+    file: Source,
+    sheet: str | None,
+    release: str | None,
+    unnamed: str | None,
+    progress: ImportProgress,
 ) -> tuple[str, Catalogue]:
     progress.begin(ImportStep.READ)
-    with _open(file) as table:
+    with _open(file, sheet) as table:
         name = release if release is not None else suggest_release_name(file, table.member) or unnamed
         if name is None:
             raise CatalogueError("The file's name has no date: name the release with --release, such as 2018-09.")
@@ -162,11 +169,13 @@ async def _read(
 
 
 @contextmanager
-def _open(file: Source) -> Iterator[CatalogueText]:
+def _open(file: Source, sheet: str | None) -> Iterator[CatalogueText]:
     if file.file is None:
+        if sheet is not None:
+            raise CatalogueError("The demo has no sheets: leave out --sheet.")
         yield read_table(file.name, generate_demo(), rows=DEMO_LOCALITIES)
     else:
-        with open_table(file.file) as table:
+        with open_table(file.file, sheet) as table:
             yield table
 
 

@@ -8,11 +8,10 @@ import zipfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, cast
-from xml.etree.ElementTree import ParseError
 
 from localidades_api.errors import CatalogueError
 from localidades_api.importer.file_kinds import START, describe_kind
-from localidades_api.importer.workbook import WORKBOOK, write_csv
+from localidades_api.importer.workbook import DAMAGE, WORKBOOK, WorkbookError, write_csv
 
 MAX_TEXT_BYTES = 2 * 1024**3  # 3 million rows are 0.6 GB
 _GIGABYTES = MAX_TEXT_BYTES // 1024**3
@@ -22,16 +21,17 @@ _SMALL = 64 * 1024**2  # bytes that a member may have at any ratio
 _MAX_READ = 1024**2  # bytes at once; zipfile reads the directory of a zip in one call
 
 
-def open_text(source: Path | IO[bytes], stack: ExitStack) -> tuple[str, IO[bytes], int]:
+def open_text(source: Path | IO[bytes], stack: ExitStack, sheet: str | None = None) -> tuple[str, IO[bytes], int]:
     """Open the file, or what it packs that holds the table; return its name and size in bytes too.
 
-    A file that is already open stays open. A workbook is written as text to an unnamed temporary file.
+    A file that is already open stays open. A workbook's sheet, the first or the one of a name, is written as text to an
+    unnamed temporary file.
     """
-    raw = io.FileIO(source) if isinstance(source, Path) else io.FileIO(source.fileno(), closefd=False)
-    file = stack.enter_context(_Frugal(raw))
+    file = stack.enter_context(frugal(source))
     size = os.fstat(file.fileno()).st_size
     # A truncated zip has lost its directory, but not its signature.
     if not zipfile.is_zipfile(file) and not _begins_with(file, b"PK\x03\x04"):
+        _refuse_sheet(sheet)
         text: IO[bytes] = file
         if _begins_with(file, b"\x1f\x8b"):
             text, size = cast("IO[bytes]", stack.enter_context(_Unpacked(file))), 0
@@ -41,7 +41,8 @@ def open_text(source: Path | IO[bytes], stack: ExitStack) -> tuple[str, IO[bytes
     if len(archive.infolist()) > MAX_MEMBERS:
         raise CatalogueError(f"The zip has more than {MAX_MEMBERS} files: this is not a catalogue.")
     if WORKBOOK in archive.namelist():
-        return "", *_read_workbook(archive, size, stack)
+        return "", *_read_workbook(archive, size, sheet, stack)
+    _refuse_sheet(sheet)
     member = _choose_member(archive, size)
     table = stack.enter_context(archive.open(member))
     _refuse_other_kinds(table)
@@ -77,18 +78,30 @@ def _refuse_other_kinds(file: IO[bytes]) -> None:
     file.seek(0)
 
 
-def _read_workbook(archive: zipfile.ZipFile, size: int, stack: ExitStack) -> tuple[IO[bytes], int]:
-    """Write the first sheet as text to a temporary file; return that, and its size in bytes."""
+def _refuse_sheet(sheet: str | None) -> None:
+    if sheet is not None:
+        raise CatalogueError("The file is no workbook, so it has no sheets: leave out --sheet.")
+
+
+def _read_workbook(archive: zipfile.ZipFile, size: int, sheet: str | None, stack: ExitStack) -> tuple[IO[bytes], int]:
+    """Write a sheet as text to a temporary file; return that, and its size in bytes."""
     for info in archive.infolist():
         _check_member(info, size)
     text = stack.enter_context(tempfile.TemporaryFile(prefix="localidades-"))  # noqa: SIM115  # the stack is one
     try:
-        write_csv(archive, archive.open, text)
-    except (ParseError, KeyError, ValueError, IndexError) as error:
+        write_csv(archive, sheet, text)
+    except WorkbookError as error:
+        raise CatalogueError(str(error)) from error
+    except DAMAGE as error:
         raise CatalogueError("The workbook can't be read: save its sheet as CSV (UTF-8).") from error
     written = text.tell()
     text.seek(0)
     return text, written
+
+
+def frugal(source: Path | IO[bytes]) -> io.BufferedReader:
+    """Open a file, or one that is open once more, for `zipfile`; it returns no more than a megabyte at once."""
+    return _Frugal(io.FileIO(source) if isinstance(source, Path) else io.FileIO(source.fileno(), closefd=False))
 
 
 class _Frugal(io.BufferedReader):

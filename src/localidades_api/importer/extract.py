@@ -135,14 +135,16 @@ class CatalogueText:
 
 
 @contextmanager
-def open_table(source: Path | IO[bytes]) -> Iterator[CatalogueText]:
+def open_table(source: Path | IO[bytes], sheet: str | None = None) -> Iterator[CatalogueText]:
     """Open a zip, workbook, csv or txt, packed with gzip or not, given as a path or as an open file.
+
+    Of a workbook, it opens the first sheet, or the one of a name.
 
     Raises CatalogueError if it is no catalogue, here or while its lines are read.
     """
     with ExitStack() as stack:
         with _refusing_damage():
-            member, file, size = open_text(source, stack)
+            member, file, size = open_text(source, stack, sheet)
             text = stack.enter_context(io.TextIOWrapper(file, encoding=_detect_encoding(file)))
             share = (lambda: min(file.tell() / size, 1.0)) if size else None
             table = read_table(member, _read_lines(text), share=share)

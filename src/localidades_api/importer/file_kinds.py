@@ -9,7 +9,7 @@ _UNPACK = "unpack it first"
 # Patterns of first bytes, and what follows "The file is".
 _KINDS = {
     rb"PK\x03\x04": "a workbook or a zip: save its sheet as CSV (UTF-8)",
-    rb"\xd0\xcf\x11\xe0": "an Excel workbook of before 2007 (.xls): save its sheet as CSV (UTF-8)",
+    rb"\xd0\xcf\x11\xe0": "an Excel workbook of before 2007 (.xls), or has a password: save it as .xlsx, without one",
     rb"\xff\xfe|\xfe\xff": "UTF-16: save it as CSV (UTF-8)",
     rb"%PDF": f"a PDF: {_SAVE}",
     rb"(?i:\s*<(!doctype html|html))": "a web page: download the file itself",

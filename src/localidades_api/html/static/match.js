@@ -3,6 +3,7 @@ import { join, parse, quote } from "./csv.js";
 import { Answers, count, words } from "./match_answers.js";
 import { Columns } from "./match_columns.js";
 import { sentenceOf } from "./match_sentences.js";
+import { XLSX, change } from "./workbook.js";
 
 const byId = (id) => document.getElementById(id);
 const [form, file, meter, progress, error] = ["match", "file", "meter", "progress", "error"].map(byId);
@@ -11,11 +12,11 @@ const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.
 let sent = null; // what the answers belong to
 let stopping = null;
 
-async function ask({ body, query }, format, signal) {
+async function ask({ body, type, query }, format, signal) {
   const parameters = new URLSearchParams(query);
   parameters.set("format", format);
   const answer = await fetch(`${form.dataset.resource}?${parameters}`, {
-    method: "POST", headers: { "Content-Type": "text/csv" }, body, signal,
+    method: "POST", headers: { "Content-Type": type }, body, signal,
   });
   if (!answer.ok) throw Object.assign(new Error("refused"), await answer.json());
   return answer;
@@ -46,7 +47,9 @@ async function match(signal) {
     if (rows) [meter.max, meter.value] = [Math.max(rows, received.length), received.length];
   }
   sent = { ...request, name: file.files[0]?.name };
-  answers.show(received, request.headers, request.query.get("release"));
+  if (request.type === XLSX) columns.tell(Object.keys(received[0]?.sent ?? {}));
+  byId("download").textContent = request.type === XLSX ? words.downloadExcel : words.downloadCsv;
+  answers.show(received, request.headers ?? columns.headers(), request.query.get("release"));
   byId("result-title").scrollIntoView();
   byId("result-title").focus({ preventScroll: true });
 }
@@ -59,6 +62,17 @@ async function rowsOf(body) {
 
 // The service writes the file; the answers that a person has chosen are replaced in it.
 async function download(signal) {
+  if (sent.type === XLSX) await downloadWorkbook(signal);
+  else await downloadText(signal);
+  answers.isSaved = true;
+}
+
+async function downloadWorkbook(signal) {
+  const response = await ask(sent, "xlsx", signal);
+  save(await change(await response.arrayBuffer(), (index) => answers.changesOf(index)), ".xlsx", sent.name);
+}
+
+async function downloadText(signal) {
   const response = await ask(sent, "csv", signal);
   const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(await response.arrayBuffer());
   const [, delimiter] = text.match(/([,;\t|])match\d*_outcome\1match\d*_cvegeo/);
@@ -74,14 +88,14 @@ async function download(signal) {
   });
   const lineEnd = /^[^\n]*\r\n/.test(text) ? "\r\n" : "\n";
   // Cells that were copied have tabs between them, which no spreadsheet expects in a CSV file.
-  save(mark + join([header, ...records], sent.name ? delimiter : ",", lineEnd), sent.name);
-  answers.isSaved = true;
+  const written = mark + join([header, ...records], sent.name ? delimiter : ",", lineEnd);
+  save(new Blob([written], { type: "text/csv" }), ".csv", sent.name);
 }
 
-function save(text, name = "") {
+function save(content, ending, name = "") {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  link.download = `${name.replace(/\.[^.]*$/, "") || "localidades"}-match.csv`;
+  link.href = URL.createObjectURL(content);
+  link.download = `${name.replace(/\.[^.]*$/, "") || "localidades"}-match${ending}`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 }
@@ -112,6 +126,7 @@ async function run(task) {
     progress.textContent = isStopped ? words.stopped : "";
     if (problem.detail) error.replaceChildren(...sentenceOf(problem.detail));
     else if (!isStopped) error.textContent = await hasChanged(file.files[0]) ? words.changed : words.unreachable;
+    if (problem.columns) columns.tell(problem.columns); // of the sheet, none of which the service recognizes
     if (problem.type?.endsWith("#unreadable-body")) columns.details.open = true;
     if (error.textContent) error.focus();
   }

@@ -1,5 +1,6 @@
 // The columns of what was pasted or chosen: guessed from the headers as the service does, and named by the person.
 import { DELIMITERS, decode, parse, quote, unquote } from "./csv.js";
+import { XLSX, isWorkbook } from "./workbook.js";
 
 const SAMPLE = 65536; // bytes that tell the columns
 const WAIT = 100; // milliseconds without another change
@@ -14,7 +15,8 @@ const fold = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase(
 export class Columns {
   constructor(form) {
     this.form = form;
-    [this.rows, this.file, this.headless] = ["#rows", "#file", "#headless"].map((one) => form.querySelector(one));
+    const byId = (id) => form.querySelector(`#${id}`);
+    [this.rows, this.file, this.headless, this.sheet] = ["rows", "file", "headless", "sheet"].map(byId);
     this.details = form.querySelector("#columns");
     this.selects = [...form.querySelectorAll("select")];
     this.known = JSON.parse(form.dataset.columns);
@@ -23,6 +25,7 @@ export class Columns {
       this.offerChanging();
     });
     this.file.addEventListener("change", () => this.offer());
+    this.sheet.addEventListener("change", () => this.tell([]));
     this.headless.addEventListener("change", () => this.show());
     this.offer();
   }
@@ -45,6 +48,10 @@ export class Columns {
 
   offer() {
     this.rows.required = !this.file.files.length;
+    const isOfSheet = isWorkbook(this.file.files[0]);
+    [this.sheet.parentElement.hidden, this.headless.parentElement.hidden] = [!isOfSheet, isOfSheet];
+    if (isOfSheet) this.tell([]); // the service reads workbooks
+    if (isOfSheet) return;
     this.read().catch(() => {}); // whoever sends a file that has changed meanwhile is told then
   }
 
@@ -73,6 +80,24 @@ export class Columns {
     this.show();
   }
 
+  // Offers the columns of a sheet as the service has read them, or none before it has.
+  tell(first) {
+    if (JSON.stringify(first) === JSON.stringify(this.table.first)) return; // what the person has named still holds
+    this.table = { first, width: first.length, guessed: this.guess(first) };
+    this.headless.checked = false;
+    this.details.open &&= first.length > 0;
+    this.show();
+  }
+
+  // Returns the header of each role that has a column.
+  headers() {
+    return this.chosen().map(([, at]) => this.table.first[at]);
+  }
+
+  chosen() {
+    return this.selects.filter(({ value }) => value !== "").map(({ name, value }) => [name, Number(value)]);
+  }
+
   guess(headers) {
     const folded = headers.map(fold);
     const found = {};
@@ -99,14 +124,16 @@ export class Columns {
     }
   }
 
-  // Returns what to send: the body, the query that names columns, and the header of each role in the answers.
+  // Returns what to send: the body and its type, the query that names columns, and the header of each role in the
+  // answers, which of a workbook only they tell.
   async request() {
     this.stopWaiting();
+    if (isWorkbook(this.file.files[0])) return this.requestOfSheet();
     await this.read();
     const { first, width, guessed, delimiter } = this.table;
     // Spreadsheets take a file that does not begin with the mark for windows-1252.
     const body = this.file.files[0] ?? new Blob([MARK, this.rows.value]);
-    const chosen = this.selects.filter(({ value }) => value !== "").map(({ name, value }) => [name, Number(value)]);
+    const chosen = this.chosen();
     const query = new URLSearchParams();
     if (this.headless.checked) {
       const roleAt = (at) => chosen.find(([, one]) => one === at)?.[0];
@@ -114,9 +141,21 @@ export class Columns {
       const hasMark = body.size >= 3 && (await body.slice(0, 3).text()) === ""; // `text` leaves the mark out
       const line = `${header.join(delimiter)}\r\n`;
       const whole = new Blob([MARK, line, hasMark ? body.slice(3) : body]);
-      return { body: whole, query, headers: chosen.map(([role]) => role) };
+      return { body: whole, type: "text/csv", query, headers: chosen.map(([role]) => role) };
     }
-    for (const [role, at] of chosen) if (at !== guessed[role]) query.set(role, first[at]);
-    return { body, query, headers: chosen.map(([, at]) => first[at]) };
+    this.name(query);
+    return { body, type: "text/csv", query, headers: this.headers() };
+  }
+
+  requestOfSheet() {
+    const query = new URLSearchParams(this.sheet.value ? { sheet: this.sheet.value } : {});
+    this.name(query);
+    return { body: this.file.files[0], type: XLSX, query };
+  }
+
+  // Names the columns that the service would not take by itself.
+  name(query) {
+    const { first, guessed } = this.table;
+    for (const [role, at] of this.chosen()) if (at !== guessed[role]) query.set(role, first[at]);
   }
 }

@@ -1,0 +1,299 @@
+"""Excel workbooks: read as rows, written beside what was sent, and refused with a sentence."""
+
+import csv
+import io
+import re
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from tempfile import SpooledTemporaryFile
+from typing import IO, cast
+
+import openpyxl
+import pytest
+import xlsxwriter
+from hypothesis import given
+from hypothesis import strategies as st
+from openpyxl.styles import Font, PatternFill
+
+from localidades_api.bulk.answers import describe_problem
+from localidades_api.bulk.readers import XLSX, RowReader, reader
+from localidades_api.bulk.rows import POINTS, ROLES, Answer, Roles, Row
+from localidades_api.bulk.writers import writer
+from localidades_api.errors import UnreadableBodyError
+from tests.support.bulk import open_rows
+
+ANSWER = {**describe_problem("A <sentence> & more."), "outcome": "exact", "cvegeo": "010010001", "score": 99.5}
+ANSWERED = ["match_outcome", "match_cvegeo", "match_label", "match_score", "match_margin", "match_faults",
+            "match_candidates", "match_withdrawn", "match_problem"]  # fmt: skip
+
+
+def workbook_of(*rows: Sequence[object], change: Callable[[openpyxl.Workbook], object] | None = None) -> bytes:
+    """Return a workbook as openpyxl writes it."""
+    workbook, file = openpyxl.Workbook(), io.BytesIO()
+    for row in rows:
+        workbook.worksheets[0].append([*row])
+    if change is not None:
+        change(workbook)
+    workbook.save(file)
+    return file.getvalue()
+
+
+def shared_texts(*column: str) -> bytes:
+    """Return a workbook as XlsxWriter writes it, whose cells refer to texts."""
+    file = io.BytesIO()
+    with xlsxwriter.Workbook(file) as workbook:
+        workbook.add_worksheet().write_column(0, 0, column)
+    return file.getvalue()
+
+
+def edited(data: bytes, member: str, edit: Callable[[bytes], bytes | None]) -> bytes:
+    """Return a workbook with a member that is edited, added, or left out."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in dict.fromkeys([*old.namelist(), member]):
+            content: bytes | None = old.read(name) if name in old.namelist() else b""
+            content = edit(content or b"") if name == member else content
+            if content is not None:
+                new.writestr(name, content)
+    return file.getvalue()
+
+
+FILES = ExitStack()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closing_files() -> Iterator[None]:
+    with FILES:
+        yield
+
+
+def opened(data: bytes, *, sheet: str | None = None, roles: Roles = ROLES, **named: str) -> RowReader:
+    """Return the reader of a workbook that has been checked."""
+    file: IO[bytes] = FILES.enter_context(SpooledTemporaryFile(1024**2))  # noqa: SIM115  # as in the service
+    file.write(data)
+    file.seek(0)
+    source = reader(XLSX, file, roles, named, sheet)
+    for _ in source.check():
+        pass
+    return source
+
+
+def rows_in(data: bytes, *, sheet: str | None = None, roles: Roles = ROLES, **named: str) -> list[Row]:
+    return list(opened(data, sheet=sheet, roles=roles, **named))
+
+
+def answered(source: RowReader, answer: Answer = ANSWER) -> openpyxl.Workbook:
+    """Return the workbook that answers every row alike."""
+    target = writer(XLSX, source)
+    written = target.begin()
+    written += b"".join([target.write(row, answer) for row in source])
+    return openpyxl.load_workbook(io.BytesIO(written + target.end()))
+
+
+def values(workbook: openpyxl.Workbook) -> list[list[object]]:
+    try:
+        return [list(row) for row in workbook.worksheets[0].iter_rows(values_only=True)]
+    finally:
+        workbook.close()
+
+
+def test_texts_numbers_and_empty_cells_are_read() -> None:
+    data = workbook_of(("Localidad", "lat", "lon", "x"), ("Peñón  <&>\n2", 21.880833000000001, -102), (), (None, 1))
+    assert [row.sent for row in rows_in(data)] == [["Peñón  <&> 2", "21.880833", "-102", ""], ["", "1", "", ""]]
+    assert [row.number for row in rows_in(data)] == [1, 2]
+
+
+def test_points_are_read() -> None:
+    [row] = rows_in(workbook_of(("Latitud", "Longitud"), (21.5, -102)), roles=POINTS)
+    assert row.cells == {"latitud": 21.5, "longitud": -102.0}
+
+
+@pytest.mark.parametrize(
+    ("header", "numbers", "mended"),
+    [
+        ("CVEGEO", (10010001, 140390001), ["010010001", "140390001"]),
+        ("CVEGEO", (1001, 14039), ["01001", "14039"]),
+        ("CVE_LOC", (1, 39), ["0001", "0039"]),
+        ("CVE_LOC", (10010001,), ["010010001"]),
+        ("CVE_MUN", (1, 39, 120), ["001", "039", "120"]),
+        ("CVE_MUN", (1001, 14039), ["01001", "14039"]),
+        ("CVE_ENT", (1, 14), ["01", "14"]),
+        ("CVE_ENT", (1, "Jalisco"), ["1", "Jalisco"]),
+        ("CVEGEO", (123,), ["123"]),
+        ("folio", (1, 14), ["1", "14"]),
+    ],
+)
+def test_numbers_get_their_zeros_back_where_the_column_is_of_keys(
+    header: str, numbers: tuple[object, ...], mended: list[str]
+) -> None:
+    data = workbook_of(("nombre", header), *(("x", number) for number in numbers))
+    assert [row.sent for row in rows_in(data)] == [["x", key] for key in mended]
+
+
+def test_titles_above_the_header_stay_and_are_not_answered() -> None:
+    source = opened(workbook_of(("Visitas 2024",), (), (None, "Total", 3), ("Localidad", "n"), ("A", 1)))
+    assert [row.sent for row in source] == [["A", "1"]]
+    found = values(answered(source))
+    assert found[0][0] == "Visitas 2024"
+    assert found[3] == ["Localidad", "n", None, *ANSWERED]
+    assert found[4][:5] == ["A", 1, None, "exact", "010010001"]
+
+
+def test_sheet_is_read_by_its_name() -> None:
+    data = workbook_of(("a",), change=lambda book: book.create_sheet("Mías").append(["nombre"]))
+    assert rows_in(data, sheet="Mías") == []
+    with pytest.raises(UnreadableBodyError, match="no such sheet; it has `Sheet`, `Mías`"):
+        opened(data, sheet="Tuyas")
+    with pytest.raises(UnreadableBodyError, match="Only a workbook"):
+        reader("text/csv", io.BytesIO(b"nombre\n"), ROLES, {}, "Mías")
+
+
+def test_answer_keeps_columns_formats_and_sheets_and_its_keys_are_text() -> None:
+    def decorate(book: openpyxl.Workbook) -> None:
+        sheet = book.worksheets[0]
+        sheet["A1"].font = sheet["B1"].font = Font(bold=True)
+        sheet["B2"].number_format = "dd/mm/yyyy"
+        sheet["D2"].fill = PatternFill("solid", fgColor="FFFF0000")  # has no value, where the answer's columns begin
+        sheet.column_dimensions["A"].width = 44
+        sheet.freeze_panes = "A2"
+        book.create_sheet("Notas").append(["mine"])
+
+    book = answered(opened(workbook_of(("Localidad", "n"), ("A", 45000), ("B", 2, "x"), change=decorate)))
+    sheet = book.worksheets[0]
+    assert values(book)[0] == ["Localidad", "n", None, *ANSWERED]
+    assert values(book)[2] == ["B", 2, "x", "exact", "010010001", None, 99.5, *[None] * 4, ANSWER["problem"]]
+    assert (sheet["E2"].data_type, sheet["G2"].data_type) == ("s", "n")
+    assert sheet["B2"].number_format == "dd/mm/yyyy"
+    assert sheet["B2"].is_date
+    assert sheet["D1"].font.bold
+    assert (sheet.column_dimensions["A"].width, sheet.freeze_panes) == (44, "A2")
+    assert book["Notas"]["A1"].value == "mine"
+
+
+def test_workbook_of_another_library_is_read_and_answered() -> None:
+    file = io.BytesIO()
+    with xlsxwriter.Workbook(file) as workbook:
+        sheet = workbook.add_worksheet()
+        sheet.write_row(0, 0, ["nombre", "doble"])
+        sheet.write_formula(1, 0, '="La "&"Paz"', value="La Paz")
+        sheet.write_rich_string(2, 0, "El ", workbook.add_format({"bold": True}), "Zapote")
+    source = opened(file.getvalue())
+    assert [row.cells["nombre"] for row in source] == ["La Paz", "El Zapote"]
+    assert values(answered(source))[1][0] == '="La "&"Paz"'
+
+
+def test_names_of_xml_may_have_a_prefix() -> None:
+    def prefixed(xml: bytes) -> bytes:
+        return re.sub(rb"<(/?)(\w)", rb"<\1x:\2", xml).replace(b"xmlns=", b"xmlns:x=")
+
+    data = edited(workbook_of(("nombre",), ("A",)), "xl/worksheets/sheet1.xml", prefixed)
+    assert [row.sent for row in rows_in(data)] == [["A"]]
+    target, source = io.BytesIO(), opened(data)
+    made = writer(XLSX, source)
+    target.write(made.begin() + b"".join(made.write(row, ANSWER) for row in source) + made.end())
+    with zipfile.ZipFile(target) as archive:
+        assert b'<x:c r="C2" t="inlineStr"><x:is><x:t>010010001</x:t></x:is></x:c>' in archive.read(
+            "xl/worksheets/sheet1.xml"
+        )
+
+
+@given(st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), min_size=1, max_size=4)))
+def test_rows_of_csv_come_back_as_they_were_in_a_new_workbook(rows: list[list[str]]) -> None:
+    body = io.StringIO(newline="")
+    made = csv.writer(body)
+    made.writerows([["nombre", "b", "c", "d"], *([*row, *[""] * (4 - len(row))] for row in rows)])
+    source = open_rows(body.getvalue().encode())
+    sent = [cast("list[str]", row.sent) for row in source]
+    file = io.BytesIO()
+    target = writer(XLSX, source)
+    file.write(target.begin() + b"".join([target.write(row, ANSWER) for row in source]) + target.end())
+    read = [cast("list[str]", row.sent)[:4] for row in rows_in(file.getvalue())]
+    assert read == [[re.sub("[\r\n]", " ", cell) for cell in row] for row in sent]
+
+
+def test_objects_become_rows_with_the_members_of_the_first() -> None:
+    source = open_rows(b'{"nombre": "A", "clave": "0001", "n": 1}\n{"nombre": "=B"}\n', "application/x-ndjson")
+    found = values(answered(source))
+    assert found[0] == ["nombre", "clave", "n", *ANSWERED]
+    assert [row[:3] for row in found[1:]] == [["A", "0001", "1"], ["=B", None, None]]
+
+
+# Workbooks that are refused
+
+SOUND = workbook_of(("nombre",), ("A",))
+SHARED = shared_texts("nombre", "A")
+SHEET = "xl/worksheets/sheet1.xml"
+DOCTYPE = b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b SYSTEM "http://127.0.0.1:9/">]><worksheet>&b;</worksheet>'
+LAUGHS = b'<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;">]><worksheet>&b;</worksheet>'
+
+
+def declaring(data: bytes, size: int) -> bytes:
+    """Return a workbook whose directory declares that its first member unpacks to this many bytes."""
+    at = data.index(b"PK\x01\x02") + 24
+    return data[:at] + size.to_bytes(4, "little") + data[at + 4 :]
+
+
+def refused() -> Iterator[tuple[str, bytes, str]]:
+    """Yield names, workbooks, and what is said of them."""
+    cant = "^The workbook can't be read: save it as .xlsx, without a password"
+    yield "cut short", SOUND[:-30], cant
+    yield "no zip", b"PK\x03\x04 nothing", cant
+    yield "text", b"nombre\nA\n", cant
+    yield "no sheet", edited(SOUND, SHEET, lambda _: None), cant
+    yield "broken XML", edited(SOUND, SHEET, lambda xml: xml[:-30]), cant
+    yield "external entity", edited(SOUND, SHEET, lambda _: DOCTYPE), cant
+    yield "expanding entities", edited(SOUND, SHEET, lambda _: LAUGHS), cant
+    yield "entities in texts", edited(SHARED, "xl/sharedStrings.xml", lambda _: LAUGHS), cant
+    yield "missing text", edited(SHARED, "xl/sharedStrings.xml", lambda _: b"<sst/>"), cant
+    yield "no number", edited(SHARED, SHEET, lambda xml: xml.replace(b"<v>1</v>", b"<v>x</v>")), cant
+    yield "zip", edited(SOUND, "xl/workbook.xml", lambda _: None), "^The file is a zip, and no Excel workbook"
+    yield "macros", edited(SOUND, "xl/vbaProject.bin", lambda _: b"x"), "^The workbook has macros: save it as .xlsx"
+    yield "links", edited(SOUND, "xl/externalLinks/externalLink1.xml", lambda _: b"<a/>"), "has links to other files"
+    yield "formula", workbook_of(("nombre",), ("=A1",)), "^Cell A2 has a formula without its value"
+    yield "old or locked", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "^The file is an Excel workbook of before 2007"
+    yield "bomb", declaring(SOUND, 513 * 1024**2), "unpacks to more than 512 MB"
+    yield "large", SOUND + b" " * (20 * 1024**2), "larger than 20 MB"
+    yield "empty", workbook_of(), "^The sheet is empty: begin it with the columns `nombre,municipio,estado`"
+    yield "no header", workbook_of(("a", "b"), (1, 2)), "names no column for `nombre`"
+    yield "long row", workbook_of(("nombre",), ["x" * 32000] * 40), "Row 2 of the sheet is longer than 1 MB"
+
+
+@pytest.mark.parametrize(("data", "sentence"), [pytest.param(*rest, id=name) for name, *rest in refused()])
+def test_workbook_that_is_not_read_is_refused_with_a_sentence(data: bytes, sentence: str) -> None:
+    with pytest.raises(UnreadableBodyError, match=sentence):
+        opened(data)
+
+
+def test_columns_of_a_sheet_without_a_known_one_are_told_and_can_be_named() -> None:
+    data = workbook_of(("Visitas",), ("sitio", "n", "n"), ("A", 1, 2))
+    with pytest.raises(UnreadableBodyError) as caught:
+        opened(data)
+    assert caught.value.members == {"columns": ["sitio", "n", "n (2)"]}
+    assert [row.cells for row in rows_in(data, nombre="sitio")] == [{"nombre": "A"}]
+
+
+def test_stray_cell_in_the_last_column_leaves_no_room_for_answers() -> None:
+    data = workbook_of(("nombre",), ("A",), change=lambda book: book.worksheets[0].cell(3, 16384, "stray"))
+    with pytest.raises(UnreadableBodyError, match="a value in column XFD, which leaves no room"):
+        writer(XLSX, opened(data))
+
+
+def test_many_rows_of_a_workbook_take_the_memory_of_a_few() -> None:
+    def rows() -> Iterable[Sequence[object]]:
+        yield ("nombre", "cvegeo", "n")
+        for number in range(20_000):
+            yield (f"A {number % 100}", 10010001 + number, number)
+
+    source = opened(workbook_of(*rows()))
+    target = writer(XLSX, source)
+    target.begin()
+    tracemalloc.start()
+    try:
+        size = sum(len(target.write(row, ANSWER)) for row in source) + len(target.end())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size > 100_000
+    assert peak < 4 * 1024**2

@@ -266,6 +266,13 @@ def test_workbook_that_is_not_read_is_refused_with_a_sentence(data: bytes, sente
         opened(data)
 
 
+@pytest.mark.tail
+def test_texts_that_would_fill_the_memory_are_refused() -> None:
+    many = edited(SHARED, "xl/sharedStrings.xml", lambda _: b"<sst>" + b"<si/>" * 4_500_000 + b"</sst>")
+    with pytest.raises(UnreadableBodyError, match="too many different texts"):
+        opened(many)
+
+
 def test_columns_of_a_sheet_without_a_known_one_are_told_and_can_be_named() -> None:
     data = workbook_of(("Visitas",), ("sitio", "n", "n"), ("A", 1, 2))
     with pytest.raises(UnreadableBodyError) as caught:

@@ -27,6 +27,8 @@ _PIECE = 32 * 1024  # bytes of XML, some milliseconds
 _MAX_ROW = 1024**2  # characters
 _MAX_GAP = 16 * 1024**2  # bytes of XML from one row that has a value to the end of the next
 _MAX_NAMES = 10  # sheets that are named
+_MAX_TEXTS = 256 * 1024**2  # bytes of memory for the texts that cells refer to
+_TEXT_OVERHEAD = 60  # bytes for each, besides its characters
 
 # What files that are no sound workbook make the functions here raise, besides what zipfile raises.
 DAMAGE = (expat.ExpatError, ET.ParseError, KeyError, ValueError, IndexError)
@@ -156,11 +158,12 @@ class _Parser:
 
 
 class _TextsParser(_Parser):
-    """Reads the texts that cells refer to."""
+    """Reads the texts that cells refer to; raises WorkbookError if they are too many."""
 
     def __init__(self, texts: list[str]) -> None:
         super().__init__()
         self._texts = texts
+        self._size = 0
 
     def _bind(self, named: Callable[[str], str]) -> None:
         item, text = named("si"), named("t")
@@ -177,6 +180,9 @@ class _TextsParser(_Parser):
                 self._chars = None
             elif name == item:
                 self._texts.append(_unescape("".join(parts)))
+                self._size += _TEXT_OVERHEAD + len(self._texts[-1])
+                if self._size > _MAX_TEXTS:
+                    raise WorkbookError("The workbook has too many different texts: save its sheet as CSV (UTF-8).")
 
         self.expat.StartElementHandler, self.expat.EndElementHandler = start, end
         self.expat.CharacterDataHandler = self._take

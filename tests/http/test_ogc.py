@@ -9,6 +9,7 @@ import httpx
 import pytest
 import schemathesis
 
+from tests.support.machine import needed
 from tests.support.wire import LOCALIDADES
 
 OGC = "/ogc"
@@ -197,13 +198,11 @@ async def test_addresses_with_and_without_a_slash_lead_to_the_same(client: httpx
         assert (await client.get(typed, follow_redirects=True)).status_code == 200
 
 
-OGRINFO = shutil.which("ogrinfo") or ""
-
-
-@pytest.mark.skipif(not OGRINFO, reason="GDAL's command-line tools (gdal-bin) are not installed")
+@pytest.mark.tail
 def test_gdal_reads_every_feature(live_server: str) -> None:
+    ogrinfo = needed(shutil.which("ogrinfo"), "GDAL's command-line tools (gdal-bin) are not installed")
     found = subprocess.run(
-        [OGRINFO, "-ro", "-al", "-geom=SUMMARY", f"OAPIF:{live_server}{OGC}/"],
+        [ogrinfo, "-ro", "-al", "-geom=SUMMARY", f"OAPIF:{live_server}{OGC}/"],
         capture_output=True, check=True, text=True, timeout=120,
     ).stdout  # fmt: skip
     assert [line for line in found.splitlines() if line.startswith("Layer name")] == [

@@ -127,6 +127,24 @@ async def test_choice_comes_back_in_the_file_for_every_row_that_asks_the_same(pa
     assert rows[4]["Localidad"] == 'Xyzzy, "qwert"'
 
 
+async def test_pasted_cells_come_back_as_a_workbook_whose_keys_are_text(page: Page) -> None:
+    await match(page, PASTED)
+    await (
+        question(page, "Row 3: Ninguno, Municipio 001, Ags. (applies to 2 rows)")
+        .get_by_role("radio", name="Ninguno (0003)")
+        .check()
+    )
+    name, content = await downloaded(page, "Download Excel")
+    assert name == "localidades-match.xlsx"
+    header, *rows = openpyxl.load_workbook(io.BytesIO(content)).worksheets[0].iter_rows(values_only=True)
+    found = [dict(zip(header, row, strict=True)) for row in rows]
+    assert [(row["Folio"], row["match_outcome"], row["match_cvegeo"]) for row in found[:3]] == [
+        ("007", "exact", "010010001"),
+        ("008", "sure", "010020001"),
+        ("009", "chosen", "010010003"),
+    ]
+
+
 async def test_none_of_the_candidates_can_be_chosen_by_keyboard_and_is_kept_when_matched_again(page: Page) -> None:
     await match(page, PASTED)
     await page.keyboard.press("Tab")

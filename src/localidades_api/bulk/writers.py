@@ -435,7 +435,7 @@ class _NewSheetWriter:
         names = [*columns, *self._cells.header(columns)]
         if len(names) > MAX_COLUMNS:
             raise UnreadableBodyError(f"A sheet has at most {MAX_COLUMNS:,} columns: ask for CSV.")
-        with xlsxwriter.Workbook(file, {"in_memory": True}) as workbook:
+        with xlsxwriter.Workbook(file, {"constant_memory": True}) as workbook:  # which writes texts into their cells
             sheet = workbook.add_worksheet("Localidades")
             bold = workbook.add_format({"bold": True})
             for at, name in enumerate(names):

@@ -48,7 +48,7 @@ async function match(signal) {
   }
   sent = { ...request, name: file.files[0]?.name };
   if (request.type === XLSX) columns.tell(Object.keys(received[0]?.sent ?? {}));
-  byId("download").textContent = request.type === XLSX ? words.downloadExcel : words.downloadCsv;
+  byId("csv").hidden = request.type === XLSX; // the workbook comes back
   answers.show(received, request.headers ?? columns.headers(), request.query.get("release"));
   byId("result-title").scrollIntoView();
   byId("result-title").focus({ preventScroll: true });
@@ -61,12 +61,6 @@ async function rowsOf(body) {
 }
 
 // The service writes the file; the answers that a person has chosen are replaced in it.
-async function download(signal) {
-  if (sent.type === XLSX) await downloadWorkbook(signal);
-  else await downloadText(signal);
-  answers.isSaved = true;
-}
-
 async function downloadWorkbook(signal) {
   const response = await ask(sent, "xlsx", signal);
   save(await change(await response.arrayBuffer(), (index) => answers.changesOf(index)), ".xlsx", sent.name);
@@ -98,6 +92,7 @@ function save(content, ending, name = "") {
   link.download = `${name.replace(/\.[^.]*$/, "") || "localidades"}-match${ending}`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+  answers.isSaved = true;
 }
 
 // Browsers refuse to read a file that was written to after it was chosen.
@@ -113,7 +108,7 @@ async function hasChanged(chosen) {
 // Runs a task with its buttons off; an error is shown, and nothing that was entered is lost.
 async function run(task) {
   stopping = new AbortController();
-  const buttons = ["send", "download"].map(byId);
+  const buttons = ["send", "workbook", "csv"].map(byId);
   for (const button of buttons) button.disabled = true;
   [byId("stop").hidden, meter.hidden] = [false, false];
   meter.removeAttribute("value");
@@ -157,7 +152,8 @@ byId("try").addEventListener("click", () => {
   form.requestSubmit(byId("send"));
 });
 byId("stop").addEventListener("click", () => stopping.abort());
-byId("download").addEventListener("click", () => run(download));
+byId("workbook").addEventListener("click", () => run(downloadWorkbook));
+byId("csv").addEventListener("click", () => run(downloadText));
 addEventListener("beforeunload", (event) => {
   if (!answers.isSaved) event.preventDefault();
 });

@@ -749,6 +749,7 @@ def test_clients_that_hang_up_leave_nothing_behind(server: str, large: str) -> N
     ) as live:  # fmt: skip
         assert_answers(live)
         await_names(live.base)
+        time.sleep(1)  # for who has asked to hang up
         before = open_files(live)
         for format_ in ("csv", "parquet", "gpkg"):
             with stalled(live.base, f"format={format_}"), stalled(live.base, "format=ndjson", "zstd"):

@@ -200,7 +200,7 @@ def test_completion_that_is_installed_for_bash_works(installed: dict[str, str]) 
     assert "bash completion installed in " in said[0]
     assert "localidades-api.sh" in Path(installed["HOME"], ".bashrc").read_text()
     assert commands == "import"
-    own = {"--release", "--dry-run", "--allow-shrink", "--keep-demo", "--reason", "--json"}
+    own = {"--release", "--sheet", "--dry-run", "--allow-shrink", "--keep-demo", "--reason", "--json"}
     assert set(options.split()) == own | {"--help"}
 
 

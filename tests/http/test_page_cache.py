@@ -91,6 +91,20 @@ async def test_held_pages_are_served_while_the_database_is_away(server: str, see
             assert (after.status_code, after.content) == (200, before.content)
 
 
+async def test_front_page_is_shown_without_its_cities_while_the_database_is_away(
+    server: str, seeded_database: str
+) -> None:
+    async with running_app(seeded_database, database_timeout=0.5) as app, client_in_front_of(app) as client:
+        await await_release(client, "2020-01")
+        with out_of_reach(server, seeded_database):
+            away = await client.get("/api/census/?format=api")
+        back = await client.get("/api/census/?format=api")
+    assert (away.status_code, away.headers["cache-control"], "etag" in away.headers) == (200, "no-store", False)
+    assert "Aguascalientes</text>" not in away.text
+    assert "Aguascalientes</text>" in back.text
+    assert "etag" in back.headers
+
+
 async def test_page_that_is_not_cached_is_503_while_the_database_is_away(
     seeded_database: str,
 ) -> None:

@@ -1,6 +1,7 @@
 """The context of HTML pages besides the content: names of parents, choices of forms, neighbours, history, charts."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pydantic_core import from_json
@@ -12,6 +13,7 @@ from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import STATE_KEYS, municipalities_of, state_of
 from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.schemas import MAX_HTML_PAGE_SIZE, Release
+from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.svg import draw_changes, draw_country, draw_inset, draw_map
 
 _NEIGHBOURS = 8  # listed
@@ -19,11 +21,16 @@ _ON_MAP = 60  # drawn
 
 
 async def of_index(services: Services, release: Release) -> dict[str, Any]:
-    """Return a drawing of the country with the largest cabecera of each estado, and what the release changed."""
-    seats = await services.areas.locate_states(release, STATE_KEYS)
+    """Return a drawing of the country with the largest cabecera of each estado, and what the release changed.
+
+    While the database does not answer, the drawing has no cabeceras.
+    """
+    seats: Sequence[Row[Any]] = []
+    with suppress(DatabaseUnavailableError):
+        seats = await services.areas.locate_states(release, STATE_KEYS)
     largest = sorted(seats, key=lambda seat: -(seat.poblacion or 0))
     drawing = draw_country((seat.longitud, seat.latitud, seat.nombre) for seat in largest)
-    return {"drawing": drawing, "change": services.releases.changes.get(release.name)}
+    return {"drawing": drawing, "is_whole": bool(seats), "change": services.releases.changes.get(release.name)}
 
 
 async def of_localities(

@@ -53,7 +53,12 @@ async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], s
         return builder.not_modified()
     context = await html_context.of_index(services, builder.release) if builder.wants_html else {}
     datasets = describe_for_pages(builder.release, root_of(request.scope))
-    return builder.answer("index.html", "Census", Index.of(builder.release).model_dump(), datasets=datasets, **context)
+    content = Index.of(builder.release).model_dump()
+    answer = builder.answer("index.html", "Census", content, datasets=datasets, **context)
+    if not context.get("is_whole", True):  # nobody is to keep it
+        answer.headers["Cache-Control"] = "no-store"
+        del answer.headers["ETag"]
+    return answer
 
 
 @router.get("/releases/", response_model=Page[PublishedRelease], responses=LISTED)

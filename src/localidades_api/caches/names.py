@@ -9,6 +9,7 @@ when a release comes or goes, what no service has listed is removed (docs/decisi
 import asyncio
 import hashlib
 import logging
+import math
 import os
 import sys
 import time
@@ -39,6 +40,7 @@ _log = logging.getLogger(__name__)
 _MAX_OPEN = 3  # indexes per process: of the served release, and of others that requests name
 MAX_IN_THREAD = 20_000  # places; the index of more is built by a process of its own
 _LIST_INTERVAL = 86_400.0  # seconds after which a list of indexes is renewed
+_TIDY_INTERVAL = 10.0  # seconds after which an index that was still open is looked at again
 _READ_INTERVAL = 60.0  # seconds; reading what is in memory takes nine milliseconds of a thread
 _RETRY_INTERVAL = 30.0  # seconds after a build that failed: another would take as much of the processor
 
@@ -65,6 +67,7 @@ class NameIndexes:
         # What has listed the same indexes: another version of the code, or another address, may have others.
         self._service = hashlib.blake2b(f"{digest_of_code()} {url}".encode(), digest_size=12).hexdigest()
         self._tidied: tuple[object, ...] = ()
+        self._tidy_again_at = math.inf
 
     async def get(self, release: Release) -> NameIndex:
         """Return a release's index for use at once; raise SearchUnavailableError if it can't be had in time."""
@@ -107,10 +110,12 @@ class NameIndexes:
         """Close the indexes of releases that are gone, and remove those that no service on this machine can reach."""
         every, now = self._releases.every, time.monotonic()
         state = (*every, self._releases.served, self._releases.searched, now // _LIST_INTERVAL)
-        if state != self._tidied:
+        if state != self._tidied or now >= self._tidy_again_at:
+            self._tidied, self._tidy_again_at = state, now + _TIDY_INTERVAL
             self._close_surplus(every)
             with suppress(OSError):  # the next build says why
-                self._tidied = state if await self._remove_unreachable(every) else ()
+                if await self._remove_unreachable(every):
+                    self._tidy_again_at = math.inf
 
     async def _remove_unreachable(self, every: Collection[Release]) -> bool:
         names = [fingerprint(one, every) for one in every]

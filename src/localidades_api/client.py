@@ -22,7 +22,7 @@ _PAGE_SIZE = 1000
 _TIMEOUT = 60.0  # seconds without a byte
 _PATIENCE = 300.0  # seconds: the index of names of a new release may still be built
 _MAX_PAUSE = 30.0  # seconds, whatever Retry-After says
-_BUSY = {429, 502, 503, 504}
+BUSY = {429, 502, 503, 504}  # statuses that may pass
 _NUMBERS = ("_score", "_margin")  # ends of the names of columns
 
 Rows = TypeVar("Rows")
@@ -90,7 +90,7 @@ class _Calls:
         if isinstance(outcome, httpx.RequestError):  # at once if the address is wrong, or nothing runs there
             return backoff.next() if self._has_responded else None
         self._has_responded = True
-        return backoff.next(outcome.headers.get("retry-after")) if outcome.status_code in _BUSY else None
+        return backoff.next(outcome.headers.get("retry-after")) if outcome.status_code in BUSY else None
 
     def checked(self, outcome: _Outcome) -> httpx.Response:
         """Return an answer; raise ClientError for what is none, and ProblemError for a refusal."""

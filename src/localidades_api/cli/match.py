@@ -30,6 +30,7 @@ from localidades_api.catalogue.schemas import Match, Release
 from localidades_api.cli.console import console, watch_import, writing
 from localidades_api.cli.database import ready_database
 from localidades_api.cli.service import Service
+from localidades_api.client import BUSY, Backoff
 from localidades_api.database.pool import Database
 from localidades_api.database.queries import ReleasesRepository
 from localidades_api.errors import AnswerFileError, OutputError, ServiceError
@@ -61,10 +62,7 @@ _OUTCOMES = ("exact", "sure", "ambiguous", "none", "problem")
 _REMOTE_BATCH_SIZE = 1000  # rows of a request, which takes half a second
 _TIMEOUT = 60.0  # seconds without a byte
 _RETRY_TIMEOUT = 300.0  # seconds with a service that has responded before: its index of names may still be built
-_RETRY_INTERVAL = 1.0  # seconds before the second try; each further pause is twice as long
-_MAX_RETRY_INTERVAL = 30.0  # seconds, whatever Retry-After says
 _MAX_ANSWER = 16 * 1024  # bytes for a row: five candidates with their faults have some 3 kB
-_BUSY = {429, 502, 503, 504}
 
 Answering = Callable[[Sequence[Row]], Sequence[Answer]]
 
@@ -441,11 +439,11 @@ def run_remote_match(job: MatchJob, url: str, release: str | None) -> None:
 
 
 class _BusyError(Exception):
-    """The service can't answer now; `pause` is how many seconds it asks for, if it does."""
+    """The service can't answer now; `retry_after` is what that header of its answer says, if there is one."""
 
-    def __init__(self, why: str, pause: float | None = None) -> None:
+    def __init__(self, why: str, retry_after: str | None = None) -> None:
         super().__init__(why)
-        self.pause = pause
+        self.retry_after = retry_after
 
 
 class RemoteMatcher:
@@ -478,19 +476,18 @@ class RemoteMatcher:
 
     def _ask(self, rows: Sequence[Row]) -> list[Answer]:
         body = b"".join(to_json(row.cells) + b"\n" for row in rows)
-        pause, gives_up_at = _RETRY_INTERVAL, 0.0
+        backoff: Backoff | None = None
         while True:
             try:
                 return self._post(body, len(rows))
             except _BusyError as error:
-                now = time.monotonic()
-                if not gives_up_at and self._has_responded:
-                    gives_up_at = now + _RETRY_TIMEOUT
+                if backoff is None and self._has_responded:
+                    backoff = Backoff(_RETRY_TIMEOUT)
                     console.print(f"waiting for the service: {error}", markup=False)
-                if now >= gives_up_at:
+                pause = backoff.next(error.retry_after) if backoff else None
+                if pause is None:
                     raise ServiceError(f"The service at {self._service.root} does not answer: {error}.") from error
-                time.sleep(pause if error.pause is None else min(error.pause, _MAX_RETRY_INTERVAL))
-                pause = min(2 * pause, _MAX_RETRY_INTERVAL)
+                time.sleep(pause)
 
     def _post(self, body: bytes, rows: int) -> list[Answer]:
         headers = {"Content-Type": "application/x-ndjson", "Accept": "application/x-ndjson"}
@@ -519,9 +516,8 @@ class RemoteMatcher:
     def _check(response: httpx.Response) -> None:
         """Raise _BusyError for a failure that may pass, and ServiceError for any other."""
         status = response.status_code
-        if status in _BUSY:
-            after = response.headers.get("retry-after", "")
-            raise _BusyError(f"it answers {status}", float(after) if after.isdecimal() else None)
+        if status in BUSY:
+            raise _BusyError(f"it answers {status}", response.headers.get("retry-after"))
         if status == HTTPStatus.NOT_FOUND:
             raise ServiceError("The service answers 404, so it has no such release or matches no rows: check --url.")
         if status != HTTPStatus.OK:

@@ -58,6 +58,8 @@ Area = Literal["estados", "municipios"]
 Collection = Literal["estados", "municipios", "localidades"]
 _AreaParam = Annotated[Area, Path()]
 _KEY = whole_number("A key is written with digits, such as 010010001.")
+_LocalityId = Annotated[int, Path(ge=1, le=999_999_999), _KEY]
+_AreaId = Annotated[int, Path(ge=1, le=32_999), _KEY]
 _TITLES = {
     "estados": ("Estados", "The estados, each at its largest cabecera."),
     "municipios": ("Municipios", "The municipios, each at its cabecera."),
@@ -444,11 +446,7 @@ async def _find_localities(services: Services, release: Release, query: Locality
 @router.get("/collections/localidades/items/{id}")
 async def get_locality_feature(
     request: Request,
-    id: Annotated[  # noqa: A002  # the parameter's name on the wire
-        int,
-        Path(ge=1, le=999_999_999),
-        _KEY,
-    ],
+    id: _LocalityId,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[CollectionQuery, Query()],
     services: ServicesDep,
 ) -> Response:
@@ -488,11 +486,7 @@ async def list_area_features(
 async def get_area_feature(
     request: Request,
     collection: _AreaParam,
-    id: Annotated[  # noqa: A002  # the parameter's name on the wire
-        int,
-        Path(ge=1, le=32999),
-        _KEY,
-    ],
+    id: _AreaId,  # noqa: A002  # the parameter's name on the wire
     query: Annotated[CollectionQuery, Query()],
     services: ServicesDep,
 ) -> Response:

@@ -190,8 +190,8 @@ class Settings(BaseSettings):
         Field(
             gt=0,
             le=3600,
-            description="Seconds for a client to begin its first request, to finish each that it begins, and to read"
-            " some of a response.",
+            description="Seconds for a client to read some of a response; a request must begin, and its head end,"
+            " within ten of them.",
         ),
     ] = 30.0
     keep_alive_timeout: Annotated[

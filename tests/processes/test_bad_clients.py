@@ -93,6 +93,11 @@ def test_head_that_does_not_end_is_408(strict: Live) -> None:
     assert time.monotonic() - began >= CLIENT_TIMEOUT
 
 
+def test_head_has_ten_seconds_however_patient_the_service_is_with_readers(server: str, seeded: str) -> None:
+    with new_database(server, seeded) as url, serving(url, LOCALIDADES_CLIENT_TIMEOUT="600") as live:
+        assert_problem(parse(send(live.base, PAGE[:-2])), 408, "request-timeout")
+
+
 def test_head_that_comes_byte_by_byte_gains_no_time(strict: Live) -> None:
     with connect(strict.base) as connection:
         connection.settimeout(0.1)

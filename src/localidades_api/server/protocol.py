@@ -56,6 +56,7 @@ _FIELD = len(": \r\n")
 _HOST = re.compile(rb"(?:\[[0-9A-Za-z:.~_%-]+\]|(?:[0-9A-Za-z._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?")
 _MAX_HOST = 300  # bytes: up to 253 for the name (RFC 1035 §2.3.4), and the port
 _END_OF_AUTHORITY = re.compile(rb"[/?#]")
+_HEAD_TIMEOUT = 10.0  # seconds for a head, or for the first request to begin, which are a packet or two
 _DRAIN_TIMEOUT = 1.0  # seconds that a connection stays open for another request once shutdown begins
 _LINGERING_TIMEOUT = 5.0  # seconds for a client that is still sending to read the last response (RFC 9112 §9.6)
 _MAX_COPIED_BODY = 16 * 1024  # bytes; copying a larger body behind its head takes longer than sending two buffers
@@ -357,7 +358,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self._is_leaving:
             return _LINGERING_TIMEOUT
         is_owed = self._is_reading or not self._requests
-        return self._limits.client_timeout if is_owed else self._limits.keep_alive_timeout
+        return min(_HEAD_TIMEOUT, self._limits.client_timeout) if is_owed else self._limits.keep_alive_timeout
 
     def shutdown(self) -> None:
         """Close after the next response, which says so, or after a second without a request.

@@ -166,7 +166,7 @@ async def test_mistyped_parameter_is_answered_with_the_one_that_was_meant(
         ("localidades/?format=JSON", "Did you mean `json`? This parameter takes: json, api."),
         ("localidades/?lang=ES", "Did you mean `es`? This parameter takes: en, es."),
         ("localidades/?sort=población", "Did you mean `poblacion`? This parameter takes: clave, -clave, nombre,"
-         " -nombre, poblacion, -poblacion."),
+         " -nombre, poblacion, -poblacion, relevance."),
         ("localidades/download/?format=CSV", "Did you mean `csv`? This parameter takes: csv, excel, ndjson, geojson,"
          " parquet, xlsx, gpkg."),
         ("localidades/suggest/?q=a&kind=estado,Localidad", "Did you mean `localidad`? This parameter takes, separated"

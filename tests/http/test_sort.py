@@ -111,6 +111,31 @@ async def test_search_finds_the_same_places_in_the_order_that_was_asked_for(
     assert await keys_of(client, sort=sort, search="zzzzzz") == []
 
 
+async def test_relevance_is_the_name_then_its_beginning_then_population(client: httpx.AsyncClient) -> None:
+    """By every search: whole names, beginnings, names with an estado, and none."""
+    for search, is_named in (
+        ("pen", {"Pen"}),
+        ("peñón", {"Peñón", "Penón", "PEÑÓN"}),
+        ("san jose", {"San José", "San Jose"}),
+        ("pen estado 2", {"Pen"}),
+        ("abril", set[str]()),
+    ):
+        begins = search.replace("ñ", "n").replace("ó", "o")
+        found = await keys_of(client, search=search, page_size="1000")
+        assert found, search
+
+        def rank(key: int, begins: str = begins, is_named: set[str] = is_named) -> tuple[int, int, int]:
+            place = next(place for place in PLACES if int(place.cvegeo) == key)
+            plain = unicodedata.normalize("NFKD", place.nombre.lower()).encode("ascii", "ignore").decode()
+            people = -1 if place.poblacion == "-" else int(place.poblacion)
+            return (0 if place.nombre in is_named else 1 if plain.startswith(begins) else 2), -people, key
+
+        assert await keys_of(client, search=search, sort="relevance", page_size="7") == sorted(found, key=rank)
+    assert await keys_of(client, sort="relevance", estado_id="2") == await keys_of(
+        client, sort="-poblacion", estado_id="2"
+    )
+
+
 def test_names_are_sorted_as_spanish_readers_expect() -> None:
     at = {int(place.cvegeo): place.nombre for place in PLACES}
     names = list(dict.fromkeys(at[key] for key in ordered("nombre")))

@@ -148,7 +148,7 @@ async def test_page_form_goes_to_a_page(client: httpx.AsyncClient) -> None:
     ("target", "typed", "arrival"),
     [
         (f"{LOCALIDADES}?format=api&page=3", {"search": "peñón"},
-         "format=api&search=pe%C3%B1%C3%B3n&sort=-poblacion"),
+         "format=api&search=pe%C3%B1%C3%B3n&sort=relevance"),
         (f"{LOCALIDADES}?format=api&sort=nombre", {"search": "peñón"}, "format=api&search=pe%C3%B1%C3%B3n&sort=nombre"),
         (f"{LOCALIDADES}?format=api&lang=es&release=2020-01&page=2", {"ambito": "U"},
          "format=api&lang=es&release=2020-01&ambito=U"),

@@ -128,7 +128,7 @@ async def test_suggestions_close_and_leave_enter_to_the_form(page: Page) -> None
     await expect(page.get_by_role("listbox")).to_be_hidden()
     await expect(search).to_have_attribute("aria-expanded", "false")
     await search.press("Enter")
-    await expect(page).to_have_url(re.compile(r"/localidades/\?format=api&search=peno&sort=-poblacion$"))
+    await expect(page).to_have_url(re.compile(r"/localidades/\?format=api&search=peno&sort=relevance$"))
     await expect(page.locator("p.amount")).to_contain_text("page 1 of ")
 
 

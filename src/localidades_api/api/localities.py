@@ -38,9 +38,9 @@ router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags
 
 @router.get("/filter/", include_in_schema=False)
 async def search_or_filter(request: Request) -> Response:
-    """Redirect a form to the list; what is searched for comes with the most populous places first."""
-    kept = dict(filled(request))
-    return see_list({**kept, "sort": "-poblacion"} if "search" in kept and "sort" not in kept else kept)
+    """Redirect a form to the list; what is searched for comes first by relevance."""
+    kept = filled(request)
+    return see_list({**kept, "sort": "relevance"} if "search" in kept and "sort" not in kept else kept)
 
 
 _LOCALITY_ID = Annotated[

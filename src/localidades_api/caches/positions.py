@@ -72,13 +72,14 @@ class PositionCache:
 
     async def _search(self, release: Release, filters: LocalityFilters, sort: Sort, text: str) -> "array[int]":
         names = await self._names.get(release)
-        in_list_order = _key(release, names.digest, filters.model_copy(update={"search": text}))
+        folded = filters.model_copy(update={"search": text})
+        in_list_order = _key(release, names.digest, folded)
         found: array[int] | None = self._cache_of(in_list_order).get(in_list_order)
         if found is None:
             found = self._keep(in_list_order, array("i", await self._search_names(names, release, filters)))
         if sort == DEFAULT_SORT or not found:
             return found
-        return await self._select(in_list_order._replace(sort=sort), filters, among=found)
+        return await self._select(in_list_order._replace(sort=sort), folded, among=found)
 
     async def _search_names(self, names: NameIndex, release: Release, filters: LocalityFilters) -> Sequence[int]:
         found = names.find(filters)

@@ -132,7 +132,7 @@ class LocalityFilters(BaseModel):
         return {name: str(value) for name, value in values if value is not None}
 
 
-Sort = Literal["clave", "-clave", "nombre", "-nombre", "poblacion", "-poblacion"]
+Sort = Literal["clave", "-clave", "nombre", "-nombre", "poblacion", "-poblacion", "relevance"]
 
 DEFAULT_SORT: Sort = "clave"  # that of the positions of a release
 
@@ -141,7 +141,8 @@ SortParam = Annotated[
     Field(
         description="Order of the list; a minus reverses it. Names are sorted as in Spanish: ñ comes after n, and"
         " accents and capitals decide only between names that are otherwise the same. Places without a population"
-        " come last in both directions. Among equals, the lower id comes first.",
+        " come last in both directions. By `relevance`, the places that are named as searched come first, then those"
+        " whose names begin so, and among them the most populous. Among equals, the lower id comes first.",
         examples=["-poblacion"],
     ),
 ]

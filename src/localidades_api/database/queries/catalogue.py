@@ -161,12 +161,14 @@ class CatalogueRepository:
     ) -> bytes:
         """Return the positions of the localities that match, in order, as big-endian integers of four bytes.
 
-        `among` are the only positions to sort, of what a search found with all filters.
+        `among` are the only positions to sort, of what a search found with all filters; its text is folded.
         """
         if among is None:
             statement, parameters = _find(filtered_by(filters), sort), values(filters)
         else:
             statement, parameters = _sort_among(sort), {"among": list(among)}
+        if sort == "relevance":
+            parameters["searched"] = filters.search or ""
         parameters["release_id"] = release.id
         rows = await self._database.fetch(statement, parameters, replica_check=requires_release(release))
         return bytes(rows[0][0] or b"")

@@ -7,7 +7,7 @@ are compared by bytes: as they are folded, with ñ sorted after n.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ARRAY, ColumnElement, Double, Integer, bindparam, case, func, or_
+from sqlalchemy import ARRAY, ColumnElement, Double, Integer, Text, bindparam, case, func, or_
 
 from localidades_api.catalogue.filters import LocalityFilters, Sort
 from localidades_api.catalogue.folding import APOSTROPHES, fold
@@ -84,6 +84,13 @@ _BY_NAME: tuple[ColumnElement[str], ...] = (
     case((_HAS_ENYE, _with_enye()), else_=_columns.folded).collate("C"),
     _columns.nombre.collate("C"),
 )
+_SEARCHED = bindparam("searched", type_=Text)  # folded, as the names are: letters, digits and single blanks
+_HOW_NAMED = case(
+    # `guadalajara jalisco` names Guadalajara, too.
+    (or_(_columns.folded == _SEARCHED, _SEARCHED.like(_columns.folded + " %")), 0),
+    (_columns.folded.startswith(_SEARCHED), 1),
+    else_=2,
+)
 ORDERS: Mapping[Sort, tuple[ColumnElement[Any], ...]] = {
     "clave": (_columns.position,),
     "-clave": (_columns.clave.desc(), _columns.id),
@@ -91,6 +98,7 @@ ORDERS: Mapping[Sort, tuple[ColumnElement[Any], ...]] = {
     "-nombre": (*(one.desc() for one in _BY_NAME), _columns.id),
     "poblacion": (_columns.poblacion.nulls_last(), _columns.id),
     "-poblacion": (_columns.poblacion.desc().nulls_last(), _columns.id),
+    "relevance": (_HOW_NAMED, _columns.poblacion.desc().nulls_last(), _columns.id),
 }
 
 

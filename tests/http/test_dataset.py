@@ -54,7 +54,7 @@ async def test_page_has_what_search_engines_need_of_a_dataset(client: httpx.Asyn
     assert dcat["@type"] == "dcat:Dataset"
     assert len(schema_org["distribution"]) == len(dcat["dcat:distribution"]) == len(FILE_TYPES)
     for file, distribution in zip(schema_org["distribution"], dcat["dcat:distribution"], strict=True):
-        assert distribution["dcat:downloadURL"]["@id"] == file["contentUrl"]
+        assert distribution["dcat:downloadURL"] == file["contentUrl"]
         answer = await client.get(file["contentUrl"])
         assert answer.headers["content-type"].startswith(file["encodingFormat"])
         assert answer.headers["content-disposition"] == f'attachment; filename="{file["name"]}"'

@@ -26,6 +26,7 @@ _PUBLISHER = ("Instituto Nacional de Estadística y Geografía (INEGI)", "https:
 _KEYWORDS = ["México", "localidades", "municipios", "estados", "INEGI", "claves geoestadísticas", "CVEGEO"]
 _DIGITS = {"cvegeo": 9, "cve_mun": 5, "clave": 4, "municipio_clave": 3, "estado_clave": 2, "cve_ent": 2}
 _CONSTRAINTS: Mapping[str, dict[str, Any]] = {"count": {"minimum": 0}, "ambito": {"enum": ["U", "R"]}}
+_LINKS = ("dct:license", "dct:source", "dcat:landingPage", "dcat:downloadURL", "dcat:accessURL", "dcat:mediaType")
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")  # the usual name of a release
 
 router = APIRouter(route_class=DirectRoute, prefix=PREFIX, include_in_schema=False)
@@ -126,9 +127,7 @@ def _as_schema_org(release: Release, root: str) -> dict[str, Any]:
             "name": "México",
             "geo": {"@type": "GeoShape", "box": f"{south} {west} {north} {east}"},
         },
-        "variableMeasured": [
-            {"@type": "PropertyValue", "name": name, "description": meaning} for name, meaning in MEANINGS.items()
-        ],
+        "variableMeasured": list(MEANINGS),
         "distribution": [
             {"@type": "DataDownload", "name": title, "encodingFormat": media_type, "contentUrl": path}
             for title, media_type, path in _files(release, root)
@@ -146,31 +145,34 @@ def _as_dcat(release: Release, root: str) -> dict[str, Any]:
             "dct": "http://purl.org/dc/terms/",
             "foaf": "http://xmlns.com/foaf/0.1/",
             "xsd": "http://www.w3.org/2001/XMLSchema#",
+            "media": "https://www.iana.org/assignments/media-types/",
+            **dict.fromkeys(("dct:title", "dct:description", "dcat:keyword"), {"@language": "es"}),
+            **dict.fromkeys(_LINKS, {"@type": "@id"}),
         },
         "@id": f"{root}{PREFIX}/?release={release.name}",
         "@type": "dcat:Dataset",
-        "dct:title": {"@value": f"{TITLE} ({release.name})", "@language": "es"},
-        "dct:description": {"@value": _description(release), "@language": "es"},
+        "dct:title": f"{TITLE} ({release.name})",
+        "dct:description": _description(release),
         "dct:identifier": f"localidades-{release.name}",
         "dct:publisher": {"@id": address, "@type": "foaf:Organization", "foaf:name": name},
-        "dct:license": {"@id": TERMS},
-        "dct:source": {"@id": ORIGIN},
+        "dct:license": TERMS,
+        "dct:source": ORIGIN,
         "dct:modified": {"@value": release.published_at.isoformat(), "@type": "xsd:dateTime"},
         "dct:spatial": {
             "@type": "dct:Location",
             "dcat:bbox": {"@value": outline, "@type": "http://www.opengis.net/ont/geosparql#wktLiteral"},
         },
         "dcat:version": release.name,
-        "dcat:keyword": [{"@value": word, "@language": "es"} for word in _KEYWORDS],
-        "dcat:landingPage": {"@id": f"{root}{PREFIX}/?release={release.name}"},
+        "dcat:keyword": _KEYWORDS,
+        "dcat:landingPage": f"{root}{PREFIX}/?release={release.name}",
         "dcat:distribution": [
             {
                 "@type": "dcat:Distribution",
                 "dct:title": title,
-                "dcat:downloadURL": {"@id": path},
-                "dcat:accessURL": {"@id": path},
-                "dcat:mediaType": {"@id": f"https://www.iana.org/assignments/media-types/{media_type}"},
-                "dct:license": {"@id": TERMS},
+                "dcat:downloadURL": path,
+                "dcat:accessURL": path,
+                "dcat:mediaType": f"media:{media_type}",
+                "dct:license": TERMS,
             }
             for title, media_type, path in _files(release, root)
         ],

@@ -210,7 +210,7 @@ def test_example_of_each_parameter_is_answered(service: httpx.Client) -> None:
         for one in parameters:
             # Only what is needed is filled in: with all filters at once nothing would be found.
             assert ("example" in one) == one["required"], (path, one)
-            if one["in"] == "query":
+            if one["in"] == "query" and one["name"] != "sheet":  # of a workbook, which no example of a body is
                 query = {**needed, one["name"]: examples[one["name"]]}
                 answer = service.request(method, address, params=query, **body)
                 assert answer.is_success, (path, one["name"], answer.text)

@@ -112,6 +112,15 @@ def test_document_describes_every_operation_parameter_and_answer(document: Docum
                 assert header["example"]
 
 
+def test_document_has_what_an_operation_needs_before_what_it_takes_besides(document: Document) -> None:
+    required = {
+        name: [parameter["required"] for parameter in operation.get("parameters", [])]
+        for name, operation in operations(document)
+    }
+    assert required[f"GET {LOCALIDADES}nearest/"][:3] == [True, True, False]
+    assert {name for name, flags in required.items() if flags != sorted(flags, reverse=True)} == set()
+
+
 def test_document_is_of_json_alone_wherever_that_is_the_default(document: Document) -> None:
     """A type of several representations would say of an answer that it may be text."""
     others = {name: media for name, media in named_media_types(document) if media - {"application/json"}}

@@ -174,6 +174,8 @@ def _describe_operation(operation: dict[str, Any], path: str) -> None:
     operation["summary"] = operation["summary"].capitalize()
     for parameter in operation.get("parameters", ()):
         _describe_parameter(parameter)
+    if "parameters" in operation:
+        operation["parameters"].sort(key=lambda parameter: not parameter["required"])
     is_api = path.startswith(PREFIX)
     if is_api and "requestBody" in operation:
         operation["responses"].pop("304", None)  # clients don't revalidate the answer to a POST

@@ -133,6 +133,7 @@ def create_app(
         title="localidades-api",
         version=__version__,
         summary="INEGI's catalogue of the localities of Mexico.",
+        openapi_url=None,  # api/site.py has the address, in two languages
         docs_url=None,
         redoc_url=None,
         lifespan=partial(_lifespan, settings=settings, in_background=in_background),

@@ -53,12 +53,19 @@ async def test_catalog_of_apis_leads_to_their_descriptions(client: httpx.AsyncCl
     assert [one["href"] for one in catalog["item"]] == [one["anchor"] for one in apis]
     for api in apis:
         assert (await client.get(api["anchor"])).status_code == 200
-        for relation in ("service-desc", "service-doc"):
-            for link in api[relation]:
-                found = await client.get(link["href"])
-                assert found.status_code == 200
-                if relation == "service-desc":
-                    assert found.json()["openapi"]
+        for link in api.get("service-desc", ()):
+            assert (await client.get(link["href"])).json()["openapi"]
+        for link in api["service-doc"]:
+            if link["href"].startswith("http://test/"):
+                assert (await client.get(link["href"])).status_code == 200
+
+
+async def test_catalog_of_apis_has_the_one_that_answers_as_inegi_does(client: httpx.AsyncClient) -> None:
+    linkset = (await client.get("/.well-known/api-catalog")).json()["linkset"]
+    (api,) = [one for one in linkset if one["anchor"].endswith("/wscatgeo/")]
+    assert list(api) == ["anchor", "service-doc"]  # INEGI describes it, in words alone
+    assert api["service-doc"][0]["href"].startswith("https://www.inegi.org.mx/")
+    assert (await client.get(f"{api['anchor']}v2/mgee/01")).json()["numReg"] == 1
 
 
 async def test_every_address_for_assistants_answers(client: httpx.AsyncClient) -> None:
@@ -66,6 +73,7 @@ async def test_every_address_for_assistants_answers(client: httpx.AsyncClient) -
     assert answer.text.startswith("# Localidades de México\n\n> ")
     addresses = re.findall(r"\]\((http://test/[^)]+)\)", answer.text)
     assert len(addresses) >= 10
+    assert any("/wscatgeo/" in address for address in addresses)
     for address in addresses:
         expected = 405 if address.endswith("/match/") else 200  # that one takes a POST
         assert (await client.get(address)).status_code == expected, address

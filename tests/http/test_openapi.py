@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,11 @@ import httpx
 import jsonschema_rs
 import pytest
 import schemathesis
+from babel.messages.pofile import read_po
 
+from localidades_api.api.openapi import translate
 from localidades_api.app import create_app
+from localidades_api.html.reference import describe_reference
 from localidades_api.settings import Settings
 from tests.support.application import await_release, client_of, import_into, running_app
 from tests.support.catalogue import many, write_catalogue
@@ -110,6 +115,15 @@ def test_document_describes_every_operation_parameter_and_answer(document: Docum
                 assert header["description"]
                 assert header["schema"]
                 assert header["example"]
+
+
+def test_document_has_what_an_operation_needs_before_what_it_takes_besides(document: Document) -> None:
+    required = {
+        name: [parameter["required"] for parameter in operation.get("parameters", [])]
+        for name, operation in operations(document)
+    }
+    assert required[f"GET {LOCALIDADES}nearest/"][:3] == [True, True, False]
+    assert {name for name, flags in required.items() if flags != sorted(flags, reverse=True)} == set()
 
 
 def test_document_is_of_json_alone_wherever_that_is_the_default(document: Document) -> None:
@@ -250,7 +264,8 @@ async def test_document_names_the_releases_that_there_are_at_the_moment(database
         for index, (release, since) in enumerate(zip(published, ["2019-01", *published], strict=False)):
             await import_into(database, write_catalogue(tmp_path / f"{release}.csv", many(20 + index)))
             await await_release(client, release)
-            assert await named_releases(client) == {"release": release, "name": release, "since": since}
+            for query in ({}, {"lang": "es"}):
+                assert await named_releases(client, query) == {"release": release, "name": release, "since": since}
             changes = (await client.get(f"{INDEX}releases/{release}/changes/?since={since}")).json()
             assert changes["quantity"] == (release != since)
         execute(database, "UPDATE current_release SET release_id = (SELECT id FROM releases WHERE name = '2020-01')")
@@ -258,10 +273,10 @@ async def test_document_names_the_releases_that_there_are_at_the_moment(database
         assert await named_releases(client) == {"release": "2020-01", "name": "2020-01", "since": "2019-01"}
 
 
-async def named_releases(client: httpx.AsyncClient) -> dict[str, str]:
+async def named_releases(client: httpx.AsyncClient, query: dict[str, str] | None = None) -> dict[str, str]:
     """Return what the served document gives as examples of the parameters that name releases."""
     found: dict[str, str] = {}
-    for _, operation in operations((await client.get("/openapi.json")).json()):
+    for _, operation in operations((await client.get("/openapi.json", params=query)).json()):
         for parameter in operation.get("parameters", []):
             if parameter["name"] in STATIC:
                 [example] = parameter["schema"]["examples"]
@@ -275,3 +290,77 @@ def test_document_printed_by_the_command_is_the_one_served(document: Document) -
     printed = run("openapi")
     assert printed.returncode == 0, printed.stderr
     assert json.loads(printed.stdout) == document
+
+
+# -- In Spanish
+
+
+def in_catalogue() -> dict[str, str]:
+    """Return the translations of the document's texts, which the reference has, too."""
+    with (files("localidades_api.html") / "translations" / "openapi.es.po").open("rb") as file:
+        return {str(message.id): str(message.string) for message in read_po(file, abort_invalid=True) if message.id}
+
+
+def said_of(document: Document) -> set[str]:
+    """Return every text of the document, and every word that the reference adds to them."""
+    said: set[str] = set()
+
+    def note(text: str) -> str:
+        said.add(text)
+        return text
+
+    assert translate(document, note) == document
+    describe_reference(document, note)
+    return said
+
+
+def test_every_text_of_the_document_is_in_spanish_and_no_other(document: Document) -> None:
+    spanish = in_catalogue()
+    assert {text for text in said_of(document) if not spanish.get(text)} == set()
+    assert set(spanish) - said_of(document) == set()
+
+
+def test_translation_keeps_the_names_paragraphs_and_figures_of_the_text() -> None:
+    for english, spanish in in_catalogue().items():
+        for kept in ("`[^`]+`", "\n\n", r"\{\w+\}", r"RFC [0-9]+|[0-9]+(?: kB| GB)"):
+            assert Counter(re.findall(kept, english)) == Counter(re.findall(kept, spanish)), (english, spanish)
+
+
+async def test_document_in_spanish_differs_in_its_texts_alone(client: httpx.AsyncClient) -> None:
+    english, spanish = [(await client.get("/openapi.json", params=query)).json() for query in ({}, {"lang": "es"})]
+    differences = list(differing(english, spanish))
+    assert {place[-1] for place, _, _ in differences} <= {"summary", "description", "name", 0}
+    assert {place[-2] for place, _, _ in differences if place[-1] == 0} == {"tags"}
+    names = {english: spanish for place, english, spanish in differences if place[-1] == "name"}
+    assert names["Releases"] == "Versiones"
+    assert len(names) == 9  # the tags, and the authors
+    assert len(differences) > 1000
+    assert spanish["paths"][LOCALIDADES]["get"]["summary"] == "Listar localidades"
+    assert {tag["name"] for tag in spanish["tags"]} == {one["tags"][0] for _, one in operations(spanish)}
+    schemathesis.openapi.from_dict(spanish).validate()
+
+
+def differing(one: Any, other: Any, *place: str | int) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:  # noqa: ANN401
+    """Yield where two values of JSON differ, and in what."""
+    if isinstance(one, dict):
+        assert list(one) == list(other), place
+        for name in one:
+            yield from differing(one[name], other[name], *place, name)
+    elif isinstance(one, list):
+        assert len(one) == len(other), place
+        for index, member in enumerate(one):
+            yield from differing(member, other[index], *place, index)
+    elif one != other:
+        yield place, one, other
+
+
+@pytest.mark.parametrize("language", ["es", "es-MX,es;q=0.9", "fr"])
+async def test_document_depends_on_no_language_but_the_one_that_is_named(
+    client: httpx.AsyncClient, language: str
+) -> None:
+    plain = await client.get("/openapi.json")
+    for query in ({}, {"lang": "en"}):
+        answer = await client.get("/openapi.json", params=query, headers={"Accept-Language": language})
+        assert answer.content == plain.content
+        assert "accept-language" not in answer.headers.get("vary", "").lower()
+    assert (await client.get("/openapi.json", params={"lang": "fr"})).status_code == 422

@@ -4,6 +4,7 @@ Where a file has addresses, they are absolute, made from the Host header, so no 
 """
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from xml.sax.saxutils import escape
 
 from fastapi import APIRouter, Request
@@ -38,6 +39,7 @@ _NOT_FOR_CRAWLERS = [
 ]
 _PAGES = (f"{PREFIX}/", f"{PREFIX}/estados/", f"{PREFIX}/municipios/", LOCALIDADES, f"{PREFIX}/releases/")
 _CATALOG = "/.well-known/api-catalog"
+_OF_INEGI = "https://www.inegi.org.mx/servicios/catalogounico.html"  # which describes wscatgeo
 _SECURITY_VALIDITY = timedelta(days=180)  # the contact is the operator's setting of now
 
 router = APIRouter(route_class=DirectRoute, include_in_schema=False)
@@ -81,17 +83,16 @@ async def get_api_catalog(request: Request) -> Response:
     """List the APIs, with their descriptions (RFC 9727)."""
     base = _base_of(request)
     documents = {f"{PREFIX}/": "/openapi.json", f"{OGC}/": f"{OGC}/api", RECONCILE: "/openapi.json"}
-    linkset = [
-        {"anchor": f"{base}{_CATALOG}", "item": [{"href": f"{base}{path}"} for path in documents]},
-        *(
-            {
-                "anchor": f"{base}{path}",
-                "service-desc": [{"href": f"{base}{document}", "type": "application/json"}],
-                "service-doc": [{"href": f"{base}/docs", "type": "text/html"}],
-            }
-            for path, document in documents.items()
-        ),
+    apis: list[dict[str, Any]] = [
+        {
+            "anchor": f"{base}{path}",
+            "service-desc": [{"href": f"{base}{document}", "type": "application/json"}],
+            "service-doc": [{"href": f"{base}/docs", "type": "text/html"}],
+        }
+        for path, document in documents.items()
     ]
+    apis.append({"anchor": f"{base}{WSCATGEO}", "service-doc": [{"href": _OF_INEGI, "type": "text/html"}]})
+    linkset = [{"anchor": f"{base}{_CATALOG}", "item": [{"href": api["anchor"]} for api in apis]}, *apis]
     media_type = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
     answer = _answer(to_json({"linkset": linkset}), media_type)
     answer.headers["Link"] = f'<{base}{_CATALOG}>; rel="api-catalog"'
@@ -127,6 +128,7 @@ async def get_llms(request: Request, services: ServicesDep) -> Response:
 - [CSV of all localities]({base}{LOCALIDADES}download/?format=csv), also ndjson, geojson, parquet, xlsx, gpkg
 - [Data Package]({base}{DATA_PACKAGE}): the columns, their types and their meaning
 - [OGC API - Features]({base}{OGC}/): for QGIS and GDAL
+- [wscatgeo]({base}{WSCATGEO}v2/mgem/14): what INEGI's own web service answers, for programs written for it
 
 ## Reference
 

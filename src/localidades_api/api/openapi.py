@@ -1,7 +1,7 @@
 """Adds to FastAPI's OpenAPI document: descriptions, headers, problems and examples."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any
@@ -25,6 +25,7 @@ from localidades_api.errors import (
     RequestTimeoutError,
     UnsupportedMediaTypeError,
 )
+from localidades_api.html.i18n import LANGUAGES, Language, document_translator
 from localidades_api.html.renderer import FORMATS
 from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.http.paths import PREFIX, allowed
@@ -82,6 +83,8 @@ _PROBLEMS: dict[str, LocalidadesError] = {
     ),
     "503": DatabaseUnavailableError(),
 }
+_TEXTS = frozenset({"summary", "description", "tags"})  # members of the document that are translated
+_EXAMPLES = frozenset({"example", "examples"})
 _LINK = (
     "The pages `first`, `prev`, `next` and `last` of the same release (RFC 8288).",
     '</api/census/localidades/?page=2&format=json&release=2018-09>; rel="next"',
@@ -89,7 +92,11 @@ _LINK = (
 
 
 def describe(app: FastAPI) -> None:
-    """Extend `app.openapi()`; the document is generated once, and copied when the releases in its examples change."""
+    """Extend `app.openapi()`, and give it a language.
+
+    The document is generated once; the one of a language is made of it when it is first asked for, and again when the
+    releases in its examples have changed.
+    """
     app.description = _DESCRIPTION
     app.license_info = {"name": "MIT", "identifier": "MIT"}
     app.contact = {"name": "The localidades-api authors"}
@@ -109,19 +116,38 @@ def describe(app: FastAPI) -> None:
             app.openapi_schema = document
         return app.openapi_schema
 
-    @lru_cache(maxsize=1)
-    def describe_with(current: str, previous: str) -> dict[str, Any]:
+    @lru_cache(maxsize=len(LANGUAGES))
+    def describe_in(language: Language, newest: tuple[str, str] | None) -> dict[str, Any]:
         document = deepcopy(describe_all())
-        for parameter in _parameters(document):
-            _name_release(parameter, current, previous)
-        return document
+        if newest:
+            for parameter in _parameters(document):
+                _name_release(parameter, *newest)
+        return document if language == LANGUAGES[0] else translate(document, document_translator(language))
 
-    def openapi() -> dict[str, Any]:
+    def openapi(language: Language = LANGUAGES[0]) -> dict[str, Any]:
         services: Services | None = getattr(app.state, "services", None)  # set while the service runs
-        held = _newest(services.releases) if services else None
-        return describe_with(*held) if held else describe_all()
+        return describe_in(language, _newest(services.releases) if services else None)
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way of extending it
+
+
+def translate(document: Mapping[str, Any], say: Callable[[str], str]) -> dict[str, Any]:
+    """Return the document with its texts translated: not its names, and not its examples, which the API answers."""
+
+    def say_all(name: str, value: Any) -> Any:  # noqa: ANN401  # any part of JSON
+        match value:
+            case dict() if name not in _EXAMPLES:
+                return {name: say_all(name, part) for name, part in value.items()}
+            case list() if name not in _EXAMPLES:
+                return [say_all(name, part) for part in value]
+            case str() if name in _TEXTS:
+                return say(value)
+        return value
+
+    translated: dict[str, Any] = say_all("", document)
+    for named in (*translated["tags"], translated["info"]["contact"]):
+        named["name"] = say(named["name"])
+    return translated
 
 
 def _name_operations(routes: Iterable[BaseRoute]) -> None:
@@ -174,6 +200,8 @@ def _describe_operation(operation: dict[str, Any], path: str) -> None:
     operation["summary"] = operation["summary"].capitalize()
     for parameter in operation.get("parameters", ()):
         _describe_parameter(parameter)
+    if "parameters" in operation:
+        operation["parameters"].sort(key=lambda parameter: not parameter["required"])
     is_api = path.startswith(PREFIX)
     if is_api and "requestBody" in operation:
         operation["responses"].pop("304", None)  # clients don't revalidate the answer to a POST

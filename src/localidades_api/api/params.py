@@ -58,6 +58,12 @@ class StrictQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class LanguageQuery(StrictQuery):
+    """The parameters of what is read by programs, in the language that they name."""
+
+    lang: LanguageParam = None
+
+
 class RepresentationQuery(StrictQuery):
     """The parameters of every resource."""
 

@@ -16,11 +16,10 @@ from localidades_api.api import html_context
 from localidades_api.api.dataset import describe_for_pages
 from localidades_api.api.params import (
     ChangesQuery,
-    LanguageParam,
+    LanguageQuery,
     ReleaseName,
     ReleaseQuery,
     ReleasesQuery,
-    StrictQuery,
 )
 from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
 from localidades_api.api.routes import DirectRoute, leave_out_blanks
@@ -184,14 +183,8 @@ def _record(row: Row[Any] | None) -> dict[str, Any] | None:
     return {name: value for name, value in row._asdict().items() if name != "release_id"}
 
 
-class FeedQuery(StrictQuery):
-    """The parameters of the feed."""
-
-    lang: LanguageParam = None
-
-
 @router.get("/releases/feed.atom", include_in_schema=False)
-async def show_feed(request: Request, query: Annotated[FeedQuery, Query()], services: ServicesDep) -> Response:
+async def show_feed(request: Request, query: Annotated[LanguageQuery, Query()], services: ServicesDep) -> Response:
     """Show the releases, newest first; feed readers send no language, so only `lang` chooses it."""
     current = await services.releases.current()
     language = query.lang or "en"

@@ -5,12 +5,19 @@ from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from localidades_api.api import discovery, ogc, probes, wscatgeo
-from localidades_api.api.params import LanguageParam, MapQuery, ReleaseQuery, RepresentationQuery, StrictQuery
+from localidades_api.api.params import (
+    LanguageParam,
+    LanguageQuery,
+    MapQuery,
+    ReleaseQuery,
+    RepresentationQuery,
+    StrictQuery,
+)
 from localidades_api.api.problems import PROBLEMS, problem_type
 from localidades_api.api.responses import ResponseBuilder
 from localidades_api.api.routes import DirectRoute, slashless_redirects
@@ -20,7 +27,7 @@ from localidades_api.catalogue.mercator import MAX_ZOOM
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import Overview
 from localidades_api.errors import CommandError, LocalidadesError
-from localidades_api.html.i18n import preferred_language
+from localidades_api.html.i18n import LANGUAGES, Language, document_translator, preferred_language
 from localidades_api.html.reference import describe_reference
 from localidades_api.html.renderer import HTML, View, root_of, select_renderer
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
@@ -160,7 +167,13 @@ async def show_swagger_ui(request: Request, query: Annotated[DocumentationQuery,
 @pages.get("/redoc")
 async def show_reference(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
     """Show every operation and schema as one page, which needs no JavaScript."""
-    return _page(request, query, "reference.html", "API reference", **describe_reference(request.app.openapi()))
+    language = _language(request, query)
+    reference = describe_reference(request.app.openapi(language), document_translator(language))
+    return _page(request, query, "reference.html", "API reference", **reference)
+
+
+def _language(request: Request, query: DocumentationQuery) -> Language:
+    return query.lang or preferred_language(request.headers)
 
 
 def _page(request: Request, query: DocumentationQuery, template: str, title: str, **context: object) -> Response:
@@ -169,11 +182,17 @@ def _page(request: Request, query: DocumentationQuery, template: str, title: str
         title,
         {},
         root=root_of(request.scope),
-        language=query.lang or preferred_language(request.headers),
+        language=_language(request, query),
         query={"lang": query.lang} if query.lang else {},
         context=context,
     )
     return Response(HTML.render(view), headers={"Vary": "Accept-Language", **HTML.headers})
+
+
+@others.get("/openapi.json")
+async def get_openapi(request: Request, query: Annotated[LanguageQuery, Query()]) -> Response:
+    """Return the OpenAPI document; generators send whatever language they run in, so only `lang` chooses it."""
+    return JSONResponse(request.app.openapi(query.lang or LANGUAGES[0]))
 
 
 @others.get("/")

@@ -39,8 +39,13 @@ def preferred_language(headers: Headers) -> Language:
 
 
 def translator(language: Language) -> Callable[[str], str]:
-    """Return a function that translates this project's English texts; a missing translation raises KeyError."""
+    """Return a function that translates the English texts of pages; a missing translation raises KeyError."""
     return str if language == LANGUAGES[0] else _messages(language).__getitem__
+
+
+def document_translator(language: Language) -> Callable[[str], str]:
+    """Return a function that translates the English texts of the OpenAPI document; a missing one raises KeyError."""
+    return str if language == LANGUAGES[0] else _messages(f"openapi.{language}").__getitem__
 
 
 def lenient_translator(language: Language) -> Callable[[str], str]:
@@ -75,7 +80,7 @@ def _patterns(language: Language) -> list[tuple[re.Pattern[str], str]]:
 
 
 @lru_cache
-def _messages(language: Language) -> Mapping[str, str]:
-    """Read the translations of a language; a test checks that none is missing."""
-    with (files("localidades_api.html") / "translations" / f"{language}.po").open("rb") as file:
+def _messages(name: str) -> Mapping[str, str]:
+    """Read a file of translations; tests check that none is missing."""
+    with (files("localidades_api.html") / "translations" / f"{name}.po").open("rb") as file:
         return {str(message.id): str(message.string) for message in read_po(file) if message.id}

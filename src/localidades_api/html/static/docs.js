@@ -13,12 +13,27 @@ new MutationObserver(followTheme).observe(root, { attributeFilter: ["data-theme"
 
 const place = document.getElementById("swagger-ui");
 
+// Swagger UI speaks English only: the page has its most frequent words in another language.
+const words = new Map(Object.entries(JSON.parse(place.dataset.words ?? "{}")));
+const say = (word) => words.get(word) ?? word;
+
+function translate() {
+  const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode;
+    const word = text.data.trim();
+    if (words.has(word) && !text.parentElement.closest("pre, .json-schema-2020-12")) {
+      text.data = text.data.replace(word, say(word));
+    }
+  }
+}
+
 // Swagger UI leaves controls and regions without a name of their own, and what scrolls out of a keyboard's reach.
 const NAMES = {
   "tr[data-param-name] select": (select) => select.closest("tr").dataset.paramName,
-  "textarea.body-param__text": () => "Request body",
-  ".copy-to-clipboard button": () => "Copy",
-  "table[role=region]": (table) => `Responses of ${table.closest(".opblock").querySelector(".opblock-summary").innerText}`,
+  "textarea.body-param__text": () => say("Request body"),
+  ".copy-to-clipboard button": () => say("Copy"),
+  "table[role=region]": (table) => `${say("Responses")}: ${table.closest(".opblock").querySelector(".opblock-summary").innerText}`,
 };
 
 function mend() {
@@ -28,9 +43,10 @@ function mend() {
     }
   }
   for (const element of place.querySelectorAll("pre:not([tabindex])")) element.tabIndex = 0;
+  if (words.size) translate();
 }
 
-new MutationObserver(mend).observe(place, { childList: true, subtree: true });
+new MutationObserver(mend).observe(place, { childList: true, characterData: true, subtree: true });
 SwaggerUIBundle({
   domNode: place,
   url: place.dataset.document,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 from typing_extensions import TypeAliasType
 
-from localidades_api.api.params import ReleaseParam, StrictQuery
+from localidades_api.api.params import Language, ReleaseParam, StrictQuery
 from localidades_api.api.responses import CACHEABLE
 from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import Services, ServicesDep
@@ -18,7 +18,14 @@ from localidades_api.bulk.answers import Point, answer_points, match_row
 from localidades_api.bulk.exchange import Answered, AnswerSome, BulkResponse
 from localidades_api.bulk.readers import XLSX, MediaType, RowReader, for_a_while, reader
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
-from localidades_api.bulk.writers import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, AnswerWriter, writer
+from localidades_api.bulk.writers import (
+    MATCH_COLUMNS,
+    NEAREST_COLUMNS,
+    AnswerColumns,
+    AnswerWriter,
+    in_language,
+    writer,
+)
 from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.messages import plain_decimal, whole_number
 from localidades_api.catalogue.schemas import (
@@ -76,6 +83,13 @@ class BulkQuery(StrictQuery):
             examples=["csv"],
         ),
     ] = None
+    lang: Annotated[
+        Language,
+        Field(
+            description="Language of what CSV and workbooks say: `en` has codes. JSON and NDJSON always have them.",
+            examples=["es"],
+        ),
+    ] = "en"
     release: ReleaseParam = None
     sheet: Annotated[
         str | None,
@@ -92,7 +106,7 @@ class BulkQuery(StrictQuery):
     @property
     def columns(self) -> dict[str, str]:
         """The header of each column that is named."""
-        given = self.model_dump(exclude={"format", "release", "sheet", "limit", "sure"})
+        given = self.model_dump(exclude={"format", "lang", "release", "sheet", "limit", "sure"})
         return {role: header for role, header in given.items() if header is not None}
 
 
@@ -201,7 +215,7 @@ def _respond(
         return reader(sent, body, subject.roles, query.columns, query.sheet)
 
     def write(rows: RowReader) -> AnswerWriter:
-        return writer(wanted, rows, subject.columns, subject.prefix)
+        return writer(wanted, rows, in_language(subject.columns, query.lang), subject.prefix)
 
     charset = "; charset=utf-8; header=present" if wanted == "text/csv" else ""
     headers = {"Content-Type": f"{wanted}{charset}", "Catalogue-Release": release.name}

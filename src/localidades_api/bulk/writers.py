@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from html import escape
 from shutil import copyfileobj
 from typing import IO, Any, Protocol, TypeAlias, cast
@@ -16,6 +17,8 @@ from localidades_api.bulk.readers import MAX_SHEET_ROWS, XLSX, Dialect, MediaTyp
 from localidades_api.bulk.rows import Answer, Row, unique
 from localidades_api.catalogue.keys import written
 from localidades_api.errors import UnreadableBodyError
+from localidades_api.html.i18n import LANGUAGES, Language, lenient_translator
+from localidades_api.html.match_words import name_fault, name_outcome
 from localidades_api.http.sink import Sink
 from localidades_api.importer.workbook import MAX_COLUMNS, SheetRow, column_name, escape_controls
 
@@ -38,14 +41,15 @@ def _number(name: str, answer: Answer) -> str:
     return "" if value is None else f"{value:g}"
 
 
-def _faults(answer: Answer) -> str:
-    return "; ".join(map(_fault, answer["faults"]))
+def _faults(answer: Answer, language: Language = LANGUAGES[0]) -> str:
+    return "; ".join(_fault(fault, language) for fault in answer["faults"])
 
 
-def _fault(fault: Mapping[str, Any]) -> str:
+def _fault(fault: Mapping[str, Any], language: Language) -> str:
     """Write a fault: `spelling: Guadalajra → Guadalajara (-5.5)`."""
+    name = name_fault(fault["code"], language)
     words = " → ".join(filter(None, (fault["given"], fault["found"])))
-    return f"{fault['code']}: {words} (-{fault['penalty']:g})" if words else f"{fault['code']} (-{fault['penalty']:g})"
+    return f"{name}: {words} (-{fault['penalty']:g})" if words else f"{name} (-{fault['penalty']:g})"
 
 
 def _candidates(answer: Answer) -> str:
@@ -77,6 +81,27 @@ NEAREST_COLUMNS: AnswerColumns = {
     "distancia": lambda answer: _nearest("distancia", answer),
     "problem": lambda answer: _plain("problem", answer),
 }
+
+
+_BETWEEN_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z`])")
+
+
+def in_language(columns: AnswerColumns, language: Language) -> AnswerColumns:
+    """Return the columns with their words in a language: English has codes, which programs know."""
+    if language == LANGUAGES[0]:
+        return columns
+    translate = lenient_translator(language)
+
+    @lru_cache(maxsize=1000)  # many rows have the same problem
+    def say(sentences: str) -> str:
+        return " ".join(map(translate, _BETWEEN_SENTENCES.split(sentences)))
+
+    words: AnswerColumns = {
+        "outcome": lambda answer: name_outcome(answer["outcome"], language),
+        "faults": lambda answer: _faults(answer, language),
+        "problem": lambda answer: say(_plain("problem", answer)),
+    }
+    return {name: words.get(name, cell) for name, cell in columns.items()}
 
 
 _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"

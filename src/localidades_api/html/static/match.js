@@ -8,13 +8,14 @@ import { XLSX, change } from "./workbook.js";
 const byId = (id) => document.getElementById(id);
 const [form, file, meter, progress, error] = ["match", "file", "meter", "progress", "error"].map(byId);
 const columns = new Columns(form);
-const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.dataset.detail);
+const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.dataset);
 let sent = null; // what the answers belong to
 let stopping = null;
 
 async function ask({ body, type, query }, format, signal) {
   const parameters = new URLSearchParams(query);
   parameters.set("format", format);
+  parameters.set("lang", document.documentElement.lang); // of the words in a file
   const answer = await fetch(`${form.dataset.resource}?${parameters}`, {
     method: "POST", headers: { "Content-Type": type }, body, signal,
   });

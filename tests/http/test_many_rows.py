@@ -1,6 +1,7 @@
 """Rows by POST: names matched to keys, and points with what is nearest, in three formats."""
 
 import asyncio
+import base64
 import csv
 import io
 import json
@@ -476,6 +477,21 @@ async def test_workbook_comes_back_with_its_keys_as_text(client: httpx.AsyncClie
 async def test_workbook_of_rows_that_are_only_a_header_comes_back(client: httpx.AsyncClient) -> None:
     answer = await post(client, workbook_of(PLACES[0]), XLSX)
     assert rows_of_workbook(answer) == []
+
+
+@pytest.mark.parametrize("wanted", ["csv", "xlsx"])
+async def test_answers_bring_their_file_if_it_is_asked_for(client: httpx.AsyncClient, wanted: str) -> None:
+    sent = workbook_of(PLACES[0], *(("Aguascalientes", 1, number) for number in range(2_000)))
+    plain = await post(client, sent, XLSX, f"{MATCH}?format=ndjson&lang=es")
+    both = await post(client, sent, XLSX, f"{MATCH}?format=ndjson&lang=es&file={wanted}")
+    alone = await post(client, sent, XLSX, f"{MATCH}?format={wanted}&lang=es")
+    lines = both.content.splitlines(keepends=True)
+    pieces = [json.loads(line)["file"] for line in lines if line.startswith(b'{"file":')]
+    assert len(pieces) > 1
+    assert b"".join(line for line in lines if not line.startswith(b'{"file":')) == plain.content
+    file = b"".join(map(base64.b64decode, pieces))
+    kind = {"content-type": alone.headers["content-type"]}
+    assert without_times(httpx.Response(200, headers=kind, content=file)) == without_times(alone)
 
 
 @pytest.mark.parametrize("choice", [{"target": f"{MATCH}?format=ndjson"}, {"accept": NDJSON}])

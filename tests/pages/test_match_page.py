@@ -509,6 +509,25 @@ async def test_workbook_is_matched_and_comes_back_with_choices_formats_and_keys_
     assert workbook["Sheet"]["A1"].value == "Visitas"
 
 
+async def test_workbook_that_was_saved_is_matched_again_and_saved_without_asking_the_service(page: Page) -> None:
+    places = workbook_of(("Localidad", "CVE_ENT"), ("Ninguno", 1), ("Aguascalientes", 1), ("Xyzzy", 1))
+    await page.get_by_label("Sheet, if it is not the first").evaluate("(input) => { input.value = 'Lugares & más'; }")
+    for chosen, again in (("Ninguno (0002)", ""), ("Ninguno (0003)", "2")):
+        await page.get_by_label("Or choose a CSV file or an Excel workbook").set_input_files(places)
+        await page.get_by_role("button", name="Match", exact=True).click()
+        await expect(page.get_by_role("heading", name="Result")).to_be_focused()
+        await question(page, "Row 1").get_by_role("radio", name=chosen).check()
+        await page.route(RESOURCE, lambda route: route.abort())
+        content = (await downloaded(page, "Download Excel"))[1]
+        await page.unroute(RESOURCE)
+        header, *rows = openpyxl.load_workbook(io.BytesIO(content))["Lugares & más"].iter_rows(values_only=True)
+        found = [dict(zip(header, row, strict=True)) for row in rows]
+        assert [row[f"match{again}_outcome"] for row in found] == ["chosen", "exact", "none"]
+        assert found[0]["match_label"] == "Ninguno (0002), Municipio 001, Aguascalientes"
+        assert found[0][f"match{again}_label"] == f"{chosen}, Municipio 001, Aguascalientes"
+        places = [{"name": "again.xlsx", "mimeType": "", "buffer": content}]
+
+
 async def test_columns_of_a_workbook_can_be_named_when_none_is_recognized(browser: Browser, base: str) -> None:
     async with visit(browser, base, errors=True, accept_downloads=True) as page:
         await page.goto(PAGE)

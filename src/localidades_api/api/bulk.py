@@ -23,6 +23,7 @@ from localidades_api.bulk.writers import (
     NEAREST_COLUMNS,
     AnswerColumns,
     AnswerWriter,
+    WithFile,
     in_language,
     writer,
 )
@@ -70,6 +71,7 @@ _Column = Annotated[
 ]
 
 
+FileFormat = TypeAliasType("FileFormat", Literal["csv", "xlsx"])
 RowsFormat = TypeAliasType("RowsFormat", Literal["json", "ndjson", "csv", "xlsx"])  # has a name in generated clients
 
 
@@ -81,6 +83,13 @@ class BulkQuery(StrictQuery):
         Field(
             description="Format of the answer, which overrides the Accept header; by default that of the body.",
             examples=["csv"],
+        ),
+    ] = None
+    file: Annotated[
+        FileFormat | None,
+        Field(
+            description="Of an NDJSON answer: also the answers as a file, in lines whose `file` is a piece in base64.",
+            examples=["xlsx"],
         ),
     ] = None
     lang: Annotated[
@@ -106,7 +115,7 @@ class BulkQuery(StrictQuery):
     @property
     def columns(self) -> dict[str, str]:
         """The header of each column that is named."""
-        given = self.model_dump(exclude={"format", "lang", "release", "sheet", "limit", "sure"})
+        given = self.model_dump(exclude={"file", "format", "lang", "release", "sheet", "limit", "sure"})
         return {role: header for role, header in given.items() if header is not None}
 
 
@@ -215,7 +224,11 @@ def _respond(
         return reader(sent, body, subject.roles, query.columns, query.sheet)
 
     def write(rows: RowReader) -> AnswerWriter:
-        return writer(wanted, rows, in_language(subject.columns, query.lang), subject.prefix)
+        columns = in_language(subject.columns, query.lang)
+        answers = writer(wanted, rows, columns, subject.prefix)
+        if query.file is None or wanted != "application/x-ndjson":
+            return answers
+        return WithFile(answers, writer(_NAMES[query.file], rows, columns, subject.prefix))
 
     charset = "; charset=utf-8; header=present" if wanted == "text/csv" else ""
     headers = {"Content-Type": f"{wanted}{charset}", "Catalogue-Release": release.name}

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from html import escape
@@ -159,6 +160,42 @@ class _NdjsonWriter:
         more = len(cells) - len(self._headers)
         headers = unique([*self._layout.columns, *[""] * more]) if more > 0 else self._headers
         return dict(zip(headers, cells, strict=False))
+
+
+_PIECE_OF_FILE = 48 * 1024  # bytes
+
+
+class WithFile:
+    """Writes lines of NDJSON and, between them, a file with the same answers.
+
+    A line of the file has a member `file`, a piece of it in base64.
+    """
+
+    def __init__(self, lines: AnswerWriter, file: AnswerWriter) -> None:
+        self._lines = lines
+        self._file = file
+        self._piece = bytearray()
+
+    def begin(self) -> bytes:
+        """Return nothing of the file: its pieces have some size."""
+        self._piece += self._file.begin()
+        return self._lines.begin()
+
+    def write(self, row: Row, answer: Answer) -> bytes:
+        """Return the line of a row, and the file so far if there is a piece."""
+        line = self._lines.write(row, answer)
+        self._piece += self._file.write(row, answer)
+        return line if len(self._piece) < _PIECE_OF_FILE else line + self._flush()
+
+    def end(self) -> bytes:
+        """Return the rest of both."""
+        self._piece += self._file.end()
+        return self._lines.end() + self._flush()
+
+    def _flush(self) -> bytes:
+        line = to_json({"file": b64encode(self._piece).decode()}) + b"\n"
+        self._piece.clear()
+        return line
 
 
 class _JsonWriter(_NdjsonWriter):

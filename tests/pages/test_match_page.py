@@ -361,13 +361,15 @@ def rows_in(content: bytes) -> list[dict[str, str]]:
 
 
 async def test_files_of_the_page_in_spanish_are_in_spanish(browser: Browser, base: str) -> None:
-    async with visit(browser, base, accept_downloads=True) as page:
+    async with visit(browser, base, accept_downloads=True, viewport=TELEPHONE) as page:
         await page.goto(f"{PAGE}&lang=es")
         await page.get_by_label("Pegue las filas").fill(PASTED.replace("010\tNinguno", "010\tXyzzy"))
         await page.get_by_role("button", name="Obtener claves", exact=True).click()
         await question(page, "Fila 3").get_by_role("radio", name="Ninguno (0003)").check()
         row = page.locator("#unfound").get_by_role("row", name="Xyzzy, Municipio 001")
         await row.get_by_role("combobox", name="Buscar").press_sequentially("bellaco")
+        await expect(row.get_by_role("option", name="El Bellaco")).to_be_visible()
+        assert await page.evaluate("() => document.documentElement.scrollWidth") <= TELEPHONE["width"]
         await row.get_by_role("option", name="El Bellaco").click()
         for button in ("Descargar CSV", "Descargar Excel"):
             found = rows_in((await downloaded(page, button))[1])
@@ -412,7 +414,7 @@ async def test_page_in_spanish_says_all_in_spanish_and_has_no_fault_that_axe_fin
         await page.get_by_role("button", name="Obtener claves", exact=True).click()
         await expect(page.locator("#progress")).to_have_text("Filas procesadas: 6")
         await expect(totals(page)).to_have_text(
-            ["1exactas", "1seguras", "2ambiguas", "1sin coincidencia", "1con problemas"]
+            ["1exacta", "1segura", "2ambiguas", "1sin coincidencia", "1con problema"]
         )
         await page.get_by_text("Encontradas con certeza").click()
         await expect(page.get_by_role("row", name="Asientoz")).to_contain_text(

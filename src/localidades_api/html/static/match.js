@@ -8,7 +8,7 @@ import { XLSX, change } from "./workbook.js";
 const byId = (id) => document.getElementById(id);
 const [form, file, meter, progress, error] = ["match", "file", "meter", "progress", "error"].map(byId);
 const columns = new Columns(form);
-const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.dataset);
+const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.dataset.detail);
 let sent = null; // what the answers belong to
 let stopping = null;
 

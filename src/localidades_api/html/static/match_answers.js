@@ -10,6 +10,7 @@ const textsOf = (id) =>
   Object.fromEntries([...byId(id).content.children].map((one) => [one.className, one.textContent]));
 export const words = textsOf("words");
 const faultNames = textsOf("faults");
+const inFile = textsOf("outcomes"); // what a file says of a row; in English these are codes
 export const count = (number) => number.toLocaleString("en");
 const alike = (one, other) => one.localeCompare(other, "es", { sensitivity: "base" }) === 0;
 const hasCandidates = ({ answer }) => answer.candidates.length > 0;
@@ -23,10 +24,9 @@ function element(name, properties, ...children) {
 }
 
 export class Answers {
-  // `detail` is the query of a locality's page; `chosen` and `none` are the outcomes of a person's choice in a file.
-  constructor(address, { detail, chosen, none }) {
+  constructor(address, detail) {
     this.address = address; // of the localities
-    Object.assign(this, { detail, chosen, none });
+    this.detail = detail; // the query of a locality's page
     this.choices = new Map(); // the key chosen for each question; kept when rows are matched again
     this.offerSearch = new Map(); // shows the search of a question when its choice asks for one
     this.searched = new Map(); // the places that were searched for, by key
@@ -66,9 +66,10 @@ export class Answers {
   }
 
   showTotals() {
-    const amount = (outcome) => count(this.answers.filter((one) => one.outcome === outcome).length);
-    byId("totals").replaceChildren(...["exact", "sure", "ambiguous", "none", "problem"].map((outcome) =>
-      element("li", {}, element("strong", {}, amount(outcome)), words[outcome])));
+    byId("totals").replaceChildren(...["exact", "sure", "ambiguous", "none", "problem"].map((outcome) => {
+      const rows = this.answers.filter((one) => one.outcome === outcome).length;
+      return element("li", {}, element("strong", {}, count(rows)), rows === 1 && inFile[outcome] !== outcome ? inFile[outcome] : words[outcome]);
+    }));
     const shares = { certain: ["exact", "sure"], doubtful: ["ambiguous"], unknown: ["none", "problem"] };
     const parts = Object.entries(shares).map(([share, outcomes]) =>
       [share, this.answers.filter((one) => outcomes.includes(one.outcome)).length]);
@@ -206,7 +207,7 @@ export class Answers {
     const place = candidates.find(({ cvegeo }) => cvegeo === value) ?? this.searched.get(value);
     const { cvegeo = "", label = "", score = "" } = place ?? {};
     const solved = outcome === "problem" ? { problem: "" } : {};
-    return { outcome: place ? this.chosen : this.none, cvegeo, label, score: String(score), margin: "", faults: "", ...solved };
+    return { outcome: place ? inFile.chosen : inFile.none, cvegeo, label, score: String(score), margin: "", faults: "", ...solved };
   }
 }
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from localidades_api.bulk.answers import describe_problem
 from localidades_api.bulk.readers import MediaType
 from localidades_api.bulk.rows import Answer
-from localidades_api.bulk.writers import MATCH_COLUMNS, writer
+from localidades_api.bulk.writers import MATCH_COLUMNS, NEAREST_COLUMNS, in_language, writer
 from tests.support.bulk import CSV, JSON, NDJSON, open_rows
 
 GUADALAJARA = "Guadalajara, Guadalajara, Jalisco"
@@ -61,6 +61,43 @@ def test_csv_keeps_what_was_sent_and_has_the_answer_beside_it() -> None:
         '007;  Guadalajra;ambiguous;;;94.5;0;"spelling: Guadalajra → Guadalajara (-5.5); kind: ejido (-2.5)";'
         "140390001 Guadalajara, Guadalajara, Jalisco (97) | 270040052 Guadalajara, Centro, Tabasco (96.5);270030099;\n"
     )
+
+
+PROBLEM = (
+    "`latitud` can't be read as degrees, such as 20.6736. The row was matched without its coordinates."
+    " `cvegeo` has the key of its `municipio`, not of a locality: it was left out."
+)
+
+
+def test_words_of_a_table_are_those_of_its_language_and_its_columns_keep_their_names() -> None:
+    spanish = in_language(MATCH_COLUMNS, "es")
+    assert list(spanish) == list(MATCH_COLUMNS)
+    cells = {name: cell({**ANSWER, "problem": PROBLEM}) for name, cell in spanish.items()}
+    assert cells["outcome"] == "ambigua"
+    assert cells["faults"] == "ortografía: Guadalajra → Guadalajara (-5.5); tipo de lugar: ejido (-2.5)"
+    assert cells["problem"] == (
+        "`latitud` no se puede leer como grados, por ejemplo 20.6736. La clave se buscó sin las coordenadas de la fila."
+        " `cvegeo` trae la clave de su `municipio`, no la de una localidad: no se usó."
+    )
+    unchanged = set(MATCH_COLUMNS) - {"outcome", "faults", "problem"}
+    assert all(cells[name] == MATCH_COLUMNS[name](ANSWER) for name in unchanged)
+    assert in_language(MATCH_COLUMNS, "en") is MATCH_COLUMNS
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        ("It is not JSON.", "No es JSON."),
+        ("It has no `nombre`, or `cvegeo`.", "Le falta `nombre`, o `cvegeo`."),
+        (
+            "It has `a\nb` twice: rename or remove one of them.",
+            "Tiene `a\nb` dos veces: cambie el nombre de uno o quítelo.",
+        ),
+        ("Give both `latitud` and `longitud`.", "Indique tanto `latitud` como `longitud`."),
+    ],
+)
+def test_problem_of_any_row_is_told_in_spanish(problem: str, said: str) -> None:
+    assert in_language(NEAREST_COLUMNS, "es")["problem"]({"results": [], "problem": problem}) == said
 
 
 @given(st.lists(st.tuples(CELL, CELL), max_size=5), st.sampled_from(",;\t|"), st.sampled_from(["\n", "\r\n"]))

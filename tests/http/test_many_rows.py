@@ -1,6 +1,7 @@
 """Rows by POST: names matched to keys, and points with what is nearest, in three formats."""
 
 import asyncio
+import base64
 import csv
 import io
 import json
@@ -17,6 +18,7 @@ from starlette.types import Message, Scope
 
 from localidades_api.bulk import exchange
 from localidades_api.bulk.readers import XLSX
+from localidades_api.bulk.writers import MATCH_COLUMNS
 from localidades_api.http import body
 from localidades_api.http.paths import RECONCILE
 from tests.support.application import await_release, client_of, import_into, running_app
@@ -148,6 +150,32 @@ async def test_each_format_answers_in_itself_or_in_the_one_that_is_asked_for(cli
                 assert answer.headers["content-type"].partition(";")[0] == wanted
                 keys.add(key_in(answer.text, wanted))
     assert keys == {"010010001"}
+
+
+@pytest.mark.parametrize("target", [MATCH, NEAREST])
+async def test_language_that_is_asked_for_is_that_of_tables_alone(client: httpx.AsyncClient, target: str) -> None:
+    rows = json.dumps({"rows": [{**ROW, "latitud": 21, "longitud": -102}, {"nombre": "", "latitud": 95}]})
+    for format_, changes in (("csv", True), ("xlsx", True), ("json", False), ("ndjson", False)):
+        plain = await post(client, rows, target=f"{target}?format={format_}")
+        english = await post(client, rows, target=f"{target}?format={format_}&lang=en", **{"accept-language": "es"})
+        spanish = await post(client, rows, target=f"{target}?format={format_}&lang=es")
+        assert without_times(english) == without_times(plain)
+        assert (without_times(spanish) != without_times(plain)) == changes
+    assert (await post(client, rows, target=f"{target}?lang=fr")).status_code == 422
+
+
+def without_times(answer: httpx.Response) -> bytes | list[dict[str, Any]]:
+    """Return what an answer has; the files in a workbook tell when they were written."""
+    return rows_of_workbook(answer) if answer.content.startswith(b"PK") else answer.content
+
+
+async def test_table_in_spanish_can_be_matched_again(client: httpx.AsyncClient) -> None:
+    first = await post(client, "nombre,estado\nAzientos,Ags.\n,Ags.\n", "text/csv", f"{MATCH}?lang=es")
+    again = await post(client, first.content, "text/csv", f"{MATCH}?lang=es")
+    rows = list(csv.DictReader(io.StringIO(again.text)))
+    assert [row["match_outcome"] for row in rows] == ["ambigua", "con problema"]
+    assert all(row[f"match2_{name}"] == row[f"match_{name}"] for row in rows for name in MATCH_COLUMNS)
+    assert rows[1]["match_problem"] == "La fila no tiene `nombre` ni clave."
 
 
 def key_in(text: str, media_type: str) -> str:
@@ -449,6 +477,23 @@ async def test_workbook_comes_back_with_its_keys_as_text(client: httpx.AsyncClie
 async def test_workbook_of_rows_that_are_only_a_header_comes_back(client: httpx.AsyncClient) -> None:
     answer = await post(client, workbook_of(PLACES[0]), XLSX)
     assert rows_of_workbook(answer) == []
+
+
+@pytest.mark.parametrize("wanted", ["csv", "xlsx"])
+async def test_answers_bring_their_file_if_it_is_asked_for(client: httpx.AsyncClient, wanted: str) -> None:
+    sent = workbook_of(PLACES[0], *(("Aguascalientes", 1, number) for number in range(2_000)))
+    plain = await post(client, sent, XLSX, f"{MATCH}?format=ndjson&lang=es")
+    both = await post(client, sent, XLSX, f"{MATCH}?format=ndjson&lang=es&file={wanted}")
+    alone = await post(client, sent, XLSX, f"{MATCH}?format={wanted}&lang=es")
+    lines = both.content.splitlines(keepends=True)
+    pieces = [json.loads(line)["file"] for line in lines if line.startswith(b'{"file":')]
+    assert len(pieces) > 1
+    assert b"".join(line for line in lines if not line.startswith(b'{"file":')) == plain.content
+    file = b"".join(map(base64.b64decode, pieces))
+    kind = {"content-type": alone.headers["content-type"]}
+    assert without_times(httpx.Response(200, headers=kind, content=file)) == without_times(alone)
+    refused = await post(client, sent, XLSX, f"{MATCH}?file={wanted}")
+    assert (refused.status_code, refused.json()["errors"][0]["parameter"]) == (422, "file")
 
 
 @pytest.mark.parametrize("choice", [{"target": f"{MATCH}?format=ndjson"}, {"accept": NDJSON}])

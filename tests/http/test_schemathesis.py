@@ -31,7 +31,7 @@ _EXPONENT = re.compile(r"[?&](?:lat|lon)=-?[0-9.]+e")  # refused; OpenAPI has no
 # have to be to each other.
 _UNSAID = re.compile(
     "contains a NUL|Give a JSON object|Send either|West and south come first|An HTML page has columns of its own"
-    "|Only a workbook"
+    "|Only a workbook|Only an NDJSON answer"
 )
 
 # A fixture makes the examples where the test runs. At collection, each process of a run would take 14 s for them.

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import httpx
 import pytest
@@ -20,7 +20,9 @@ from localidades_api.catalogue.messages import SENTENCES, refuse_parameter, refu
 from localidades_api.html.i18n import (
     choose_language,
 )
+from localidades_api.html.match_words import FAULTS, OUTCOMES
 from localidades_api.importer.file_kinds import KINDS
+from localidades_api.names.rows import FaultCode, Outcome
 from tests.support.pages import ERRORS, PAGES, Page
 
 PACKAGE = Path(localidades_api.__file__).parent
@@ -108,10 +110,10 @@ def of_choices() -> set[str]:
     return {text.replace("wanted, others", "{names}").replace("wanted", "{name}") for text in found}
 
 
-# What is said of JSON, of points, and of workbooks as answers to text, none of which the page sends or asks for.
-_OF_OTHERS = re.compile(
-    r".*JSON|.*: ask for CSV\.|It has no \{\}|It has `\{\}` twice|It is no object|Give both|Only a workbook"
-)
+# What is said of a body of JSON, and of workbooks as answers to text: no page shows it.
+_OF_BODIES = re.compile(r"The JSON|.*: ask for CSV\.|Only a workbook")
+# What is said of a row of JSON and of a point, which only tables of the API have.
+_OF_TABLES = re.compile(r"It is not JSON|It has no \{\}|It has `\{\}` twice|It is no object|Give both")
 
 
 def of_rows() -> set[str]:
@@ -124,7 +126,7 @@ def of_rows() -> set[str]:
         for node in ast.walk(tree):
             if id(node) not in docstrings | parts:
                 text = text_of(node)
-                if re.fullmatch(r"[A-Z`].* .*\.", text) and text != "The file is {}." and not _OF_OTHERS.match(text):
+                if re.fullmatch(r"[A-Z`].* .*\.", text) and text != "The file is {}." and not _OF_BODIES.match(text):
                     found.add(text)
     return found
 
@@ -144,7 +146,7 @@ async def test_match_page_has_every_sentence_about_a_row_in_spanish(client: http
     page = Page.of(await client.get("/match?format=api&lang=es"))
     held = {without_names(code.text) for code in page.all("code") if "template" in code.path}
     assert len(of_rows()) > 15
-    assert of_rows() - held == set()
+    assert {text for text in of_rows() if not _OF_TABLES.match(text)} - held == set()
     assert held - of_rows() <= of_errors()
 
 
@@ -188,8 +190,13 @@ def test_catalogue_of_messages_holds_every_sentence_of_an_error_and_nothing_that
     assert len(of_errors()) > 30
     about_rows = of_rows()
     said = {text for text in in_catalogue() if without_names(text) in about_rows}
-    said |= of_errors() | of_values() | of_choices() | attribution
+    said |= of_errors() | of_values() | of_choices() | attribution | {*OUTCOMES.values(), *FAULTS.values()}
     assert set(in_catalogue()) - in_templates() == said - in_templates()
+
+
+def test_every_code_of_a_match_has_a_name() -> None:
+    assert set(FAULTS) == set(get_args(FaultCode))
+    assert set(OUTCOMES) == {*get_args(Outcome), "problem", "chosen"}
 
 
 def test_message_keeps_the_names_that_a_program_needs() -> None:

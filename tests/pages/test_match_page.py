@@ -89,8 +89,8 @@ async def test_pasted_cells_are_matched_and_counted_by_outcome(page: Page) -> No
     await expect(unfound).to_have_text(
         [
             "RowWhat it saysReason",
-            '5Xyzzy, "qwert"No place is like it.',
-            "6Municipio 001, Ags.Its nombre is empty, and it has no key to go by.",
+            '5Xyzzy, "qwert"No place is like it.Search for another place',
+            "6Municipio 001, Ags.Its nombre is empty, and it has no key to go by.Search for another place",
         ]
     )
     certain = page.get_by_text("Matched with certainty")
@@ -322,6 +322,65 @@ async def test_candidates_say_who_lives_there_and_none_of_these_searches(page: P
     await expect(search).to_be_hidden()
 
 
+async def test_rows_without_a_match_can_be_searched_for_and_chosen_once_for_all_that_say_the_same(page: Page) -> None:
+    await match(page, f"{PASTED}013\tXyzzy, ...\t\t\n014\tXyzzy, ...\t\t\n")
+    decided = page.locator("#decided")
+    await expect(decided).to_have_text("Decided: 0 of 1")
+    for text in ("Xyzzy, ... (applies to 2 rows)", "Its nombre is empty"):
+        row = page.locator("#unfound").get_by_role("row", name=text)
+        search = row.get_by_role("combobox", name="Search for another place")
+        await search.press_sequentially("bellaco")
+        await row.get_by_role("option", name="El Bellaco").click()
+        await expect(search).to_have_value(re.compile("El Bellaco"))
+    await expect(decided).to_have_text("Decided: 0 of 1")
+    cells = ("Folio", "match_outcome", "match_cvegeo", "match_problem")
+    for button in ("Download CSV", "Download Excel"):
+        found = rows_in((await downloaded(page, button))[1])
+        assert [tuple(row[name] or "" for name in cells) for row in found[4:]] == [
+            ("011", "none", "", ""),
+            ("012", "chosen", "320580044", ""),
+            ("013", "chosen", "320580044", ""),
+            ("014", "chosen", "320580044", ""),
+        ]
+    await match(page, f"{PASTED}013\tXyzzy, ...\t\t\n")  # the choice is kept, until its text is changed
+    await expect(search).to_have_value(re.compile("El Bellaco"))
+    await search.fill("")
+    found = rows_in((await downloaded(page))[1])
+    assert [row["match_outcome"] for row in found[5:]] == ["problem", "chosen"]
+
+
+def rows_in(content: bytes) -> list[dict[str, str]]:
+    """Return the rows of a file that was downloaded, of either kind."""
+    if not content.startswith(b"PK"):
+        return table_in(content)
+    header, *rows = openpyxl.load_workbook(io.BytesIO(content)).worksheets[0].iter_rows(values_only=True)
+    return [
+        dict(zip(map(str, header), map(str, ("" if cell is None else cell for cell in row)), strict=True))
+        for row in rows
+    ]
+
+
+async def test_files_of_the_page_in_spanish_are_in_spanish(browser: Browser, base: str) -> None:
+    async with visit(browser, base, accept_downloads=True, viewport=TELEPHONE) as page:
+        await page.goto(f"{PAGE}&lang=es")
+        await page.get_by_label("Pegue las filas").fill(PASTED.replace("010\tNinguno", "010\tXyzzy"))
+        await page.get_by_role("button", name="Obtener claves", exact=True).click()
+        await question(page, "Fila 3").get_by_role("radio", name="Ninguno (0003)").check()
+        row = page.locator("#unfound").get_by_role("row", name="Xyzzy, Municipio 001")
+        await row.get_by_role("combobox", name="Buscar").press_sequentially("bellaco")
+        await expect(row.get_by_role("option", name="El Bellaco")).to_be_visible()
+        assert await page.evaluate("() => document.documentElement.scrollWidth") <= TELEPHONE["width"]
+        await row.get_by_role("option", name="El Bellaco").click()
+        for button in ("Descargar CSV", "Descargar Excel"):
+            found = rows_in((await downloaded(page, button))[1])
+            outcomes = ["exacta", "segura", "elegida", "elegida", "sin coincidencia", "con problema"]
+            assert [row["match_outcome"] for row in found] == outcomes
+            assert found[1]["match_faults"].startswith("ortografía: asientoz → asientos")
+            assert found[5]["match_problem"] == "La fila no tiene `nombre` ni clave."
+        await page.get_by_text("Hacerlo desde la terminal").click()
+        await expect(page.locator("#curl")).to_contain_text("/api/census/localidades/match/?lang=es'")
+
+
 async def test_many_rows_are_drawn_a_hundred_at_a_time(page: Page) -> None:
     lines = ["nombre,municipio", *(f"Ninguno {number},Municipio 001" for number in range(2_000))]
     await page.get_by_label("Or choose a CSV file").set_input_files(file_of("many.csv", "\n".join(lines).encode()))
@@ -355,7 +414,7 @@ async def test_page_in_spanish_says_all_in_spanish_and_has_no_fault_that_axe_fin
         await page.get_by_role("button", name="Obtener claves", exact=True).click()
         await expect(page.locator("#progress")).to_have_text("Filas procesadas: 6")
         await expect(totals(page)).to_have_text(
-            ["1exactas", "1seguras", "2ambiguas", "1sin coincidencia", "1con problemas"]
+            ["1exacta", "1segura", "2ambiguas", "1sin coincidencia", "1con problema"]
         )
         await page.get_by_text("Encontradas con certeza").click()
         await expect(page.get_by_role("row", name="Asientoz")).to_contain_text(
@@ -389,7 +448,7 @@ async def test_what_is_wrong_with_a_body_or_a_row_is_told_in_spanish(browser: Br
             file_of("list.csv", b"Localidad,lat,lon\nNinguno,95,1\nNinguno,1,2,3\n")
         )
         await page.get_by_role("button", name="Obtener claves", exact=True).click()
-        await expect(page.locator("#unfound tbody td:last-child")).to_have_text(
+        await expect(page.locator("#unfound tbody td:last-child")).to_contain_text(
             [
                 "latitud debe estar en grados decimales de -90 a 90, como 20.6736.",
                 "Tiene 4 celdas y el encabezado 3: ponga entre comillas la celda que contenga el delimitador.",
@@ -450,6 +509,25 @@ async def test_workbook_is_matched_and_comes_back_with_choices_formats_and_keys_
     assert found[5]["Localidad"] == "Ojo <&> de"
     assert sheet["A1"].font.bold
     assert workbook["Sheet"]["A1"].value == "Visitas"
+
+
+async def test_workbook_that_was_saved_is_matched_again_and_saved_without_asking_the_service(page: Page) -> None:
+    places = workbook_of(("Localidad", "CVE_ENT"), ("Ninguno", 1), ("Aguascalientes", 1), ("Xyzzy", 1))
+    await page.get_by_label("Sheet, if it is not the first").evaluate("(input) => { input.value = 'Lugares & más'; }")
+    for chosen, again in (("Ninguno (0002)", ""), ("Ninguno (0003)", "2")):
+        await page.get_by_label("Or choose a CSV file or an Excel workbook").set_input_files(places)
+        await page.get_by_role("button", name="Match", exact=True).click()
+        await expect(page.get_by_role("heading", name="Result")).to_be_focused()
+        await question(page, "Row 1").get_by_role("radio", name=chosen).check()
+        await page.route(RESOURCE, lambda route: route.abort())
+        content = (await downloaded(page, "Download Excel"))[1]
+        await page.unroute(RESOURCE)
+        header, *rows = openpyxl.load_workbook(io.BytesIO(content))["Lugares & más"].iter_rows(values_only=True)
+        found = [dict(zip(header, row, strict=True)) for row in rows]
+        assert [row[f"match{again}_outcome"] for row in found] == ["chosen", "exact", "none"]
+        assert found[0]["match_label"] == "Ninguno (0002), Municipio 001, Aguascalientes"
+        assert found[0][f"match{again}_label"] == f"{chosen}, Municipio 001, Aguascalientes"
+        places = [{"name": "again.xlsx", "mimeType": "", "buffer": content}]
 
 
 async def test_columns_of_a_workbook_can_be_named_when_none_is_recognized(browser: Browser, base: str) -> None:

@@ -183,6 +183,31 @@ def test_bound_of_certainty_is_that_of_the_command_here_and_at_a_service(
     assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
 
 
+def test_language_is_that_of_the_table_here_at_a_service_and_when_resumed(
+    seeded: str, live_server: str, places: Path, tmp_path: Path
+) -> None:
+    for to, url, place in (("here", seeded, ()), ("there", None, ("--url", live_server))):
+        ended = here("match", str(places), "--lang", "es", "--output", str(tmp_path / f"{to}.csv"), *place, url=url)
+        assert ended.returncode == 0, ended.stderr
+    whole = (tmp_path / "here.csv").read_bytes()
+    found = read_rows_of(tmp_path / "here.csv")
+    assert [row["match_outcome"] for row in found] == [
+        "exacta",
+        "ambigua",
+        "segura",
+        "con problema",
+        "sin coincidencia",
+    ]
+    assert found[2]["match_faults"].startswith("ortografía: aguascalintes → aguascalientes (-")
+    assert found[3]["match_problem"] == "La fila no tiene `nombre` ni clave."
+    assert (tmp_path / "there.csv").read_bytes() == whole
+    part = tmp_path / "part.csv"
+    part.write_bytes(b"".join(whole.splitlines(keepends=True)[:3]))
+    assert here("match", str(places), "--lang", "es", "--output", str(part), "--resume", url=seeded).returncode == 0
+    assert part.read_bytes() == whole
+    assert MatchJob("a.csv", "b.csv", {}, lang="es").command().endswith(" --output b.csv --lang es --resume")
+
+
 @pytest.mark.parametrize("sure", ["1", "0.5", "x"])
 def test_bound_that_is_out_of_range_is_refused_by_name(places: Path, sure: str) -> None:
     ended = here("match", str(places), "--sure", sure)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 from typing_extensions import TypeAliasType
 
-from localidades_api.api.params import ReleaseParam, StrictQuery
+from localidades_api.api.params import Language, ReleaseParam, StrictQuery
 from localidades_api.api.responses import CACHEABLE
 from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import Services, ServicesDep
@@ -18,7 +18,15 @@ from localidades_api.bulk.answers import Point, answer_points, match_row
 from localidades_api.bulk.exchange import Answered, AnswerSome, BulkResponse
 from localidades_api.bulk.readers import XLSX, MediaType, RowReader, for_a_while, reader
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
-from localidades_api.bulk.writers import MATCH_COLUMNS, NEAREST_COLUMNS, AnswerColumns, AnswerWriter, writer
+from localidades_api.bulk.writers import (
+    MATCH_COLUMNS,
+    NEAREST_COLUMNS,
+    AnswerColumns,
+    AnswerWriter,
+    WithFile,
+    in_language,
+    writer,
+)
 from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.messages import plain_decimal, whole_number
 from localidades_api.catalogue.schemas import (
@@ -31,7 +39,7 @@ from localidades_api.catalogue.schemas import (
     Release,
     rows_of,
 )
-from localidades_api.errors import UnsupportedMediaTypeError
+from localidades_api.errors import InvalidParametersError, UnsupportedMediaTypeError
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.http.paths import PREFIX
 from localidades_api.names.certainty import MAX_SURE, MIN_SURE, SURE
@@ -63,6 +71,7 @@ _Column = Annotated[
 ]
 
 
+FileFormat = TypeAliasType("FileFormat", Literal["csv", "xlsx"])
 RowsFormat = TypeAliasType("RowsFormat", Literal["json", "ndjson", "csv", "xlsx"])  # has a name in generated clients
 
 
@@ -76,6 +85,20 @@ class BulkQuery(StrictQuery):
             examples=["csv"],
         ),
     ] = None
+    file: Annotated[
+        FileFormat | None,
+        Field(
+            description="Of an NDJSON answer: also the answers as a file, in lines whose `file` is a piece in base64.",
+            examples=["xlsx"],
+        ),
+    ] = None
+    lang: Annotated[
+        Language,
+        Field(
+            description="Language of what CSV and workbooks say: `en` has codes. JSON and NDJSON always have them.",
+            examples=["es"],
+        ),
+    ] = "en"
     release: ReleaseParam = None
     sheet: Annotated[
         str | None,
@@ -92,7 +115,7 @@ class BulkQuery(StrictQuery):
     @property
     def columns(self) -> dict[str, str]:
         """The header of each column that is named."""
-        given = self.model_dump(exclude={"format", "release", "sheet", "limit", "sure"})
+        given = self.model_dump(exclude={"file", "format", "lang", "release", "sheet", "limit", "sure"})
         return {role: header for role, header in given.items() if header is not None}
 
 
@@ -196,12 +219,16 @@ def _respond(
 ) -> Response:
     sent = _media_type(request)
     wanted = _NAMES[query.format] if query.format else _accepted(request, sent)
+    if query.file and wanted != _NAMES["ndjson"]:
+        raise InvalidParametersError([("file", "Only an NDJSON answer has a file beside it: add `format=ndjson`.")])
 
     def read(body: IO[bytes]) -> RowReader:
         return reader(sent, body, subject.roles, query.columns, query.sheet)
 
     def write(rows: RowReader) -> AnswerWriter:
-        return writer(wanted, rows, subject.columns, subject.prefix)
+        columns = in_language(subject.columns, query.lang)
+        answers = writer(wanted, rows, columns, subject.prefix)
+        return WithFile(answers, writer(_NAMES[query.file], rows, columns, subject.prefix)) if query.file else answers
 
     charset = "; charset=utf-8; header=present" if wanted == "text/csv" else ""
     headers = {"Content-Type": f"{wanted}{charset}", "Catalogue-Release": release.name}

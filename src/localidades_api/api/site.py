@@ -28,6 +28,7 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import Overview
 from localidades_api.errors import CommandError, LocalidadesError
 from localidades_api.html.i18n import LANGUAGES, Language, document_translator, preferred_language
+from localidades_api.html.match_words import FAULTS, OUTCOMES, name_outcome
 from localidades_api.html.reference import describe_reference
 from localidades_api.html.renderer import HTML, View, root_of, select_renderer
 from localidades_api.html.static_files import STATIC, CompressedStaticFiles
@@ -66,7 +67,8 @@ async def show_match_page(request: Request, query: Annotated[ReleaseQuery, Query
         return _negotiated(builder.not_modified())
     columns = {name: list(role.headers) for name, role in ROLES.by_name.items()}
     content = {"resource": f"{root_of(request.scope)}{MATCH}", "columns": columns}
-    return _negotiated(builder.answer("match.html", "Match names", content))
+    outcomes = {code: name_outcome(code, builder.language) for code in OUTCOMES}
+    return _negotiated(builder.answer("match.html", "Match names", content, outcomes=outcomes, faults=FAULTS))
 
 
 @pages.get(MAP_PAGE)

@@ -3,7 +3,9 @@
 import csv
 import io
 import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from html import escape
 from shutil import copyfileobj
 from typing import IO, Any, Protocol, TypeAlias, cast
@@ -16,6 +18,8 @@ from localidades_api.bulk.readers import MAX_SHEET_ROWS, XLSX, Dialect, MediaTyp
 from localidades_api.bulk.rows import Answer, Row, unique
 from localidades_api.catalogue.keys import written
 from localidades_api.errors import UnreadableBodyError
+from localidades_api.html.i18n import LANGUAGES, Language, lenient_translator
+from localidades_api.html.match_words import name_fault, name_outcome
 from localidades_api.http.sink import Sink
 from localidades_api.importer.workbook import MAX_COLUMNS, SheetRow, column_name, escape_controls
 
@@ -38,14 +42,15 @@ def _number(name: str, answer: Answer) -> str:
     return "" if value is None else f"{value:g}"
 
 
-def _faults(answer: Answer) -> str:
-    return "; ".join(map(_fault, answer["faults"]))
+def _faults(answer: Answer, language: Language = LANGUAGES[0]) -> str:
+    return "; ".join(_fault(fault, language) for fault in answer["faults"])
 
 
-def _fault(fault: Mapping[str, Any]) -> str:
+def _fault(fault: Mapping[str, Any], language: Language) -> str:
     """Write a fault: `spelling: Guadalajra → Guadalajara (-5.5)`."""
+    name = name_fault(fault["code"], language)
     words = " → ".join(filter(None, (fault["given"], fault["found"])))
-    return f"{fault['code']}: {words} (-{fault['penalty']:g})" if words else f"{fault['code']} (-{fault['penalty']:g})"
+    return f"{name}: {words} (-{fault['penalty']:g})" if words else f"{name} (-{fault['penalty']:g})"
 
 
 def _candidates(answer: Answer) -> str:
@@ -77,6 +82,27 @@ NEAREST_COLUMNS: AnswerColumns = {
     "distancia": lambda answer: _nearest("distancia", answer),
     "problem": lambda answer: _plain("problem", answer),
 }
+
+
+_BETWEEN_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z`])")
+
+
+def in_language(columns: AnswerColumns, language: Language) -> AnswerColumns:
+    """Return the columns with their words in a language: English has codes, which programs know."""
+    if language == LANGUAGES[0]:
+        return columns
+    translate = lenient_translator(language)
+
+    @lru_cache(maxsize=1000)  # many rows have the same problem
+    def say(sentences: str) -> str:
+        return " ".join(map(translate, _BETWEEN_SENTENCES.split(sentences)))
+
+    words: AnswerColumns = {
+        "outcome": lambda answer: name_outcome(answer["outcome"], language),
+        "faults": lambda answer: _faults(answer, language),
+        "problem": lambda answer: say(_plain("problem", answer)),
+    }
+    return {name: words.get(name, cell) for name, cell in columns.items()}
 
 
 _BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
@@ -134,6 +160,42 @@ class _NdjsonWriter:
         more = len(cells) - len(self._headers)
         headers = unique([*self._layout.columns, *[""] * more]) if more > 0 else self._headers
         return dict(zip(headers, cells, strict=False))
+
+
+_PIECE_OF_FILE = 48 * 1024  # bytes
+
+
+class WithFile:
+    """Writes lines of NDJSON and, between them, a file with the same answers.
+
+    A line of the file has a member `file`, a piece of it in base64.
+    """
+
+    def __init__(self, lines: AnswerWriter, file: AnswerWriter) -> None:
+        self._lines = lines
+        self._file = file
+        self._piece = bytearray()
+
+    def begin(self) -> bytes:
+        """Return nothing of the file: its pieces have some size."""
+        self._piece += self._file.begin()
+        return self._lines.begin()
+
+    def write(self, row: Row, answer: Answer) -> bytes:
+        """Return the line of a row, and the file so far if there is a piece."""
+        line = self._lines.write(row, answer)
+        self._piece += self._file.write(row, answer)
+        return line if len(self._piece) < _PIECE_OF_FILE else line + self._flush()
+
+    def end(self) -> bytes:
+        """Return the rest of both."""
+        self._piece += self._file.end()
+        return self._lines.end() + self._flush()
+
+    def _flush(self) -> bytes:
+        line = to_json({"file": b64encode(self._piece).decode()}) + b"\n"
+        self._piece.clear()
+        return line
 
 
 class _JsonWriter(_NdjsonWriter):

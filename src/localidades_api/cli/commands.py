@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from socket import socket
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
@@ -283,6 +283,10 @@ def match(  # noqa: PLR0913  # an option for each column
         ),
     ] = SURE,
     sheet: _Sheet = None,
+    lang: Annotated[
+        Literal["en", "es"],
+        typer.Option(help="Language of what CSV and workbooks say: en has codes. NDJSON always has them."),
+    ] = "en",
     *,
     nombre: Annotated[str | None, _column("the name of the place")] = None,
     municipio: Annotated[str | None, _column("the name or key of its municipio")] = None,
@@ -303,7 +307,7 @@ def match(  # noqa: PLR0913  # an option for each column
         "cvegeo": cvegeo, "clave": clave,
     }  # fmt: skip
     named = {role: header for role, header in columns.items() if header is not None}
-    job = MatchJob.checked(file, output, named, resume=resume, force=force, sure=sure, sheet=sheet)
+    job = MatchJob.checked(file, output, named, resume=resume, force=force, sure=sure, sheet=sheet, lang=lang)
     if url is None:
         run_match(job, release)
     else:

@@ -24,7 +24,7 @@ from pydantic_core import to_json
 from localidades_api.bulk.answers import describe_problem, match_row, with_note
 from localidades_api.bulk.readers import XLSX, MediaType, reader
 from localidades_api.bulk.rows import ROLES, Answer, Row
-from localidades_api.bulk.writers import AnswerWriter, writer
+from localidades_api.bulk.writers import MATCH_COLUMNS, AnswerWriter, in_language, writer
 from localidades_api.caches.names import NameIndexes
 from localidades_api.catalogue.schemas import Match, Release
 from localidades_api.cli.console import console, watch_import, writing
@@ -34,6 +34,7 @@ from localidades_api.client import BUSY, Backoff
 from localidades_api.database.pool import Database
 from localidades_api.database.queries import ReleasesRepository
 from localidades_api.errors import AnswerFileError, OutputError, ServiceError
+from localidades_api.html.i18n import LANGUAGES, Language
 from localidades_api.http.paths import MATCH
 from localidades_api.importer.file_kinds import START, describe_kind
 from localidades_api.importer.source import interruptible
@@ -81,6 +82,7 @@ class MatchJob:
     force: bool = False
     sure: float = SURE
     sheet: str | None = None
+    lang: Language = LANGUAGES[0]
 
     @classmethod
     def checked(  # the options of the command
@@ -93,10 +95,11 @@ class MatchJob:
         force: bool,
         sure: float,
         sheet: str | None = None,
+        lang: Language = LANGUAGES[0],
     ) -> Self:
         """Return a job; raise typer.BadParameter for what would fail, or replace a file, after a long time."""
         _check_source(source)
-        job = cls(source, output or _default_output(source), named, resume, force, sure, sheet)
+        job = cls(source, output or _default_output(source), named, resume, force, sure, sheet, lang)
         if resume and force:
             raise typer.BadParameter("--resume continues the output, --force replaces it: choose one")
         if resume and job.answer_type == XLSX:
@@ -127,7 +130,8 @@ class MatchJob:
         columns = [word for role, header in self.named.items() for word in (f"--{role}", header)]
         sure = () if self.sure == SURE else ("--sure", f"{self.sure:g}")
         sheet = () if self.sheet is None else ("--sheet", self.sheet)
-        options = (*columns, *sheet, *sure, *more)
+        lang = () if self.lang == LANGUAGES[0] else ("--lang", self.lang)
+        options = (*columns, *sheet, *sure, *lang, *more)
         words = ("localidades-api", "match", self.source, "--output", self.output, *options, "--resume")
         return shlex.join(words)
 
@@ -311,7 +315,7 @@ def match_file(job: MatchJob, answer: Answering, at_once: int, tally: Tally, cou
         for _ in rows.check():
             raise_if_interrupted()
         counting.expect(rows.count)
-        target = writer(answer_type, rows)
+        target = writer(answer_type, rows, in_language(MATCH_COLUMNS, job.lang))
         coming = iter(rows)
         batch = list(islice(coming, at_once))
         tally.earlier, unwritten = _begin(job, target, output, is_csv=is_csv)

@@ -1,7 +1,7 @@
 """The language of HTML pages: negotiation by Accept-Language (RFC 9110 §12.5.4), and translations."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import Literal, get_args
@@ -73,10 +73,13 @@ def lenient_translator(language: Language) -> Callable[[str], str]:
 def _patterns(language: Language) -> list[tuple[re.Pattern[str], str]]:
     """Return a pattern and a translation for each message with names in braces."""
     found = [(re.split(r"\{(\w+)\}", text), message) for text, message in _messages(language).items() if "{" in text]
-    return [
-        (re.compile("".join(f"(?P<{part}>.+)" if i % 2 else re.escape(part) for i, part in enumerate(parts))), message)
-        for parts, message in found
-    ]
+    return [(re.compile("".join(_group(parts)), re.DOTALL), message) for parts, message in found]
+
+
+def _group(parts: Sequence[str]) -> Iterator[str]:
+    """Yield the pattern of a message that was split at its names."""
+    for at, part in enumerate(parts):
+        yield f"(?P<{part}>.+)" if at % 2 else re.escape(part)
 
 
 @lru_cache

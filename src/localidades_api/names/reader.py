@@ -15,7 +15,7 @@ from localidades_api.names.places import Former, IndexedLocality, NameKind, Plac
 from localidades_api.names.query import WordIndex
 
 _CACHED_PLACES = 4096
-_CACHED_BLOCKS = 256
+_CACHED_BLOCKS = 512
 _PROMINENCE = 6.5  # points of a suggestion that ten times the population are worth
 _HOMONYMS = 6  # places of one name that are proposed, the most prominent: one more than a result shows
 _LEAST_LIKENESS = 60  # of 100, letter by letter; below it two names have nothing in common
@@ -103,11 +103,6 @@ class Block:
             by_name[name].append(row)
         self._names = list(by_name)
         self._rows = [found[:_HOMONYMS] for found in by_name.values()]
-        self._letters = [len(name) - name.count(" ") for name in self._names]
-        self._by_word: dict[str, list[int]] = defaultdict(list)
-        for index, name in enumerate(self._names):
-            for word in name.split(" "):
-                self._by_word[word].append(index)
 
     def most_similar(self, words: Iterable[str], essence: Iterable[str], limit: int) -> dict[int, None]:
         """Return the rows of the names with most letters of these words, and of those spelt most like them.
@@ -128,7 +123,10 @@ class Block:
         letters = 0
         for word in dict.fromkeys(essence):  # in one order, which decides between names that are as much alike
             letters += len(word)
-            for index in self._by_word.get(word, ()):
-                shared[index] += len(word)
-        ranked = sorted(shared, key=lambda index: -shared[index] / (letters + self._letters[index] - shared[index]))
-        return ranked[:limit]
+            for index, name in enumerate(self._names):
+                if word in name and (times := name.split(" ").count(word)):  # most blocks are asked a few times only
+                    shared[index] += len(word) * times
+        likeness = {
+            index: same / (letters + len(self._names[index].replace(" ", "")) - same) for index, same in shared.items()
+        }
+        return sorted(likeness, key=lambda index: -likeness[index])[:limit]

@@ -12,9 +12,9 @@ const answers = new Answers(form.dataset.resource.replace(/match\/$/, ""), form.
 let sent = null; // what the answers belong to
 let stopping = null;
 
-async function ask({ body, type, query }, format, signal) {
-  const parameters = new URLSearchParams(query);
-  parameters.set("format", format);
+async function ask({ body, type, query }, format, signal, more = {}) {
+  const lang = document.documentElement.lang; // of the words in a file
+  const parameters = new URLSearchParams({ ...Object.fromEntries(query), format, lang, ...more });
   const answer = await fetch(`${form.dataset.resource}?${parameters}`, {
     method: "POST", headers: { "Content-Type": type }, body, signal,
   });
@@ -38,15 +38,19 @@ async function match(signal) {
   request.query.set("sure", byId("sure").value / 100);
   if (form.dataset.release) request.query.set("release", form.dataset.release);
   const rows = await rowsOf(request.body);
-  const response = await ask(request, "ndjson", signal);
+  const kind = request.type === XLSX ? "xlsx" : "csv";
+  const response = await ask(request, "ndjson", signal, { file: kind }); // which would be matched again to be saved
   request.query.set("release", response.headers.get("Catalogue-Release")); // the file is of the same one
-  const received = [];
+  const [received, pieces] = [[], []];
   for await (const some of read(response.body)) {
-    received.push(...some);
+    for (const one of some) {
+      if (one.file === undefined) received.push(one);
+      else pieces.push(Uint8Array.from(atob(one.file), (letter) => letter.charCodeAt(0)));
+    }
     progress.textContent = `${words.done}: ${count(received.length)}`;
     if (rows) [meter.max, meter.value] = [Math.max(rows, received.length), received.length];
   }
-  sent = { ...request, name: file.files[0]?.name };
+  sent = { ...request, name: file.files[0]?.name, files: { [kind]: new Blob(pieces) } };
   if (request.type === XLSX) columns.tell(Object.keys(received[0]?.sent ?? {}));
   byId("csv").hidden = request.type === XLSX; // the workbook comes back
   answers.show(received, request.headers ?? columns.headers(), request.query.get("release"));
@@ -61,14 +65,17 @@ async function rowsOf(body) {
 }
 
 // The service writes the file; the answers that a person has chosen are replaced in it.
+async function written(format, signal) {
+  sent.files[format] ??= await (await ask(sent, format, signal)).blob();
+  return sent.files[format].arrayBuffer();
+}
+
 async function downloadWorkbook(signal) {
-  const response = await ask(sent, "xlsx", signal);
-  save(await change(await response.arrayBuffer(), (index) => answers.changesOf(index)), ".xlsx", sent.name);
+  save(await change(await written("xlsx", signal), (index) => answers.changesOf(index)), ".xlsx", sent.name);
 }
 
 async function downloadText(signal) {
-  const response = await ask(sent, "csv", signal);
-  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(await response.arrayBuffer());
+  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(await written("csv", signal));
   const [, delimiter] = text.match(/([,;\t|])match\d*_outcome\1match\d*_cvegeo/);
   const mark = text.startsWith("\ufeff") ? "\ufeff" : "";
   const [header, ...records] = parse(text.slice(mark.length), delimiter);
@@ -82,8 +89,8 @@ async function downloadText(signal) {
   });
   const lineEnd = /^[^\n]*\r\n/.test(text) ? "\r\n" : "\n";
   // Cells that were copied have tabs between them, which no spreadsheet expects in a CSV file.
-  const written = mark + join([header, ...records], sent.name ? delimiter : ",", lineEnd);
-  save(new Blob([written], { type: "text/csv" }), ".csv", sent.name);
+  const table = mark + join([header, ...records], sent.name ? delimiter : ",", lineEnd);
+  save(new Blob([table], { type: "text/csv" }), ".csv", sent.name);
 }
 
 function save(content, ending, name = "") {

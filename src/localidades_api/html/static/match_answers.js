@@ -10,11 +10,12 @@ const textsOf = (id) =>
   Object.fromEntries([...byId(id).content.children].map((one) => [one.className, one.textContent]));
 export const words = textsOf("words");
 const faultNames = textsOf("faults");
+const inFile = textsOf("outcomes"); // what a file says of a row; in English these are codes
 export const count = (number) => number.toLocaleString("en");
 const alike = (one, other) => one.localeCompare(other, "es", { sensitivity: "base" }) === 0;
+const hasCandidates = ({ answer }) => answer.candidates.length > 0;
+const others = (rows) => (rows > 1 ? ` (${words.appliesTo} ${count(rows)} ${words.rows})` : "");
 const isCertain = ({ outcome }) => outcome === "exact" || outcome === "sure";
-// Rows with the same candidates and the same faults ask the same question.
-const questionOf = ({ outcome, candidates }) => JSON.stringify([outcome, candidates]);
 
 function element(name, properties, ...children) {
   const made = Object.assign(document.createElement(name), properties);
@@ -37,28 +38,38 @@ export class Answers {
     [this.headers, this.release] = [headers, release];
     this.answers = answers.map((answer, index) => ({ ...answer, number: index + 1 }));
     this.questions = new Map();
-    for (const answer of this.answers.filter(({ candidates }) => candidates.length)) {
-      const key = questionOf(answer);
+    for (const answer of this.answers.filter((one) => !isCertain(one))) {
+      const key = this.keyOf(answer);
       const question = this.questions.get(key) ?? { key, answer, rows: 0 };
       question.rows += 1;
       this.questions.set(key, question);
+      answer.key = question.key;
     }
     const asked = [...this.questions.values()];
     const isOpen = ({ answer }) => answer.outcome === "ambiguous";
-    const [open, unlikely] = [asked.filter(isOpen), asked.filter((one) => !isOpen(one))];
+    const [open, unlikely] = [asked.filter(isOpen), asked.filter((one) => !isOpen(one) && hasCandidates(one))];
     this.showTotals();
     byId("result").hidden = false;
-    drawInSteps(byId("decide"), [...open, ...unlikely], (one) => this.drawQuestion(one), (drawn) => this.describePlaces(drawn));
-    const unfound = this.answers.filter((one) => !isCertain(one) && !one.candidates.length);
-    drawInSteps(byId("unfound"), unfound, (one) => this.drawUnfound(one));
+    drawInSteps(byId("decide"), [...open, ...unlikely], (one) => this.drawQuestion(one), (drawn) => {
+      this.offerSearches(drawn);
+      this.describePlaces(drawn);
+    });
+    const unfound = asked.filter((one) => !hasCandidates(one));
+    drawInSteps(byId("unfound"), unfound, (one) => this.drawUnfound(one), (drawn) => this.offerSearches(drawn));
     drawInSteps(byId("found"), this.answers.filter(isCertain), (one) => this.drawFound(one));
     this.showDecided();
   }
 
+  // Rows with the same candidates and the same faults ask the same question; without candidates, those that say the same.
+  keyOf({ outcome, candidates, sent }) {
+    return JSON.stringify([outcome, candidates.length ? candidates : this.cellsOf(sent)]);
+  }
+
   showTotals() {
-    const amount = (outcome) => count(this.answers.filter((one) => one.outcome === outcome).length);
-    byId("totals").replaceChildren(...["exact", "sure", "ambiguous", "none", "problem"].map((outcome) =>
-      element("li", {}, element("strong", {}, amount(outcome)), words[outcome])));
+    byId("totals").replaceChildren(...["exact", "sure", "ambiguous", "none", "problem"].map((outcome) => {
+      const rows = this.answers.filter((one) => one.outcome === outcome).length;
+      return element("li", {}, element("strong", {}, count(rows)), rows === 1 && inFile[outcome] !== outcome ? inFile[outcome] : words[outcome]);
+    }));
     const shares = { certain: ["exact", "sure"], doubtful: ["ambiguous"], unknown: ["none", "problem"] };
     const parts = Object.entries(shares).map(([share, outcomes]) =>
       [share, this.answers.filter((one) => outcomes.includes(one.outcome)).length]);
@@ -71,10 +82,9 @@ export class Answers {
   }
 
   showDecided() {
-    const decided = [...this.questions.keys()].filter((key) => this.choices.has(key)).length;
-    byId("decided").textContent = this.questions.size
-      ? `${words.decided}: ${count(decided)} ${words.of} ${count(this.questions.size)}`
-      : "";
+    const asked = [...this.questions.values()].filter(hasCandidates);
+    const decided = asked.filter(({ key }) => this.choices.has(key)).length;
+    byId("decided").textContent = asked.length ? `${words.decided}: ${count(decided)} ${words.of} ${count(asked.length)}` : "";
   }
 
   drawQuestion({ key, answer, rows }) {
@@ -87,23 +97,24 @@ export class Answers {
     const candidates = answer.candidates.map((one) => element("div", { className: "choice" },
       choice(one.cvegeo, element("strong", {}, one.label), placeholder(one), ...drawFaults(one)),
       this.link(one)));
-    const others = rows > 1 ? ` (${words.appliesTo} ${count(rows)} ${words.rows})` : "";
     const said = element("strong", {}, this.describe(answer));
     return element("fieldset", { className: "question" },
-      element("legend", {}, `${words.row} ${count(answer.number)}: `, said, others),
+      element("legend", {}, `${words.row} ${count(answer.number)}: `, said, others(rows)),
       ...candidates, element("div", { className: "choice" }, choice(NONE, words.noneOfThese)),
-      this.drawSearch(key, answer.number));
+      this.drawSearch(key, answer));
   }
 
-  // Who chooses none of the candidates may search for the place.
-  drawSearch(key, number) {
+  // Who chooses none of the candidates, or has none, may search for the place.
+  drawSearch(key, { number, candidates }) {
+    const isAlone = !candidates.length;
     const id = `search-${number}`;
     const input = element("input", { id, type: "search", maxLength: 100, autocomplete: "off" });
     input.setAttribute("form", "match"); // which knows the release
     Object.assign(input.dataset, { suggest: this.address, none: words.noResults });
     const typing = element("div", { className: "typing" }, input);
-    const box = element("div", { className: "another", hidden: !this.isElsewhere(key) },
-      element("label", { htmlFor: id }, words.search), typing);
+    const label = element("label", { htmlFor: id, className: isAlone ? "visually-hidden" : "" }, words.search);
+    const box = element("div", { className: "another" }, label, typing);
+    if (isAlone) input.placeholder = words.search;
     input.value = this.searched.get(this.choices.get(key))?.label ?? "";
     input.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
     input.addEventListener("choose", (event) => {
@@ -112,11 +123,19 @@ export class Answers {
       this.searched.set(cvegeo, { cvegeo, label });
       this.choose(key, cvegeo);
     });
+    input.addEventListener("input", () => { // it is no longer the place that was chosen
+      if (this.searched.has(this.choices.get(key))) this.choose(key, isAlone ? undefined : NONE);
+    });
     this.offerSearch.set(key, () => {
-      box.hidden = !this.isElsewhere(key);
+      box.hidden = !isAlone && !this.isElsewhere(key);
       if (!box.hidden && !input.role) new Suggestions(input);
     });
     return box;
+  }
+
+  // Shows the searches of questions that have been drawn.
+  offerSearches(drawn) {
+    for (const { key } of drawn) this.offerSearch.get(key)();
   }
 
   // Whether none of a question's candidates is chosen, or a place that was searched for.
@@ -141,26 +160,31 @@ export class Answers {
     }
   }
 
-  drawRow(answer, ...cells) {
+  drawRow(answer, rows, ...cells) {
     const row = element("tr", { role: "row" }, element("td", { className: "number" }, count(answer.number)),
-      element("td", { className: "text" }, this.describe(answer)), ...cells);
+      element("td", { className: "text" }, this.describe(answer), others(rows)), ...cells);
     for (const cell of row.children) cell.role = "cell";
     return row;
   }
 
-  drawUnfound(answer) {
-    return this.drawRow(answer, element("td", { className: "text" }, ...reasonOf(answer)));
+  drawUnfound({ key, answer, rows }) {
+    return this.drawRow(answer, rows, element("td", { className: "text" }, ...reasonOf(answer), this.drawSearch(key, answer)));
   }
 
   drawFound(answer) {
-    return this.drawRow(answer, element("td", { className: "text" }, answer.label),
+    return this.drawRow(answer, 1, element("td", { className: "text" }, answer.label),
       element("td", {}, this.link(answer)),
       element("td", { className: "text" }, ...drawFaults(answer)));
   }
 
   describe({ sent }) {
+    return this.cellsOf(sent).join(", ").slice(0, 200);
+  }
+
+  // Returns the cells that tell the place, or all if there are none.
+  cellsOf(sent) {
     const cells = this.headers.map((header) => sent[header]).filter(Boolean);
-    return (cells.length ? cells : Object.values(sent).filter(Boolean)).join(", ").slice(0, 200);
+    return cells.length ? cells : Object.values(sent).filter(Boolean);
   }
 
   link({ id, cvegeo }) {
@@ -168,7 +192,8 @@ export class Answers {
   }
 
   choose(key, value) {
-    this.choices.set(key, value);
+    if (value === undefined) this.choices.delete(key);
+    else this.choices.set(key, value);
     this.isSaved = false;
     this.offerSearch.get(key)();
     this.showDecided();
@@ -176,12 +201,13 @@ export class Answers {
 
   // Returns the cells of a row's answer that a choice changes; none if nobody has chosen.
   changesOf(index) {
-    const key = questionOf(this.answers[index]);
+    const { key, candidates, outcome } = this.answers[index];
     const value = this.choices.get(key);
     if (value === undefined) return {};
-    const place = this.answers[index].candidates.find(({ cvegeo }) => cvegeo === value) ?? this.searched.get(value);
+    const place = candidates.find(({ cvegeo }) => cvegeo === value) ?? this.searched.get(value);
     const { cvegeo = "", label = "", score = "" } = place ?? {};
-    return { outcome: place ? "chosen" : "none", cvegeo, label, score: String(score), margin: "", faults: "" };
+    const solved = outcome === "problem" ? { problem: "" } : {};
+    return { outcome: place ? inFile.chosen : inFile.none, cvegeo, label, score: String(score), margin: "", faults: "", ...solved };
   }
 }
 

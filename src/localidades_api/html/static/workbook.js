@@ -5,9 +5,9 @@ export const XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml
 export const isWorkbook = (file) => file !== undefined && (file.type === XLSX || /\.xlsx$/i.test(file.name));
 
 const [DEFLATE, END, HEADER] = ["deflate-raw", 22, 46]; // a method, and bytes of records of the zip's directory
-const through = (bytes, stream) => new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer();
 
-// Returns the workbook with other texts in the cells of answers: `changesOf(index)` has those of a row by column.
+// Returns the workbook with other texts in the cells of answers: `changesOf(index)` has those of a row by column. The
+// sheet, which may have a hundred times the bytes of the file, is never there as a whole.
 export async function change(workbook, changesOf) {
   const view = new DataView(workbook);
   const end = view.byteLength - END; // the service writes no comment
@@ -18,11 +18,13 @@ export async function change(workbook, changesOf) {
   }
   const local = view.getUint32(last + 42, true);
   const data = local + 30 + view.getUint16(local + 26, true) + view.getUint16(local + 28, true);
-  const packed = workbook.slice(data, data + view.getUint32(last + 20, true));
-  const sheet = new TextDecoder().decode(await through(packed, new DecompressionStream(DEFLATE)));
-  const written = new TextEncoder().encode(changeRows(sheet, changesOf));
-  const repacked = await through(written, new CompressionStream(DEFLATE));
-  const sizes = [crc(written), repacked.byteLength, written.byteLength];
+  const packed = new Blob([new Uint8Array(workbook, data, view.getUint32(last + 20, true))]);
+  const checksum = new Checksum();
+  const sheet = packed.stream().pipeThrough(new DecompressionStream(DEFLATE)).pipeThrough(new TextDecoderStream())
+    .pipeThrough(new TransformStream(new Rows(changesOf))).pipeThrough(new TextEncoderStream())
+    .pipeThrough(new TransformStream(checksum)).pipeThrough(new CompressionStream(DEFLATE));
+  const repacked = await new Response(sheet).blob();
+  const sizes = [checksum.value, repacked.size, checksum.bytes];
   const [head, directory, tail] = [workbook.slice(local, data), workbook.slice(start, end), workbook.slice(end)];
   sizes.forEach((value, at) => {
     new DataView(directory).setUint32(last - start + 16 + 4 * at, value, true);
@@ -32,28 +34,55 @@ export async function change(workbook, changesOf) {
     const flags = new DataView(record);
     flags.setUint16(at, flags.getUint16(at, true) & ~8, true); // the sizes stand before the data
   }
-  new DataView(tail).setUint32(16, data + repacked.byteLength, true);
-  return new Blob([workbook.slice(0, local), head, repacked, directory, tail], { type: XLSX });
+  new DataView(tail).setUint32(16, data + repacked.size, true);
+  return new Blob([new Uint8Array(workbook, 0, local), head, repacked, directory, tail], { type: XLSX });
 }
 
-function changeRows(sheet, changesOf) {
-  const header = [...sheet.matchAll(/<(\w+:|)c r="([A-Z]+)\d+"[^>]*><\1is><\1t>match\d*_outcome<.*?<\/\1row>/gs)].pop();
-  const [row, tag, first] = header;
-  const names = new Map([...row.matchAll(/ r="([A-Z]+)\d+".*?>match\d*_(\w+)</gs)].map(([, letters, name]) => [letters, name]));
-  const start = header.index + row.length;
-  const answer = new RegExp(`<${tag}c r="${first}(\\d+)" t="inlineStr">.*?(?=</${tag}row>)`, "gs");
-  let index = 0;
-  const rows = sheet.slice(start).replace(answer, (cells, number) => {
-    const changes = changesOf(index++);
-    if (!Object.keys(changes).length) return cells;
-    const found = cells.matchAll(new RegExp(`<${tag}c r="([A-Z]+)\\d+".*?</${tag}c>`, "gs"));
-    const old = new Map([...found].map(([cell, letters]) => [letters, cell]));
-    return [...names].map(([letters, name]) => {
-      if (changes[name] === undefined) return old.get(letters) ?? "";
-      return drawCell(tag, `${letters}${number}`, changes[name], name === "score");
-    }).join("");
-  });
-  return sheet.slice(0, start) + rows;
+// Changes the rows of a sheet, whose XML comes in pieces.
+class Rows {
+  constructor(changesOf) {
+    this.changesOf = changesOf;
+    [this.rest, this.index] = ["", 0];
+  }
+
+  transform(piece, controller) {
+    this.rest += piece;
+    this.tag ??= this.rest.match(/<(\w+:|)sheetData/)?.[1];
+    const close = `</${this.tag}row>`;
+    const at = this.rest.lastIndexOf(close);
+    if (at < 0) return;
+    const end = at + close.length;
+    controller.enqueue(this.change(this.rest.slice(0, end), close));
+    this.rest = this.rest.slice(end);
+  }
+
+  flush(controller) {
+    controller.enqueue(this.rest);
+  }
+
+  change(rows, close) {
+    if (this.names) return this.changeAnswers(rows);
+    const end = rows.indexOf(close, rows.search(/<(\w+:|)t>match\d*_outcome</));
+    const headers = [...rows.slice(0, end).matchAll(/<(?:\w+:|)c r="([A-Z]+)\d+"[^>]*><(?:\w+:|)is><(?:\w+:|)t>match\d*_(\w+)</g)];
+    const first = headers.findLastIndex(([, , name]) => name === "outcome"); // those of an earlier match stand before
+    if (first < 0) return rows;
+    this.names = new Map(headers.slice(first).map(([, letters, name]) => [letters, name]));
+    this.answer = new RegExp(`<${this.tag}c r="${headers[first][1]}(\\d+)" t="inlineStr">.*?(?=${close})`, "gs");
+    this.cell = new RegExp(`<${this.tag}c r="([A-Z]+)\\d+".*?</${this.tag}c>`, "gs");
+    return rows.slice(0, end) + this.changeAnswers(rows.slice(end));
+  }
+
+  changeAnswers(rows) {
+    return rows.replace(this.answer, (cells, number) => {
+      const changes = this.changesOf(this.index++);
+      if (!Object.keys(changes).length) return cells;
+      const old = new Map([...cells.matchAll(this.cell)].map(([cell, letters]) => [letters, cell]));
+      return [...this.names].map(([letters, name]) => {
+        if (changes[name] === undefined) return old.get(letters) ?? "";
+        return drawCell(this.tag, `${letters}${number}`, changes[name], name === "score");
+      }).join("");
+    });
+  }
 }
 
 function drawCell(tag, at, value, isNumber) {
@@ -63,13 +92,25 @@ function drawCell(tag, at, value, isNumber) {
   return `<${tag}c r="${at}" t="inlineStr"><${tag}is><${tag}t>${text}</${tag}t></${tag}is></${tag}c>`;
 }
 
-// CRC-32 of zip and gzip (RFC 1952 §8).
-function crc(bytes) {
-  const table = Uint32Array.from({ length: 256 }, (_, value) => {
-    for (let bit = 0; bit < 8; bit += 1) value = value & 1 ? 0xedb88320 ^ (value >>> 1) : value >>> 1;
-    return value;
-  });
-  let sum = 0xffffffff;
-  for (const byte of bytes) sum = table[(sum ^ byte) & 255] ^ (sum >>> 8);
-  return (sum ^ 0xffffffff) >>> 0;
+// CRC-32 of zip and gzip (RFC 1952 §8), of bytes that pass.
+class Checksum {
+  constructor() {
+    [this.bytes, this.sum] = [0, 0xffffffff];
+    this.table = Uint32Array.from({ length: 256 }, (_, value) => {
+      for (let bit = 0; bit < 8; bit += 1) value = value & 1 ? 0xedb88320 ^ (value >>> 1) : value >>> 1;
+      return value;
+    });
+  }
+
+  get value() {
+    return (this.sum ^ 0xffffffff) >>> 0;
+  }
+
+  transform(bytes, controller) {
+    let { sum } = this;
+    for (const byte of bytes) sum = this.table[(sum ^ byte) & 255] ^ (sum >>> 8);
+    this.sum = sum;
+    this.bytes += bytes.length;
+    controller.enqueue(bytes);
+  }
 }

@@ -37,6 +37,11 @@ OUTLINES = """async () => {
         await new Promise(requestAnimationFrame);
     }
 }"""
+MARKED = """async () => {
+    const { shown } = await import(document.querySelector("script[src*='map.js']").src);
+    if (!shown.map.loaded()) await shown.map.once("idle");
+    return shown.map.queryRenderedFeatures({ layers: ["selected"] }).map(({ id }) => id);
+}"""
 DRAWN_OUTLINES = """async () => {
     const { shown } = await import(document.querySelector("script[src*='map.js']").src);
     if (!shown.map.loaded()) await shown.map.once("idle");
@@ -411,6 +416,19 @@ async def test_list_is_seen_on_the_map_which_fits_its_places_and_has_no_fault_th
         assert await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
         await page.get_by_role("link", name="List", exact=True).click()
         await expect(page.locator("p.amount")).to_have_text("2 records")
+
+
+@pytest.mark.parametrize("pinned", ["", "&release=2020-01"])
+async def test_place_is_marked_among_its_neighbours_where_its_page_leads(
+    browser: Browser, base: str, pinned: str
+) -> None:
+    async with visit(browser, base, **STILL) as page:
+        await page.goto(f"/api/census/localidades/203240025/?format=api{pinned}")
+        await page.get_by_role("link", name="Show on the map").click()
+        await expect(panel(page).get_by_role("heading")).to_have_text("Puerto Ángel")
+        await drawn(page, "Playa Zipolite")
+        assert ("release=2020-01" in page.url) == bool(pinned)
+        assert await page.evaluate(MARKED) == [203240025]
 
 
 async def test_list_that_no_map_shows_does_not_lead_to_one(base: str) -> None:

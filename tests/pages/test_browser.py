@@ -243,6 +243,26 @@ async def test_list_is_filtered_by_its_form_and_the_address_can_be_shared(anyone
     await expect(anyone).to_have_url(base + LIST)
 
 
+async def test_suggestions_and_nearest_places_are_asked_for_again_by_their_form(anyone: Page) -> None:
+    await anyone.goto(f"{INDEX}localidades/suggest/?q=penon+5&limit=3&lang=es&format=api")
+    await expect(anyone.locator("h1")).to_have_text("Lugares sugeridos")
+    await expect(anyone.get_by_label("Buscar un lugar")).to_have_value("penon 5")
+    await anyone.get_by_label("Buscar un lugar").fill("penon 70 yucatan")
+    await anyone.get_by_role("button", name="Buscar", exact=True).click()
+    await expect(anyone.get_by_label("Buscar un lugar")).to_have_value("penon 70 yucatan")
+    await expect(anyone.locator("tbody tr").first).to_contain_text("El Peñón 70, Tepatitlán 1, Yucatán")
+    await expect(anyone).to_have_url(re.compile(r"lang=es&limit=3&q=penon"))
+    await anyone.goto(f"{INDEX}localidades/nearest/?lat=20.7&lon=-103.3&limit=2&release=2020-01&format=api")
+    await expect(anyone.locator("h1")).to_have_text("Nearest places")
+    await expect(anyone.get_by_label("Latitude")).to_have_value("20.7")
+    await anyone.get_by_label("Latitude").fill("20.9")
+    await anyone.get_by_label("Longitude").fill("-89.6")
+    await anyone.get_by_role("button", name="Search", exact=True).click()
+    await expect(anyone.locator("tbody tr").first).to_contain_text("Yucatán")
+    await expect(anyone.locator("tbody tr")).to_have_count(2)
+    await expect(anyone).to_have_url(re.compile(r"release=2020-01.*&lat=20\.9&lon=-89\.6"))
+
+
 async def test_place_is_suggested_where_the_address_names_no_release_of_the_service(
     browser: Browser, base: str
 ) -> None:

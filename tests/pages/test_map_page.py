@@ -311,6 +311,7 @@ async def test_boundary_of_municipios_is_as_far_from_the_nearest_place_of_one_as
     await go(page, AT_A_BOUNDARY)
     await expect(checkbox).to_be_checked()
     outlines = await page.evaluate(OUTLINES)
+    assert await axe_faults(page) == {}
     assert {"Municipio 001", "Asientos"} <= set(outlines["named"])
     assert len(outlines["lines"]) > 10
     async with httpx.AsyncClient() as client:

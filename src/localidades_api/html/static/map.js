@@ -52,7 +52,7 @@ class MapPage {
     this.map.touchZoomRotate.disableRotation();
     this.map.keyboard.disableRotation();
     const scale = new library.ScaleControl({ maxWidth: 96, unit: "metric" });
-    at(".legend").append(scale.onAdd(this.map));
+    at("#ground").after(scale.onAdd(this.map));
     this.library = library;
     this.listen();
     this.readPlace();

@@ -20,7 +20,7 @@ export UV_SYSTEM_CERTS := true
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test coverage tail faults test-tools lint format docs bench dist sbom audit requirements maplibre clean
+.PHONY: help run quick test coverage tail faults test-tools lint format docs bench dist sbom audit requirements vendored clean
 
 help: ## List the commands
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -118,8 +118,8 @@ requirements: $(UV) ## Pin the newest dependencies, with hashes
 	$(COMPILE:pyproject.toml=) --upgrade --group readers --output-file requirements/readers.txt
 	$(COMPILE:pyproject.toml=) --upgrade --group uv --output-file requirements/uv.txt
 
-maplibre: $(VENV)/dev.stamp ## Take over the newest MapLibre from npm
-	cd tests/browser && npm install --save-exact maplibre-gl@latest --no-audit --no-fund
+vendored: $(VENV)/dev.stamp ## Take over the newest scripts of the map from npm: MapLibre and Delaunator
+	cd tests/browser && npm install --save-exact maplibre-gl@latest delaunator@latest --no-audit --no-fund
 	"$(BIN)/python" -m tests.support.vendored
 
 clean: ## Remove the virtual environment and caches; the database stays

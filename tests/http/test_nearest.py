@@ -312,17 +312,21 @@ def test_map_has_north_at_the_top_and_east_to_the_right() -> None:
     assert up < 0 < right
     assert -up == right
     assert offsets == [(0, up), (right, 0), (0, -up), (-right, 0)]
-    assert [dot.label for dot in drawn.dots] == ["N", "E", "S", "W"]
+    assert [dot.label and dot.label.text for dot in drawn.dots] == ["N", "E", "S", "W"]
 
 
-def test_map_names_the_most_populous_of_places_that_are_close_together() -> None:
+def test_map_names_the_most_populous_where_there_is_not_room_for_all() -> None:
     here = {"nombre": "Here", "latitud": 20.0, "longitud": -100.0}
-    around = [("Rancho", None, 20.1), ("Ciudad", 50_000, 20.1001), ("Lejos", 3, 19.9)]
+    around = [("Lejos", 3, 19.9), *((f"Rancho {n}", n, 20.1 + n / 10_000) for n in range(9)), ("Ciudad", 50_000, 20.1)]
     drawn = draw_map(
         here,
         [{"nombre": name, "poblacion": people, "latitud": lat, "longitud": -100.0} for name, people, lat in around],
     )
-    assert [(dot.label, dot.radius > 5) for dot in drawn.dots] == [("Ciudad", True), ("Lejos", False), ("", False)]
+    named = [dot.label.text for dot in drawn.dots if dot.label]
+    assert named[:2] == ["Ciudad", "Rancho 8"]
+    assert "Lejos" in named
+    assert "Rancho 0" not in named
+    assert [dot.radius > 5 for dot in drawn.dots] == [True] + [False] * 10
 
 
 async def test_many_points_in_one_statement_have_the_answers_of_each(country_database: str) -> None:

@@ -197,6 +197,33 @@ async def test_names_that_look_like_markup_are_text_everywhere(page: Page) -> No
 # -- With JavaScript and without: forms. What links do needs no script; tests/pages/test_browsable.py follows them.
 
 
+# The rectangles of names on the map of a place, and of its dots, in the map's units.
+DRAWN = """(svg) => {
+    const boxes = (selector) => [...svg.querySelectorAll(selector)].map((one) => {
+        const { x, y, width, height } = one.getBBox();
+        return [x, y, x + width, y + height];
+    });
+    const points = [...svg.querySelector("path").getAttribute("d").matchAll(/M(\\d+) (\\d+)/g)];
+    const small = points.map(([, x, y]) => [x - 2.5, y - 2.5, Number(x) + 2.5, Number(y) + 2.5]);
+    return { names: boxes("text"), dots: [...boxes("circle"), ...small] };
+}"""
+
+
+@pytest.mark.parametrize("key", ["140020017", "20010030", "310020017"])
+async def test_names_on_the_map_of_a_place_overlap_neither_dots_nor_each_other(page: Page, key: str) -> None:
+    await page.goto(f"{INDEX}localidades/{key}/?format=api")
+    drawn = await page.locator(".map svg").evaluate(DRAWN)
+    # Boxes are as high as a line, letters are not.
+    names = [(left, top + 3, right, bottom - 3) for left, top, right, bottom in drawn["names"]]
+    assert len(names) > 5
+    assert len(drawn["dots"]) > 60
+    for index, (left, top, right, bottom) in enumerate(names):
+        assert left >= 0
+        assert right <= 480
+        for start, upper, end, lower in [*names[:index], *drawn["dots"]]:
+            assert not (left < end and start < right and top < lower and upper < bottom), names[index]
+
+
 async def test_list_is_filtered_by_its_form_and_the_address_can_be_shared(anyone: Page, base: str) -> None:
     await anyone.goto(f"{LIST}&page=3")
     await anyone.get_by_label("Estado", exact=True).select_option("Jalisco")
@@ -214,6 +241,26 @@ async def test_list_is_filtered_by_its_form_and_the_address_can_be_shared(anyone
     await expect(anyone.locator("p.amount")).to_have_text("11 records")
     await anyone.get_by_role("link", name="Clear").click()
     await expect(anyone).to_have_url(base + LIST)
+
+
+async def test_suggestions_and_nearest_places_are_asked_for_again_by_their_form(anyone: Page) -> None:
+    await anyone.goto(f"{INDEX}localidades/suggest/?q=penon+5&limit=3&lang=es&format=api")
+    await expect(anyone.locator("h1")).to_have_text("Lugares sugeridos")
+    await expect(anyone.get_by_label("Buscar un lugar")).to_have_value("penon 5")
+    await anyone.get_by_label("Buscar un lugar").fill("penon 70 yucatan")
+    await anyone.get_by_role("button", name="Buscar", exact=True).click()
+    await expect(anyone.get_by_label("Buscar un lugar")).to_have_value("penon 70 yucatan")
+    await expect(anyone.locator("tbody tr").first).to_contain_text("El Peñón 70, Tepatitlán 1, Yucatán")
+    await expect(anyone).to_have_url(re.compile(r"lang=es&limit=3&q=penon"))
+    await anyone.goto(f"{INDEX}localidades/nearest/?lat=20.7&lon=-103.3&limit=2&release=2020-01&format=api")
+    await expect(anyone.locator("h1")).to_have_text("Nearest places")
+    await expect(anyone.get_by_label("Latitude")).to_have_value("20.7")
+    await anyone.get_by_label("Latitude").fill("20.9")
+    await anyone.get_by_label("Longitude").fill("-89.6")
+    await anyone.get_by_role("button", name="Search", exact=True).click()
+    await expect(anyone.locator("tbody tr").first).to_contain_text("Yucatán")
+    await expect(anyone.locator("tbody tr")).to_have_count(2)
+    await expect(anyone).to_have_url(re.compile(r"release=2020-01.*&lat=20\.9&lon=-89\.6"))
 
 
 async def test_place_is_suggested_where_the_address_names_no_release_of_the_service(

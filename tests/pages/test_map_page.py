@@ -1,7 +1,11 @@
 """The map of the country, in a real Chromium whose WebGL is drawn by its processor."""
 
+import csv
+import io
+import math
 import re
 from collections.abc import AsyncIterator, Iterator
+from random import Random
 from typing import Any, NamedTuple
 
 import httpx
@@ -21,9 +25,32 @@ CLIPBOARD = ["clipboard-read", "clipboard-write"]
 STILL: dict[str, Any] = {"reduced_motion": "reduce"}
 TOUCH: dict[str, Any] = {"viewport": TELEPHONE, "has_touch": True, "is_mobile": True}
 AT_THE_COAST = "map=9/15.8/-96.5"
+AT_A_BOUNDARY = "map=11/22.05/-102.15"
+# What the map draws for the boundaries of municipios, and the names it has for them; it waits for the names.
+OUTLINES = """async () => {
+    const { shown } = await import(document.querySelector("script[src*='map.js']").src);
+    for (;;) {
+        const { features } = await shown.map.getSource("outlines").getData();
+        const named = features.flatMap(({ properties }) => properties.nombre ?? []);
+        const lines = features.flatMap(({ geometry: { type, coordinates } }) => type === "Point" ? [] : coordinates);
+        if (named.length) return { named, lines };
+        await new Promise(requestAnimationFrame);
+    }
+}"""
+MARKED = """async () => {
+    const { shown } = await import(document.querySelector("script[src*='map.js']").src);
+    if (!shown.map.loaded()) await shown.map.once("idle");
+    return shown.map.queryRenderedFeatures({ layers: ["selected"] }).map(({ id }) => id);
+}"""
+DRAWN_OUTLINES = """async () => {
+    const { shown } = await import(document.querySelector("script[src*='map.js']").src);
+    if (!shown.map.loaded()) await shown.map.once("idle");
+    return (await shown.map.getSource("outlines").getData()).features.length;
+}"""
 
 OAXACA = {"nom_ent": "Oaxaca", "nom_abr": "Oax."}
 COAST = OAXACA | {"nom_mun": "San Pedro Pochutla"}
+SCATTER = Random(39)  # noqa: S311  # places of a test
 PLACES = [
     Place("010010001", "Aguascalientes", ambito="U", poblacion="863893"),
     Place("010010002", "Cañada Honda", latitud="22.003333", longitud="-102.199167", poblacion="1209"),
@@ -37,6 +64,10 @@ PLACES = [
     Place("203240084", "Playa Zipolite", **COAST, latitud="15.662500", longitud="-96.511667", poblacion="1059"),
     *(Place(f"20324{n:04d}", f"Rancho {n}", **COAST, latitud=f"{15.7 + n / 1000:.6f}",
             longitud=f"{-96.7 + n / 500:.6f}", poblacion=str(n)) for n in range(100, 200)),
+    *(Place(f"01{municipio}{n:04d}", f"Ejido {n}", nom_mun=name, latitud=f"{SCATTER.uniform(21.95, 22.15):.6f}",
+            longitud=f"{SCATTER.uniform(west, west + 0.1):.6f}", poblacion=str(n))
+      for municipio, name, west in (("001", "", -102.25), ("002", "Asientos", -102.15))
+      for n in range(10, 40)),
 ]  # fmt: skip
 
 
@@ -141,7 +172,13 @@ def view_of(page: Page) -> tuple[float, float, float]:
 
 async def test_scripts_are_light_and_loaded_for_the_map_alone(loaded: Loaded) -> None:
     assert {"page.js", "theme.js"} == set(loaded.of_the_list)
-    assert {"maplibre-gl.mjs", "maplibre-gl-worker.mjs", "map.js", "map_style.js"} < set(loaded.scripts)
+    needed = {"maplibre-gl.mjs", "maplibre-gl-worker.mjs", "map.js", "map_style.js"}
+    of_outlines = {"outlines.js", "delaunator.min.js"}
+    assert needed < set(loaded.scripts)
+    assert not of_outlines & set(loaded.scripts)
+    await go(loaded.page, AT_A_BOUNDARY)
+    await loaded.page.evaluate(OUTLINES)
+    assert needed | of_outlines < set(loaded.scripts)
     assert sum(loaded.scripts.values()) <= MAX_SCRIPTS
 
 
@@ -265,6 +302,58 @@ async def test_colours_follow_the_theme(page: Page) -> None:
     await expect(page.get_by_role("list", name="Estados").get_by_role("listitem")).to_have_count(2)
 
 
+async def test_boundary_of_municipios_is_as_far_from_the_nearest_place_of_one_as_of_another(
+    page: Page, base: str
+) -> None:
+    checkbox = page.get_by_role("checkbox", name="Approximate boundaries of municipios, deduced from their localities")
+    await expect(checkbox).to_be_hidden()
+    assert await page.evaluate(DRAWN_OUTLINES) == 0
+    await go(page, AT_A_BOUNDARY)
+    await expect(checkbox).to_be_checked()
+    outlines = await page.evaluate(OUTLINES)
+    assert await axe_faults(page) == {}
+    assert {"Municipio 001", "Asientos"} <= set(outlines["named"])
+    assert len(outlines["lines"]) > 10
+    async with httpx.AsyncClient() as client:
+        answer = await client.get(f"{base}/api/census/localidades/download/?format=csv&estado_id=1")
+    rows = [row for row in csv.DictReader(io.StringIO(answer.text)) if row["latitud"]]
+    for longitude, latitude in (vertex for line in outlines["lines"] for vertex in line):
+        nearest: dict[str, float] = {}
+        for row in rows:
+            north, east = float(row["latitud"]) - latitude, float(row["longitud"]) - longitude
+            metres = 111_195 * math.hypot(north, east * math.cos(math.radians(latitude)))
+            nearest[row["municipio_id"]] = min(metres, nearest.get(row["municipio_id"], math.inf))
+        one, other = nearest.values()
+        assert one == pytest.approx(other, abs=40)  # a tile rounds a place to 9 m either way
+        assert one < 8100
+
+
+async def test_boundaries_can_be_hidden_and_the_address_keeps_that(page: Page) -> None:
+    await go(page, AT_A_BOUNDARY)
+    await page.evaluate(OUTLINES)
+    checkbox = page.get_by_role("checkbox", name="Approximate boundaries")
+    await checkbox.uncheck()
+    assert await page.evaluate(DRAWN_OUTLINES) == 0
+    await expect(page).to_have_url(re.compile("outlines=none"))
+    await checkbox.check()
+    await page.evaluate(OUTLINES)
+    assert "outlines" not in page.url
+    await go(page, f"{AT_A_BOUNDARY}&outlines=none")
+    await expect(checkbox).not_to_be_checked()
+    assert await page.evaluate(DRAWN_OUTLINES) == 0
+
+
+async def test_scale_is_that_of_the_middle_of_the_map(page: Page) -> None:
+    scale = page.locator(".maplibregl-ctrl-scale")
+    await expect(scale).to_have_text(re.compile(r"^10\s?km$"))
+    await go(page, AT_A_BOUNDARY)
+    await expect(scale).to_have_text(re.compile(r"^3\s?km$"))
+    box = await scale.bounding_box()
+    assert box is not None
+    metres_per_pixel = 40_075_017 * math.cos(math.radians(22.05)) / 512 / 2**11
+    assert box["width"] * metres_per_pixel == pytest.approx(3000, rel=0.05)
+
+
 # -- As somebody else sees it
 
 
@@ -292,6 +381,7 @@ async def test_address_that_is_shared_shows_the_same_on_a_telephone_in_the_dark_
         await expect(panel(other)).to_be_hidden()
         await expect(other.get_by_label("Colores")).to_have_value("estado")
         assert view_of(other) == (7, 17, -96.7)
+        await expect(other.locator(".maplibregl-ctrl-scale")).to_be_in_viewport(ratio=1)
         await drawn(other, "Oaxaca de Juárez")
 
 
@@ -327,6 +417,19 @@ async def test_list_is_seen_on_the_map_which_fits_its_places_and_has_no_fault_th
         assert await page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
         await page.get_by_role("link", name="List", exact=True).click()
         await expect(page.locator("p.amount")).to_have_text("2 records")
+
+
+@pytest.mark.parametrize("pinned", ["", "&release=2020-01"])
+async def test_place_is_marked_among_its_neighbours_where_its_page_leads(
+    browser: Browser, base: str, pinned: str
+) -> None:
+    async with visit(browser, base, **STILL) as page:
+        await page.goto(f"/api/census/localidades/203240025/?format=api{pinned}")
+        await page.get_by_role("link", name="Show on the map").click()
+        await expect(panel(page).get_by_role("heading")).to_have_text("Puerto Ángel")
+        await drawn(page, "Playa Zipolite")
+        assert ("release=2020-01" in page.url) == bool(pinned)
+        assert await page.evaluate(MARKED) == [203240025]
 
 
 async def test_list_that_no_map_shows_does_not_lead_to_one(base: str) -> None:

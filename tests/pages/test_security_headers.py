@@ -15,6 +15,7 @@ FILES = [
     *(f"{LIST}download/?format={name}" for name in ("csv", "excel", "ndjson", "geojson", "parquet", "xlsx", "gpkg")),
     "/static/style.css", "/static/page.js", "/static/match.js", "/static/map.js", "/static/icon.svg",
     "/static/maplibre/maplibre-gl.mjs", "/static/maplibre/maplibre-gl-worker.mjs",
+    "/static/delaunator/delaunator.min.js",
     "/static-swagger-ui/swagger-ui.css", "/static-swagger-ui/swagger-ui-bundle.js",
 ]  # fmt: skip
 ERRORS = ["/nothing", "/static/nothing", f"{LIST}?page=x", f"{LIST}?page=99", f"{LIST}999999999/", "/api/census/x"]

@@ -1,21 +1,44 @@
-"""Copies MapLibre out of the npm package that tests/browser pins: `python -m tests.support.vendored`."""
+"""Copies scripts out of the npm packages that tests/browser pins: `python -m tests.support.vendored`."""
+
+from pathlib import Path
+from typing import NamedTuple
 
 import brotli  # type: ignore[import-untyped]
 
 from tests.support.wire import ROOT
 
-PACKAGE = ROOT / "tests" / "browser" / "node_modules" / "maplibre-gl"
-FOLDER = ROOT / "src" / "localidades_api" / "html" / "static" / "maplibre"
-SCRIPTS = ("maplibre-gl.mjs", "maplibre-gl-worker.mjs")
-LICENCE = "LICENSE.txt"
+_PACKAGES = ROOT / "tests" / "browser" / "node_modules"
+_STATIC = ROOT / "src" / "localidades_api" / "html" / "static"
+
+
+class Vendored(NamedTuple):
+    """A package: its folder, ours, and of its files the scripts and the licence."""
+
+    package: Path
+    folder: Path
+    scripts: tuple[str, ...]
+    licence: str
+
+
+VENDORED = [
+    Vendored(
+        _PACKAGES / "maplibre-gl",
+        _STATIC / "maplibre",
+        ("dist/maplibre-gl.mjs", "dist/maplibre-gl-worker.mjs"),
+        "LICENSE.txt",
+    ),
+    Vendored(_PACKAGES / "delaunator", _STATIC / "delaunator", ("delaunator.min.js",), "LICENSE"),
+]
 
 
 def copy() -> None:
-    """Write the scripts, compressed, and the licence."""
-    FOLDER.mkdir(exist_ok=True)
-    for name in SCRIPTS:
-        (FOLDER / f"{name}.br").write_bytes(brotli.compress((PACKAGE / "dist" / name).read_bytes()))
-    (FOLDER / LICENCE).write_bytes((PACKAGE / LICENCE).read_bytes())
+    """Write the scripts, compressed, and the licences."""
+    for package, folder, scripts, licence in VENDORED:
+        folder.mkdir(exist_ok=True)
+        for script in scripts:
+            target = folder / f"{Path(script).name}.br"
+            target.write_bytes(brotli.compress((package / script).read_bytes()))
+        (folder / licence).write_bytes((package / licence).read_bytes())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Static files: codings, validators, and MapLibre as npm has it."""
+"""Static files: codings, validators, and others' scripts as npm has them."""
 
 import gzip
 import os
@@ -12,7 +12,7 @@ import pytest
 from localidades_api.html.static_files import CompressedStaticFiles
 from localidades_api.http.caching import CACHE_CONTROL
 from tests.support.machine import needed
-from tests.support.vendored import FOLDER, LICENCE, PACKAGE, SCRIPTS
+from tests.support.vendored import VENDORED, Vendored
 
 PLAIN = b"export const text = 'Zipolite';\n" * 100
 DECODERS: dict[str, Callable[[bytes], bytes]] = {"br": brotli.decompress, "gzip": gzip.decompress, "": bytes}
@@ -84,10 +84,12 @@ async def test_file_that_is_no_text_is_sent_as_it_is(folder: Path) -> None:
     assert (body, "content-encoding" in answer.headers) == (b"\0\1", False)
 
 
-def test_maplibre_is_the_package_that_is_pinned() -> None:
-    needed(PACKAGE, "maplibre-gl is not installed: `make test` does it, with npm")
-    assert {path.name for path in FOLDER.iterdir()} == {LICENCE, *(f"{name}.br" for name in SCRIPTS)}
-    for name in SCRIPTS:
-        vendored = brotli.decompress((FOLDER / f"{name}.br").read_bytes())
-        assert vendored == (PACKAGE / "dist" / name).read_bytes(), "`make maplibre` brings it up to date"
-    assert (FOLDER / LICENCE).read_bytes() == (PACKAGE / LICENCE).read_bytes()
+@pytest.mark.parametrize("vendored", VENDORED, ids=lambda vendored: vendored.folder.name)
+def test_vendored_script_is_that_of_the_package_that_is_pinned(vendored: Vendored) -> None:
+    package, folder, scripts, licence = vendored
+    needed(package, f"{package.name} is not installed: `make test` does it, with npm")
+    assert {path.name for path in folder.iterdir()} == {licence, *(f"{Path(script).name}.br" for script in scripts)}
+    for script in scripts:
+        ours = brotli.decompress((folder / f"{Path(script).name}.br").read_bytes())
+        assert ours == (package / script).read_bytes(), "`make vendored` brings it up to date"
+    assert (folder / licence).read_bytes() == (package / licence).read_bytes()

@@ -8,38 +8,51 @@ from localidades_api.catalogue.mercator import MEXICO, Frame, runs
 from localidades_api.catalogue.schemas import CHANGE_KINDS
 from localidades_api.database.queries import ChangeCounts
 
-_MAP = (480.0, 360.0)
+_MAP = (480, 360)
 _MARGIN = 48.0
 _METRES_A_DEGREE = 111_195.0
 _MIN_DISTANCE = 1e-9  # degrees; anything nearer is at the same point
 _LETTER, _LINE = 4.0, 7.5  # width of a letter and height of a line on a drawing of the country
-_MAP_LETTER, _MAP_LINE = 7.5, 16.0  # the same on a map
+_MAP_LETTER, _MAP_BOLD, _MAP_LINE = 9.0, 10.0, 17.0  # the same on a map, and the width of a bold letter
+_MAP_LABEL = 22  # letters of the name in the middle of a map, which is bold
+_HERE = 8.0  # radius of the dot there
+_GAP = 4.0  # between a dot and its name
+
+
+class Label(NamedTuple):
+    """A name on the map: where its baseline starts, ends or has its middle, as `anchor` says."""
+
+    x: int
+    y: int
+    anchor: str
+    text: str
 
 
 class Dot(NamedTuple):
-    """A neighbour on the map, the larger the more people live there; its name if there is room for it to the right."""
+    """A place on the map, the larger the more people live there; its name if there is room for it."""
 
-    x: float
-    y: float
+    x: int
+    y: int
     radius: float
-    label: str
+    label: Label | None = None
 
 
 class Map(NamedTuple):
     """A map with a place at its centre, the neighbours as dots, and a scale bar; sizes are in SVG units."""
 
-    width: float
-    height: float
+    width: int
+    height: int
+    here: Dot
     dots: list[Dot]
-    scale_width: float
+    scale_width: int
     scale_label: str
 
 
 def draw_map(here: Mapping[str, Any], nearby: Sequence[Mapping[str, Any]]) -> Map:
     """Draw a place in the middle of its neighbours, north up.
 
-    Each has `nombre`, `poblacion`, and `latitud` and `longitud` in degrees. Of names that overlap, the most populous
-    place's is shown.
+    Each has `nombre`, `poblacion`, and `latitud` and `longitud` in degrees. The most populous are named first; a name
+    that would overlap a dot or another name is left out.
     """
     width, height = _MAP
     narrowing = math.cos(math.radians(here["latitud"]))
@@ -50,33 +63,68 @@ def draw_map(here: Mapping[str, Any], nearby: Sequence[Mapping[str, Any]]) -> Ma
     reach = 2 * max(farthest, default=0.0)  # degrees per SVG unit
     if reach < _MIN_DISTANCE:
         reach = 0.01 / width
-    free = _Lettering(width, _MAP_LETTER, _MAP_LINE)
-    free.write(width / 2 + _MAP_LETTER, height / 2, here["nombre"])
-    dots = []
-    for place, (east, north) in sorted(zip(nearby, offsets, strict=True), key=lambda one: -(one[0]["poblacion"] or 0)):
-        x, y = round(width / 2 + east / reach, 1), round(height / 2 - north / reach, 1)
-        label = place["nombre"] if free.write(x, y, place["nombre"]) else ""
-        dots.append(Dot(x, y, 2.5 + math.log10(1 + (place["poblacion"] or 0)), label))
     length = _round_length(reach * _METRES_A_DEGREE * width / 4)
-    label = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"  # noqa: PLR2004  # metres in a kilometre
-    return Map(width, height, dots, round(length / _METRES_A_DEGREE / reach, 1), label)
+    scale_label = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"  # noqa: PLR2004  # metres in a kilometre
+    scale_width = round(length / _METRES_A_DEGREE / reach)
+    middle = Dot(width // 2, height // 2, _HERE)
+    dots = [
+        Dot(round(middle.x + east / reach), round(middle.y - north / reach), _radius(place["poblacion"]))
+        for place, (east, north) in zip(nearby, offsets, strict=True)
+    ]
+    free = _Lettering(width, _MAP_LETTER, _MAP_LINE)
+    free.cover(0, 16 + max(scale_width, _MAP_LETTER * len(scale_label)), height - 24, 2 * _MAP_LINE)
+    for dot in (middle, *dots):
+        free.cover(dot.x - dot.radius, dot.x + dot.radius, dot.y, 2 * dot.radius)
+    name = here["nombre"] if len(here["nombre"]) <= _MAP_LABEL else f"{here['nombre'][: _MAP_LABEL - 1]}…"
+    label = free.name(middle, name, _MAP_BOLD)
+    by_size = sorted(zip(nearby, dots, strict=True), key=lambda one: -(one[0]["poblacion"] or 0))
+    named = [dot._replace(label=free.name(dot, place["nombre"], _MAP_LETTER)) for place, dot in by_size]
+    return Map(width, height, middle._replace(label=label), named, scale_width, scale_label)
+
+
+def _radius(population: int | None) -> float:
+    return round(2.5 + math.log10(1 + (population or 0)), 1)
 
 
 class _Lettering:
-    """What is written to the right of dots so far."""
+    """What has been written on a drawing, or covered otherwise, so far."""
 
     def __init__(self, width: float, letter: float, line: float) -> None:
         self._width, self._letter, self._line = width, letter, line
-        self._taken: list[tuple[float, float, float]] = []  # left, right and baseline
+        self._taken: list[tuple[float, float, float, float]] = []  # left, right, middle and height
+
+    def cover(self, left: float, right: float, middle: float, height: float) -> None:
+        """Keep a part of the drawing free of text."""
+        self._taken.append((left, right, middle, height))
+
+    def name(self, dot: Dot, text: str, letter: float) -> Label | None:
+        """Write a name beside a dot, above it or below it, if there is room for it."""
+        size, beside, above = letter * len(text), dot.radius + _GAP, dot.radius + self._line / 2
+        for left, y, x, anchor in (
+            (dot.x + beside, dot.y, dot.x + beside, "start"),
+            (dot.x - beside - size, dot.y, dot.x - beside, "end"),
+            (dot.x - size / 2, dot.y - above, dot.x, "middle"),
+            (dot.x - size / 2, dot.y + above, dot.x, "middle"),
+        ):
+            if self._take(left, left + size, y):
+                return Label(round(x), round(y + self._line * 0.3), anchor, text)
+        return None
 
     def write(self, x: float, y: float, text: str) -> bool:
-        """Write a text beside a dot if there is room for it."""
-        right = x + self._letter * (len(text) + 1)
-        is_free = right < self._width and not any(
-            x < end and start < right and abs(y - line) < self._line for start, end, line in self._taken
+        """Write a text to the right of a point if there is room for it."""
+        return self._take(x, x + self._letter * (len(text) + 1), y)
+
+    def _take(self, left: float, right: float, middle: float) -> bool:
+        is_free = (
+            left > 0
+            and right < self._width
+            and not any(
+                left < end and start < right and abs(middle - other) < (self._line + height) / 2
+                for start, end, other, height in self._taken
+            )
         )
         if is_free:
-            self._taken.append((x, right, y))
+            self.cover(left, right, middle, self._line)
         return is_free
 
 

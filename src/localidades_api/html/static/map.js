@@ -1,5 +1,5 @@
 // The map of the country: search, colours, filters, and the place that is chosen, all kept in the address.
-import { legend, mapStyle } from "./map_style.js";
+import { collection, legend, mapStyle, OUTLINED } from "./map_style.js";
 
 const page = document.getElementById("map");
 const at = (selector) => page.querySelector(selector);
@@ -34,7 +34,11 @@ class MapPage {
   constructor(library) {
     this.color = COLORS[0];
     this.selected = null;
-    this.readColor();
+    this.outlined = null; // the view that they are of
+    this.outlines = []; // features
+    this.named = {}; // by estado, whether names of municipios are known or on their way
+    this.names = new Map();
+    this.readChoices();
     const box = bounds.length ? bounds : COUNTRY;
     this.whole = [box.slice(0, 2), box.slice(2)];
     this.map = new library.Map({
@@ -47,6 +51,9 @@ class MapPage {
     this.map.once("style.load", () => { this.hasStyle = true; });
     this.map.touchZoomRotate.disableRotation();
     this.map.keyboard.disableRotation();
+    const scale = new library.ScaleControl({ maxWidth: 96, unit: "metric" });
+    at("#ground").after(scale.onAdd(this.map));
+    this.library = library;
     this.listen();
     this.readPlace();
   }
@@ -61,8 +68,8 @@ class MapPage {
   }
 
   style() {
-    const { color, selected } = this;
-    return mapStyle({ tiles: TILES, dark: isDark(), color, filters, selected });
+    const { color, outlines, selected } = this;
+    return mapStyle({ tiles: TILES, dark: isDark(), color, filters, outlines, selected });
   }
 
   restyle() {
@@ -88,7 +95,10 @@ class MapPage {
     }
     map.once("load", () => this.mark());
     map.on("click", (event) => this.click(event.point));
-    map.on("idle", () => this.listVisible());
+    map.on("idle", () => {
+      this.listVisible();
+      this.outline();
+    });
     map.on("error", () => (told.textContent = told.dataset.incomplete)); // of a tile
     at("#visible").addEventListener("toggle", () => this.listVisible());
     at("#closer").addEventListener("click", () => map.zoomIn());
@@ -103,6 +113,10 @@ class MapPage {
       keep("color", this.color === COLORS[0] ? null : this.color);
       this.restyle();
     });
+    at("#outlines").addEventListener("change", (event) => {
+      keep("outlines", event.target.checked ? null : "none");
+      this.outline();
+    });
     at("#search").addEventListener("choose", (event) => {
       event.preventDefault();
       this.open(event.detail.id, { fly: true });
@@ -114,16 +128,18 @@ class MapPage {
     document.addEventListener("themechange", () => this.restyle());
     system.addEventListener("change", () => this.restyle());
     addEventListener("hashchange", () => {
-      this.readColor();
+      this.readChoices();
       this.restyle();
+      this.outline();
       this.readPlace();
     });
     this.paintLegend();
   }
 
-  readColor() {
+  readChoices() {
     const color = fragment().get("color");
     this.color = COLORS.includes(color) ? color : COLORS[0];
+    at("#outlines").checked = fragment().get("outlines") !== "none";
   }
 
   readPlace() {
@@ -210,7 +226,7 @@ class MapPage {
   // Until the style is loaded there is no source; then this is called again.
   mark() {
     const features = this.selected ? [this.selected] : [];
-    this.map.getSource("selected")?.setData({ type: "FeatureCollection", features });
+    this.map.getSource("selected")?.setData(collection(features));
   }
 
   close() {
@@ -223,6 +239,43 @@ class MapPage {
   leave() {
     this.asked?.abort();
     this.show(null);
+  }
+
+  // Once for each view, when its tiles are loaded: `idle` comes then, and again after the outlines are drawn.
+  async outline() {
+    if (!this.map.loaded()) return;
+    const isClose = this.map.getZoom() >= OUTLINED;
+    at(".outlines").hidden = !isClose;
+    const view = isClose && at("#outlines").checked ? String(this.map.getBounds()) : null;
+    if (view === this.outlined) return;
+    this.outlined = view;
+    if (!view) {
+      this.drawOutlines([]);
+      return;
+    }
+    const { outline } = await import("./outlines.js");
+    if (view !== this.outlined) return;
+    const features = outline(this.map.querySourceFeatures("around", { sourceLayer: "places" }), this.library);
+    this.drawOutlines(features);
+    const named = features.filter(({ properties }) => properties.municipio_id);
+    const estados = new Set(named.map(({ properties }) => Math.floor(properties.municipio_id / 1000)));
+    await Promise.all([...estados].map((estado) => (this.named[estado] ??= this.askNames(estado))));
+    if (view !== this.outlined) return;
+    for (const { properties } of named) properties.nombre = this.names.get(properties.municipio_id);
+    this.drawOutlines(features);
+  }
+
+  drawOutlines(features) {
+    this.outlines = features;
+    this.map.getSource("outlines").setData(collection(features));
+  }
+
+  // Tiles have no names of municipios; those of an estado are asked for when it is seen from close by.
+  async askNames(estado_id) {
+    const wanted = new URLSearchParams({ estado_id, page_size: 1000, format: "json", release });
+    const answer = await fetch(`${resource}../municipios/?${wanted}`).catch(() => null);
+    if (!answer?.ok) delete this.named[estado_id];
+    else for (const { id, nombre } of (await answer.json()).results) this.names.set(id, nombre);
   }
 
   // The points for those who don't see or point at them.
@@ -255,9 +308,11 @@ class MapPage {
   }
 }
 
+export let shown = null; // whoever wants to know what is drawn finds it here, as tests do
+
 if (document.createElement("canvas").getContext("webgl2")) {
   const library = await import("./maplibre/maplibre-gl.mjs");
   document.getElementById("drawing").hidden = true;
   page.hidden = false;
-  new MapPage(library);
+  shown = new MapPage(library);
 }

@@ -2,14 +2,17 @@
 
 const SIZES = [2500, 15000, 100000, 1000000]; // inhabitants from which a place is drawn larger, and coloured otherwise
 
+// The zoom whose tiles outlines are made of: the first whose tiles have room for every place, but for a few in a hundred.
+export const OUTLINED = 10;
+
 const PALETTES = {
   light: {
-    ground: "#f6f7f9", backdrop: "#7d8b9b", text: "#1c2024", soft: "#565e66", ring: "#0b6b5d",
+    ground: "#f6f7f9", line: "#c9d0d8", backdrop: "#7d8b9b", text: "#1c2024", soft: "#565e66", ring: "#0b6b5d",
     sizes: ["#8f9cab", "#c08a2d", "#c4641a", "#a8341c", "#6b1024"], kinds: { U: "#b4510f", R: "#3b7a57" },
     estado: (hue) => `hsl(${hue}, 62%, 40%)`,
   },
   dark: {
-    ground: "#0c0f14", backdrop: "#8090b4", text: "#e6e9ec", soft: "#a9b1b9", ring: "#6fd0bb",
+    ground: "#0c0f14", line: "#333b49", backdrop: "#8090b4", text: "#e6e9ec", soft: "#a9b1b9", ring: "#6fd0bb",
     sizes: ["#6f7f9c", "#b98f4e", "#e8ab52", "#ffd080", "#fff3d6"], kinds: { U: "#ffc46b", R: "#5fb58a" },
     estado: (hue) => `hsl(${hue}, 65%, 64%)`,
   },
@@ -60,8 +63,10 @@ const chosen = (filters) => ["all", ...Object.entries(filters).map(
   ([name, value]) => ["==", ["get", name], name === "ambito" ? value : Number(value)],
 )];
 
-export function mapStyle({ tiles, dark, color, filters, selected }) {
-  const { ground, backdrop, text, ring } = palette(dark);
+export const collection = (features) => ({ type: "FeatureCollection", features });
+
+export function mapStyle({ tiles, dark, color, filters, outlines, selected }) {
+  const { ground, line, backdrop, text, soft, ring } = palette(dark);
   const filter = chosen(filters);
   const points = (id, paint, more = {}) => ({
     id, type: "circle", source: "places", "source-layer": "places", paint, ...more,
@@ -70,13 +75,26 @@ export function mapStyle({ tiles, dark, color, filters, selected }) {
     version: 8,
     sources: {
       places: { type: "vector", ...tiles },
-      selected: { type: "geojson", data: { type: "FeatureCollection", features: selected ? [selected] : [] } },
+      around: { type: "vector", ...tiles, minzoom: OUTLINED, maxzoom: OUTLINED },
+      outlines: { type: "geojson", data: collection(outlines) },
+      selected: { type: "geojson", data: collection(selected ? [selected] : []) },
     },
     layers: [
       { id: "ground", type: "background", paint: { "background-color": ground } },
       {
         id: "backdrop", type: "fill", source: "places", "source-layer": "backdrop",
         paint: { "fill-color": backdrop, "fill-opacity": 0.6, "fill-antialias": false },
+      },
+      {
+        id: "around", type: "circle", source: "around", "source-layer": "places", minzoom: OUTLINED,
+        paint: { "circle-opacity": 0 }, // it loads its tiles, out of which the outlines are made
+      },
+      {
+        id: "outlines", type: "line", source: "outlines", minzoom: OUTLINED, layout: { "line-cap": "round" },
+        paint: {
+          "line-color": line,
+          "line-width": ["match", ["get", "of"], "estado", 2.5, 1],
+        },
       },
       points("others", {
         "circle-color": backdrop, "circle-opacity": 0.6, "circle-radius": radius(0.7),
@@ -89,6 +107,14 @@ export function mapStyle({ tiles, dark, color, filters, selected }) {
         "circle-color": colorOf(dark, color), "circle-opacity": 0.92, "circle-radius": radius(),
         "circle-stroke-color": ground, "circle-stroke-width": ["interpolate", ["linear"], ["zoom"], 6, 0, 10, 0.7],
       }, { filter }),
+      {
+        id: "municipios", type: "symbol", source: "outlines", minzoom: OUTLINED, filter: ["has", "nombre"],
+        layout: {
+          "text-field": ["upcase", ["get", "nombre"]], "text-font": ["system-ui"], "text-size": 10.5,
+          "text-letter-spacing": 0.15, "text-max-width": 10, "text-padding": 8,
+        },
+        paint: { "text-color": soft, "text-opacity": 0.75, "text-halo-color": ground, "text-halo-width": 1.4 },
+      },
       {
         id: "names", type: "symbol", source: "places", "source-layer": "places",
         layout: {

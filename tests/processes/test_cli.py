@@ -236,6 +236,13 @@ def test_output_that_cannot_be_written_is_a_sentence(seeded: str, arguments: str
     assert re.fullmatch(UNWRITTEN, said)
 
 
+def test_other_error_of_the_system_is_not_one_of_the_output(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = run("export", str(tmp_path / "file" / "new"))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == f"error: The system reports an error: File exists, {tmp_path}/file.\n"
+
+
 def test_output_that_is_closed_is_a_sentence(seeded: str) -> None:
     script = f"{shlex.join(COMMAND)} releases --json >&-"
     result = subprocess.run(

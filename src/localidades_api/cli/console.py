@@ -84,6 +84,13 @@ def writing() -> Iterator[None]:
         raise OutputError(f"The output can't be written ({error.strerror}): send it somewhere else.") from error
 
 
+def flush_stdout() -> None:
+    """Write what is still held back, if there is a stdout."""
+    if sys.stdout is not None:
+        with writing():
+            pass
+
+
 def print_text(text: str) -> None:
     """Write text to stdout, unchanged."""
     with writing():

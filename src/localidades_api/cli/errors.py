@@ -7,7 +7,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, current_thread, main_thread
 from types import FrameType
@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from localidades_api.cli.console import buffer_stdout, console, print_error, writing
+from localidades_api.cli.console import buffer_stdout, console, flush_stdout, print_error
 from localidades_api.errors import (
     AnswerFileError,
     InsufficientMemoryError,
@@ -62,8 +62,11 @@ class Commands(TyperGroup):
     def _run(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  # as above
         """Return the exit code."""
         try:
-            with errors_as_sentences(), writing() if sys.stdout else nullcontext():  # help and completion write too
-                return super().main(*args, **options) or 0
+            with errors_as_sentences():
+                try:
+                    return super().main(*args, **options) or 0
+                finally:
+                    flush_stdout()  # help and completion write too; what they could not write is still there
         except TyperException as error:
             _print_usage_error(error)
             return error.exit_code

@@ -42,10 +42,12 @@ MARKED = """async () => {
     if (!shown.map.loaded()) await shown.map.once("idle");
     return shown.map.queryRenderedFeatures({ layers: ["selected"] }).map(({ id }) => id);
 }"""
-DRAWN_OUTLINES = """async () => {
+NO_OUTLINES = """async () => {
     const { shown } = await import(document.querySelector("script[src*='map.js']").src);
     if (!shown.map.loaded()) await shown.map.once("idle");
-    return (await shown.map.getSource("outlines").getData()).features.length;
+    while ((await shown.map.getSource("outlines").getData()).features.length) {
+        await new Promise(requestAnimationFrame);
+    }
 }"""
 
 OAXACA = {"nom_ent": "Oaxaca", "nom_abr": "Oax."}
@@ -307,7 +309,7 @@ async def test_boundary_of_municipios_is_as_far_from_the_nearest_place_of_one_as
 ) -> None:
     checkbox = page.get_by_role("checkbox", name="Approximate boundaries of municipios, deduced from their localities")
     await expect(checkbox).to_be_hidden()
-    assert await page.evaluate(DRAWN_OUTLINES) == 0
+    await page.evaluate(NO_OUTLINES)
     await go(page, AT_A_BOUNDARY)
     await expect(checkbox).to_be_checked()
     outlines = await page.evaluate(OUTLINES)
@@ -333,14 +335,14 @@ async def test_boundaries_can_be_hidden_and_the_address_keeps_that(page: Page) -
     await page.evaluate(OUTLINES)
     checkbox = page.get_by_role("checkbox", name="Approximate boundaries")
     await checkbox.uncheck()
-    assert await page.evaluate(DRAWN_OUTLINES) == 0
+    await page.evaluate(NO_OUTLINES)
     await expect(page).to_have_url(re.compile("outlines=none"))
     await checkbox.check()
     await page.evaluate(OUTLINES)
     assert "outlines" not in page.url
     await go(page, f"{AT_A_BOUNDARY}&outlines=none")
     await expect(checkbox).not_to_be_checked()
-    assert await page.evaluate(DRAWN_OUTLINES) == 0
+    await page.evaluate(NO_OUTLINES)
 
 
 async def test_scale_is_that_of_the_middle_of_the_map(page: Page) -> None:

@@ -197,29 +197,42 @@ async def test_names_that_look_like_markup_are_text_everywhere(page: Page) -> No
 # -- With JavaScript and without: forms. What links do needs no script; tests/pages/test_browsable.py follows them.
 
 
-# The rectangles of names on the map of a place, and of its dots, in the map's units.
-DRAWN = """(svg) => {
+# The rectangles of names on a map, and of its dots, in the map's units; those of the path have a radius.
+DRAWN = """(svg, radius) => {
     const boxes = (selector) => [...svg.querySelectorAll(selector)].map((one) => {
         const { x, y, width, height } = one.getBBox();
         return [x, y, x + width, y + height];
     });
     const points = [...svg.querySelector("path").getAttribute("d").matchAll(/M(\\d+) (\\d+)/g)];
-    const small = points.map(([, x, y]) => [x - 2.5, y - 2.5, Number(x) + 2.5, Number(y) + 2.5]);
-    return { names: boxes("text"), dots: [...boxes("circle"), ...small] };
+    const small = points.map(([, x, y]) => [x - radius, y - radius, Number(x) + radius, Number(y) + radius]);
+    return { names: boxes("text"), dots: [...boxes("circle"), ...small], width: svg.viewBox.baseVal.width };
 }"""
 
 
-@pytest.mark.parametrize("key", ["140020017", "20010030", "310020017"])
-async def test_names_on_the_map_of_a_place_overlap_neither_dots_nor_each_other(page: Page, key: str) -> None:
-    await page.goto(f"{INDEX}localidades/{key}/?format=api")
-    drawn = await page.locator(".map svg").evaluate(DRAWN)
+@pytest.mark.parametrize(
+    ("target", "map_", "radius", "dots"),
+    [
+        ("", ".country svg", 2, 3),
+        ("localidades/140020017/", ".map svg", 2.5, 60),
+        ("localidades/20010030/", ".map svg", 2.5, 60),
+        ("localidades/310020017/", ".map svg", 2.5, 60),
+    ],
+)
+async def test_names_on_a_map_overlap_neither_dots_nor_each_other(
+    page: Page, target: str, map_: str, radius: float, dots: int
+) -> None:
+    await page.goto(f"{INDEX}{target}?format=api")
+    drawn = await page.locator(map_).evaluate(DRAWN, radius)
+    assert len(drawn["dots"]) > dots
+    assert len(drawn["names"]) > min(dots / 10, 5)
     # Boxes are as high as a line, letters are not.
-    names = [(left, top + 3, right, bottom - 3) for left, top, right, bottom in drawn["names"]]
-    assert len(names) > 5
-    assert len(drawn["dots"]) > 60
+    names = [
+        (left, top + (bottom - top) / 6, right, bottom - (bottom - top) / 6)
+        for left, top, right, bottom in drawn["names"]
+    ]
     for index, (left, top, right, bottom) in enumerate(names):
         assert left >= 0
-        assert right <= 480
+        assert right <= drawn["width"]
         for start, upper, end, lower in [*names[:index], *drawn["dots"]]:
             assert not (left < end and start < right and top < lower and upper < bottom), names[index]
 

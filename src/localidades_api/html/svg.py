@@ -13,10 +13,10 @@ _MARGIN = 48.0
 _METRES_A_DEGREE = 111_195.0
 _MIN_DISTANCE = 1e-9  # degrees; anything nearer is at the same point
 _LETTER, _LINE = 4.0, 7.5  # width of a letter and height of a line on a drawing of the country
+_CITY = 2.0  # radius of a dot there
 _MAP_LETTER, _MAP_BOLD, _MAP_LINE = 9.0, 10.0, 17.0  # the same on a map, and the width of a bold letter
 _MAP_LABEL = 22  # letters of the name in the middle of a map, which is bold
 _HERE = 8.0  # radius of the dot there
-_GAP = 4.0  # between a dot and its name
 
 
 class Label(NamedTuple):
@@ -71,7 +71,7 @@ def draw_map(here: Mapping[str, Any], nearby: Sequence[Mapping[str, Any]]) -> Ma
         Dot(round(middle.x + east / reach), round(middle.y - north / reach), _radius(place["poblacion"]))
         for place, (east, north) in zip(nearby, offsets, strict=True)
     ]
-    free = _Lettering(width, _MAP_LETTER, _MAP_LINE)
+    free = _Lettering(width, _MAP_LINE)
     free.cover(0, 16 + max(scale_width, _MAP_LETTER * len(scale_label)), height - 24, 2 * _MAP_LINE)
     for dot in (middle, *dots):
         free.cover(dot.x - dot.radius, dot.x + dot.radius, dot.y, 2 * dot.radius)
@@ -89,8 +89,8 @@ def _radius(population: int | None) -> float:
 class _Lettering:
     """What has been written on a drawing, or covered otherwise, so far."""
 
-    def __init__(self, width: float, letter: float, line: float) -> None:
-        self._width, self._letter, self._line = width, letter, line
+    def __init__(self, width: float, line: float) -> None:
+        self._width, self._line = width, line
         self._taken: list[tuple[float, float, float, float]] = []  # left, right, middle and height
 
     def cover(self, left: float, right: float, middle: float, height: float) -> None:
@@ -99,7 +99,7 @@ class _Lettering:
 
     def name(self, dot: Dot, text: str, letter: float) -> Label | None:
         """Write a name beside a dot, above it or below it, if there is room for it."""
-        size, beside, above = letter * len(text), dot.radius + _GAP, dot.radius + self._line / 2
+        size, beside, above = letter * len(text), dot.radius + self._line / 4, dot.radius + self._line / 2
         for left, y, x, anchor in (
             (dot.x + beside, dot.y, dot.x + beside, "start"),
             (dot.x - beside - size, dot.y, dot.x - beside, "end"),
@@ -109,10 +109,6 @@ class _Lettering:
             if self._take(left, left + size, y):
                 return Label(round(x), round(y + self._line * 0.3), anchor, text)
         return None
-
-    def write(self, x: float, y: float, text: str) -> bool:
-        """Write a text to the right of a point if there is room for it."""
-        return self._take(x, x + self._letter * (len(text) + 1), y)
 
     def _take(self, left: float, right: float, middle: float) -> bool:
         is_free = (
@@ -162,31 +158,23 @@ def draw_inset(points: Iterable[tuple[float | None, float | None]]) -> Inset | N
     return Inset(MEXICO.columns, MEXICO.rows, path) if path else None
 
 
-class LabelledDot(NamedTuple):
-    """A place on a drawing of the country: the dot's middle, and its name if there is room for it to the right."""
-
-    x: float
-    y: float
-    label: str
-
-
 class Country(NamedTuple):
     """The country with some of its places; sizes are in SVG units."""
 
     width: int
     height: int
-    names: list[LabelledDot]
+    dots: list[Dot]
 
 
 def draw_country(places: Iterable[tuple[float, float, str]]) -> Country:
     """Draw places by longitude, latitude and name, the most prominent first: a later name makes room for them."""
-    names: list[LabelledDot] = []
-    free = _Lettering(MEXICO.columns, _LETTER, _LINE)
-    for east, north, label in places:
-        if point := MEXICO.locate(east, north):
-            x, y = point
-            names.append(LabelledDot(round(x, 1), round(y, 1), label if free.write(x, y, label) else ""))
-    return Country(MEXICO.columns, MEXICO.rows, names)
+    located = [(point, name) for east, north, name in places if (point := MEXICO.locate(east, north))]
+    dots = [Dot(round(x), round(y), _CITY) for (x, y), _ in located]
+    free = _Lettering(MEXICO.columns, _LINE)
+    for dot in dots:
+        free.cover(dot.x - dot.radius, dot.x + dot.radius, dot.y, 2 * dot.radius)
+    named = [dot._replace(label=free.name(dot, name, _LETTER)) for dot, (_, name) in zip(dots, located, strict=True)]
+    return Country(MEXICO.columns, MEXICO.rows, named)
 
 
 class Part(NamedTuple):

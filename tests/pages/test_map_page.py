@@ -114,7 +114,7 @@ async def loaded(browser: Browser, base: str) -> AsyncIterator[Loaded]:
     def file_of(response: Response) -> str:
         return response.url.partition("?")[0].rpartition("/")[2]
 
-    def note(response: Response) -> None:  # at once: whoever weighs it may come later
+    def note(response: Response) -> None:  # at once; `weigh` waits for the headers
         if file_of(response).endswith("js"):
             sent.setdefault(file_of(response), 0)
 

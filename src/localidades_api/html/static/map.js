@@ -308,7 +308,7 @@ class MapPage {
   }
 }
 
-export let shown = null; // whoever wants to know what is drawn finds it here, as tests do
+export let shown = null; // the map, for tests, which ask it what it draws
 
 if (document.createElement("canvas").getContext("webgl2")) {
   const library = await import("./maplibre/maplibre-gl.mjs");

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.contenders import NGINX, OURS, Contender
 from benchmarks.database import clone, count_localities, environment, seeded_postgres, write_catalogue
 from benchmarks.processes import PATH, ROOT, BenchmarkError, Server, fetch, free_port, serving, unwind_at_sigterm
-from localidades_api.catalogue.schemas import count_pages
+from localidades_api.catalogue.pagination import count_pages
 from localidades_api.errors import LocalidadesError
 
 _HELD = "The page cache holds all"

@@ -8,7 +8,7 @@ from benchmarks.lab import Lab
 from benchmarks.processes import PATH
 from benchmarks.series import Series
 from benchmarks.wrk import drive
-from localidades_api.catalogue.schemas import PAGE_SIZE
+from localidades_api.catalogue.pagination import PAGE_SIZE
 
 SIZES = (30_000, 300_000, 3_000_000)
 _SEED, _GROWN = 1, 2  # ids of releases

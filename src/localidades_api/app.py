@@ -2,18 +2,18 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from fastapi import FastAPI
-from starlette.types import ASGIApp, Receive, Scope, Send
+from fastapi.params import Depends
 
 from localidades_api import __version__
-from localidades_api.api import Services, census, site
-from localidades_api.api.census import CensusRouter
-from localidades_api.api.openapi import describe
-from localidades_api.api.router import Router
+from localidades_api.api import Services, census, discovery, ogc, openapi, probes, site, wscatgeo
+from localidades_api.api.exception_handlers import add_exception_handlers
+from localidades_api.api.params import TrackingParametersMiddleware
 from localidades_api.caches.names import NameIndexes
 from localidades_api.caches.pages import PageCache
 from localidades_api.caches.positions import LONG_TIMEOUT, MAX_LONG_SEARCHES, PositionCache
@@ -33,22 +33,34 @@ from localidades_api.database.queries import (
 )
 from localidades_api.downloads.response import Downloads
 from localidades_api.errors import ConfigurationError
-from localidades_api.http.paths import PREFIX, is_api
+from localidades_api.html.static_files import STATIC as STATIC_FOLDER
+from localidades_api.html.static_files import CompressedStaticFiles
+from localidades_api.http.paths import STATIC
 from localidades_api.http.transfers import Transfers
-from localidades_api.observability.metrics import COUNTERS, Sampler
+from localidades_api.middleware import (
+    ConcurrencyLimit,
+    EarlyAnswers,
+    HeadMiddleware,
+    ManagementPort,
+    RequestLimit,
+    Telemetry,
+)
+from localidades_api.observability.metrics import Sampler
 from localidades_api.observability.tracing import traced_statements
 from localidades_api.releases.tracker import ReleaseTracker
-from localidades_api.response_cache import MAX_BYTES, STATE, ResponseCache
+from localidades_api.response_cache import MAX_BYTES, ResponseCache, ResponseCacheMiddleware
 from localidades_api.settings import Settings
 
 _END_TIMEOUT = 1.0  # seconds at shutdown for cancelled tasks to end, which takes milliseconds
 
 
 @contextlib.asynccontextmanager
-async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) -> AsyncIterator[dict[str, Any]]:
+async def _lifespan(
+    app: FastAPI, settings: Settings, limit: RequestLimit, *, in_background: bool
+) -> AsyncIterator[dict[str, Any]]:
     """Create the services, run the background tasks if wanted, and close the connections at shutdown.
 
-    The state is for the server: the response cache.
+    The state is for the server (`server.protocol`): what it may answer before it calls the application.
     """
     if settings.database_url is None:
         raise ConfigurationError("DATABASE_URL is not set: set it, or start the service with `localidades-api serve`.")
@@ -62,12 +74,13 @@ async def _lifespan(app: FastAPI, settings: Settings, *, in_background: bool) ->
     sampler = Sampler(database.gauges, services.pages.gauges, services.releases.gauges)
     app.state.database = database
     app.state.services = services
+    app.state.response_cache = ResponseCache(services.releases, MAX_BYTES if settings.page_cache_bytes else 0)
     endless = (
         (poller.run(settings.release_poll), sampler.run(), services.names.keep_in_memory()) if in_background else ()
     )
     try:
         async with _running(*endless):
-            yield {STATE: ResponseCache(services.releases, MAX_BYTES if settings.page_cache_bytes else 0)}
+            yield {"early_answers": _early_answers(app, settings, limit)}
     finally:
         await services.names.close()
         await services.positions.close()
@@ -123,46 +136,59 @@ async def _running(*endless: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 def create_app(
     settings: Settings,
     *,
+    dependencies: Sequence[Depends] = (),
     in_background: bool = True,
 ) -> FastAPI:
-    """Build the application; it connects to the database when it starts, not here.
+    """Build the whole service; it connects to the database when it starts, not here.
 
-    Without `in_background` no page is cached and no name indexed before it is requested, and no new release is noticed.
+    The application is an ordinary one: routes, middleware, exception handlers and overrides can be added to it
+    (docs/guides/extending.md). `dependencies` run for every route. Without `in_background` no page is cached and no
+    name indexed before it is requested, and no new release is noticed.
     """
-    app = _Application(
+    limit = RequestLimit(settings.max_in_flight)
+    app = FastAPI(
         title="localidades-api",
         version=__version__,
         summary="INEGI's catalogue of the localities of Mexico.",
-        openapi_url=None,  # api/site.py has the address, in two languages
+        description=openapi.DESCRIPTION,
+        openapi_tags=openapi.TAGS,
+        license_info={"name": "MIT", "identifier": "MIT"},
+        contact={"name": "The localidades-api authors"},
+        servers=[{"url": "."}],  # relative to the document, so right below any path
+        root_path_in_servers=False,
+        openapi_url=None,  # api/site.py has the document and its pages, in two languages
         docs_url=None,
         redoc_url=None,
-        lifespan=partial(_lifespan, settings=settings, in_background=in_background),
-        redirect_slashes=False,  # Starlette's redirect trusts the Host header
+        generate_unique_id_function=attrgetter("name"),  # generated clients have a method of that name
+        lifespan=partial(_lifespan, settings=settings, limit=limit, in_background=in_background),
+        redirect_slashes=False,  # Starlette's redirect trusts the Host header; see api/exception_handlers.py
+        dependencies=dependencies,
         # Traces if OpenTelemetry's variables configure them; Prometheus scrapes the metrics, and logs go to stderr.
         telemetry={"auto_configure": True, "metrics": False, "logs": False},
     )
-    app.state.collect_metrics = COUNTERS.snapshot
     app.state.security_contact = settings.security_contact
-    app.routes.extend([*census.list_routes(), *site.list_routes()])
-    describe(app)
+    for router in (census.router, site.router, probes.router, discovery.router, ogc.router, wscatgeo.router):
+        app.include_router(router)
+    app.mount(site.SWAGGER_UI, site.swagger_ui)
+    app.mount(STATIC, CompressedStaticFiles(directory=STATIC_FOLDER), name="static")
+    add_exception_handlers(app)
+    openapi.describe(app)
+    # Each one that is added stands before those that were.
+    app.add_middleware(TrackingParametersMiddleware)
+    app.add_middleware(census.ResponseHeaders)
+    app.add_middleware(HeadMiddleware)
+    app.add_middleware(ConcurrencyLimit, limit=limit)
+    app.add_middleware(ResponseCacheMiddleware)
+    if settings.management_port is not None:
+        app.add_middleware(ManagementPort, port=settings.management_port)
+    app.add_middleware(Telemetry, settings=settings)
     return app
 
 
-class _Application(FastAPI):
-    """FastAPI, whose routes are found by two routers of ours, without any middleware between them and a request."""
-
-    def build_middleware_stack(self) -> ASGIApp:
-        """Return what answers requests; FastAPI calls it once, when all routes are there."""
-        under_census = [route for route in self.routes if getattr(route, "path", "").startswith(PREFIX)]
-        census = CensusRouter(under_census)
-        site = Router(route for route in self.routes if route not in under_census)
-
-        async def respond(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["type"] != "http":
-                await self.router(scope, receive, send)
-            elif is_api(scope):
-                await census(scope, receive, send)
-            else:
-                await site(scope, receive, send)
-
-        return respond
+def _early_answers(app: FastAPI, settings: Settings, limit: RequestLimit) -> EarlyAnswers | None:
+    """Return what `serve` may answer by itself; None if middleware or a log has to see every request."""
+    classes: list[object] = [middleware.cls for middleware in app.user_middleware]
+    before_cache = classes[: classes.index(ResponseCacheMiddleware)]
+    if settings.access_log or app.dependency_overrides or not {Telemetry, ManagementPort}.issuperset(before_cache):
+        return None
+    return EarlyAnswers(app, app.state.response_cache, limit)

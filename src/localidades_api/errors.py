@@ -5,14 +5,15 @@ what it means and what to do.
 """
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import ClassVar
 
 
 class LocalidadesError(Exception):
     """Root of the errors that this project raises on purpose; its text is meant for the user."""
 
-    status: ClassVar[int] = 500
-    title: ClassVar[str] = "Internal Server Error"
+    status: int = 500
+    title: str = "Internal Server Error"
     slug: ClassVar[str] = "internal-error"
     meaning: ClassVar[str] = "An unexpected error occurred in the service; its log has the cause."
     remedy: ClassVar[str] = (
@@ -111,6 +112,17 @@ class OutputError(CommandError):
 
 class ReaderGoneError(OutputError):
     """The reader of the output has gone, as `head` does, so the command says nothing more."""
+
+
+class StatusError(LocalidadesError):
+    """A status that a route of an extended application has raised as an HTTPException; it has no problem type."""
+
+    slug = ""
+
+    def __init__(self, status: int, text: str, headers: Mapping[str, str] | None) -> None:
+        super().__init__(text, headers=headers)
+        self.status = status
+        self.title = HTTPStatus(status).phrase
 
 
 class RequestError(LocalidadesError):

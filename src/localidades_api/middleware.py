@@ -1,34 +1,32 @@
-"""The middleware between server and routing, from the outside in: telemetry, management port, limit on requests."""
+"""The middleware of the application, from the outside in: telemetry, management port, limit on requests, HEAD."""
 
 import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Sequence
+from functools import lru_cache
 from itertools import count
 from time import perf_counter
-from urllib.parse import parse_qsl
+from typing import NamedTuple
 
 from fastapi import FastAPI
 from starlette.datastructures import Headers, QueryParams
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from localidades_api.api import Services
 from localidades_api.api.probes import OPERATIONAL
 from localidades_api.api.problems import ResponsePreferences, problem_of
+from localidades_api.api.route_table import allowed_methods
 from localidades_api.database.pool import already_waited
 from localidades_api.errors import LocalidadesError, NotFoundError, OverloadedError
 from localidades_api.html.renderer import root_of
 from localidades_api.http.headers import complete, on_wire
-from localidades_api.http.paths import LOCALIDADES, allowed, is_api, operation_of
-from localidades_api.observability.faults import cause
+from localidades_api.http.paths import REQUEST_ID, STATIC, WITH_BODY, is_census, operation_of
+from localidades_api.observability.faults import FAULTS, cause
 from localidades_api.observability.logging import Line, RequestLog, request_id
 from localidades_api.observability.metrics import COUNTERS
-from localidades_api.response_cache import CachedResponses, Field, HeldResponse
+from localidades_api.response_cache import Field, HeldResponse, ResponseCache
 from localidades_api.settings import Settings
-
-STATE = "concurrency_limit"  # key of the limit in the lifespan's state, where the server finds it
 
 _log = logging.getLogger("uvicorn.error")
 
@@ -36,26 +34,16 @@ _QUEUED_PER_SLOT = 4
 _QUEUE_TIMEOUT = 0.5  # seconds that a request may queue; beyond that, another process would serve it sooner
 _LOG_INTERVAL = 10.0  # seconds between two log lines about refusals
 _OVERLOADED = OverloadedError()
-_MAX_QUERY = 200  # bytes; no plain query for a page is longer
 _FAULT = 500  # from this status on, a call always logs the request and adds its id to the response
 _NOT_FOUND = NotFoundError("There is nothing at this address.")
 _NEGOTIATED = (b"accept", b"accept-language")
 
 
-def build_middleware_stack(app: FastAPI, settings: Settings) -> ASGIApp:
-    """Build the middleware that the settings enable, from the inside out, and return the outermost."""
-    limit = ConcurrencyLimit(app, partial(_is_page_in_memory, app), settings.max_in_flight)
-    stack: ASGIApp = CachedResponses(limit)
-    if settings.management_port is not None:
-        stack = ManagementPort(stack, settings.management_port)
-    return Telemetry(stack, settings)
-
-
 class Telemetry:
-    """Counts and logs requests."""
+    """Counts and logs requests, and logs errors that nothing handles."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self._app = app
+        self.app = app
         self._log = RequestLog(settings.log_format)
         self._logs_all = settings.access_log
         self._process = os.urandom(4).hex()
@@ -66,25 +54,28 @@ class Telemetry:
         if scope["type"] != "http":
             await self._observe(scope, receive, send)
             return
-        id_ = self._next_id()
+        id_ = scope[REQUEST_ID] = self._next_id()
         request_id.set(id_)
         cause.set(None)  # with pipelining, the task of one request starts the next
         watch = _Watch(id_, send)
         COUNTERS.in_flight += 1
         try:
-            await self._app(scope, receive, watch)
+            await self.app(scope, receive, watch)
+        except Exception as error:
+            cause.set(FAULTS.report(error, "%s: An unexpected error", _FAULT, traceback=True))
+            raise
         finally:
             COUNTERS.in_flight -= 1
             seconds = perf_counter() - watch.began
             operation = operation_of(scope)
             COUNTERS.count(operation, watch.status, seconds)
             if self._logs_all or watch.status >= _FAULT:
-                told = (watch.status, seconds * 1000, watch.release, watch.bytes, cause.get())
-                self._log.add(Line(id_, scope["method"], operation, *told))
+                fields = (watch.status, seconds * 1000, watch.release, watch.bytes, cause.get())
+                self._log.add(Line(id_, scope["method"], operation, *fields))
 
     async def _observe(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
         finally:
             self._log.flush()
 
@@ -100,7 +91,7 @@ class _Watch:
         self._id = id_
         self._send = send
         self.began = perf_counter()
-        self.status = _FAULT  # what the server sends after an exception without a response
+        self.status = _FAULT  # of an exception without a response
         self.bytes = 0
         self._headers: list[tuple[bytes, bytes]] = []
 
@@ -125,7 +116,7 @@ class ManagementPort:
     """Serves probes and metrics on the management port only, and nothing else there."""
 
     def __init__(self, app: ASGIApp, port: int) -> None:
-        self._app = app
+        self.app = app
         self._port = port
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -134,53 +125,25 @@ class ManagementPort:
         if is_wrong:
             await refusal(scope, _NOT_FOUND).send(send)
         else:
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
 
 
-class ConcurrencyLimit:
-    """Limits the requests in flight and the requests in the queue.
+class RequestLimit:
+    """The requests that are handled at once, and those that wait for one of them to begin its response."""
 
-    Probes, static files and pages of the list that are in memory are always admitted: they need no database.
-
-    A request holds its slot until its response begins, so slow readers and long downloads hold none. (Downloads have a
-    limit of their own, `http.transfers.Transfers`.)
-    """
-
-    def __init__(self, app: ASGIApp, is_in_memory: Callable[[Scope], bool], max_in_flight: int) -> None:
-        self._app = app
-        self._is_in_memory = is_in_memory
+    def __init__(self, max_in_flight: int) -> None:
         self._slots = asyncio.Semaphore(max_in_flight)
         self._max_queued = max_in_flight * _QUEUED_PER_SLOT
         self._refused = 0
         self._next_line = 0.0
         self.queued = 0
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Wait for a slot and pass on, or refuse."""
-        if scope["type"] == "lifespan" and "state" in scope:
-            scope["state"][STATE] = self
-        if scope["type"] != "http" or not self._needs_slot(scope):
-            await self._app(scope, receive, send)
-        elif await self._take_slot():
-            await self._pass_on(scope, receive, send)
-        else:
-            await self._refuse(scope).send(send)
-
     @property
     def is_full(self) -> bool:
         """Whether a request that comes now is refused, if it needs a slot."""
         return self._slots.locked() and self.queued >= self._max_queued
 
-    def refuse(self, target: bytes, fields: Sequence[Field]) -> HeldResponse | None:
-        """Return the refusal of a GET request that needs a slot: a task for it would cost more than the refusal."""
-        path, _, query = target.partition(b"?")
-        scope = {"method": "GET", "path": path.decode("latin-1"), "query_string": query, "headers": fields}
-        return self._refuse(scope) if self._needs_slot(scope) else None
-
-    def _needs_slot(self, scope: Scope) -> bool:
-        return not (scope["path"] in OPERATIONAL or scope["path"].startswith("/static/") or self._is_in_memory(scope))
-
-    async def _take_slot(self) -> bool:
+    async def acquire(self) -> bool:
         """Return whether a slot came free in time."""
         if not self._slots.locked():
             return await self._slots.acquire()  # at once
@@ -197,25 +160,12 @@ class ConcurrencyLimit:
             self.queued -= 1
             already_waited.set(time.monotonic() - began)
 
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and release the slot when the response begins."""
-        has_slot = True
+    def release(self) -> None:
+        """Free a slot."""
+        self._slots.release()
 
-        async def send_and_release(message: Message) -> None:
-            nonlocal has_slot
-            if has_slot:
-                has_slot = False
-                self._slots.release()
-            await send(message)
-
-        try:
-            await self._app(scope, receive, send_and_release)
-        finally:
-            if has_slot:
-                self._slots.release()
-
-    def _refuse(self, scope: Scope) -> HeldResponse:
-        """Refuse, and log a count of refusals now and then."""
+    def refuse(self, scope: Scope) -> HeldResponse:
+        """Return the refusal of a request, and log now and then how many there were."""
         self._refused += 1
         if (now := time.monotonic()) >= self._next_line:
             _log.warning("Overloaded: refused %d requests since the last message.", self._refused)
@@ -224,35 +174,104 @@ class ConcurrencyLimit:
         return refusal(scope, _OVERLOADED)
 
 
-def _is_page_in_memory(app: FastAPI, scope: Scope) -> bool:
-    """Tell whether a request is plainly for a page that routing answers from the page cache, as JSON.
+class ConcurrencyLimit:
+    """Limits the requests in flight and the requests in the queue.
 
-    False for any request that is not recognized, which may then wait for the database.
+    Probes and static files are always admitted: they need no database. So are held responses, since the response cache
+    comes first.
+
+    A request holds its slot until its response begins, so slow readers and long downloads hold none. (Downloads have a
+    limit of their own, `http.transfers.Transfers`.)
     """
-    if scope["path"] != LOCALIDADES or scope["method"] != "GET" or len(scope["query_string"]) > _MAX_QUERY:
-        return False
-    if any(name == b"accept" and b"html" in value for name, value in scope["headers"]):
-        return False
-    services: Services = app.state.services
-    query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-    served, page = services.releases.served, query.pop("page", "1")
-    if served is None or query.items() - {("format", "json"), ("release", served.name)} or not page.isdecimal():
-        return False
-    held = services.pages.held(served)
-    return held is not None and 0 < int(page) < len(held.pages) and held.pages[int(page)] is not None
+
+    def __init__(self, app: ASGIApp, limit: RequestLimit) -> None:
+        self.app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Wait for a slot and pass on, or refuse."""
+        if scope["type"] != "http" or not _needs_slot(scope["path"]):
+            await self.app(scope, receive, send)
+        elif await self._limit.acquire():
+            await self._pass_on(scope, receive, send)
+        else:
+            await self._limit.refuse(scope).send(send)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, and release the slot when the response begins."""
+        has_slot = True
+
+        async def send_and_release(message: Message) -> None:
+            nonlocal has_slot
+            if has_slot:
+                has_slot = False
+                self._limit.release()
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_and_release)
+        finally:
+            if has_slot:
+                self._limit.release()
+
+
+def _needs_slot(path: str) -> bool:
+    return path not in OPERATIONAL and not path.startswith(f"{STATIC}/")
+
+
+class EarlyAnswers(NamedTuple):
+    """What a server may answer before it calls the application: held responses, and refusals where it is at capacity.
+
+    The lifespan's state has it for `serve`, unless somebody's middleware has to see every request.
+    """
+
+    app: FastAPI
+    cache: ResponseCache
+    limit: RequestLimit
+
+    def refuse(self, target: bytes, fields: Sequence[Field]) -> HeldResponse | None:
+        """Return the refusal of a GET request that needs a slot: a task for it would cost more than the refusal."""
+        path, _, query = target.partition(b"?")
+        name = path.decode("latin-1")
+        scope = {"app": self.app, "method": "GET", "path": name, "query_string": query, "headers": fields}
+        return self.limit.refuse(scope) if self.limit.is_full and _needs_slot(name) else None
+
+
+class HeadMiddleware:
+    """Answers HEAD as GET, without the body: FastAPI's routes have GET alone."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass HEAD on as GET, and anything else as it is."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_without_body(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        inner = {**scope, "method": "GET", WITH_BODY: False}  # the server reads the method from its own scope
+        try:
+            await self.app(inner, receive, send_without_body)
+        finally:
+            scope.update({**inner, "method": "HEAD"})  # the log needs the route that was found
 
 
 def refusal(scope: Scope, error: LocalidadesError) -> HeldResponse:
     """Return the problem response that routing would make; it is cached, so pass the same `error` every time."""
     query = [part for part in scope["query_string"].split(b"&") if part.startswith((b"format=", b"lang="))]
     headers = [header for header in scope["headers"] if header[0] in _NEGOTIATED]
-    allow = allowed(scope["path"]) if is_api(scope) else None
+    allow = allowed_methods(scope) if is_census(scope) else None
     return _make(error, b"&".join(query), tuple(headers), root_of(scope), allow)
 
 
 @lru_cache(maxsize=64)
 def _make(  # takes all that the response depends on; clients send a handful of variants
-    error: LocalidadesError, query: bytes, headers: tuple[tuple[bytes, bytes], ...], root: str, allow: str | None
+    error: LocalidadesError, query: bytes, headers: tuple[Field, ...], root: str, allow: str | None
 ) -> HeldResponse:
     response = problem_of(error, ResponsePreferences(Headers(raw=list(headers)), QueryParams(query), root))
     complete(response.headers, allow)

@@ -4,18 +4,17 @@ from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import NamedTuple
 
+from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.http.headers import on_wire
-from localidades_api.http.paths import OPERATION, operation_of
+from localidades_api.http.paths import OPERATION, STATIC, operation_of
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.releases.tracker import ReleaseTracker
 
 MAX_BYTES = 96 * 1024**2  # of responses and their keys; half of it is kept when the other half is full
 MAX_BODY = 1024**2
-STATE = "response_cache"  # key of the cache in the lifespan's state, which the server and every scope have
 _OVERHEAD = 1000  # bytes per response besides its body, head and key
-_STATIC = "/static/"  # whose files may be edited while the service runs
 _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"upgrade", b"expect"})  # of what ends a connection
 # What a response may depend on, and what makes a request one that is not held. Host is checked where it is new.
 _SELECTING = _FRAMING | {
@@ -90,24 +89,29 @@ def _size(target: bytes, fields: Iterable[Field]) -> int:
     return len(target) + sum(len(value) for _, value in fields)
 
 
-class CachedResponses:
-    """Answers a GET request with what is held for its spelling, and holds what the application answers to others.
+class ResponseCacheMiddleware:
+    """Answers a GET request with the response that is held for its spelling, and holds the responses to others.
 
-    The server asks the cache first (`server.protocol`), so what comes here is rarely held; with another server, all of
-    it comes here. What is held is a 200 or 304 of known length in one piece, with an ETag, that all clients may share.
+    `serve` asks the cache first (`server.protocol`), so few held responses are sent from here; under another server,
+    all of them. Held is a 200 or 304 that names its release, has a length and an ETag, comes in one piece, and that all
+    clients may share.
     """
 
     def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+        self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass on."""
-        cache: ResponseCache | None = scope.get("state", {}).get(STATE)
-        if cache is None or scope["type"] != "http" or scope["method"] != "GET" or scope["path"].startswith(_STATIC):
-            await self._app(scope, receive, send)
+        if scope["type"] != "http" or scope["method"] != "GET" or scope["path"].startswith(f"{STATIC}/"):
+            await self.app(scope, receive, send)
             return
-        query = scope["query_string"]
-        target = scope["raw_path"] + b"?" + query if query else scope["raw_path"]
+        app: FastAPI = scope["app"]
+        cache: ResponseCache | None = getattr(app.state, "response_cache", None)
+        if cache is None or app.dependency_overrides:  # set before the application starts, or by a test
+            await self.app(scope, receive, send)
+            return
+        path = scope.get("raw_path") or scope["path"].encode()  # servers may leave the former out
+        target = path + b"?" + scope["query_string"] if scope["query_string"] else path
         port = scope["server"][1] if scope.get("server") else None
         key = spelling(port, target, scope["headers"])
         if held := cache.get(key):
@@ -118,7 +122,7 @@ class CachedResponses:
             names = {name for name, _ in scope["headers"]}
             # HTTP/1.0 may leave Host out; the server refuses other requests without it, unless it finds them held.
             may_hold = cache.limit and b"host" in names and not names & _FRAMING
-            await self._app(scope, receive, _Holding(cache, key, scope, send) if may_hold else send)
+            await self.app(scope, receive, _Holding(cache, key, scope, send) if may_hold else send)
 
 
 class _Holding:
@@ -146,7 +150,8 @@ class _Holding:
 
 
 def _may_be_held(status: int, headers: Sequence[Field]) -> bool:
-    """Return whether a response has a validator and a length, and names neither the client nor the host it asked."""
+    """Return whether a response has a release, a validator and a length, and is the same for every client and host."""
     fields = {name.lower(): value for name, value in headers}
     has_length = status == HTTPStatus.NOT_MODIFIED or (status == HTTPStatus.OK and b"content-length" in fields)
-    return has_length and b"etag" in fields and b"private" not in fields.get(b"cache-control", b"")
+    is_shared = b"private" not in fields.get(b"cache-control", b"")
+    return has_length and is_shared and b"etag" in fields and b"catalogue-release" in fields

@@ -19,7 +19,6 @@ from localidades_api.http import caching
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from tests.support.application import (
     await_release,
-    client_in_front_of,
     client_of,
     import_into,
     recorded_statements,
@@ -292,7 +291,7 @@ PREPARED = [
 
 
 async def test_what_many_will_ask_for_is_prepared_with_a_release(seeded_database: str) -> None:
-    async with running_app(seeded_database, page_cache_bytes=10**6) as app, client_in_front_of(app) as client:
+    async with running_app(seeded_database, page_cache_bytes=10**6) as app, client_of(app) as client:
 
         async def statements_of(cost: Cost) -> int:
             with recorded_statements(app) as statements:

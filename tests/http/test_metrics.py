@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from localidades_api.observability import metrics as metrics_module
 from localidades_api.observability.metrics import Counters, Sampler, Series, Snapshot, exposition, merge
-from tests.support.application import client_in_front_of, import_file, running_app
+from tests.support.application import client_of, import_file, running_app
 from tests.support.catalogue import many, write_catalogue
 from tests.support.metrics import Metrics, await_metrics, read_metrics, scrape, value
 from tests.support.postgres import locked, new_database
@@ -268,7 +268,7 @@ async def test_errors_of_the_database_are_counted_by_kind(seeded_database: str, 
             connection = await asyncpg.connect(seeded_database)
             await connection.execute("ALTER TABLE localities RENAME COLUMN nombre TO apellido")
             await connection.close()
-        async with running_app(url, release_poll=60) as app, client_in_front_of(app) as client:
+        async with running_app(url, release_poll=60) as app, client_of(app) as client:
             await asyncio.sleep(0.5)
             before = value(await metrics_of(client), "database_errors_total", kind)
             assert (await client.get(LOCALIDADES)).status_code >= 500

@@ -23,7 +23,6 @@ from localidades_api.names.layout import META
 from tests.support.application import (
     await_release,
     await_searched,
-    client_in_front_of,
     client_of,
     import_into,
     publish_again,
@@ -181,7 +180,7 @@ async def search(client: httpx.AsyncClient, kind: str) -> tuple[str, bool]:
 async def test_release_before_is_searched_until_the_names_of_a_new_one_are_indexed(
     seeded_database: str, folder: Path, unindexed: str
 ) -> None:
-    async with running_app(seeded_database, database_timeout=2) as app, client_in_front_of(app) as client:
+    async with running_app(seeded_database, database_timeout=2) as app, client_of(app) as client:
         with unfinished(folder, unindexed):
             await publish_again(seeded_database, "2021-01")
             await await_release(client, "2021-01")

@@ -10,7 +10,7 @@ from contextlib import closing
 import asyncpg
 import pytest
 
-from tests.support.application import client_in_front_of, running_app
+from tests.support.application import client_of, running_app
 from tests.support.metrics import await_metrics, value
 from tests.support.postgres import execute, out_of_reach
 from tests.support.wire import LOCALIDADES, ask, serving
@@ -57,7 +57,7 @@ async def test_readiness_keeps_to_its_deadline_whatever_the_database_does(seeded
     try:
         async with (
             running_app(seeded_database, database_timeout=1.5, release_poll=60) as app,
-            client_in_front_of(app) as client,
+            client_of(app) as client,
         ):
             assert (await client.get("/readyz")).status_code == 200
             async with blocker.transaction():
@@ -90,7 +90,7 @@ async def test_readiness_names_what_is_wrong_with_a_database_that_answers(
 ) -> None:
     execute(seeded_database, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {reader}")
     url = seeded_database.replace("postgres@", f"{reader}@")
-    async with running_app(url, release_poll=60) as app, client_in_front_of(app) as client:
+    async with running_app(url, release_poll=60) as app, client_of(app) as client:
         assert (await client.get("/readyz")).status_code == 200
         change = [statement.format(reader=reader) for statement in statements]
         await asyncio.to_thread(execute, seeded_database, *change)  # reads that are under way come to their end
@@ -101,9 +101,11 @@ async def test_readiness_names_what_is_wrong_with_a_database_that_answers(
 
 
 async def test_fault_outside_the_census_is_a_problem(seeded_database: str) -> None:
-    async with running_app(seeded_database) as app, client_in_front_of(app) as client:
-        app.state.collect_metrics = None
-        answer = await client.get("/metrics")
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        app.state.services = None
+        answer = await client.get("/livez")
+        assert answer.status_code == 204
+        answer = await client.get("/sitemap.xml")
         assert (answer.status_code, answer.json()["type"]) == (500, "/problems#internal-error")
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.headers["x-request-id"]
@@ -111,7 +113,7 @@ async def test_fault_outside_the_census_is_a_problem(seeded_database: str) -> No
 
 
 async def test_readiness_without_a_release_names_none(database: str) -> None:
-    async with running_app(database) as app, client_in_front_of(app) as client:
+    async with running_app(database) as app, client_of(app) as client:
         answer = await client.get("/readyz")
         assert (answer.status_code, answer.json()["type"]) == (503, "/problems#no-release")
         assert "release" not in answer.json()

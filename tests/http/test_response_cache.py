@@ -13,11 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localidades_api.http.headers import on_wire
-from localidades_api.response_cache import STATE, HeldResponse, ResponseCache
+from localidades_api.response_cache import HeldResponse, ResponseCache
 from tests.support.application import (
     await_release,
     await_searched,
-    client_in_front_of,
     client_of,
     import_into,
     running_app,
@@ -66,8 +65,17 @@ async def raw_body(client: httpx.AsyncClient, request: httpx.Request) -> tuple[h
 async def app(server: str, seeded: str) -> AsyncIterator[FastAPI]:
     with new_database(server, seeded) as url:
         async with running_app(url, page_cache_bytes=1_000_000) as app, client_of(app) as client:
+            app.state.url = url
             await await_release(client, "2020-01")
             yield app
+
+
+@pytest.fixture(scope="module")
+async def uncached(app: FastAPI) -> AsyncIterator[FastAPI]:
+    """Lend an application on the same database whose routes answer every request."""
+    async with running_app(app.state.url, page_cache_bytes=0) as other, client_of(other) as client:
+        await await_release(client, "2020-01")
+        yield other
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -80,10 +88,10 @@ async def app(server: str, seeded: str) -> AsyncIterator[FastAPI]:
     method=st.sampled_from(["GET", "GET", "GET", "HEAD", "OPTIONS", "POST"]),
 )
 async def test_any_request_is_answered_twice_as_routing_does(
-    *, app: FastAPI, path: str, parts: list[str], fields: list[tuple[str, str]], method: str
+    *, app: FastAPI, uncached: FastAPI, path: str, parts: list[str], fields: list[tuple[str, str]], method: str
 ) -> None:
     """Byte for byte: status, every header in its order, and body."""
-    async with client_of(app) as routing, client_in_front_of(app) as cached:
+    async with client_of(uncached) as routing, client_of(app) as cached:
         etag = (await routing.get(f"{path}?{'&'.join(parts)}")).headers.get("etag", '"none"')
         conditions = {"same": etag, "weak": f"W/{etag.removeprefix('W/')}", "list": f'"x", {etag}'}
         headers = [(name, conditions.get(value, value)) for name, value in fields]
@@ -99,7 +107,7 @@ async def test_any_request_is_answered_twice_as_routing_does(
 
 @pytest.mark.parametrize(("target", "accept"), list(product(RESOURCES, ["*/*", "text/html"])))
 async def test_what_is_held_is_what_was_answered(app: FastAPI, target: str, accept: str) -> None:
-    async with client_in_front_of(app) as client:
+    async with client_of(app) as client:
         request = client.build_request("GET", target, headers={"accept": accept, "accept-language": "en, x-first"})
         assert held_for(app, request) is None
         answer, body = await raw_body(client, request)
@@ -120,7 +128,7 @@ async def test_what_is_held_is_what_was_answered(app: FastAPI, target: str, acce
 
 @pytest.mark.parametrize("target", [f"{LOCALIDADES}tiles.json", "/api/census/reconcile/"])
 async def test_answer_that_names_its_host_is_no_answer_for_another(app: FastAPI, target: str) -> None:
-    async with client_in_front_of(app) as client:
+    async with client_of(app) as client:
         for host in ("one.example", "two.example", "one.example"):
             assert host in (await client.get(target, headers={"host": host})).text
 
@@ -129,7 +137,7 @@ async def test_answer_that_names_its_host_is_no_answer_for_another(app: FastAPI,
     ("method", "target"), [("HEAD", LOCALIDADES), ("POST", LOCALIDADES), ("GET", "/static/style.css")]
 )
 async def test_other_requests_are_not_held(app: FastAPI, method: str, target: str) -> None:
-    async with client_in_front_of(app) as client:
+    async with client_of(app) as client:
         request = client.build_request(method, target)
         await client.send(request)
         assert held_for(app, request) is None
@@ -139,7 +147,7 @@ async def test_nothing_is_held_under_the_next_release(seeded_database: str, tmp_
     async with running_app(seeded_database, page_cache_bytes=1_000_000) as app:
         targets = [LOCALIDADES, f"{LOCALIDADES}?format=api", f"{LOCALIDADES}?release=2020-01", "/api/census/releases/"]
         search = f"{SUGGEST}?q=nuevo"
-        async with client_in_front_of(app) as client:
+        async with client_of(app) as client:
             requests = [client.build_request("GET", target) for target in (*targets, search)]
             for request in requests:
                 await client.send(request)
@@ -159,7 +167,7 @@ async def test_answer_that_began_under_one_release_is_not_held_under_the_next(
     await import_into(seeded_database, write_catalogue(tmp_path / "catun_localidad_2021-01.csv", many(140)))
     async with running_app(seeded_database, in_background=False, page_cache_bytes=1_000_000) as app:
         releases = app.state.services.releases
-        async with client_in_front_of(app) as client:
+        async with client_of(app) as client:
             await client.head("/api/census/")  # the release is known from here on
             request = client.build_request("GET", f"{LOCALIDADES}?page=2")
             with locked(seeded_database, "localities"):
@@ -174,8 +182,8 @@ async def test_answer_that_began_under_one_release_is_not_held_under_the_next(
 
 
 async def test_cache_is_bounded_and_keeps_what_is_asked_for(seeded_database: str) -> None:
-    async with running_app(seeded_database, page_cache_bytes=1_000_000) as app, client_in_front_of(app) as client:
-        app.state.of_lifespan = {STATE: ResponseCache(app.state.services.releases, 200_000)}
+    async with running_app(seeded_database, page_cache_bytes=1_000_000) as app, client_of(app) as client:
+        app.state.response_cache = ResponseCache(app.state.services.releases, 200_000)
         often = client.build_request("GET", f"{LOCALIDADES}?page=2")
         await client.send(often)
         requests = [client.build_request("GET", f"{LOCALIDADES}?page=1", headers={"accept": f"*/*, text/{number}"})
@@ -188,7 +196,7 @@ async def test_cache_is_bounded_and_keeps_what_is_asked_for(seeded_database: str
 
 
 async def test_service_without_a_page_cache_holds_no_response(seeded_database: str) -> None:
-    async with running_app(seeded_database, page_cache_bytes=0) as app, client_in_front_of(app) as client:
+    async with running_app(seeded_database, page_cache_bytes=0) as app, client_of(app) as client:
         request = client.build_request("GET", LOCALIDADES)
         await client.send(request)
         assert held_for(app, request) is None
@@ -199,7 +207,7 @@ async def test_service_without_a_page_cache_holds_no_response(seeded_database: s
 )
 async def test_request_that_may_have_a_body_is_not_held(app: FastAPI, field: tuple[str, str]) -> None:
     """The server finds what is held before it looks at where a request ends."""
-    async with client_in_front_of(app) as client:
+    async with client_of(app) as client:
         request = client.build_request("GET", LOCALIDADES, headers=[field])
         assert (await client.send(request)).status_code == 200
         assert held_for(app, request) is None

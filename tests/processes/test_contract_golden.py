@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.application import client_in_front_of, running_app
+from tests.support.application import client_of, running_app
 from tests.support.database import BREAK_LOCALITIES
 from tests.support.postgres import execute
 from tests.support.waiting import eventually_async
@@ -82,18 +82,18 @@ def answer_of(response: httpx.Response) -> Answer:
 
 
 async def test_answer_without_a_release_is_the_golden_one(database: str) -> None:
-    async with running_app(database) as app, client_in_front_of(app) as client:
+    async with running_app(database) as app, client_of(app) as client:
         assert_golden("error-503-release", answer_of(await client.get(LOCALIDADES)))
 
 
 async def test_answer_without_a_database_is_the_golden_one() -> None:
-    async with running_app("postgresql://x@localhost/x?host=/nowhere") as app, client_in_front_of(app) as client:
+    async with running_app("postgresql://x@localhost/x?host=/nowhere") as app, client_of(app) as client:
         assert_golden("error-503-database", answer_of(await client.get(LOCALIDADES)))
 
 
 async def test_answer_to_what_was_not_foreseen_is_the_golden_one(seeded_database: str) -> None:
     execute(seeded_database, *BREAK_LOCALITIES)
-    async with running_app(seeded_database) as app, client_in_front_of(app) as client:
+    async with running_app(seeded_database) as app, client_of(app) as client:
         assert_golden("error-500", answer_of(await client.get(f"{LOCALIDADES}?page_size=50")))
 
         async def is_served() -> bool:

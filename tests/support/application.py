@@ -18,11 +18,9 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.errors import LocalidadesError
 from localidades_api.importer import ImportReport, import_catalogue
-from localidades_api.middleware import build_middleware_stack
 from localidades_api.releases.publish import publish_release
 from localidades_api.releases.retire import retire_release
 from localidades_api.settings import Settings
-from tests.support.asgi import with_state
 from tests.support.progress import Silent
 from tests.support.service_address import database_timeout, service_address
 from tests.support.waiting import PATIENCE, eventually_async, in_thread
@@ -54,7 +52,7 @@ async def running_app(url: str, **options: Any) -> AsyncIterator[FastAPI]:  # no
     address = service_address(url)
     settings = {"database_timeout": database_timeout(address), "release_poll": 0.2, "page_cache_bytes": 0, **options}
     app = create_app(Settings(database_url=SecretStr(address), **settings), in_background=in_background)
-    async with app.router.lifespan_context(app) as app.state.of_lifespan:
+    async with app.router.lifespan_context(app):
         if wants_names:
             await await_names(app)
         yield app
@@ -73,14 +71,8 @@ async def is_indexed(services: Services, release: Release) -> bool:
 
 
 def client_of(app: FastAPI) -> httpx.AsyncClient:
-    """Return a client that calls the application without a network."""
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")
-
-
-def client_in_front_of(app: FastAPI, **settings: Any) -> httpx.AsyncClient:  # noqa: ANN401  # passed on
-    """Return a client that calls the middleware before the application, as the server does, without a network."""
-    transport = httpx.ASGITransport(with_state(build_middleware_stack(app, Settings(**settings)), app))
-    return httpx.AsyncClient(transport=transport, base_url="http://test")
+    """Return a client that calls the application without a network, and sees its answers to unexpected errors."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app, raise_app_exceptions=False), base_url="http://test")
 
 
 async def await_release(client: httpx.AsyncClient, name: str, *, within: float = PATIENCE) -> None:

@@ -1,25 +1,15 @@
-"""The application behind its middleware, called as the server calls it."""
+"""The response cache of an application, and the keys of requests in it."""
 
 import httpx
 from fastapi import FastAPI
-from starlette.types import ASGIApp, Receive, Scope, Send
 
-from localidades_api.response_cache import STATE, Key, ResponseCache, spelling
+from localidades_api.response_cache import Key, ResponseCache, spelling
 
 
 def cache_of(app: FastAPI) -> ResponseCache:
     """Return the response cache of an application that `running_app` has started."""
-    cache: ResponseCache = app.state.of_lifespan[STATE]
+    cache: ResponseCache = app.state.response_cache
     return cache
-
-
-def with_state(stack: ASGIApp, app: FastAPI) -> ASGIApp:
-    """Hand the state of the application's lifespan on with each request, as the server does."""
-
-    async def application(scope: Scope, receive: Receive, send: Send) -> None:
-        await stack({**scope, "state": app.state.of_lifespan}, receive, send)
-
-    return application
 
 
 def key_of(request: httpx.Request) -> Key:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from localidades_api.api.responses import neighbours
-from localidades_api.catalogue.pagination import PageNumber, positions
-from localidades_api.catalogue.schemas import PAGE_SIZE
+from localidades_api.catalogue.pagination import PAGE_SIZE, PageNumber, positions
 from localidades_api.http.headers import link_header
 
 _pages = TypeAdapter(PageNumber)

@@ -9,17 +9,16 @@ from starlette.responses import Response
 
 from localidades_api.api import html_context
 from localidades_api.api.params import MunicipalitiesQuery, ReleaseQuery, StatesQuery
+from localidades_api.api.redirects import leave_out_blanks
 from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, answer_by_key, envelope
-from localidades_api.api.routes import DirectRoute, leave_out_blanks
 from localidades_api.api.services import ServicesDep
 from localidades_api.catalogue.filters import MunicipalityId, StateId
 from localidades_api.catalogue.locality import describe_state
 from localidades_api.catalogue.pagination import Paging
 from localidades_api.catalogue.schemas import Municipality, MunicipalityDetail, Page, State
 from localidades_api.database.models import municipalities, states
-from localidades_api.http.paths import PREFIX
 
-router = APIRouter(route_class=DirectRoute, prefix=PREFIX, tags=["Areas"], responses=CACHEABLE)
+router = APIRouter(tags=["Areas"], responses=CACHEABLE)
 router.add_api_route("/municipios/filter/", leave_out_blanks, include_in_schema=False)
 
 

@@ -12,7 +12,6 @@ from typing_extensions import TypeAliasType
 
 from localidades_api.api.params import Language, ReleaseParam, StrictQuery
 from localidades_api.api.responses import CACHEABLE
-from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.bulk.answers import Point, answer_points, match_row
 from localidades_api.bulk.exchange import Answered, AnswerSome, BulkResponse
@@ -41,10 +40,9 @@ from localidades_api.catalogue.schemas import (
 )
 from localidades_api.errors import InvalidParametersError, UnsupportedMediaTypeError
 from localidades_api.http.negotiation import accept_header, choose_media_type
-from localidades_api.http.paths import PREFIX
 from localidades_api.names.certainty import MAX_SURE, MIN_SURE, SURE
 
-router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags=["Matching"], responses=CACHEABLE)
+router = APIRouter(prefix="/localidades", tags=["Matching"], responses=CACHEABLE)
 
 _ROW = {"nombre": "Guadalajra", "municipio": "Guadalajara", "estado": "Jal."}
 _POINT = {"latitud": 20.6767, "longitud": -103.3475}
@@ -183,6 +181,7 @@ _PLACES = _Subject(ROLES, MATCH_COLUMNS, "match")
 _POINTS = _Subject(POINTS, NEAREST_COLUMNS, "nearest")
 
 
+@router.post("/match", include_in_schema=False)  # a redirect may lose the body
 @router.post("/match/", summary="Match names to keys", response_model=Found[Match], **_described(MatchableRow, _ROW))
 async def match_localities(request: Request, query: Annotated[MatchQuery, Query()], services: ServicesDep) -> Response:
     """Find the locality that each row means: its key, how certain it is, and what differs.
@@ -194,6 +193,7 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
     return _respond(request, query, services, release, _PLACES, _matching(services, release, query.sure))
 
 
+@router.post("/nearest", include_in_schema=False)  # as above
 @router.post(
     "/nearest/",
     summary="List the places nearest to many points",

@@ -1,39 +1,51 @@
-"""The one router under /api/census, with every route there."""
+"""The router of `/api/census`, with every resource below it, and the headers of each answer there."""
 
+from fastapi import APIRouter, Depends
 from starlette.datastructures import MutableHeaders
-from starlette.routing import BaseRoute
-from starlette.types import Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.api import areas, bulk, dataset, downloads, localities, reconcile, releases, tiles
-from localidades_api.api.router import Router
-from localidades_api.api.routes import slash_redirects
-from localidades_api.errors import MethodNotAllowedError
+from localidades_api.api.params import check_request
+from localidades_api.api.probes import METRICS
+from localidades_api.api.route_table import allowed_methods, is_guarded
 from localidades_api.http.headers import complete
-from localidades_api.http.paths import allowed, path_of
+from localidades_api.http.paths import PREFIX, is_census, path_of
 
-# Of two patterns that match a path, the first decides.
-_PARTS = (areas, downloads, dataset, bulk, tiles, localities, releases, *reconcile.PARTS)
-
-
-def list_routes() -> list[BaseRoute]:
-    """Return the routes of each module, and their paths without a slash last (docs/decisions/tree.md)."""
-    routes = [route for part in _PARTS for route in part.router.routes]
-    return [*routes, *slash_redirects(routes)]
+router = APIRouter(prefix=PREFIX, dependencies=[Depends(check_request)])
+for part in (releases, areas, downloads, dataset, bulk, tiles, localities, *reconcile.PARTS):
+    router.include_router(part.router)  # `{id}/` of the localities comes after paths that it would match
 
 
-class CensusRouter(Router):
-    """Answers every request under /api/census, and sets Allow and Vary on every answer: 304, 404, 405 and 500 too.
+class ResponseHeaders:
+    """Adds Allow and Vary to every answer under `/api/census`, and CORS headers to every answer.
 
-    What is refused before a request gets here has them from the same function (`http.headers.complete`).
+    CORS headers are the same for every client, so that shared caches can reuse an answer for all of them. Starlette's
+    CORSMiddleware sends them only to requests with an Origin.
     """
 
-    def complete(self, scope: Scope, headers: MutableHeaders) -> None:
-        """Add Allow and Vary, and the headers that every response has."""
-        complete(headers, allowed(path_of(scope)))
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
 
-    def find(self, scope: Scope) -> BaseRoute:
-        """Return the route of a request; a method that its path does not allow is refused first."""
-        allow = allowed(path_of(scope))
-        if scope["method"] not in allow.split(", "):
-            raise MethodNotAllowedError(allow)
-        return super().find(scope)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, and add headers to the answer."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                add_headers(scope, MutableHeaders(scope=message))
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)
+
+
+def add_headers(scope: Scope, headers: MutableHeaders) -> None:
+    """Add the headers that every answer has, and those of every answer under `/api/census`.
+
+    No cache may keep the answer of a route that has got further dependencies, such as one that checks an API key.
+    """
+    if is_guarded(scope) and "Cache-Control" in headers:
+        headers["Cache-Control"] = headers["Cache-Control"].replace("public", "private")
+    if path_of(scope) != METRICS:  # for the operator: scripts of other origins can't read them
+        complete(headers, allowed_methods(scope) if is_census(scope) else None)

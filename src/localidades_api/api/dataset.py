@@ -9,7 +9,6 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from localidades_api.api.params import ReleaseParam, StrictQuery
-from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import ServicesDep
 from localidades_api.catalogue.locality import ATTRIBUTES
 from localidades_api.catalogue.mercator import MEXICO_BOX
@@ -29,7 +28,7 @@ _CONSTRAINTS: Mapping[str, dict[str, Any]] = {"count": {"minimum": 0}, "ambito":
 _LINKS = ("dct:license", "dct:source", "dcat:landingPage", "dcat:downloadURL", "dcat:accessURL", "dcat:mediaType")
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")  # the usual name of a release
 
-router = APIRouter(route_class=DirectRoute, prefix=PREFIX, include_in_schema=False)
+router = APIRouter(include_in_schema=False)
 
 
 class DataPackageQuery(StrictQuery):

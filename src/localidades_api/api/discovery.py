@@ -12,7 +12,6 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from localidades_api.api.dataset import DATA_PACKAGE
-from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import ServicesDep
 from localidades_api.catalogue.schemas import Index
 from localidades_api.errors import NotFoundError
@@ -42,7 +41,7 @@ _CATALOG = "/.well-known/api-catalog"
 _OF_INEGI = "https://www.inegi.org.mx/servicios/catalogounico.html"  # which describes wscatgeo
 _SECURITY_VALIDITY = timedelta(days=180)  # the contact is the operator's setting of now
 
-router = APIRouter(route_class=DirectRoute, include_in_schema=False)
+router = APIRouter(include_in_schema=False)
 
 
 def _base_of(request: Request) -> str:

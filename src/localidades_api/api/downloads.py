@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from localidades_api.api.params import DownloadQuery
 from localidades_api.api.responses import CACHEABLE
-from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import ServicesDep
 from localidades_api.catalogue.schemas import Problem
 from localidades_api.downloads.files import write_file
@@ -16,9 +15,8 @@ from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat
 from localidades_api.downloads.response import range_headers
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.negotiation import accept_header, choose_media_type
-from localidades_api.http.paths import PREFIX
 
-router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags=["Downloads"], responses=CACHEABLE)
+router = APIRouter(prefix="/localidades", tags=["Downloads"], responses=CACHEABLE)
 
 _OBJECT = {"schema": {"type": "object"}}
 _FILE = {"schema": {"type": "string", "format": "binary"}}

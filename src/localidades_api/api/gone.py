@@ -13,7 +13,8 @@ from localidades_api.api.problems import ProblemPage
 from localidades_api.api.services import Services
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, PlaceKind, misspellings, written
 from localidades_api.catalogue.locality import describe_locality, describe_near
-from localidades_api.catalogue.schemas import MAX_HTML_PAGE_SIZE, Release
+from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE
+from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities
 from localidades_api.errors import GoneError, InvalidPageError, LocalidadesError, NotFoundError
 from localidades_api.html.svg import draw_inset, draw_map

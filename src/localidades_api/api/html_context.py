@@ -12,7 +12,8 @@ from localidades_api.api.services import Services
 from localidades_api.catalogue.folding import fold
 from localidades_api.catalogue.keys import STATE_KEYS, municipalities_of, state_of
 from localidades_api.catalogue.locality import describe_near
-from localidades_api.catalogue.schemas import MAX_HTML_PAGE_SIZE, Release
+from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE
+from localidades_api.catalogue.schemas import Release
 from localidades_api.errors import DatabaseUnavailableError
 from localidades_api.html.svg import draw_changes, draw_country, draw_inset, draw_map
 

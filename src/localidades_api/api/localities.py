@@ -11,15 +11,14 @@ from starlette.responses import Response
 
 from localidades_api.api import html_context
 from localidades_api.api.params import LocalitiesQuery, LocalityQuery, NearestQuery, SuggestQuery
+from localidades_api.api.redirects import filled, see_list
 from localidades_api.api.responses import CACHEABLE, LISTED, NO_KEY, ResponseBuilder, answer_by_key
-from localidades_api.api.routes import DirectRoute, filled, see_list
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.filters import names_of
 from localidades_api.catalogue.locality import describe_locality, describe_near, encode_envelope, encode_localities
 from localidades_api.catalogue.messages import whole_number
-from localidades_api.catalogue.pagination import Paging
+from localidades_api.catalogue.pagination import PAGE_SIZE, Paging
 from localidades_api.catalogue.schemas import (
-    PAGE_SIZE,
     Found,
     Locality,
     LocalityDetail,
@@ -29,11 +28,10 @@ from localidades_api.catalogue.schemas import (
     Suggestion,
 )
 from localidades_api.database.models import localities
-from localidades_api.http.paths import PREFIX
 from localidades_api.names.index import NameIndex
 from localidades_api.names.places import Suggested
 
-router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags=["Localities"], responses=CACHEABLE)
+router = APIRouter(prefix="/localidades", tags=["Localities"], responses=CACHEABLE)
 
 
 @router.get("/filter/", include_in_schema=False)

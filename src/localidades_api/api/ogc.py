@@ -6,24 +6,23 @@ Links are absolute, since QGIS follows no others. They are made from the Host he
 import asyncio
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError, to_json
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from localidades_api import __version__
 from localidades_api.api.gone import refuse_unknown
-from localidades_api.api.params import ReleaseParam, StrictQuery
+from localidades_api.api.params import ReleaseParam, StrictQuery, check_request, parameters_of
 from localidades_api.api.problems import describe_faults
-from localidades_api.api.routes import DirectRoute, slash_redirects, slashless_redirects
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.filters import (
     AmbitoParam,
@@ -36,7 +35,8 @@ from localidades_api.catalogue.filters import (
 from localidades_api.catalogue.keys import state_of, written
 from localidades_api.catalogue.mercator import Box
 from localidades_api.catalogue.messages import MAX_NUMBER, whole_number
-from localidades_api.catalogue.schemas import PAGE_SIZE, Index, Release
+from localidades_api.catalogue.pagination import PAGE_SIZE
+from localidades_api.catalogue.schemas import Index, Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.downloads.chunks import check_whole
 from localidades_api.downloads.formats import TERMS
@@ -67,27 +67,27 @@ _TITLES = {
 }
 
 
-class OgcRoute(DirectRoute):
+class OgcRoute(APIRoute):
     """A route that refuses parameters with the status that the standard wants."""
 
-    def _read(self, request: Request) -> dict[str, Any]:
-        try:
-            return super()._read(request)
-        except RequestValidationError as error:
-            if any(fault["loc"][0] == "path" for fault in error.errors()):
-                raise
-            raise InvalidOgcParametersError(describe_faults(error, self.endpoint)) from error
-        except InvalidParametersError as error:
-            raise InvalidOgcParametersError(error.faults) from error
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler of a request, as FastAPI's guide on custom routes does."""
+        handle = super().get_route_handler()
+
+        async def handle_as_ogc(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RequestValidationError as error:
+                if any(fault["loc"][0] == "path" for fault in error.errors()):
+                    raise
+                raise InvalidOgcParametersError(describe_faults(error, self.endpoint)) from error
+            except InvalidParametersError as error:
+                raise InvalidOgcParametersError(error.faults) from error
+
+        return handle_as_ogc
 
 
-router = APIRouter(route_class=OgcRoute, prefix=OGC, include_in_schema=False)
-
-
-def list_routes() -> list[BaseRoute]:
-    """Return the routes; the landing page without its slash, and the others with one, are redirected."""
-    others = [route for route in router.routes if not getattr(route, "path", "").endswith(("/", "}"))]
-    return [*router.routes, *slash_redirects(router.routes), *slashless_redirects(others)]
+router = APIRouter(route_class=OgcRoute, prefix=OGC, include_in_schema=False, dependencies=[Depends(check_request)])
 
 
 _NUMBER = r"-?[0-9]{1,3}(\.[0-9]{0,25})?(e-[0-9]{1,2})?"  # as GDAL writes a small one
@@ -193,17 +193,17 @@ class _FeatureAnswer:
     """Builds the answer to one request, from a release."""
 
     request: Request
+    query: "CollectionQuery"
     release: Release
-    pinned: str | None
 
     @classmethod
     async def begin(cls, request: Request, query: CollectionQuery, services: Services) -> Self:
         """Choose the release; raise NotFoundError if there is none."""
-        return cls(request, await services.release(query.release), query.release)
+        return cls(request, query, await services.release(query.release))
 
     def link(self, rel: str, path: str, type_: str = "application/json", **query: str) -> dict[str, str]:
         """Return a link to a path of the service, of the release that the request names."""
-        query = ({"release": self.pinned} if self.pinned else {}) | query
+        query = ({"release": self.query.release} if self.query.release else {}) | query
         address = f"{str(self.request.base_url).rstrip('/')}{path}"
         asked = f"?{urlencode(query, safe=',:/')}" if query else ""
         return {"rel": rel, "type": type_, "href": address + asked}
@@ -211,7 +211,7 @@ class _FeatureAnswer:
     @property
     def _coding(self) -> str | None:
         """The content coding: that of a page of many features."""
-        if int(self.request.query_params.get("limit", DEFAULT_LIMIT)) <= PAGE_SIZE:
+        if not isinstance(self.query, FeaturesQuery) or self.query.limit <= PAGE_SIZE:
             return None
         return choose_coding(self.request.headers.getlist("accept-encoding"), CODINGS)
 
@@ -243,7 +243,7 @@ class _FeatureAnswer:
         self, collection: str, matched: int, returned: int, features: bytes, last: int | None
     ) -> Response:
         """Return the response with a page; `last` is where it ends if another follows, of the same release."""
-        path, asked = f"{OGC}/collections/{collection}", dict(self.request.query_params)
+        path, asked = f"{OGC}/collections/{collection}", parameters_of(self.query)
         links = [self.link("self", f"{path}/items", _GEOJSON, **asked), self.link("collection", path)]
         if last is not None:
             following = {**asked, "after": str(last), "release": self.release.name}

@@ -1,17 +1,16 @@
 """Adds to FastAPI's OpenAPI document: descriptions, headers, problems and examples."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
-from starlette.routing import BaseRoute
 
 from localidades_api.api import Services
 from localidades_api.api.problems import problem_document
+from localidades_api.api.route_table import write_methods
 from localidades_api.errors import (
     ContentTooLargeError,
     DatabaseUnavailableError,
@@ -28,10 +27,10 @@ from localidades_api.errors import (
 from localidades_api.html.i18n import LANGUAGES, Language, document_translator
 from localidades_api.html.renderer import FORMATS
 from localidades_api.http.caching import CACHE_CONTROL
-from localidades_api.http.paths import PREFIX, allowed
+from localidades_api.http.paths import PREFIX
 from localidades_api.releases.tracker import ReleaseTracker
 
-_DESCRIPTION = """
+DESCRIPTION = """
 Every locality in Mexico with its official keys, from INEGI's *Catálogo Único de Claves de Áreas Geoestadísticas
 Estatales, Municipales y Localidades*. The API is read-only, needs no API key, and allows requests from any origin.
 
@@ -47,7 +46,7 @@ Estatales, Municipales y Localidades*. The API is read-only, needs no API key, a
 The licence of this document is that of the software. INEGI's terms of free use cover the data: credit INEGI wherever
 you show them, with the words in `attribution` of `/api/census/`.
 """
-_TAGS = {
+_TAGS = {  # in the order of /docs
     "Localities": "The places: lists, records, suggestions while somebody types, and the nearest to a point.",
     "Areas": "Municipios, and the estados that they belong to.",
     "Matching": "Find keys for tables of names or points, of any length.",
@@ -57,6 +56,7 @@ _TAGS = {
     "Reconciliation": "For OpenRefine and other clients of the Reconciliation Service API.",
     "Health": "For operators: whether the service runs, and whether it is ready.",
 }
+TAGS = [{"name": name, "description": description} for name, description in _TAGS.items()]
 
 _HEADERS: dict[str, tuple[str, str]] = {
     "Allow": ("The methods that the resource allows.", "GET"),
@@ -97,20 +97,13 @@ def describe(app: FastAPI) -> None:
     The document is generated once; the one of a language is made of it when it is first asked for, and again when the
     releases in its examples have changed.
     """
-    app.description = _DESCRIPTION
-    app.license_info = {"name": "MIT", "identifier": "MIT"}
-    app.contact = {"name": "The localidades-api authors"}
-    app.openapi_tags = [{"name": name, "description": description} for name, description in _TAGS.items()]
-    app.servers = [{"url": "."}]  # relative to the document, so right below any path
-    app.root_path_in_servers = False
-    _name_operations(app.routes)
     generate = app.openapi
 
     def describe_all() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = _name_lists(generate()) | {"security": []}  # everything is public
             for path, operation in _operations(document):
-                _describe_operation(operation, path)
+                _describe_operation(operation, path, write_methods(document["paths"][path]))
             # A collection before what lies under it, unlike the routes, where `nearest/` must precede `{id}/`.
             document["paths"] = dict(sorted(document["paths"].items()))
             app.openapi_schema = document
@@ -148,13 +141,6 @@ def translate(document: Mapping[str, Any], say: Callable[[str], str]) -> dict[st
     for named in (*translated["tags"], translated["info"]["contact"]):
         named["name"] = say(named["name"])
     return translated
-
-
-def _name_operations(routes: Iterable[BaseRoute]) -> None:
-    """Name each operation as its function: generated clients have a method of that name."""
-    for route in routes:
-        if isinstance(route, APIRoute):
-            route.operation_id = route.name
 
 
 def _name_lists(document: dict[str, Any]) -> dict[str, Any]:
@@ -195,7 +181,7 @@ def _name_release(parameter: dict[str, Any], current: str, previous: str) -> Non
             parameter["example"] = name
 
 
-def _describe_operation(operation: dict[str, Any], path: str) -> None:
+def _describe_operation(operation: dict[str, Any], path: str, allow: str) -> None:
     """Describe an operation; of its representations only JSON is named, or generated types would be of all of them."""
     operation["summary"] = operation["summary"].capitalize()
     for parameter in operation.get("parameters", ()):
@@ -213,7 +199,7 @@ def _describe_operation(operation: dict[str, Any], path: str) -> None:
             continue
         # Not `format: binary`, which the route gives CSV: generated clients would expect bytes in decoded text.
         content |= {name: {"schema": {"type": "string"}} for name in content if name.startswith("text/")}
-        answer["headers"] = _headers(status, operation, allowed(path))
+        answer["headers"] = _headers(status, operation, allow)
 
 
 def _with_example(status: str, content: dict[str, Any]) -> dict[str, Any]:
@@ -228,7 +214,7 @@ def _describe_parameter(parameter: dict[str, Any]) -> None:
             parameter["schema"] = {**given, **rest}
     if description := parameter["schema"].get("description"):
         parameter.setdefault("description", description)
-    if parameter["required"]:
+    if parameter["required"] and "examples" in parameter["schema"]:
         # /docs fills this in, so trying it out takes one click. It would fill in optional parameters with one too.
         parameter["example"] = parameter["schema"]["examples"][0]
 

@@ -1,16 +1,18 @@
-"""The query parameters of the census, and how a query is read: no parameter is unknown or repeated."""
+"""The query parameters of the census, and the check of every query: no parameter is unknown or repeated."""
 
 import re
 from collections import Counter
+from decimal import Decimal
 from typing import Annotated, Literal, cast, get_args
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Path, Request
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.types import Scope
+from starlette.types import ASGIApp, Receive, Scope, Send
 from typing_extensions import TypeAliasType
 
 from localidades_api.api.problems import ResponsePreferences
+from localidades_api.api.route_table import allowed_methods
 from localidades_api.catalogue.filters import (
     DEFAULT_SORT,
     MAX_TEXT_LENGTH,
@@ -23,10 +25,10 @@ from localidades_api.catalogue.filters import (
 )
 from localidades_api.catalogue.keys import NameOfRelease, PlaceKind
 from localidades_api.catalogue.messages import plain_decimal, plain_name, several_of, whole_number
-from localidades_api.catalogue.pagination import PageNumber, PageSize
-from localidades_api.catalogue.schemas import PAGE_SIZE, ChangeKind
+from localidades_api.catalogue.pagination import PAGE_SIZE, PageNumber, PageSize
+from localidades_api.catalogue.schemas import ChangeKind
 from localidades_api.downloads.formats import DownloadFormat
-from localidades_api.errors import InvalidParametersError
+from localidades_api.errors import InvalidParametersError, MethodNotAllowedError, NotFoundError
 from localidades_api.html import i18n, renderer
 
 # What newsletters and social networks add to links (docs/decisions/api.md).
@@ -83,22 +85,24 @@ class ReleaseQuery(RepresentationQuery):
     release: ReleaseParam = None
 
 
-class _Paged(BaseModel):
+class PagedQuery(BaseModel):
+    """The parameters of a list in pages."""
+
     page: PageNumber = 1
     page_size: PageSize = PAGE_SIZE
 
 
-class StatesQuery(_Paged, ReleaseQuery):
+class StatesQuery(PagedQuery, ReleaseQuery):
     """The parameters of the list of estados."""
 
 
-class MunicipalitiesQuery(_Paged, ReleaseQuery):
+class MunicipalitiesQuery(PagedQuery, ReleaseQuery):
     """The parameters of the list of municipios."""
 
     estado_id: StateParam = None
 
 
-class LocalitiesQuery(LocalityFilters, _Paged, ReleaseQuery):
+class LocalitiesQuery(LocalityFilters, PagedQuery, ReleaseQuery):
     """The parameters of the list of localities."""
 
     sort: SortParam = DEFAULT_SORT
@@ -203,11 +207,11 @@ class DownloadQuery(LocalityFilters, StrictQuery):
     release: ReleaseParam = None
 
 
-class ReleasesQuery(_Paged, RepresentationQuery):
+class ReleasesQuery(PagedQuery, RepresentationQuery):
     """The parameters of the list of releases."""
 
 
-class ChangesQuery(_Paged, StrictQuery):
+class ChangesQuery(PagedQuery, StrictQuery):
     """The parameters of a list of changes."""
 
     lang: LanguageParam = None
@@ -230,32 +234,52 @@ ReleaseName = Annotated[
 ]
 
 
-def read_query(request: Request) -> dict[str, str]:
-    """Return the parameters of a request.
+def parameters_of(query: BaseModel) -> dict[str, str]:
+    """Return the parameters that a request gives, each in one spelling, however the request spelled it."""
+    given = query.model_dump(exclude_unset=True, exclude_none=True)
+    # A number as `str` writes it may have an exponent, which no parameter takes.
+    return {
+        name: f"{Decimal(repr(value)):f}" if isinstance(value, float) else str(value) for name, value in given.items()
+    }
 
-    Raises InvalidParametersError for a query that isn't UTF-8, holds a NUL, or gives a parameter twice: one
-    that is ignored or overruled in silence gives a client other data than it asked for.
+
+async def check_request(request: Request) -> None:
+    """Refuse a query that parsers may read in more than one way, and a method or path that a pattern takes for a key.
+
+    A parameter that is ignored or overruled without a word gives a client other data than it asked for, so
+    InvalidParametersError is raised for one that is repeated, and for a query that isn't UTF-8 or has a NUL.
+    Raises NotFoundError for a path that ends in a newline, which routes match (`$` in their patterns), and
+    MethodNotAllowedError for GET at a resource that has POST alone, but whose name a pattern such as `{id}/` matches.
     """
+    allow = allowed_methods(request.scope)
+    if request.method not in allow.split(", "):
+        raise MethodNotAllowedError(allow)
+    if request.scope["path"].endswith("\n"):
+        raise NotFoundError("There is nothing at this address.")
     if not request.scope["query_string"]:
-        return {}
-    raw = unquote_to_bytes(request.scope["query_string"])
+        return
     try:
-        text = raw.decode()
+        text = unquote_to_bytes(request.scope["query_string"]).decode()
     except UnicodeDecodeError:
         raise InvalidParametersError([("query", "The query is not UTF-8.")]) from None
     if "\0" in text:
         raise InvalidParametersError([("query", "The query contains a NUL character.")])
-    given = request.query_params.multi_items()
-    query = dict(given)
-    if len(given) > len(query):
-        repeated = [name for name, count in Counter(name for name, _ in given).items() if count > 1]
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    if repeated := [name for name, count in counts.items() if count > 1]:
         raise InvalidParametersError([(plain_name(name), "Give this parameter only once.") for name in repeated])
-    return query
 
 
-def drop_tracking_parameters(scope: Scope) -> None:
-    """Remove tracking parameters from the query of an HTML page; JSON refuses them as it does any unknown one."""
-    parts = scope["query_string"].split(b"&")
-    left = [part for part in parts if not _TRACKING.fullmatch(part)]
-    if len(left) < len(parts) and ResponsePreferences.of(scope).renderer.format == "api":
-        scope["query_string"] = b"&".join(left)
+class TrackingParametersMiddleware:
+    """Removes tracking parameters from the query of an HTML page; JSON refuses them as it does any unknown one."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, without them."""
+        if query := scope.get("query_string"):
+            parts = query.split(b"&")
+            left = [part for part in parts if not _TRACKING.fullmatch(part)]
+            if len(left) < len(parts) and ResponsePreferences.of(scope).renderer.format == "api":
+                scope["query_string"] = b"&".join(left)
+        await self.app(scope, receive, send)

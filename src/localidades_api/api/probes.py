@@ -4,23 +4,22 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, cast
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
-from localidades_api.api import Services
-from localidades_api.api.routes import DirectRoute
+from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.schemas import Problem
 from localidades_api.database.pool import Database
 from localidades_api.database.sqlstate import sqlstate_of
 from localidades_api.errors import DatabaseUnavailableError, SearchUnavailableError
-from localidades_api.observability.metrics import exposition
+from localidades_api.observability.metrics import COUNTERS, exposition
 from localidades_api.releases.tracker import ReleaseTracker
 
 METRICS = "/metrics"  # for the operator: scripts of other origins can't read it
 OPERATIONAL = frozenset({"/livez", "/readyz", "/startupz", METRICS})  # never refused for the load
 
-router = APIRouter(route_class=DirectRoute, tags=["Health"])
+router = APIRouter(tags=["Health"])
 
 
 class Served(BaseModel):
@@ -59,7 +58,7 @@ async def get_liveness() -> Response:
     summary="Check whether the service is ready",
     responses={503: {"model": NotReadyProblem, "description": "The service is not ready; `detail` says why."}},
 )
-async def get_readiness(request: Request, services: Annotated[Services, Depends(Services.of)]) -> Response:
+async def get_readiness(request: Request, services: ServicesDep) -> Response:
     """Answer 200 if the database answers in time and a release is published."""
     return _respond(await _check(request, services))
 
@@ -88,7 +87,7 @@ async def _check(request: Request, services: Services) -> Ready:
     summary="Check whether the service has started",
     responses={503: {"model": NotReadyProblem, "description": "The service has not started; `detail` says why."}},
 )
-async def get_startup(request: Request, services: Annotated[Services, Depends(Services.of)]) -> Response:
+async def get_startup(request: Request, services: ServicesDep) -> Response:
     """Answer 200 if the service is ready, and the names of its release are indexed or can't be."""
     ready = await _check(request, services)
     if services.names.is_awaited(await services.release(None, by_name=True)):
@@ -99,7 +98,8 @@ async def get_startup(request: Request, services: Annotated[Services, Depends(Se
 @router.get(METRICS, include_in_schema=False)
 async def get_metrics(request: Request) -> Response:
     """Return the metrics of all workers in Prometheus's text format."""
-    snapshot = request.app.state.collect_metrics()
+    collect = getattr(request.state, "collect_metrics", COUNTERS.snapshot)  # `serve` collects those of all workers
+    snapshot = collect()
     headers = {"Content-Type": CONTENT_TYPE_LATEST, "X-Content-Type-Options": "nosniff"}
     return Response(await asyncio.to_thread(exposition, snapshot), headers=headers)
 

@@ -23,11 +23,11 @@ from localidades_api.errors import (
     InvalidPageError,
     InvalidParametersError,
     LocalidadesError,
-    MethodNotAllowedError,
     NotAcceptableError,
     NotFoundError,
     OverloadedError,
     RequestError,
+    StatusError,
 )
 from localidades_api.html.i18n import LANGUAGES, Language, preferred_language
 from localidades_api.html.renderer import Format, Renderer, View, root_of, select_renderer
@@ -48,20 +48,14 @@ class ProblemPage(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-_FORESEEN = (LocalidadesError, RequestValidationError, HTTPException)
-
 PageOf = Callable[[Request, LocalidadesError], Awaitable[ProblemPage | None]]
 
 
-async def answer_error(request: Request, error: Exception, page_of: PageOf) -> Response:
-    """Return the problem of an exception; `page_of` is asked what its HTML page shows besides."""
-    page = None
-    if isinstance(error, _FORESEEN) and ResponsePreferences.of(request.scope).renderer.format == "api":
-        try:
-            page = await page_of(request, _translate(error, request.scope.get("endpoint")))
-        except Exception as worse:  # noqa: BLE001  # it is answered in place of the other
-            return problem_response(request.scope, worse)
-    return problem_response(request.scope, error, page)
+async def problem_page(request: Request, error: Exception, describe: PageOf) -> ProblemPage | None:
+    """Return what the HTML page of an error shows besides the problem, by `describe`; None for JSON."""
+    if ResponsePreferences.of(request.scope).renderer.format != "api":
+        return None
+    return await describe(request, _translate(error, request.scope.get("endpoint")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +89,12 @@ class ResponsePreferences:
 
 
 def problem_response(scope: Scope, error: Exception, page: ProblemPage | None = None) -> Response:
-    """Log or count an error, and return its response; an unexpected error's cause is only in the log."""
+    """Return the response to an error, and count it or log its cause, which the response doesn't show."""
     known = _translate(error, scope.get("endpoint"))
     if isinstance(known, OverloadedError):  # not a fault, and too frequent to log
         COUNTERS.refused[known.slug] += 1
-    elif known.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        _log_fault(known, error)
+    elif known is error and known.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        _log_fault(known)
     return problem_of(known, ResponsePreferences.of(scope), page)
 
 
@@ -135,13 +129,12 @@ def problem_of(known: LocalidadesError, wanted: ResponsePreferences, page: Probl
     )
 
 
-def _log_fault(known: LocalidadesError, error: Exception) -> None:
-    """Log an error; an unexpected one with its traceback."""
-    if known is error and not (isinstance(known, DatabaseUnavailableError) and known.is_unforeseen):
-        values = ("%s: %s (%r)", known.status, known, error.__cause__)
-        cause.set(FAULTS.report(error, *values, traceback=False))
+def _log_fault(error: LocalidadesError) -> None:
+    """Log an error; one of the database that this package doesn't know with its traceback."""
+    if isinstance(error, DatabaseUnavailableError) and error.is_unforeseen:
+        cause.set(FAULTS.report(error, "%s: %s", error.status, error, traceback=True))
     else:
-        cause.set(FAULTS.report(error, "%s: %s", known.status, known, traceback=True))
+        cause.set(FAULTS.report(error, "%s: %s (%r)", error.status, error, error.__cause__, traceback=False))
 
 
 def _translate(error: Exception, endpoint: Callable[..., Any] | None) -> LocalidadesError:
@@ -152,10 +145,10 @@ def _translate(error: Exception, endpoint: Callable[..., Any] | None) -> Localid
         return RequestError("The connection was closed before the body was complete.")
     if isinstance(error, RequestValidationError):
         if any(fault["loc"][0] == "path" for fault in error.errors()):
-            return _translate_routing(HTTPStatus.NOT_FOUND)
+            return _no_resource()
         return InvalidParametersError(describe_faults(error, endpoint))
-    if isinstance(error, HTTPException) and error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
-        return _translate_routing(error.status_code)
+    if isinstance(error, HTTPException):
+        return _translate_http_exception(error)
     return LocalidadesError("Something went wrong; the service has logged the error.")
 
 
@@ -180,18 +173,22 @@ def _parameters_of(endpoint: Callable[..., Any] | None) -> list[str]:
     return [name for model in models for name in model.model_fields]
 
 
-def _translate_routing(status: int) -> RequestError:
-    """Turn the status of an HTTPException, which the router and the static files raise, into an error of ours."""
-    if status == HTTPStatus.NOT_FOUND:
-        return NotFoundError("There is nothing at this address.")
-    if status == HTTPStatus.METHOD_NOT_ALLOWED:
-        return MethodNotAllowedError()
-    return RequestError("The service can't process the request as it was sent.")
+def _translate_http_exception(error: HTTPException) -> LocalidadesError:
+    """Turn what routers, static files and routes of an extended application raise into an error of ours."""
+    if error.detail != HTTPStatus(error.status_code).phrase:
+        return StatusError(error.status_code, error.detail, error.headers)
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return _no_resource()
+    return StatusError(error.status_code, "The service can't process the request as it was sent.", error.headers)
+
+
+def _no_resource() -> NotFoundError:
+    return NotFoundError("There is nothing at this address.")
 
 
 def problem_type(error: type[LocalidadesError], root: str = "") -> str:
     """Return the relative address of a problem type, which leads to its explanation (`api.site`)."""
-    return f"{root}{PROBLEMS}#{error.slug}"
+    return f"{root}{PROBLEMS}#{error.slug}" if error.slug else "about:blank"
 
 
 def problem_document(error: LocalidadesError, root: str = "") -> dict[str, object]:

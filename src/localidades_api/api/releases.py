@@ -4,7 +4,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import AsyncGenerator
 from dataclasses import replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 from uuid import UUID, uuid5
 
 from fastapi import APIRouter, Query, Request
@@ -21,8 +21,8 @@ from localidades_api.api.params import (
     ReleaseQuery,
     ReleasesQuery,
 )
+from localidades_api.api.redirects import leave_out_blanks
 from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, envelope
-from localidades_api.api.routes import DirectRoute, leave_out_blanks
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.locality import ATTRIBUTES, POINT
 from localidades_api.catalogue.pagination import Paging
@@ -30,12 +30,11 @@ from localidades_api.catalogue.schemas import CHANGE_KINDS, Index, LocalityChang
 from localidades_api.downloads.formats import FILE_TYPES, NDJSON
 from localidades_api.downloads.response import range_headers
 from localidades_api.errors import DatabaseUnavailableError
-from localidades_api.html.renderer import FORMATS, Format, render_text, root_of
+from localidades_api.html.renderer import FORMATS, HTML, JSON, render_text, root_of
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.negotiation import accept_header, choose_media_type
-from localidades_api.http.paths import PREFIX
 
-router = APIRouter(route_class=DirectRoute, prefix=PREFIX, tags=["Releases"], responses=CACHEABLE)
+router = APIRouter(tags=["Releases"], responses=CACHEABLE)
 router.add_api_route("/releases/{name}/changes/filter/", leave_out_blanks, include_in_schema=False)
 
 _CHUNK = 2000  # changes read per statement
@@ -63,7 +62,7 @@ async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], s
 @router.get("/releases/", response_model=Page[PublishedRelease], responses=LISTED)
 async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], services: ServicesDep) -> Response:
     """List the releases, oldest first."""
-    builder = await ResponseBuilder.begin(request, ReleaseQuery(format=query.format, lang=query.lang), services)
+    builder = await ResponseBuilder.begin(request, query, services)
     every = services.releases.every
     builder = replace(builder, variant=f".{services.releases.fingerprint}")
     paging = Paging(len(every), query.page, query.page_size).check()
@@ -89,9 +88,7 @@ async def list_changes(
     """
     format_ = _choose_format(query, request)
     new, old = await services.releases.named(name), await services.releases.named(query.since)
-    representation = cast("Format", "json" if format_ == "ndjson" else format_)
-    asked = ReleaseQuery(format=representation, lang=query.lang, release=name)
-    builder = await ResponseBuilder.begin(request, asked, services)
+    builder = ResponseBuilder.of(request, query, HTML if format_ == "api" else JSON, new, name)
     kind = f".{query.change}" if query.change else ""
     builder = replace(builder, variant=f".since.{old.name}.{old.sha256[:12]}{kind}")
     if format_ == "ndjson":

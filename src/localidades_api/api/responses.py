@@ -7,18 +7,26 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 from fastapi import Request
+from pydantic import BaseModel
 from pydantic_core import from_json
 from sqlalchemy import Row, Table
 from starlette.responses import Response
 
 from localidades_api.api.gone import refuse_unknown
-from localidades_api.api.params import ReleaseQuery
-from localidades_api.api.routes import redirect
+from localidades_api.api.params import (
+    ChangesQuery,
+    LocalitiesQuery,
+    LocalityQuery,
+    PagedQuery,
+    ReleaseQuery,
+    ReleasesQuery,
+    parameters_of,
+)
+from localidades_api.api.redirects import redirect
+from localidades_api.api.route_table import allowed_methods
 from localidades_api.api.services import Services
-from localidades_api.catalogue.pagination import Paging, positions
+from localidades_api.catalogue.pagination import MAX_HTML_PAGE_SIZE, PAGE_SIZE, Paging, page_of_first_record
 from localidades_api.catalogue.schemas import (
-    MAX_HTML_PAGE_SIZE,
-    PAGE_SIZE,
     GoneProblem,
     InvalidPageProblem,
     InvalidParametersProblem,
@@ -44,7 +52,7 @@ class ResponseBuilder:
     """
 
     request: Request
-    query: Mapping[str, str]
+    query: ReleaseQuery | ReleasesQuery | ChangesQuery
     renderer: Renderer
     release: Release
     pinned: str | None = None
@@ -54,21 +62,39 @@ class ResponseBuilder:
     is_immutable: bool = False
 
     @classmethod
-    async def begin(cls, request: Request, query: ReleaseQuery, services: Services, *, by_name: bool = False) -> Self:
+    async def begin(
+        cls,
+        request: Request,
+        query: ReleaseQuery | ReleasesQuery,
+        services: Services,
+        *,
+        by_name: bool = False,
+    ) -> Self:
         """Choose the representation and the release; raise NotAcceptableError or NotFoundError if there is none.
 
         Raises PageTooLargeError for an HTML page with too many records, whichever list it is of, and
         InvalidParametersError for one of some columns.
         """
         renderer = select_renderer(query.format, request.headers)
+        name = query.release if isinstance(query, ReleaseQuery) else None
+        release = await services.release(name, by_name=by_name)
+        return cls.of(request, query, renderer, release, name)
+
+    @classmethod
+    def of(
+        cls,
+        request: Request,
+        query: ReleaseQuery | ReleasesQuery | ChangesQuery,
+        renderer: Renderer,
+        release: Release,
+        pinned: str | None,
+    ) -> Self:
+        """Build from a representation and a release that are known; raise as `begin` does."""
         language = query.lang or preferred_language(request.headers)
-        asked = dict(request.query_params.multi_items())  # no parameter is repeated: STRICT refuses that
-        release = await services.release(query.release, by_name=by_name)
-        is_immutable = query.release is not None
-        builder = cls(request, asked, renderer, release, query.release, language, is_immutable=is_immutable)
+        builder = cls(request, query, renderer, release, pinned, language, is_immutable=pinned is not None)
         if builder.wants_html:
-            _refuse_fields(asked)
-            _refuse_too_large(asked)
+            _refuse_fields(query)
+            _refuse_too_large(query)
         return builder
 
     @property
@@ -85,7 +111,7 @@ class ResponseBuilder:
     @property
     def _is_long(self) -> bool:
         """Whether the response is a list of more records than by default; as JSON it is then compressed."""
-        return int(self.query.get("page_size", PAGE_SIZE)) > PAGE_SIZE
+        return isinstance(self.query, PagedQuery) and self.query.page_size > PAGE_SIZE
 
     @property
     def _coding(self) -> str | None:
@@ -118,8 +144,8 @@ class ResponseBuilder:
             pinned = {"format": format_, **paging.parameters}
             if paging.page_size != PAGE_SIZE:
                 pinned["page_size"] = str(paging.page_size)
-            if format_ == "api" and (language := self.query.get("lang")):
-                pinned["lang"] = language
+            if format_ == "api" and self.query.lang:
+                pinned["lang"] = self.query.lang
             headers["Link"] = link_header(self.request.scope["path"], pinned, paging.page, paging.total_pages)
         return headers
 
@@ -139,7 +165,7 @@ class ResponseBuilder:
         headers = {**self.headers(self.renderer.format, paging), **self.renderer.headers}
         if self.renderer is JSON and isinstance(content, bytes):
             return self._respond(content, headers)
-        query = {name: value for name, value in sorted(self.query.items()) if name != "format"}
+        query = {name: value for name, value in sorted(parameters_of(self.query).items()) if name != "format"}
         asked = {name: value for name, value in query.items() if name != "lang"}
         if paging:
             context = {"page": paging.page, "neighbours": neighbours(paging.page, paging.total_pages), **context}
@@ -149,6 +175,7 @@ class ResponseBuilder:
             from_json(content) if isinstance(content, bytes) else content,
             root=root_of(self.request.scope),
             target=f"{self.request.scope['path']}?{urlencode({**asked, 'format': 'json'})}",
+            allow=allowed_methods(self.request.scope),
             headers=self.headers(JSON.format, paging),
             release=self.release,
             pinned=self.pinned,
@@ -172,25 +199,25 @@ class PageTooLargeError(Exception):
         self.smaller = smaller
 
 
-def _refuse_fields(asked: Mapping[str, str]) -> None:
+def _refuse_fields(query: BaseModel) -> None:
     """Raise InvalidParametersError if the query chooses the columns of an HTML page, which has its own."""
-    if "fields" in asked:
+    if isinstance(query, LocalitiesQuery | LocalityQuery) and query.fields is not None:
         raise InvalidParametersError(
             [("fields", "An HTML page has columns of its own: leave this parameter out, or add `format=json`.")]
         )
 
 
-def _refuse_too_large(asked: Mapping[str, str]) -> None:
-    """Raise PageTooLargeError if the query asks for more records than an HTML page shows."""
-    page, size = int(asked.get("page", 1)), int(asked.get("page_size", PAGE_SIZE))
-    if size > MAX_HTML_PAGE_SIZE:
-        first, _ = positions(page, size)
-        holding = -(-first // MAX_HTML_PAGE_SIZE)
-        raise PageTooLargeError({**asked, "page": str(holding), "page_size": str(MAX_HTML_PAGE_SIZE)})
+def _refuse_too_large(query: BaseModel) -> None:
+    """Raise PageTooLargeError if the query selects more records than an HTML page shows."""
+    if isinstance(query, PagedQuery) and query.page_size > MAX_HTML_PAGE_SIZE:
+        page = page_of_first_record(query.page, query.page_size, MAX_HTML_PAGE_SIZE)
+        smaller = {"page": str(page), "page_size": str(MAX_HTML_PAGE_SIZE)}
+        raise PageTooLargeError({**parameters_of(query), **smaller})
 
 
-def show_smaller_page(error: PageTooLargeError) -> Response:
+async def redirect_to_smaller_page(_request: Request, error: Exception) -> Response:
     """Redirect to the smaller page, by a relative address; temporarily, since this address still returns JSON."""
+    assert isinstance(error, PageTooLargeError)  # noqa: S101  # it handles no other
     query = urlencode(error.smaller)
     return Response(status_code=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": f"?{query}"})
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import Annotated, Self, cast
+from typing import Annotated
 
 from fastapi import Depends, Request
 
@@ -45,14 +45,15 @@ class Services:
     tiles: TileCache
     wscatgeo: WscatgeoRepository
 
-    @classmethod
-    def of(cls, request: Request) -> Self:
-        """Return the services of the application that handles this request."""
-        return cast("Self", request.app.state.services)
-
     async def release(self, name: str | None, *, by_name: bool = False) -> Release:
         """Return the release of that name; for None the current one or, `by_name`, the one that searches use."""
         return await (self.releases.current(by_name=by_name) if name is None else self.releases.named(name))
 
 
-ServicesDep = Annotated[Services, Depends(Services.of)]
+async def get_services(request: Request) -> Services:
+    """Return the services of the application that handles a request."""
+    services: Services = request.app.state.services
+    return services
+
+
+ServicesDep = Annotated[Services, Depends(get_services)]

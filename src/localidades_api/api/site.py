@@ -4,12 +4,10 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from localidades_api.api import discovery, ogc, probes, wscatgeo
 from localidades_api.api.params import (
     LanguageParam,
     LanguageQuery,
@@ -17,49 +15,34 @@ from localidades_api.api.params import (
     ReleaseQuery,
     RepresentationQuery,
     StrictQuery,
+    check_request,
 )
 from localidades_api.api.problems import PROBLEMS, problem_type
 from localidades_api.api.responses import ResponseBuilder
-from localidades_api.api.routes import DirectRoute, slashless_redirects
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.bulk.rows import ROLES
 from localidades_api.catalogue.mercator import MAX_ZOOM
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.queries import Overview
-from localidades_api.errors import CommandError, LocalidadesError
+from localidades_api.errors import CommandError, LocalidadesError, StatusError
 from localidades_api.html.i18n import LANGUAGES, Language, document_translator, preferred_language
 from localidades_api.html.match_words import FAULTS, OUTCOMES, name_outcome
 from localidades_api.html.reference import describe_reference
 from localidades_api.html.renderer import HTML, View, root_of, select_renderer
-from localidades_api.html.static_files import STATIC, CompressedStaticFiles
+from localidades_api.html.static_files import STATIC
 from localidades_api.html.svg import draw_country
 from localidades_api.http.caching import CACHE_CONTROL
 from localidades_api.http.paths import LOCALIDADES, MAP_PAGE, MATCH, MATCH_PAGE, PREFIX
 
-_SWAGGER_UI = "/static-swagger-ui"
+SWAGGER_UI = "/static-swagger-ui"
 # Swagger UI has its icons as `data:` addresses.
 _POLICY = HTML.headers["Content-Security-Policy"].replace("img-src 'self'", "img-src 'self' data:")
 
-pages = APIRouter(route_class=DirectRoute, include_in_schema=False)
-others = APIRouter(route_class=DirectRoute, include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(check_request)])
+swagger_ui = StaticFiles(directory=str(files("fastapi_offline") / "static"))
 
 
-def list_routes() -> list[BaseRoute]:
-    """Return the routes, and the paths of pages with a slash last, as people type them."""
-    return [
-        *pages.routes,
-        *slashless_redirects(pages.routes),
-        *probes.router.routes,
-        *discovery.router.routes,
-        *ogc.list_routes(),
-        *others.routes,
-        *wscatgeo.router.routes,
-        Mount(_SWAGGER_UI, StaticFiles(directory=str(files("fastapi_offline") / "static"))),
-        Mount("/static", CompressedStaticFiles(directory=STATIC), name="static"),
-    ]
-
-
-@pages.get(MATCH_PAGE)
+@router.get(MATCH_PAGE)
 async def show_match_page(request: Request, query: Annotated[ReleaseQuery, Query()], services: ServicesDep) -> Response:
     """Show the page; as JSON, the address that takes the rows and the headers that it recognizes, folded."""
     builder = await ResponseBuilder.begin(request, query, services)
@@ -71,7 +54,7 @@ async def show_match_page(request: Request, query: Annotated[ReleaseQuery, Query
     return _negotiated(builder.answer("match.html", "Match names", content, outcomes=outcomes, faults=FAULTS))
 
 
-@pages.get(MAP_PAGE)
+@router.get(MAP_PAGE)
 async def show_map_page(request: Request, query: Annotated[MapQuery, Query()], services: ServicesDep) -> Response:
     """Show the page; as JSON, the address of the tiles, and the box around the chosen places."""
     builder = await ResponseBuilder.begin(request, query, services)
@@ -117,13 +100,13 @@ def answerable() -> list[type[LocalidadesError]]:
 
 
 def _descendants(error: type[LocalidadesError]) -> Iterator[type[LocalidadesError]]:
-    if error is not CommandError:
+    if error not in {CommandError, StatusError}:
         yield error
         for child in error.__subclasses__():
             yield from _descendants(child)
 
 
-@pages.get(PROBLEMS)
+@router.get(PROBLEMS)
 async def list_problem_types(request: Request, query: Annotated[RepresentationQuery, Query()]) -> Response:
     """List the types of problems, as an HTML page or JSON."""
     renderer = select_renderer(query.format, request.headers)
@@ -145,7 +128,7 @@ async def list_problem_types(request: Request, query: Annotated[RepresentationQu
         root=root,
         target=f"{root}{PROBLEMS}?format=json",
         language=query.lang or preferred_language(request.headers),
-        query={name: value for name, value in request.query_params.items() if name == "lang"},
+        query={"lang": query.lang} if query.lang else {},
     )
     vary = {"Vary": "Accept-Language"} if renderer is HTML else {}
     return _negotiated(Response(renderer.render(view), headers={**vary, **renderer.headers}))
@@ -158,15 +141,15 @@ class DocumentationQuery(StrictQuery):
     lang: LanguageParam = None
 
 
-@pages.get("/docs")
+@router.get("/docs")
 async def show_swagger_ui(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
     """Show Swagger UI, where each operation can be tried."""
-    response = _page(request, query, "docs.html", "API", assets=f"{root_of(request.scope)}{_SWAGGER_UI}")
+    response = _page(request, query, "docs.html", "API", assets=f"{root_of(request.scope)}{SWAGGER_UI}")
     response.headers["Content-Security-Policy"] = _POLICY
     return response
 
 
-@pages.get("/redoc")
+@router.get("/redoc")
 async def show_reference(request: Request, query: Annotated[DocumentationQuery, Query()]) -> Response:
     """Show every operation and schema as one page, which needs no JavaScript."""
     language = _language(request, query)
@@ -191,19 +174,19 @@ def _page(request: Request, query: DocumentationQuery, template: str, title: str
     return Response(HTML.render(view), headers={"Vary": "Accept-Language", **HTML.headers})
 
 
-@others.get("/openapi.json")
+@router.get("/openapi.json")
 async def get_openapi(request: Request, query: Annotated[LanguageQuery, Query()]) -> Response:
     """Return the OpenAPI document; generators send whatever language they run in, so only `lang` chooses it."""
     return JSONResponse(request.app.openapi(query.lang or LANGUAGES[0]))
 
 
-@others.get("/")
+@router.get("/")
 async def go_to_index() -> Response:
     """Redirect to the index of the served release."""
     return Response(status_code=307, headers={"Location": PREFIX.lstrip("/") + "/"})
 
 
-@others.get("/favicon.ico")
+@router.get("/favicon.ico")
 async def get_icon() -> Response:
     """Return the icon for whoever does not read the page's `<link rel="icon">`, as with JSON in a browser."""
     headers = {"Cache-Control": CACHE_CONTROL, "Content-Type": "image/vnd.microsoft.icon"}

@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from localidades_api.api.params import ReleaseParam, StrictQuery
 from localidades_api.api.responses import CACHEABLE
-from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.mercator import MAX_ZOOM, WORLD, Tile
 from localidades_api.catalogue.messages import whole_number
@@ -21,9 +20,9 @@ from localidades_api.html.renderer import JSON
 from localidades_api.http.caching import freshness_headers, is_fresh
 from localidades_api.http.mvt import MEDIA_TYPE
 from localidades_api.http.negotiation import choose_coding
-from localidades_api.http.paths import LOCALIDADES, PREFIX
+from localidades_api.http.paths import LOCALIDADES
 
-router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/localidades", tags=["Map"], responses=CACHEABLE)
+router = APIRouter(prefix="/localidades", tags=["Map"], responses=CACHEABLE)
 
 _NUMBER = whole_number("The numbers of a tile have the digits 0 to 9 only.")
 _LAYERS = [

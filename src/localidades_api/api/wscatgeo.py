@@ -12,7 +12,6 @@ from fastapi import APIRouter, Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE, STATE_KEYS, municipalities_of
 from localidades_api.catalogue.schemas import Release
@@ -22,7 +21,7 @@ from localidades_api.errors import NotFoundError
 from localidades_api.http.caching import freshness_headers, is_fresh
 from localidades_api.http.paths import WSCATGEO
 
-router = APIRouter(route_class=DirectRoute, include_in_schema=False)
+router = APIRouter(include_in_schema=False)
 
 _MEDIA_TYPE = "application/json"  # without a charset, as that service says
 # What a client adds to the address of the service, a slash last or not.
@@ -46,22 +45,26 @@ class _Refusal(Exception):  # noqa: N818  # an answer, with a sentence for whoev
 
 
 @router.get(f"{WSCATGEO}v2/{{path:path}}")
-async def answer_as_wscatgeo_v2(request: Request, path: str, services: ServicesDep) -> Response:
+async def answer_as_wscatgeo_v2(
+    request: Request, path: str, services: ServicesDep, release: str | None = None
+) -> Response:
     """Answer as version 2 of INEGI's service does."""
-    return await _answer(request, "v2", path, services)
+    return await _answer(request, "v2", path, release, services)
 
 
 @router.get(f"{WSCATGEO}{{path:path}}")
-async def answer_as_wscatgeo(request: Request, path: str, services: ServicesDep) -> Response:
+async def answer_as_wscatgeo(
+    request: Request, path: str, services: ServicesDep, release: str | None = None
+) -> Response:
     """Answer as version 1 of INEGI's service does."""
-    return await _answer(request, "v1", path, services)
+    return await _answer(request, "v1", path, release, services)
 
 
-async def _answer(request: Request, version: Version, path: str, services: Services) -> Response:
+async def _answer(request: Request, version: Version, path: str, name: str | None, services: Services) -> Response:
     """Answer with `datos`, or with a sentence; the status is 200 either way, as clients of that service expect."""
     try:
-        release = await _release(request, services)
-        headers = freshness_headers(release, "wscatgeo", pinned="release" in request.query_params)
+        release = await _release(name, services)
+        headers = freshness_headers(release, "wscatgeo", pinned=name is not None)
         if is_fresh(request.headers.getlist("if-none-match"), headers["ETag"]):
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
         body = _envelope(release, await _read(version, path, release, services), is_one=_is_one(path))
@@ -71,9 +74,9 @@ async def _answer(request: Request, version: Version, path: str, services: Servi
     return Response(body, headers={**headers, "Content-Type": _MEDIA_TYPE})
 
 
-async def _release(request: Request, services: Services) -> Release:
+async def _release(name: str | None, services: Services) -> Release:
     try:
-        return await services.release(request.query_params.get("release"))
+        return await services.release(name)
     except NotFoundError:
         raise _Refusal("La versión que pide `release` no existe: /api/census/releases/ las enumera.") from None
 

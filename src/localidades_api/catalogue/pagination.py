@@ -1,4 +1,4 @@
-"""Pagination: the numbers in a query, and which records a page has."""
+"""Pagination: the limits, the numbers in a query, and which records a page has."""
 
 from collections.abc import Mapping
 from typing import Annotated, NamedTuple, Self
@@ -6,8 +6,12 @@ from typing import Annotated, NamedTuple, Self
 from pydantic import Field
 
 from localidades_api.catalogue.messages import MAX_NUMBER, whole_number
-from localidades_api.catalogue.schemas import MAX_HTML_PAGE_SIZE, MAX_PAGE_SIZE, PAGE_SIZE, count_pages
 from localidades_api.errors import InvalidPageError
+
+PAGE_SIZE = 50
+MAX_PAGE_SIZE = 1000
+# With the choice of Oaxaca's 570 municipios and links that keep the longest name of a release these are some 95 kB.
+MAX_HTML_PAGE_SIZE = 100
 
 PageNumber = Annotated[
     int,
@@ -27,9 +31,20 @@ PageSize = Annotated[
 ]
 
 
+def count_pages(quantity: int, size: int = PAGE_SIZE) -> int:
+    """Return the number of pages for a number of records."""
+    return -(-quantity // size)
+
+
 def positions(page: int, size: int = PAGE_SIZE) -> tuple[int, int]:
     """Return the first and the last position of a page, from 1."""
     return (page - 1) * size + 1, page * size
+
+
+def page_of_first_record(page: int, size: int, other_size: int) -> int:
+    """Return the page of another size that has the first record of a page."""
+    first, _ = positions(page, size)
+    return -(-first // other_size)
 
 
 class Paging(NamedTuple):

@@ -7,18 +7,9 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from localidades_api.catalogue.keys import PlaceKind
+from localidades_api.catalogue.pagination import PAGE_SIZE, count_pages
 
 T = TypeVar("T")
-
-PAGE_SIZE = 50
-MAX_PAGE_SIZE = 1000
-# With the choice of Oaxaca's 570 municipios and links that keep the longest name of a release these are some 95 kB.
-MAX_HTML_PAGE_SIZE = 100
-
-
-def count_pages(quantity: int, size: int = PAGE_SIZE) -> int:
-    """Return the number of pages for a number of records."""
-    return -(-quantity // size)
 
 
 class Page(BaseModel, Generic[T]):

@@ -87,6 +87,9 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 8000,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Number of worker processes.")] = 1,
+    application: Annotated[
+        str, typer.Option("--app", help="Application to serve, as MODULE:ATTRIBUTE: this one with additions of yours.")
+    ] = "localidades_api.asgi:app",
 ) -> None:
     """Serve the catalogue over HTTP."""
     signal.signal(signal.SIGTERM, _end)
@@ -114,7 +117,7 @@ def serve(
         os.environ["DATABASE_URL"] = url
         logging.config.dictConfig(log_config(settings.log_format))
         print_where_to_look(url, settings, sockets[0].getsockname())
-        run_server(sockets, settings, workers=workers)
+        run_server(sockets, settings, workers=workers, application=application)
 
 
 def _end(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001  # the signature of a handler

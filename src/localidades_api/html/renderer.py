@@ -16,7 +16,6 @@ from localidades_api import __version__
 from localidades_api.catalogue.schemas import Release
 from localidades_api.html.i18n import Language, lenient_translator, translator
 from localidades_api.http.negotiation import accept_header, choose_media_type
-from localidades_api.http.paths import allowed
 
 Format = Literal["json", "api"]
 
@@ -45,7 +44,8 @@ def root_of(scope: Scope) -> str:
 class View:
     """A response's content, and what its HTML page shows around it.
 
-    `target` and `headers` are the request target and the response headers of the same content as JSON. `root` is the
+    `target`, `allow` and `headers` are the request target, the methods and the response headers of the same content as
+    JSON. `root` is the
     path prefix of the service, `query` the request's parameters except `format`, `pinned` the release that the request
     names, and `context` what else the template needs.
     """
@@ -56,6 +56,7 @@ class View:
     status: int = HTTPStatus.OK
     root: str = ""
     target: str = ""
+    allow: str = "GET"
     headers: Mapping[str, str] = field(default_factory=dict)
     release: Release | None = None
     pinned: str | None = None
@@ -68,11 +69,6 @@ class View:
         """The address of this page, however it was asked for; none for a problem."""
         path = self.target.partition("?")[0]
         return f"{path}?{urlencode(self.query)}" if path and self.query else path
-
-    @property
-    def allow(self) -> str:
-        """The methods of the resource."""
-        return allowed(self.target.partition("?")[0])
 
 
 class JsonRenderer:

@@ -1,4 +1,4 @@
-"""The headers of every response, the Link header of a page, and headers as bytes."""
+"""CORS headers, the Link header of a page, and headers as bytes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urlencode
@@ -12,18 +12,18 @@ _CORS = {
     "Access-Control-Expose-Headers": "Allow, Catalogue-Records, Catalogue-Release, Content-Disposition, ETag,"
     " Last-Modified, Link, Retry-After",
 }
-# For responses that vary only by Accept.
+# Of an answer to what can't be read as a request, and so has no path.
 API_HEADERS: RawHeaders = [
     (name.lower().encode(), value.encode()) for name, value in {"Allow": "GET", "Vary": "Accept", **_CORS}.items()
 ]
 
 
 def complete(headers: MutableHeaders, allow: str | None) -> None:
-    """Add the headers that every response has; for one of the API, `allow` and Accept in its Vary too."""
+    """Add the headers that every answer has; for one under `/api/census`, `allow` and Accept in its Vary too."""
     if allow:
         headers["Allow"] = allow
         headers["Vary"] = ", ".join(["Accept", *headers.getlist("Vary")])
-    else:  # the API's own have it already, where they have a body
+    else:  # those under the prefix have it already, where they have a body
         headers.setdefault("X-Content-Type-Options", "nosniff")
     headers.update(_CORS)
 

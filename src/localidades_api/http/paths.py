@@ -1,6 +1,6 @@
-"""The paths of the API, the methods that they allow, and the keys that this service adds to the ASGI scope."""
+"""The paths of the service, and the keys that it adds to the ASGI scope."""
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 from starlette.types import Scope
@@ -15,21 +15,11 @@ WSCATGEO = "/wscatgeo/"
 MATCH_PAGE = "/match"  # below the service's root, as the next
 MAP_PAGE = "/map"
 OGC = "/ogc"
-_BELOW = f"{PREFIX}/"
-_READ = "GET"
-# The resources that take a body; everything else is read only. Clients keep the address as it was typed.
-_ALLOWED: Mapping[str, str] = {
-    path: allow
-    for resource, allow in {
-        MATCH: "POST, OPTIONS",
-        NEAREST: "GET, POST, OPTIONS",
-        RECONCILE: "GET, POST, OPTIONS",
-    }.items()
-    for path in (resource, resource.rstrip("/"))
-}
+STATIC = "/static"
 
-OPERATION = "localidades.operation"  # name of the path operation, set once it is known
-WITH_BODY = "localidades.with_body"  # False for HEAD, so that a body that is not sent need not be made
+OPERATION = "localidades.operation"  # name of the path operation, set where routing did not find it
+REQUEST_ID = "localidades.request_id"
+WITH_BODY = "localidades.with_body"  # False for HEAD: the body is not sent, so it need not be made
 
 
 def path_of(scope: Scope) -> str:
@@ -38,20 +28,10 @@ def path_of(scope: Scope) -> str:
     return path.removeprefix(scope.get("root_path", ""))
 
 
-def is_api(scope: Scope) -> bool:
-    """Return whether a request is for a path of the API."""
+def is_census(scope: Scope) -> bool:
+    """Return whether the path of a request is under `/api/census`."""
     path = path_of(scope)
-    return path.startswith(_BELOW) or path == PREFIX
-
-
-def allowed(path: str) -> str:
-    """Return the value of a resource's Allow header; HEAD goes with GET, unsaid."""
-    return _ALLOWED.get(path, _READ)
-
-
-def takes_body(scope: Scope) -> bool:
-    """Return whether the body of a request is read; any other is discarded."""
-    return scope["method"] == "POST" and scope["path"] in _ALLOWED
+    return path.startswith(f"{PREFIX}/") or path == PREFIX
 
 
 def operation_of(scope: MutableMapping[str, Any]) -> str:

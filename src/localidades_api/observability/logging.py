@@ -13,6 +13,8 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
+from localidades_api.observability.faults import cause
+
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 _OURS = ("localidades_api", "uvicorn")  # libraries log warnings only
@@ -63,6 +65,14 @@ class ConsoleFormatter(logging.Formatter):
         end = f"{f' cause {cause}' if cause else ''}{f' [{id_}]' if id_ else ''}"
         text = f"{timestamp(record.created)} {record.levelname.lower():<7} {record.getMessage()}{end}"
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+class _UnreportedErrors(logging.Filter):
+    """Drops uvicorn's record of an error that the telemetry has logged: once, and then only how often it came again."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether to keep a record."""
+        return not (record.exc_info and record.getMessage().startswith("Exception in ASGI") and cause.get())
 
 
 class RequestLog:
@@ -140,7 +150,8 @@ def log_config(form: Literal["console", "json"]) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"default": {"()": formatter}},
-        "handlers": {"default": {"class": "logging.StreamHandler", "formatter": "default"}},
+        "filters": {"unreported": {"()": _UnreportedErrors}},
+        "handlers": {"default": {"class": "logging.StreamHandler", "formatter": "default", "filters": ["unreported"]}},
         "root": {"handlers": ["default"], "level": "WARNING"},
         "loggers": {name: {"level": "INFO"} for name in _OURS},
     }

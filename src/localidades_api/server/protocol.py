@@ -23,7 +23,6 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from localidades_api import middleware, response_cache
 from localidades_api.api.probes import OPERATIONAL
 from localidades_api.api.problems import ResponsePreferences, problem_of
 from localidades_api.errors import (
@@ -35,11 +34,10 @@ from localidades_api.errors import (
     UriTooLongError,
 )
 from localidades_api.http.headers import API_HEADERS, on_wire
-from localidades_api.http.paths import takes_body
 from localidades_api.http.transfers import TRANSPORT, bytes_unread
-from localidades_api.middleware import ConcurrencyLimit
+from localidades_api.middleware import EarlyAnswers
 from localidades_api.observability.metrics import COUNTERS
-from localidades_api.response_cache import HeldResponse, ResponseCache, spelling
+from localidades_api.response_cache import HeldResponse, spelling
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -88,8 +86,7 @@ class HttpProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = limits
-        self._cache: ResponseCache | None = app_state.get(response_cache.STATE) if limits.answers_early else None
-        self._limit: ConcurrencyLimit | None = app_state.get(middleware.STATE) if limits.answers_early else None
+        self._early: EarlyAnswers | None = app_state.get("early_answers")
         self._port: int | None = None  # that the client connected to
         self._since = 0.0  # when the connection, its unfinished request, or its silence began
         self._must_refuse = False  # there are too many connections
@@ -183,7 +180,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self._requests >= _MAX_REQUESTS:
             self.cycle.keep_alive = False
-        if has_body and takes_body(cast("Scope", self.scope)) and not self.parser.should_upgrade():
+        if has_body and method == b"POST" and not self.parser.should_upgrade():
             self.headers = []  # trailers are discarded (RFC 9112 §7.1.2)
         elif self._is_last or not self.cycle.keep_alive:
             raise _NothingFollowsError
@@ -234,15 +231,15 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _find_held(self) -> HeldResponse | None:
         """Return what the cache holds for a GET request, if it can be written at once."""
-        if self._cache is None or not self._may_write_at_once():
+        if self._early is None or not self._may_write_at_once():
             return None
-        return self._cache.get(spelling(self._port, self.url, self.headers))
+        return self._early.cache.get(spelling(self._port, self.url, self.headers))
 
     def _find_refusal(self) -> HeldResponse | None:
         """Return the refusal of a GET request where the service has as much to do as it may."""
-        if self._limit is None or not self._limit.is_full or self._is_last or not self._may_write_at_once():
+        if self._early is None or self._is_last or not self._may_write_at_once():
             return None
-        return self._limit.refuse(self.url, self.headers)
+        return self._early.refuse(self.url, self.headers)
 
     def _may_write_at_once(self) -> bool:
         """Return whether this is a GET request, nothing comes first, and its response does not end the connection."""

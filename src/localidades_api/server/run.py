@@ -10,13 +10,14 @@ import faulthandler
 import gc
 import logging
 import multiprocessing
+import pkgutil
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
@@ -26,11 +27,11 @@ from localidades_api.errors import ConfigurationError, LocalidadesError, WorkerE
 from localidades_api.observability.logging import log_config
 from localidades_api.observability.shared_metrics import SharedMetrics
 from localidades_api.server.connections import Connections, max_connections
-from localidades_api.settings import Settings, read_settings
+from localidades_api.settings import Settings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 TESTED = "0.54."  # the minor version of uvicorn whose inside `server.protocol` was tested with
 
@@ -78,13 +79,14 @@ def _explain(error: OSError, host: str, port: int, setting: str) -> str:
     return f"Can't listen on {host} port {port} ({reason}): {remedy}."
 
 
-def run_server(sockets: Sequence[socket.socket], settings: Settings, *, workers: int) -> None:
-    """Serve requests until SIGINT or SIGTERM, then finish those in flight, up to the shutdown timeout.
+def run_server(sockets: Sequence[socket.socket], settings: Settings, *, workers: int, application: str) -> None:
+    """Serve an application until SIGINT or SIGTERM, then finish the requests in flight, up to the shutdown timeout.
 
-    The application reads its settings from the environment. Raises WorkerError if a first worker can't start.
+    `application` names it, as `module:attribute`; it reads its settings from the environment. Raises WorkerError if a
+    first worker can't start.
     """
     config = uvicorn.Config(
-        partial(_build_in_worker, SharedMetrics()) if workers > 1 else _build,
+        partial(_load_in_worker, application, SharedMetrics()) if workers > 1 else partial(_load, application),
         factory=True,
         http=_protocol(settings),
         ws="none",  # even if a WebSocket library is installed
@@ -156,18 +158,10 @@ def _logged_refusal() -> Iterator[None]:
         _log.error("Can't start another worker (%s)", error.strerror)
 
 
-def _build(shared: SharedMetrics | None = None) -> "ASGIApp":
-    """Build the application with the middleware in front of it; `shared` are the metrics of all workers."""
+def _load(application: str) -> "ASGIApp":
+    """Import an application, `module:attribute`; raise ConfigurationError if there is none of that name."""
     gc.set_threshold(50_000)  # while the application is imported, as in every command (`cli`)
-    from localidades_api.app import create_app  # noqa: PLC0415  # see above
-    from localidades_api.middleware import build_middleware_stack  # noqa: PLC0415  # see above
-
-    settings = read_settings()
-    app = create_app(settings)
-    if shared:
-        app.state.collect_metrics = shared.collect
-        app.router.lifespan_context = partial(_worker_lifespan, app.router.lifespan_context, shared)
-    stack = build_middleware_stack(app, settings)
+    app = _import(application)
     # Everything loaded by now lives as long as the process, so no collection needs to traverse it again. Requests
     # create almost no reference cycles, and looking for them took a tenth of the time with 1,000 open connections.
     gc.collect()
@@ -175,31 +169,53 @@ def _build(shared: SharedMetrics | None = None) -> "ASGIApp":
     gc.set_threshold(_COLLECTION_THRESHOLD)
     # Threads encode tiles and compress downloads; the event loop waits this long for its turn beside one.
     sys.setswitchinterval(_SWITCH_INTERVAL)
-    return stack
+    return app
 
 
-def _build_in_worker(shared: SharedMetrics) -> "ASGIApp":
-    """Build the application, or exit: the supervisor ends with a first worker, and tries a later one again."""
+def _import(application: str) -> "FastAPI":
+    from fastapi import FastAPI  # noqa: PLC0415  # see above
+
+    sys.path.insert(0, "")  # as uvicorn's command does
     try:
-        return _build(shared)
+        app = pkgutil.resolve_name(application)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(
+            f"--app must name a module and its attribute, such as service:app ({error})."
+        ) from error
+    if not isinstance(app, FastAPI):
+        raise ConfigurationError(f"--app {application} is not a FastAPI application.")
+    return app
+
+
+def _load_in_worker(application: str, shared: SharedMetrics) -> "ASGIApp":
+    """Load the application, or exit: the supervisor ends with a first worker, and tries a later one again."""
+    try:
+        return _WorkerApplication(_load(application), shared)
     except Exception as error:  # noqa: BLE001  # whatever it is, it is logged
         _log.error("A worker can't start: %s", error, exc_info=not isinstance(error, LocalidadesError))
         sys.exit(1 if shared.is_used else STARTUP_FAILURE)
 
 
-@asynccontextmanager
-async def _worker_lifespan(
-    inner: "Callable[[FastAPI], AbstractAsyncContextManager[Any]]", shared: SharedMetrics, app: "FastAPI"
-) -> AsyncIterator[Any]:
-    """Run the application; meanwhile publish its metrics, and see to it that the worker doesn't outlive its use."""
-    shared.take_place()
-    reporting = asyncio.create_task(_report(shared))
-    try:
-        async with inner(app) as state:
-            yield state
-    finally:
-        reporting.cancel()
-        shared.publish()
+class _WorkerApplication:
+    """The application in one of several workers, which publishes its metrics and doesn't outlive its supervisor."""
+
+    def __init__(self, app: "ASGIApp", shared: SharedMetrics) -> None:
+        self._app = app
+        self._shared = shared
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Call the application; its lifespan is that of the reports."""
+        if scope["type"] != "lifespan":
+            await self._app(scope, receive, send)
+            return
+        scope["state"]["collect_metrics"] = self._shared.collect
+        self._shared.take_place()
+        reporting = asyncio.create_task(_report(self._shared))
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            reporting.cancel()
+            self._shared.publish()
 
 
 async def _report(shared: SharedMetrics) -> None:

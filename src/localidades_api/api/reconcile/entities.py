@@ -16,8 +16,7 @@ from localidades_api.api.problems import ProblemPage
 from localidades_api.api.reconcile.schemas import Described, ProposedProperties, SuggestedEntity
 from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES, TYPES, beginning_with, kind_of, named_type
 from localidades_api.api.responses import ERRORS
-from localidades_api.api.routes import DirectRoute
-from localidades_api.api.services import Services, ServicesDep
+from localidades_api.api.services import Services, ServicesDep, get_services
 from localidades_api.catalogue.filters import MAX_TEXT_LENGTH
 from localidades_api.catalogue.keys import KeyOfPlace, PlaceKind, written
 from localidades_api.catalogue.messages import whole_number
@@ -26,7 +25,7 @@ from localidades_api.database.models import localities, municipalities, states
 from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.html.i18n import preferred_language
 from localidades_api.html.renderer import HTML, JSON, View, root_of
-from localidades_api.http.paths import PREFIX, RECONCILE
+from localidades_api.http.paths import RECONCILE
 from localidades_api.names.places import Suggested
 
 _PAGE = 10
@@ -38,8 +37,7 @@ _OF_WIDGET = frozenset(
 )  # fmt: skip
 
 router = APIRouter(
-    route_class=DirectRoute,
-    prefix=f"{PREFIX}/reconcile",
+    prefix="/reconcile",
     tags=["Reconciliation"],
     responses=ERRORS,
 )
@@ -204,7 +202,7 @@ async def describe_preview_problem(request: Request, error: LocalidadesError) ->
     if isinstance(error, GoneError):
         key = request.query_params["id"]
         with suppress(LocalidadesError):  # the problem alone, if the database does not answer
-            context = await _describe_withdrawn(Services.of(request), error, _kind(key), int(key))
+            context = await _describe_withdrawn(await get_services(request), error, _kind(key), int(key))
     return ProblemPage("preview_problem.html", context=context, headers={"Content-Security-Policy": _FRAMEABLE})
 
 

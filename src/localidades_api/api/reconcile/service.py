@@ -12,7 +12,7 @@ from pydantic_core import from_json, to_json
 from starlette.responses import Response
 
 from localidades_api import __version__
-from localidades_api.api.params import StrictQuery, read_query
+from localidades_api.api.params import StrictQuery
 from localidades_api.api.reconcile.queries import answer_batch
 from localidades_api.api.reconcile.schemas import (
     Endpoint,
@@ -28,7 +28,6 @@ from localidades_api.api.reconcile.schemas import (
 )
 from localidades_api.api.reconcile.vocabulary import ENTITIES, FETCHED, PROPERTIES, TYPES, kind_of, named_type
 from localidades_api.api.responses import ERRORS
-from localidades_api.api.routes import DirectRoute
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.keys import PlaceKind, written
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name, refuse_parameter
@@ -36,7 +35,7 @@ from localidades_api.catalogue.schemas import Problem, Release
 from localidades_api.errors import ContentTooLargeError, InvalidParametersError, UnsupportedMediaTypeError
 from localidades_api.html.renderer import JSON
 from localidades_api.http.body import read_body
-from localidades_api.http.paths import PREFIX, RECONCILE
+from localidades_api.http.paths import RECONCILE
 
 MAX_BATCH = 500  # queries, or keys to extend
 MAX_BODY = 1_000_000  # bytes
@@ -54,7 +53,7 @@ _OF_BODY: dict[int | str, dict[str, Any]] = {
     415: {"model": Problem, "description": "The body is not a form."},
 }
 
-router = APIRouter(route_class=DirectRoute, prefix=f"{PREFIX}/reconcile", tags=["Reconciliation"], responses=ERRORS)
+router = APIRouter(prefix="/reconcile", tags=["Reconciliation"], responses=ERRORS)
 
 
 class ReconcileQuery(StrictQuery):
@@ -122,6 +121,7 @@ async def get_reconciliation(
     return await _answer(services, fields)
 
 
+@router.post("", include_in_schema=False)  # a redirect may lose the body
 @router.post(
     "/",
     operation_id="reconcile",  # as above
@@ -130,13 +130,11 @@ async def get_reconciliation(
     responses={**_TOO_LARGE, **_OF_BODY},
     openapi_extra={"requestBody": _BODY},
 )
-async def reconcile(request: Request, services: ServicesDep) -> Response:
+async def reconcile(request: Request, query: Annotated[StrictQuery, Query()], services: ServicesDep) -> Response:  # noqa: ARG001  # it has no parameters
     """Answer a batch of reconciliation queries, or a data extension, sent as a form.
 
     A query that is wrong has an `error` among its results; the others of its batch are answered.
     """
-    if faults := [(plain_name(name), "This resource has no such parameter.") for name in read_query(request)]:
-        raise InvalidParametersError(faults)
     if request.headers.get("content-type", _FORM).partition(";")[0].strip().lower() != _FORM:
         raise UnsupportedMediaTypeError([_FORM])
     return await _answer(services, _read_form(await read_body(request, MAX_BODY)))

@@ -22,10 +22,9 @@ from sqlalchemy.dialects.postgresql import BYTEA, aggregate_order_by
 
 from localidades_api.catalogue.filters import DEFAULT_SORT, LocalityFilters, Sort
 from localidades_api.catalogue.locality import ATTRIBUTES
-from localidades_api.catalogue.pagination import positions
+from localidades_api.catalogue.pagination import PAGE_SIZE, positions
 from localidades_api.catalogue.schemas import (
     DEMO_RELEASE,
-    PAGE_SIZE,
     Release,
 )
 from localidades_api.database.models import (

@@ -1,0 +1,99 @@
+"""Exception handlers: errors as problems, and answers to requests that match no route."""
+
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.routing import Match, Mount
+from starlette.types import Scope
+
+from localidades_api.api.census import add_headers
+from localidades_api.api.gone import describe_problem
+from localidades_api.api.probes import METRICS
+from localidades_api.api.problems import problem_page, problem_response
+from localidades_api.api.reconcile.entities import PREVIEW, describe_preview_problem
+from localidades_api.api.redirects import redirect
+from localidades_api.api.responses import PageTooLargeError, redirect_to_smaller_page
+from localidades_api.api.route_table import allowed_methods
+from localidades_api.errors import LocalidadesError, MethodNotAllowedError
+from localidades_api.http.paths import REQUEST_ID, is_census, path_of
+
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_PREFLIGHT = {
+    "Access-Control-Allow-Headers": "*",
+    "Access-Control-Max-Age": "86400",
+}
+
+
+def add_exception_handlers(app: FastAPI) -> None:
+    """Register a handler for each kind of error."""
+    app.add_exception_handler(HTTPException, answer_http_exception)
+    app.add_exception_handler(PageTooLargeError, redirect_to_smaller_page)
+    for kind in (LocalidadesError, RequestValidationError, ClientDisconnect):
+        app.add_exception_handler(kind, answer_error)
+    app.add_exception_handler(Exception, answer_unexpected_error)
+
+
+async def answer_error(request: Request, error: Exception) -> Response:
+    """Return the problem of an error."""
+    describe = describe_preview_problem if path_of(request.scope) == PREVIEW else describe_problem
+    return problem_response(request.scope, error, await problem_page(request, error, describe))
+
+
+async def answer_unexpected_error(request: Request, error: Exception) -> Response:
+    """Return the problem of an error that is a bug, or that this package doesn't know.
+
+    Starlette calls this handler outside of all middleware, so it adds their headers, and raises the error again for the
+    server. The telemetry has logged it.
+    """
+    response = problem_response(request.scope, error)
+    add_headers(request.scope, response.headers)
+    if request_id := request.scope.get(REQUEST_ID):
+        response.headers["X-Request-Id"] = request_id
+    return response
+
+
+async def answer_http_exception(request: Request, error: Exception) -> Response:
+    """Return the answer to a request that matches no route, or the problem of an HTTPException of a route.
+
+    OPTIONS is answered for every path, a path that lacks its slash (or has one too many) is redirected, and under
+    `/api/census` a method that changes something is refused, whether or not the resource exists.
+    """
+    assert isinstance(error, HTTPException)  # noqa: S101  # it is registered for no other
+    scope = request.scope
+    is_unknown = error.status_code == HTTPStatus.NOT_FOUND and "endpoint" not in scope
+    if is_unknown or error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        if request.method == "OPTIONS" and path_of(scope) != METRICS:
+            return _answer_preflight(scope)
+        if location := _find_other_slash(scope):
+            return redirect(request, location)
+        if not is_unknown or (is_census(scope) and request.method not in _READING):
+            return await answer_error(request, MethodNotAllowedError(allowed_methods(scope)))
+    return await answer_error(request, error)
+
+
+def _answer_preflight(scope: Scope) -> Response:
+    """Let scripts of any origin use the methods of a resource, with any headers (Fetch §3.3.3)."""
+    allow = allowed_methods(scope)
+    methods = allow.removesuffix(", OPTIONS").replace("GET", "GET, HEAD")
+    headers = {"Access-Control-Allow-Methods": methods, **_PREFLIGHT, "Allow": allow}
+    return Response(status_code=HTTPStatus.NO_CONTENT, headers=headers)
+
+
+def _find_other_slash(scope: Scope) -> str | None:
+    """Return the relative address of the path with a slash at its end, or without it, if a route has that.
+
+    Starlette's own redirect is absolute: it trusts the Host header.
+    """
+    path: str = scope["path"]
+    if path.endswith("//"):
+        return None
+    has_slash = path.endswith("/")
+    other = {**scope, "path": path[:-1] if has_slash else f"{path}/"}
+    if not any(route.matches(other)[0] is Match.FULL for route in scope["app"].routes if not isinstance(route, Mount)):
+        return None
+    name = other["path"].rstrip("/").rpartition("/")[2]
+    return f"../{name}" if has_slash else f"{name}/"

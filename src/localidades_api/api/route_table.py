@@ -1,0 +1,77 @@
+"""What the routes of the application say about a request: the methods of its resource, and who may share its answer."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from re import Pattern
+from typing import Any, Self
+
+from fastapi import FastAPI
+from fastapi.params import Depends
+from fastapi.routing import iter_route_contexts
+from starlette.types import Scope
+
+from localidades_api.http.paths import path_of
+
+_PACKAGE = __name__.partition(".")[0]
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")  # in the order in which Allow lists them
+
+
+@dataclass(frozen=True, slots=True)
+class RouteTable:
+    """The routes of an application, as it has them when it answers its first request."""
+
+    methods: Sequence[tuple[Pattern[str], str]]  # of paths whose resources have others than GET
+    guarded: frozenset[Callable[..., Any] | None]  # functions that run behind dependencies which somebody has added
+
+    @classmethod
+    def of(cls, scope: Scope) -> Self:
+        """Return the table of the application that handles a request."""
+        state = scope["app"].state
+        if not hasattr(state, "route_table"):
+            state.route_table = cls.build(scope["app"])
+        table: Self = state.route_table
+        return table
+
+    @classmethod
+    def build(cls, app: FastAPI) -> Self:
+        """Read the routes of an application."""
+        patterns: dict[str, set[Pattern[str]]] = defaultdict(set)  # by path; one without its slash is the same resource
+        methods: dict[str, set[str]] = defaultdict(set)
+        guarded: set[Callable[..., Any] | None] = set()
+        for route in iter_route_contexts(app.routes):
+            if route.methods:
+                path = str(route.path_format).rstrip("/")
+                patterns[path].add(route.path_regex)
+                methods[path] |= route.methods
+            if not all(_is_own(depends) for depends in getattr(route, "dependencies", ())):
+                guarded.add(route.endpoint)
+        listed = [
+            (pattern, write_methods(allowed))
+            for path, allowed in methods.items()
+            if not allowed <= {"GET", "HEAD"}
+            for pattern in patterns[path]
+        ]
+        return cls(listed, frozenset(guarded))
+
+
+def _is_own(depends: Depends) -> bool:
+    return getattr(depends.dependency, "__module__", "").startswith(f"{_PACKAGE}.")
+
+
+def write_methods(methods: Iterable[str]) -> str:
+    """Return methods as Allow lists them; OPTIONS, which every path answers, only where there are others than GET."""
+    known = {method.upper() for method in methods}
+    listed = [method for method in _METHODS if method in known]
+    return ", ".join(listed if listed == ["GET"] else [*listed, "OPTIONS"])
+
+
+def allowed_methods(scope: Scope) -> str:
+    """Return the methods of the resource at a request's path, as Allow lists them; HEAD goes with GET, unsaid."""
+    path = path_of(scope)
+    return next((methods for pattern, methods in RouteTable.of(scope).methods if pattern.match(path)), "GET")
+
+
+def is_guarded(scope: Scope) -> bool:
+    """Return whether a dependency that somebody has added decides who gets the answer to a request."""
+    return scope.get("endpoint") in RouteTable.of(scope).guarded

@@ -1,0 +1,263 @@
+"""The extension points of FastAPI, on the application that `create_app` returns."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Annotated
+
+import httpx
+import pytest
+from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Query, Request, Response
+from fastapi.responses import JSONResponse
+from fastapi.testclient import TestClient
+from pydantic import SecretStr
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from localidades_api.api import census
+from localidades_api.api.services import get_services
+from localidades_api.app import create_app
+from localidades_api.database.pool import Database
+from localidades_api.settings import Settings
+from tests.support.application import client_of, running_app
+from tests.support.asgi import cache_of, key_of
+from tests.support.postgres import new_database
+from tests.support.service_address import service_address
+from tests.support.wire import LOCALIDADES
+
+RECORD = f"{LOCALIDADES}10010001/"
+
+
+class Stamp:
+    """Middleware as Starlette's documentation writes it: adds a header to each response."""
+
+    def __init__(self, app: ASGIApp, value: str) -> None:
+        self.app = app
+        self.value = value
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on."""
+
+        async def send_stamped(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], (b"x-stamp", self.value.encode())]}
+            await send(message)
+
+        await self.app(scope, receive, send_stamped)
+
+
+async def require_key(x_api_key: Annotated[str | None, Header()] = None) -> None:
+    if x_api_key != "secret":
+        raise HTTPException(401, "Send your key as X-API-Key.", headers={"WWW-Authenticate": "ApiKey"})
+
+
+@pytest.fixture(scope="module")
+def url(server: str, seeded: str) -> Iterator[str]:
+    with new_database(server, seeded) as address:
+        yield address
+
+
+@pytest.fixture
+async def app(url: str) -> AsyncIterator[FastAPI]:
+    """Lend an application of this test's own, with a response cache."""
+    async with running_app(url, page_cache_bytes=1_000_000, in_background=False) as app:
+        yield app
+
+
+async def test_added_middleware_runs_for_held_responses_too(app: FastAPI) -> None:
+    calls = []
+
+    @app.middleware("http")
+    async def count(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        calls.append(request.url.path)
+        return await call_next(request)
+
+    app.add_middleware(Stamp, value="mine")
+    async with client_of(app) as client:
+        for target in (RECORD, RECORD, "/nothing"):
+            answer = await client.get(target)
+            assert answer.headers["x-stamp"] == "mine"
+        assert cache_of(app).get(key_of(client.build_request("GET", RECORD)))
+    assert calls == [RECORD, RECORD, "/nothing"]
+
+
+async def test_added_exception_handler_answers_errors_of_routes(app: FastAPI) -> None:
+    @app.get("/fails")
+    async def fail() -> None:
+        raise KeyError("x")
+
+    @app.exception_handler(KeyError)
+    async def answer(_request: Request, error: KeyError) -> JSONResponse:
+        return JSONResponse({"error": str(error)}, 418)
+
+    async with client_of(app) as client:
+        answered = await client.get("/fails")
+    assert (answered.status_code, answered.json()) == (418, {"error": "'x'"})
+
+
+async def test_unexpected_error_of_an_added_route_is_a_problem_and_reaches_the_server(app: FastAPI) -> None:
+    @app.get("/api/census/fails/")
+    async def fail() -> None:
+        raise KeyError("x")
+
+    async with client_of(app) as client:
+        answer = await client.get("/api/census/fails/")
+    assert (answer.status_code, answer.json()["type"]) == (500, "/problems#internal-error")
+    assert (answer.headers["allow"], answer.headers["vary"]) == ("GET", "Accept")
+    assert answer.headers["x-request-id"]
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        with pytest.raises(KeyError):
+            await client.get("/api/census/fails/")
+
+
+async def test_http_exception_of_an_added_route_keeps_its_status_detail_and_headers(app: FastAPI) -> None:
+    @app.get("/teapot")
+    async def refuse() -> None:
+        raise HTTPException(418, "Short and stout.", headers={"X-Pot": "tea"})
+
+    async with client_of(app) as client:
+        answer = await client.get("/teapot")
+    assert (answer.status_code, answer.headers["x-pot"]) == (418, "tea")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json() == {
+        "type": "about:blank",
+        "title": "I'm a Teapot",
+        "status": 418,
+        "detail": "Short and stout.",
+    }
+
+
+async def test_added_route_and_router_answer_beside_and_below_the_prefix(app: FastAPI) -> None:
+    @app.get("/plain")
+    async def plain(number: int) -> dict[str, int]:
+        return {"number": number}
+
+    router = APIRouter(prefix="/api/census/visits")
+
+    @router.post("/", status_code=201)
+    async def create(visit: dict[str, str]) -> dict[str, str]:
+        return visit
+
+    @router.get("/{id}/")
+    async def get(id: int, deep: Annotated[bool, Query()] = False) -> dict[str, int]:  # noqa: A002, FBT002  # as users write
+        return {"id": id, "deep": deep}
+
+    app.include_router(router)
+    async with client_of(app) as client:
+        assert (await client.get("/plain?number=7")).json() == {"number": 7}
+        assert (await client.get("/plain?number=x")).status_code == 422
+        created = await client.post("/api/census/visits/", json={"place": "010010001"})
+        assert (created.status_code, created.json()) == (201, {"place": "010010001"})
+        assert created.headers["allow"] == "POST, OPTIONS"
+        shown = await client.get("/api/census/visits/7/?deep=true")
+        assert (shown.json(), shown.headers["allow"]) == ({"id": 7, "deep": True}, "GET")
+        assert shown.headers["access-control-allow-origin"] == "*"
+        assert (await client.put("/api/census/visits/")).status_code == 405
+        preflight = await client.options("/api/census/visits/")
+        assert preflight.headers["access-control-allow-methods"] == "POST"
+        assert (await client.get("/api/census/visits/7")).headers["location"] == "7/"
+
+
+async def test_dependency_of_the_application_runs_for_every_request(url: str) -> None:
+    """Also for one whose spelling somebody with a key has sent before: nothing is held behind the dependency."""
+    app = create_app(settings_of(url), dependencies=[Depends(require_key)], in_background=False)
+    async with app.router.lifespan_context(app), client_of(app) as client:
+        for _ in range(2):
+            answer = await client.get(RECORD, headers={"X-API-Key": "secret"})
+            assert (answer.status_code, answer.json()["clave"]) == (200, "0001")
+            assert answer.headers["cache-control"].startswith("private, ")
+            refused = await client.get(RECORD)
+            assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "ApiKey")
+            assert refused.json()["detail"] == "Send your key as X-API-Key."
+            assert (refused.headers["allow"], refused.headers["vary"]) == ("GET", "Accept")
+
+
+async def test_dependency_of_a_router_runs_for_its_routes_alone(app: FastAPI) -> None:
+    members = APIRouter(prefix="/members", dependencies=[Depends(require_key)])
+
+    @members.get("/")
+    async def list_members() -> list[str]:
+        return ["one"]
+
+    app.include_router(members)
+    async with client_of(app) as client:
+        assert (await client.get("/members/")).status_code == 401
+        assert (await client.get("/members/", headers={"X-API-Key": "secret"})).json() == ["one"]
+        assert (await client.get(RECORD)).headers["cache-control"].startswith("public, ")
+
+
+async def test_dependency_can_be_overridden(app: FastAPI) -> None:
+    """A response that was held before the override doesn't hide it."""
+    async with client_of(app) as client:
+        assert (await client.get(RECORD)).status_code == 200
+        app.dependency_overrides[get_services] = require_key
+        assert (await client.get(RECORD)).status_code == 401
+        app.dependency_overrides.clear()
+        assert (await client.get(RECORD)).status_code == 200
+
+
+async def test_answer_of_an_added_route_is_not_held(app: FastAPI) -> None:
+    numbers = iter(range(9))
+
+    @app.get("/now")
+    async def now() -> Response:
+        return Response(str(next(numbers)), headers={"ETag": '"1"', "Cache-Control": "public"})
+
+    async with client_of(app) as client:
+        assert [(await client.get("/now")).text for _ in range(3)] == ["0", "1", "2"]
+
+
+async def test_added_route_uses_the_services(app: FastAPI) -> None:
+    @app.get("/name/{id}")
+    async def get_name(id: int, services: Annotated[object, Depends(get_services)]) -> str:  # noqa: A002  # as users write
+        release = await services.releases.current()  # type: ignore[attr-defined]
+        row = await services.repository.get_locality(release, id)  # type: ignore[attr-defined]
+        return str(row.nombre)
+
+    async with client_of(app) as client:
+        assert (await client.get("/name/10010001")).json() == "Aguascalientes"
+
+
+def test_test_client_of_fastapi_runs_the_whole_service(url: str) -> None:
+    with TestClient(create_app(settings_of(url), in_background=False)) as client:
+        answer = client.get(RECORD)
+    assert answer.json()["cvegeo"] == "010010001"
+    assert answer.headers["allow"] == "GET"
+
+
+def test_addresses_are_made_by_name(app: FastAPI) -> None:
+    assert app.url_path_for("get_locality", id=10010001) == RECORD
+    assert app.url_path_for("list_localities") == LOCALIDADES
+    assert census.router.url_path_for("list_localities") == LOCALIDADES
+    assert app.url_path_for("static", path="style.css") == "/static/style.css"
+
+
+async def test_document_has_added_routes(app: FastAPI) -> None:
+    @app.get("/plain", tags=["Mine"])
+    async def plain(number: int) -> dict[str, int]:
+        """Return a number."""
+        return {"number": number}
+
+    async with client_of(app) as client:
+        document = (await client.get("/openapi.json")).json()
+        assert document["paths"]["/plain"]["get"]["operationId"] == "plain"
+        assert document["paths"][LOCALIDADES]["get"]["operationId"] == "list_localities"
+        assert (await client.get("/redoc")).status_code == 200
+
+
+def settings_of(url: str) -> Settings:
+    return Settings(database_url=SecretStr(service_address(url)), page_cache_bytes=1_000_000)
+
+
+def test_single_router_has_every_resource_of_the_prefix() -> None:
+    """The design card's router: whatever is documented under the prefix is below it."""
+    document = create_app(Settings()).openapi()
+    alone = FastAPI()
+    alone.include_router(census.router)
+    below = {path for path in document["paths"] if path.startswith("/api/census/")}
+    assert below == set(alone.openapi()["paths"])
+    assert len(below) > 20
+
+
+def test_nothing_needs_a_database_before_the_start() -> None:
+    app = create_app(Settings())
+    assert isinstance(app, FastAPI)
+    assert not isinstance(getattr(app.state, "database", None), Database)

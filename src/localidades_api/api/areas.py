@@ -35,7 +35,7 @@ async def list_states(request: Request, query: Annotated[StatesQuery, Query()], 
     return builder.answer("states.html", "Estados", envelope(paging, results), paging, **context)
 
 
-@router.get("/estados/{id}/", summary="Get estado", response_model=State, responses=NO_KEY)
+@router.get("/estados/{id:digits}/", summary="Get estado", response_model=State, responses=NO_KEY)
 async def get_state(
     request: Request,
     id: Annotated[StateId, Path()],  # noqa: A002  # the parameter's name on the wire
@@ -76,7 +76,7 @@ async def list_municipalities(
 
 
 @router.get(
-    "/municipios/{id}/",
+    "/municipios/{id:digits}/",
     summary="Get municipio",
     response_model=MunicipalityDetail,
     responses=NO_KEY,

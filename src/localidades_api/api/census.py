@@ -12,8 +12,8 @@ from localidades_api.http.headers import complete
 from localidades_api.http.paths import PREFIX, is_census, path_of
 
 router = APIRouter(prefix=PREFIX, dependencies=[Depends(check_request)])
-for part in (releases, areas, downloads, dataset, bulk, tiles, localities, *reconcile.PARTS):
-    router.include_router(part.router)  # `{id}/` of the localities comes after paths that it would match
+for part in (localities, areas, releases, tiles, bulk, downloads, dataset, *reconcile.PARTS):
+    router.include_router(part.router)
 
 
 class ResponseHeaders:

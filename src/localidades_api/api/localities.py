@@ -148,7 +148,7 @@ def _answer_places(builder: ResponseBuilder, title: str, content: Mapping[str, A
 
 
 @router.get(
-    "/{id}/",
+    "/{id:digits}/",
     response_model=LocalityDetail,
     responses=NO_KEY,
 )

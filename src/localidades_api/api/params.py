@@ -12,7 +12,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from typing_extensions import TypeAliasType
 
 from localidades_api.api.problems import ResponsePreferences
-from localidades_api.api.route_table import allowed_methods
 from localidades_api.catalogue.filters import (
     DEFAULT_SORT,
     MAX_TEXT_LENGTH,
@@ -28,7 +27,7 @@ from localidades_api.catalogue.messages import plain_decimal, plain_name, severa
 from localidades_api.catalogue.pagination import PAGE_SIZE, PageNumber, PageSize
 from localidades_api.catalogue.schemas import ChangeKind
 from localidades_api.downloads.formats import DownloadFormat
-from localidades_api.errors import InvalidParametersError, MethodNotAllowedError, NotFoundError
+from localidades_api.errors import InvalidParametersError, NotFoundError
 from localidades_api.html import i18n, renderer
 
 # What newsletters and social networks add to links (docs/decisions/api.md).
@@ -244,16 +243,12 @@ def parameters_of(query: BaseModel) -> dict[str, str]:
 
 
 async def check_request(request: Request) -> None:
-    """Refuse a query that parsers may read in more than one way, and a method or path that a pattern takes for a key.
+    """Refuse a query that parsers may read in more than one way, and a path that only a pattern takes for a resource's.
 
     A parameter that is ignored or overruled without a word gives a client other data than it asked for, so
     InvalidParametersError is raised for one that is repeated, and for a query that isn't UTF-8 or has a NUL.
-    Raises NotFoundError for a path that ends in a newline, which routes match (`$` in their patterns), and
-    MethodNotAllowedError for GET at a resource that has POST alone, but whose name a pattern such as `{id}/` matches.
+    Raises NotFoundError for a path that ends in a newline, which routes match (`$` in their patterns).
     """
-    allow = allowed_methods(request.scope)
-    if request.method not in allow.split(", "):
-        raise MethodNotAllowedError(allow)
     if request.scope["path"].endswith("\n"):
         raise NotFoundError("There is nothing at this address.")
     if not request.scope["query_string"]:

@@ -3,6 +3,7 @@
 from collections.abc import MutableMapping
 from typing import Any
 
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.types import Scope
 
 PREFIX = "/api/census"
@@ -16,6 +17,23 @@ MATCH_PAGE = "/match"  # below the service's root, as the next
 MAP_PAGE = "/map"
 OGC = "/ogc"
 STATIC = "/static"
+
+
+class _DigitsConvertor(Convertor[str]):
+    """A path parameter of digits, as in `{id:digits}`: other words in its place are paths of their own."""
+
+    regex = "[0-9]+"
+
+    def convert(self, value: str) -> str:
+        """Return the digits; pydantic reads the number, within its bounds."""
+        return value
+
+    def to_string(self, value: object) -> str:
+        """Return the digits for an address."""
+        return str(value)
+
+
+register_url_convertor("digits", _DigitsConvertor())
 
 OPERATION = "localidades.operation"  # name of the path operation, set where routing did not find it
 REQUEST_ID = "localidades.request_id"

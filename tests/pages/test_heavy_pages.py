@@ -197,7 +197,8 @@ async def test_page_of_more_records_than_are_shown_leads_to_the_one_that_holds_t
 ) -> None:
     for method in ("GET", "HEAD"):
         answer = await client.request(method, f"{LOCALIDADES}?{asked}", headers={**BROWSER, "If-None-Match": "*"})
-        assert (answer.status_code, answer.headers["location"], answer.content) == (307, location, b"")
+        assert (answer.status_code, answer.content) == (307, b"")
+        assert sorted(answer.headers["location"].removeprefix("?").split("&")) == sorted(location[1:].split("&"))
         assert (answer.headers["allow"], answer.headers["vary"]) == ("GET", "Accept")
         assert "etag" not in answer.headers
 

@@ -175,11 +175,9 @@ def _parameters_of(endpoint: Callable[..., Any] | None) -> list[str]:
 
 def _translate_http_exception(error: HTTPException) -> LocalidadesError:
     """Turn what routers, static files and routes of an extended application raise into an error of ours."""
-    if error.detail != HTTPStatus(error.status_code).phrase:
-        return StatusError(error.status_code, error.detail, error.headers)
-    if error.status_code == HTTPStatus.NOT_FOUND:
+    if error.status_code == HTTPStatus.NOT_FOUND and error.detail == HTTPStatus.NOT_FOUND.phrase:
         return _no_resource()
-    return StatusError(error.status_code, "The service can't process the request as it was sent.", error.headers)
+    return StatusError(error.status_code, str(error.detail), error.headers)
 
 
 def _no_resource() -> NotFoundError:

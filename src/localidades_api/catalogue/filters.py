@@ -41,13 +41,13 @@ AmbitoParam = Annotated[Literal["U", "R"] | None, Field(description="U (urban) o
 
 
 def _split_keys(text: str) -> str:
-    """Parse comma-separated keys of nine digits, or eight without the zero; return them as sorted numbers."""
+    """Parse comma-separated keys, eight digits of which have lost their zero; return them sorted, nine digits each."""
     if not re.fullmatch(r"[0-9]{8,9}(,[0-9]{8,9})*", text):
         raise PydanticCustomError("cvegeo", "Use keys of nine digits, such as 010010001, separated by commas.")
     keys = text.split(",")
     if len(keys) > MAX_KEYS:
         raise PydanticCustomError("cvegeo_count", "Use at most {count} keys.", {"count": MAX_KEYS})
-    return ",".join(str(key) for key in sorted({int(key) for key in keys}))
+    return ",".join(sorted({key.zfill(9) for key in keys}))
 
 
 _CLAVE = "^[0-9]{4}$"

@@ -14,7 +14,6 @@ from sqlalchemy import text
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries import ReleasesRepository
-from localidades_api.database.replica_check import requires_release
 from localidades_api.database.sessions import session_settings
 from localidades_api.errors import DatabaseUnavailableError
 from tests.support.catalogue import many, write_catalogue
@@ -90,11 +89,8 @@ async def current_of(database: Database) -> Release:
 
 async def count_localities(database: Database, release: Release) -> object:
     """Return the only value of a checked statement."""
-    rows = await database.fetch(
-        text("SELECT localities FROM releases WHERE id = :id"),
-        {"id": release.id},
-        replica_check=requires_release(release),
-    )
+    statement = text("SELECT localities FROM releases WHERE id = :id")
+    rows = await database.fetch_from(release, statement, {"id": release.id})
     return rows[0][0]
 
 

@@ -1,20 +1,28 @@
 """Which server of DATABASE_URL is connected to, and how long its answer is waited for."""
 
 import asyncio
+import os
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from sqlalchemy import Connection, text
+from alembic import command
+from sqlalchemy import Connection, event, text
 from sqlalchemy.exc import DBAPIError
 
+from localidades_api.catalogue.schemas import Release
 from localidades_api.database import pool
 from localidades_api.database.dsn import Dsn
 from localidades_api.database.hosts import Servers
 from localidades_api.database.pool import Database, already_waited
+from localidades_api.database.queries import ReleasesRepository
+from localidades_api.embedded_postgres import run_embedded
 from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
-from tests.support.postgres import execute
-from tests.support.waiting import eventually_async
+from tests.support.machine import reachable_folder
+from tests.support.postgres import alembic_config, execute, name_of
+from tests.support.waiting import eventually_async, in_thread
 
 
 @pytest.mark.parametrize(
@@ -135,21 +143,50 @@ async def test_time_that_a_request_has_waited_before_is_a_part_of_the_deadline(s
         await database.dispose()
 
 
-async def test_server_that_does_not_suit_is_left_for_another(seeded: str) -> None:
-    database = Database.for_reading(several(seeded), pool_size=4, timeout=5)
-    unsuitable = Dsn.parse(several(seeded)).addresses[0]
-    asked: Counter[str] = Counter()
+@pytest.fixture(scope="module")
+def lagging(seeded: str) -> Iterator[tuple[str, str]]:
+    """Lend the folder and port of another server, whose database of the same name has the tables and no release."""
+    chosen = os.environ.get("LOCALIDADES_POSTGRES_BIN")
+    with reachable_folder() as folder, run_embedded(folder / "data", Path(chosen) if chosen else None) as server:
+        execute(server, f"CREATE DATABASE {name_of(seeded)}")
+        url = server.replace("/localidades?", f"/{name_of(seeded)}?")
+        in_thread(lambda: command.upgrade(alembic_config(url), "head"))
+        options = parse_qs(urlsplit(url).query)
+        yield options["host"][0], options["port"][0]
 
-    class Suitable:
-        def __call__(self, connection: Connection, *, anew: bool = False) -> bool:  # noqa: ARG002
-            server: str = connection.connection.driver_connection.server  # type: ignore[union-attr]
-            asked[server] += 1
-            return server != unsuitable
 
+RELEASES = text("SELECT id FROM releases")
+
+
+async def release_of(url: str) -> Release:
+    """Return the current release."""
+    database = Database.for_reading(url, pool_size=1, timeout=5)
     try:
+        release = (await ReleasesRepository(database).list_releases()).current
+        assert release is not None
+        return release
+    finally:
+        await database.dispose()
+
+
+async def connect_to_the_lagging(database: Database) -> None:
+    """Leave a connection to the server without a release in a pool of one."""
+    while await database.fetch(RELEASES):
+        await database.engine.dispose()
+
+
+async def test_connection_to_a_server_that_lacks_the_release_is_replaced_by_one_to_another(
+    seeded: str, lagging: tuple[str, str]
+) -> None:
+    release = await release_of(seeded)
+    database = Database.for_reading(several(seeded, second=lagging), pool_size=1, timeout=5)
+    try:
+        await connect_to_the_lagging(database)
+        assert await database.fetch_from(release, text("SELECT 1"))
+        assert await database.fetch(RELEASES)
         for _ in range(5):
-            await asyncio.gather(*(database.fetch(text("SELECT 1"), replica_check=Suitable()) for _ in range(4)))
-        assert asked.total() >= 20
+            await database.engine.dispose()
+            assert await database.fetch(RELEASES)  # the one that lacks it is avoided
     finally:
         await database.dispose()
 
@@ -176,18 +213,44 @@ async def test_table_that_was_altered_meanwhile_is_read_on(seeded_database: str)
         await database.dispose()
 
 
-async def test_only_server_that_does_not_suit_is_unavailable(seeded: str) -> None:
-    database = Database.for_reading(seeded, pool_size=2, timeout=5)
-
-    class Unsuitable:
-        def __call__(self, connection: Connection, *, anew: bool = False) -> bool:  # noqa: ARG002
-            return connection.closed
-
+async def test_release_that_every_server_lacks_is_unavailable_and_its_connection_stays_usable(seeded: str) -> None:
+    release = await release_of(seeded)
+    database = Database.for_reading(several(seeded), pool_size=1, timeout=5)
     try:
-        with pytest.raises(DatabaseUnavailableError, match="does not have the requested"):
-            await database.fetch(text("SELECT 1"), replica_check=Unsuitable())
+        with pytest.raises(DatabaseUnavailableError, match="does not have the requested") as caught:
+            await database.fetch_from((release, release.model_copy(update={"id": 99})), text("SELECT 1"))
+        assert caught.value.is_passing
+        assert await database.fetch_from(release, text("SELECT 1"))
     finally:
         await database.dispose()
+
+
+async def test_server_is_asked_once_a_connection_for_each_release_and_anew_after_no_rows(seeded: str) -> None:
+    release = await release_of(seeded)
+    database = Database.for_reading(seeded, pool_size=1, timeout=5)
+    asked: list[str] = []
+
+    def note(connection: Connection, cursor: object, statement: str, *rest: object) -> None:  # noqa: ARG001  # an event's
+        asked.append("check" if "pg_inherits" in statement else "statement")
+
+    event.listen(database.engine.sync_engine, "before_cursor_execute", note)
+    try:
+        for _ in range(2):
+            await database.fetch_from((release, release), text("SELECT 1"))
+        await database.fetch_from(release, text("SELECT NULL, 0, ''"))
+        await database.fetch_from(release, text("SELECT 1 WHERE false"))
+        await database.fetch(text("SELECT 1 WHERE false"))
+        await database.engine.dispose()
+        await database.fetch_from(release, text("SELECT 1"))
+    finally:
+        await database.dispose()
+    assert asked == [
+        *("check", "statement", "statement"),
+        *("statement", "check"),
+        *("statement", "check"),
+        "statement",
+        *("check", "statement"),
+    ]
 
 
 async def test_session_for_reading_has_the_limits_of_its_deadline(seeded: str) -> None:

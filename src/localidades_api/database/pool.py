@@ -1,21 +1,23 @@
-"""Connections to Postgres: a bounded pool, and a deadline for each statement."""
+"""Connections to Postgres: a bounded pool, a deadline for each statement, and servers that have the release."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, Self, cast
+from typing import Any, Self, cast
 
 import asyncpg
-from sqlalchemy import Connection, Executable, Row
+from sqlalchemy import Connection, Executable, Row, bindparam, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import QueuePool
 from sqlalchemy.util import greenlet_spawn
 
+from localidades_api.catalogue.schemas import Release
 from localidades_api.database.dsn import Dsn
 from localidades_api.database.hosts import ServerConnection, Servers
+from localidades_api.database.models import releases
 from localidades_api.database.sessions import refuse_pooler, require_own_session, session_settings, transaction_settings
 from localidades_api.database.sqlstate import (
     error_kind,
@@ -35,11 +37,15 @@ MAX_CONNECTION_AGE = 600
 already_waited: ContextVar[float] = ContextVar("already_waited", default=0.0)
 
 
-class ReplicaCheck(Protocol):
-    """Tells whether the server of a connection can answer; `anew` asks again even if it has said yes before."""
-
-    def __call__(self, connection: Connection, *, anew: bool = False) -> bool:
-        """Return whether it can."""
+# The time of publication tells a release from another with the same id in a database that was recreated.
+_PUBLISHED = select(
+    releases.c.id,
+    releases.c.retired_at,
+    text(
+        "EXISTS (SELECT FROM pg_inherits WHERE inhparent = to_regclass('localities')"
+        " AND inhrelid = to_regclass('localities_r' || releases.id) AND NOT inhdetachpending) AS is_attached"
+    ),
+).where(releases.c.id == bindparam("release_id"), releases.c.published_at == bindparam("moment"))
 
 
 class Database:
@@ -139,28 +145,44 @@ class Database:
             with connection:
                 yield connection
 
-    async def fetch(
+    async def fetch(self, statement: Executable, parameters: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
+        """Run a SELECT within the deadline and return its rows, or raise DatabaseUnavailableError.
+
+        It reads whatever the server has; use `fetch_from` for the rows of a release.
+        """
+        return await self._fetch((), statement, parameters)
+
+    async def fetch_from(
         self,
+        release: Release | Sequence[Release],
         statement: Executable,
         parameters: Mapping[str, Any] | None = None,
-        *,
-        replica_check: ReplicaCheck | None = None,
     ) -> Sequence[Row[Any]]:
-        """Run a SELECT and return its rows, or raise DatabaseUnavailableError, within the deadline.
+        """Run a SELECT of one or several releases as `fetch` does, on a server that has all of them.
+
+        On a server that lags, or that was promoted without the last publication, it would return no rows: a wrong
+        answer that looks like a right one. If no server has the releases, this raises DatabaseUnavailableError.
+        """
+        wanted = (release,) if isinstance(release, Release) else release
+        return await self._fetch(wanted, statement, parameters)
+
+    async def _fetch(
+        self, wanted: Sequence[Release], statement: Executable, parameters: Mapping[str, Any] | None
+    ) -> Sequence[Row[Any]]:
+        """Run a SELECT within the deadline, with retries.
 
         A pooled connection may have died since it was last used. A ping before each use would double the round trips
-        of every request, so a SELECT that meets a dead connection is run again on a new one. A connection whose server
-        fails the `replica_check` is replaced by one to another server.
+        of every request, so a SELECT that meets a dead connection is run again on a new one.
         """
         try:
             async with asyncio.timeout(self.timeout - already_waited.get()):
                 for _ in range(_MAX_ATTEMPTS - 1):
                     try:
-                        return await greenlet_spawn(self._fetch_once, statement, parameters, replica_check)
+                        return await greenlet_spawn(self._fetch_once, wanted, statement, parameters)
                     except DatabaseUnavailableError as error:
                         if not error.is_passing:
                             raise
-                return await greenlet_spawn(self._fetch_once, statement, parameters, replica_check)
+                return await greenlet_spawn(self._fetch_once, wanted, statement, parameters)
         except TimeoutError as error:
             COUNTERS.database_errors[error_kind(error)] += 1
             raise DatabaseUnavailableError from error
@@ -172,9 +194,9 @@ class Database:
             raise refusal from error
 
     def _fetch_once(
-        self, statement: Executable, parameters: Mapping[str, Any] | None, replica_check: ReplicaCheck | None
+        self, wanted: Sequence[Release], statement: Executable, parameters: Mapping[str, Any] | None
     ) -> Sequence[Row[Any]]:
-        """Run a SELECT on the first connection that passes the check; close those that fail.
+        """Run a SELECT on the first connection whose server has these releases; close those whose server lacks one.
 
         All of it is one greenlet: SQLAlchemy's asynchronous connection takes one for each step, and a task to close.
         """
@@ -183,10 +205,10 @@ class Database:
                 if self._is_pooled:
                     connection.info.pop("releases", None)  # another server may have had them
                     connection.execute(self._transaction_settings)
-                if replica_check is None or replica_check(connection):
+                if _has_releases(connection, wanted):
                     rows = connection.execute(statement, parameters).all()
                     # Rows that were removed in the meantime look like an empty result.
-                    if replica_check is None or any(map(any, rows)) or replica_check(connection, anew=True):
+                    if any(map(any, rows)) or _has_releases(connection, wanted, anew=True):
                         return rows
                 if not self._servers.avoid(cast("ServerConnection", connection.connection.driver_connection).server):
                     sentence = "The database server does not have the requested release yet."
@@ -206,6 +228,26 @@ class Database:
     async def dispose(self) -> None:
         """Close every connection."""
         await self.engine.dispose()
+
+
+def _has_releases(connection: Connection, wanted: Sequence[Release], *, anew: bool = False) -> bool:
+    """Return whether the connection's server has these releases.
+
+    Each connection is checked once for each release and remembers that its server has it. It is checked `anew` when a
+    statement returns no rows: a release is still read for a moment after it was retired, and then its rows go. A
+    partition that is still attached now was attached when the statement ran.
+    """
+    known = connection.info.setdefault("releases", set())
+    for release in wanted:
+        key = (release.id, release.published_at)
+        if anew or key not in known:
+            parameters = {"release_id": release.id, "moment": release.published_at}
+            found = connection.execute(_PUBLISHED, parameters).first()
+            if found is None or (anew and found.retired_at and not found.is_attached):
+                known.discard(key)
+                return False
+            known.add(key)
+    return True
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
 from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
-from localidades_api.database.replica_check import requires_release
 
 LARGEST = 10  # places
 SHOWN_RELEASES = 12  # the newest
@@ -107,19 +106,19 @@ class AreasRepository:
         `seat_id`, `seat`, `seat_latitud` and `seat_longitud` are of the cabecera of a single municipio, or None.
         """
         parameters = {"release_id": release.id, "first": first, "last": last, "is_demo": release.is_demo}
-        rows = await self._database.fetch(_SUMMARY, parameters, replica_check=requires_release(release))
+        rows = await self._database.fetch_from(release, _SUMMARY, parameters)
         return rows[0]
 
     async def locate_municipalities(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
         """Return the key of each of these municipios, and its cabecera's longitude and latitude in degrees, or None."""
         seats = [id_ * KEYS_OF_A_MUNICIPIO + _CLAVE_OF_SEAT for id_ in ids]
         parameters = {"release_id": release.id, "ids": seats}
-        return await self._database.fetch(_SEATS, parameters, replica_check=requires_release(release))
+        return await self._database.fetch_from(release, _SEATS, parameters)
 
     async def locate_states(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
         """Return the key of each of these estados, and its largest cabecera: name, population, longitude, latitude."""
         parameters = {"release_id": release.id, "ids": list(ids)}
-        return await self._database.fetch(_LARGEST_SEATS, parameters, replica_check=requires_release(release))
+        return await self._database.fetch_from(release, _LARGEST_SEATS, parameters)
 
     async def list_successors(self, release: Release, last: Release, id_: int) -> Sequence[Row[Any]]:
         """Return the municipios where places of a withdrawn one have new keys, with how many `places`, most first.
@@ -127,4 +126,4 @@ class AreasRepository:
         `last` is the last release that has it.
         """
         parameters = {"release_id": release.id, "other_id": last.id, "id": id_}
-        return await self._database.fetch(_SUCCESSORS, parameters, replica_check=requires_release(release))
+        return await self._database.fetch_from(release, _SUCCESSORS, parameters)

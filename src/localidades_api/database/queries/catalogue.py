@@ -37,7 +37,6 @@ from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import ORDERS, at_positions, conditions, filtered_by, in_order, values
 from localidades_api.database.queries.exports import json_object
 from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
-from localidades_api.database.replica_check import requires_release
 
 # Postgres writes the JSON: that takes the work off the worker, and sends one value in place of two hundred
 # (docs/decisions/pages.md). `clave` is four digits, so only `nombre` needs escaping.
@@ -148,10 +147,10 @@ class CatalogueRepository:
 
         A page is a range of positions, so the last page costs as much as the first (docs/decisions/pages.md).
         """
-        rows = await self._database.fetch(
+        rows = await self._database.fetch_from(
+            release,
             _PAGES,
             {"release_id": release.id, "first": positions(first)[0], "last": positions(last)[1]},
-            replica_check=requires_release(release),
         )
         return [row[0] for row in rows]
 
@@ -169,7 +168,7 @@ class CatalogueRepository:
         if sort == "relevance":
             parameters["searched"] = filters.search or ""
         parameters["release_id"] = release.id
-        rows = await self._database.fetch(statement, parameters, replica_check=requires_release(release))
+        rows = await self._database.fetch_from(release, statement, parameters)
         return bytes(rows[0][0] or b"")
 
     async def list_places(self, release: Release, places: Sequence[int], fields: Sequence[str] = ()) -> str:
@@ -180,26 +179,24 @@ class CatalogueRepository:
         chosen, parameters = at_positions(release, places)
         record = json_object(fields) if fields else _LOCALITY
         statement = _list(record, chosen, in_order(places))
-        rows = await self._database.fetch(statement, parameters, replica_check=requires_release(release))
+        rows = await self._database.fetch_from(release, statement, parameters)
         return str(rows[0][0])
 
     async def list_states(self, release: Release) -> Sequence[Row[Any]]:
         """Return every estado, by id."""
-        return await self._database.fetch(
-            _STATES.where(states.c.release_id == release.id), replica_check=requires_release(release)
-        )
+        return await self._database.fetch_from(release, _STATES.where(states.c.release_id == release.id))
 
     async def list_municipalities(self, release: Release, estado_id: int | None) -> Sequence[Row[Any]]:
         """Return every municipio, or those of one estado, by id."""
         statement = _MUNICIPALITIES.where(municipalities.c.release_id == release.id)
         if estado_id is not None:
             statement = statement.where(municipalities.c.estado_id == estado_id)
-        return await self._database.fetch(statement, replica_check=requires_release(release))
+        return await self._database.fetch_from(release, statement)
 
     async def get_state(self, release: Release, id_: int) -> Row[Any] | None:
         """Return an estado, or None."""
         statement = _STATES.where(states.c.release_id == release.id, states.c.id == id_)
-        rows = await self._database.fetch(statement, replica_check=requires_release(release))
+        rows = await self._database.fetch_from(release, statement)
         return rows[0] if rows else None
 
     async def get_municipality(self, release: Release, id_: int) -> Row[Any] | None:
@@ -213,25 +210,23 @@ class CatalogueRepository:
             .join_from(municipalities, states)
             .where(municipalities.c.release_id == release.id, municipalities.c.id == id_)
         )
-        rows = await self._database.fetch(statement, replica_check=requires_release(release))
+        rows = await self._database.fetch_from(release, statement)
         return rows[0] if rows else None
 
     async def get_locality(self, release: Release, id_: int) -> Row[Any] | None:
         """Return a locality with its municipio and its estado, or None."""
-        rows = await self._database.fetch(
-            _DETAIL, {"release_id": release.id, "id": id_}, replica_check=requires_release(release)
-        )
+        rows = await self._database.fetch_from(release, _DETAIL, {"release_id": release.id, "id": id_})
         return rows[0] if rows else None
 
     async def list_between(self, release: Release, first: int, last: int) -> Sequence[Row[Any]]:
         """Return the localities whose keys are in a range, by key, each as `get_locality` does."""
         parameters = {"release_id": release.id, "first": first, "last": last}
-        return await self._database.fetch(_DETAILS_BETWEEN, parameters, replica_check=requires_release(release))
+        return await self._database.fetch_from(release, _DETAILS_BETWEEN, parameters)
 
     async def list_largest_among(self, release: Release, ids: Collection[int], limit: int) -> Sequence[Row[Any]]:
         """Return the localities that have one of these keys, the largest first, each as `get_locality` does."""
         parameters = {"release_id": release.id, "ids": list(ids), "limit": limit}
-        return await self._database.fetch(_DETAILS_AMONG, parameters, replica_check=requires_release(release))
+        return await self._database.fetch_from(release, _DETAILS_AMONG, parameters)
 
     async def name_municipalities(self, release: Release, ids: Collection[int]) -> dict[int, Row[Any]]:
         """Return these municipios with their estados, by key."""
@@ -249,32 +244,32 @@ class CatalogueRepository:
             .join_from(municipalities, states)
             .where(municipalities.c.release_id == release.id, municipalities.c.id == func.any(list(ids)))
         )
-        return {row.id: row for row in await self._database.fetch(statement, replica_check=requires_release(release))}
+        return {row.id: row for row in await self._database.fetch_from(release, statement)}
 
     async def list_history(self, release: Release, id_: int) -> Sequence[Row[Any]]:
         """Return the name and population of a locality in each release, oldest first, including this one."""
-        return await self._database.fetch(
+        return await self._database.fetch_from(
+            release,
             select(releases.c.name.label("release"), localities.c.nombre, localities.c.poblacion)
             .join_from(releases, localities, localities.c.release_id == releases.c.id)
             .where(localities.c.id == id_, releases.c.retired_at.is_(None), _comparable(release))
             .order_by(releases.c.id),
-            replica_check=requires_release(release),
         )
 
     async def find_last_release(self, table: Table, release: Release, id_: int) -> Row[Any] | None:
         """Return the last release before this one that has a key, or None."""
-        rows = await self._database.fetch(
+        rows = await self._database.fetch_from(
+            release,
             select(releases)
             .join(table, table.c.release_id == releases.c.id)
             .where(table.c.id == id_, releases.c.id < release.id, releases.c.retired_at.is_(None), _comparable(release))
             .order_by(releases.c.id.desc())
             .limit(1),
-            replica_check=requires_release(release),
         )
         return rows[0] if rows else None
 
     async def find_successor(self, release: Release, last_id: int, id_: int) -> int | None:
         """Return the key of the only locality that now has a withdrawn one's name and point, or None."""
         parameters = {"other_id": last_id, "id": id_, "release_id": release.id}
-        rows = await self._database.fetch(_SUCCESSORS, parameters, replica_check=requires_release(release))
+        rows = await self._database.fetch_from(release, _SUCCESSORS, parameters)
         return int(rows[0].id) if len(rows) == 1 else None

@@ -9,7 +9,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from localidades_api.catalogue.locality import ATTRIBUTES, POINT
 from localidades_api.catalogue.schemas import CHANGE_KINDS, Release
 from localidades_api.database.pool import Database
-from localidades_api.database.replica_check import requires_release
 from localidades_api.errors import NotFoundError
 
 _UPDATABLE = [name for name in ATTRIBUTES if name not in POINT]
@@ -71,9 +70,7 @@ class ChangesRepository:
 
     async def find_changes(self, old: Release, new: Release) -> bytes:
         """Return every change, by kind, then id: each a pair of big-endian integers of four bytes."""
-        rows = await self._comparing.fetch(
-            _CHANGES, {"old": old.id, "new": new.id}, replica_check=requires_release(old, new)
-        )
+        rows = await self._comparing.fetch_from((old, new), _CHANGES, {"old": old.id, "new": new.id})
         if not rows[0].stand:  # its rows may be gone, and then every locality would count as added
             raise NotFoundError("There is no such release.")
         return bytes(rows[0].changes or b"")
@@ -81,5 +78,5 @@ class ChangesRepository:
     async def list_records(self, old: Release, new: Release, ids: Sequence[int]) -> dict[tuple[int, int], Row[Any]]:
         """Return the localities with these keys in both releases, by release and key."""
         parameters = {"old": old.id, "new": new.id, "ids": list(ids)}
-        rows = await self._database.fetch(_RECORDS, parameters, replica_check=requires_release(old, new))
+        rows = await self._database.fetch_from((old, new), _RECORDS, parameters)
         return {(row.release_id, row.id): row for row in rows}

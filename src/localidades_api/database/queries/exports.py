@@ -10,7 +10,6 @@ from localidades_api.catalogue.locality import ATTRIBUTES, POINT, Kind
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import at_positions
-from localidades_api.database.replica_check import requires_release
 
 LineFormat = Literal["csv", "excel", "ndjson", "geojson"]
 
@@ -136,7 +135,8 @@ class RecordsRepository:
         """Return how many localities are at these positions, and their lines in UTF-8."""
         line, between = _LINES[format_]
         chosen, parameters = at_positions(release, places)
-        rows = await self._database.fetch(
+        rows = await self._database.fetch_from(
+            release,
             text(
                 f"""
                 SELECT count(*) AS quantity,
@@ -146,14 +146,14 @@ class RecordsRepository:
                 """
             ),
             {**parameters, "between": between},
-            replica_check=requires_release(release),
         )
         return rows[0].quantity, bytes(rows[0].lines)
 
     async def list_sheet_rows(self, release: Release, places: Sequence[int], after: int) -> tuple[int, bytes]:
         """Return how many localities are at these positions, and their rows of a sheet below row `after`, in UTF-8."""
         chosen, parameters = at_positions(release, places)
-        rows = await self._database.fetch(
+        rows = await self._database.fetch_from(
+            release,
             text(
                 f"""
                 SELECT count(*) AS quantity,
@@ -162,7 +162,6 @@ class RecordsRepository:
                 """
             ),
             {**parameters, "after": after},
-            replica_check=requires_release(release),
         )
         return rows[0].quantity, bytes(rows[0].lines)
 
@@ -171,15 +170,15 @@ class RecordsRepository:
         columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
         chosen, parameters = at_positions(release, places)
         statement = f"SELECT {columns} {_FROM} {chosen} ORDER BY l.position"
-        return await self._database.fetch(text(statement), parameters, replica_check=requires_release(release))
+        return await self._database.fetch_from(release, text(statement), parameters)
 
     async def list_by_key(self, release: Release, ids: Collection[int]) -> Sequence[Row[Any]]:
         """Return the localities that have these keys, with every column, in any order."""
         columns = ", ".join(f"{sql} AS {name}" for name, (sql, _) in COLUMNS.items())
-        return await self._database.fetch(
+        return await self._database.fetch_from(
+            release,
             text(f"SELECT {columns} {_FROM} l.id = ANY(:ids)"),
             {"release_id": release.id, "ids": list(ids)},
-            replica_check=requires_release(release),
         )
 
 

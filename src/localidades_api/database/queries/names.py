@@ -8,7 +8,6 @@ from sqlalchemy import Row, TextClause, text
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
-from localidades_api.database.replica_check import requires_release
 
 _BATCH_PLACES = 20_000  # per statement, 2 MB
 
@@ -61,10 +60,10 @@ class NamesRepository:
     async def list_places(self, release: Release) -> AsyncIterator[Sequence[Row[Any]]]:
         """Yield the localities of a release in batches."""
         for first in range(0, release.localities, _BATCH_PLACES):
-            yield await self._database.fetch(
+            yield await self._database.fetch_from(
+                release,
                 _PLACES,
                 {"release_id": release.id, "first": first, "last": first + _BATCH_PLACES},
-                replica_check=requires_release(release),
             )
 
     async def list_other_names(self, release: Release, others: Collection[Release]) -> list[Row[Any]]:
@@ -78,7 +77,6 @@ class NamesRepository:
     async def _compare(self, statement: TextClause, release: Release, others: Collection[Release]) -> list[Row[Any]]:
         rows: list[Row[Any]] = []
         for other in others:
-            rows += await self._database.fetch(
-                statement, {"release_id": release.id, "other_id": other.id}, replica_check=requires_release(release)
-            )
+            parameters = {"release_id": release.id, "other_id": other.id}
+            rows += await self._database.fetch_from(release, statement, parameters)
         return rows

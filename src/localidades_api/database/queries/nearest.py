@@ -10,7 +10,6 @@ from sqlalchemy import Row, text
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.places import PARENTS, PLACE
-from localidades_api.database.replica_check import requires_release
 
 EARTH_RADIUS = 6_371_008.8  # metres, the mean one (IUGG)
 
@@ -135,7 +134,7 @@ class NearestRepository:
     async def list_nearest(self, release: Release, lat: float, lon: float, limit: int) -> Sequence[Row[Any]]:
         """Return the places nearest to a point in degrees, with `distance` in metres."""
         parameters = {"release_id": release.id, "limit": limit, "lat": _rounded(lat), "lon": _rounded(lon)}
-        return await self._database.fetch(NEAREST, parameters, replica_check=requires_release(release))
+        return await self._database.fetch_from(release, NEAREST, parameters)
 
     async def list_nearest_to_each(
         self, release: Release, points: Sequence[tuple[float, float]], limit: int
@@ -144,7 +143,7 @@ class NearestRepository:
         lats, lons = ([_rounded(point[axis]) for point in points] for axis in (0, 1))
         parameters = {"release_id": release.id, "limit": limit, "lats": lats, "lons": lons}
         found: list[list[Row[Any]]] = [[] for _ in points]
-        for row in await self._database.fetch(_NEAREST_TO_EACH, parameters, replica_check=requires_release(release)):
+        for row in await self._database.fetch_from(release, _NEAREST_TO_EACH, parameters):
             found[row.number - 1].append(row)
         return found
 

@@ -11,7 +11,6 @@ from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.conditions import conditions, filtered_by, values
-from localidades_api.database.replica_check import requires_release
 
 _LARGEST = 20
 _COLUMNS = localities.c
@@ -47,7 +46,7 @@ class MapRepository:
             .select_from(box.join(largest, true()))
             .order_by(largest.c.poblacion.desc().nulls_last(), largest.c.id)
         )
-        rows = await self._database.fetch(statement, values(filters), replica_check=requires_release(release))
+        rows = await self._database.fetch_from(release, statement, values(filters))
         return Overview(tuple(rows[0][-4:]) if rows else None, list(rows))
 
 
@@ -146,16 +145,16 @@ class TilesRepository:
             "east": box.east + _MARGIN,
             "north": box.north + _MARGIN,
         }
-        rows = await self._database.fetch(_TILE, parameters, replica_check=requires_release(release))
+        rows = await self._database.fetch_from(release, _TILE, parameters)
         return TileContent(rows[0].places or "[]", bytes(rows[0].cells or b""))
 
     async def read_backdrop(self, release: Release, frame: Frame) -> bytes:
         """Return the cells of a frame that hold any place, as those of a tile."""
         parameters = {"release_id": release.id, **frame._asdict()}
-        rows = await self._database.fetch(_BACKDROP, parameters, replica_check=requires_release(release))
+        rows = await self._database.fetch_from(release, _BACKDROP, parameters)
         return bytes(rows[0][0] or b"")
 
     async def read_bounds(self, release: Release) -> Box | None:
         """Return the smallest box with all places; None if none has coordinates."""
-        rows = await self._database.fetch(_BOUNDS, {"release_id": release.id}, replica_check=requires_release(release))
+        rows = await self._database.fetch_from(release, _BOUNDS, {"release_id": release.id})
         return None if None in rows[0] else Box._make(rows[0])

@@ -10,7 +10,6 @@ from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE,
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.exports import escaped
-from localidades_api.database.replica_check import requires_release
 
 Version = Literal["v1", "v2"]
 Level = Literal["mgee", "mgem", "localidades"]
@@ -166,7 +165,8 @@ class WscatgeoRepository:
         municipios: tuple[int, int],
     ) -> Rows:
         first, last = municipios
-        rows = await self._database.fetch(
+        rows = await self._database.fetch_from(
+            release,
             text(
                 f"""
                 SELECT count(*) AS quantity, coalesce(string_agg(row, ',' ORDER BY id), '') AS members
@@ -176,7 +176,6 @@ class WscatgeoRepository:
                 """
             ),
             {"release_id": release.id, "first_municipio": first, "last_municipio": last, **parameters},
-            replica_check=requires_release(release),
         )
         return Rows(rows[0].quantity, rows[0].members)
 

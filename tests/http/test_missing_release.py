@@ -1,0 +1,156 @@
+"""Reads of a release on a server that lacks it, or has just removed its rows: unavailable, never an empty answer."""
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from localidades_api.catalogue.filters import LocalityFilters
+from localidades_api.catalogue.mercator import Frame, Tile
+from localidades_api.catalogue.schemas import Release
+from localidades_api.database import queries
+from localidades_api.database.models import localities
+from localidades_api.database.pool import Database
+from localidades_api.database.queries import (
+    AreasRepository,
+    CatalogueRepository,
+    ChangesRepository,
+    MapRepository,
+    NamesRepository,
+    NearestRepository,
+    RecordsRepository,
+    ReleasesRepository,
+    TilesRepository,
+    WscatgeoRepository,
+)
+from localidades_api.errors import DatabaseUnavailableError
+from tests.support.application import import_file
+from tests.support.catalogue import many, write_catalogue
+from tests.support.postgres import new_database
+
+ESTADO, MUNICIPIO, LOCALITY = 1, 1001, 10010001
+FILTERS = LocalityFilters(municipio_id=MUNICIPIO)
+
+
+async def names_in_batches(database: Database, release: Release) -> object:
+    return [rows async for rows in NamesRepository(database).list_places(release)]
+
+
+# Each is given the release that it reads, and an earlier one.
+READS: Mapping[str, Callable[[Database, Release, Release], Awaitable[object]]] = {
+    "AreasRepository.list_successors": lambda d, r, o: AreasRepository(d).list_successors(r, o, MUNICIPIO),
+    "AreasRepository.locate_municipalities": lambda d, r, _: AreasRepository(d).locate_municipalities(r, [MUNICIPIO]),
+    "AreasRepository.locate_states": lambda d, r, _: AreasRepository(d).locate_states(r, [ESTADO]),
+    "AreasRepository.summarize": lambda d, r, _: AreasRepository(d).summarize(r, MUNICIPIO, MUNICIPIO),
+    "CatalogueRepository.find_last_release": lambda d, r, _: CatalogueRepository(d).find_last_release(
+        localities, r, LOCALITY
+    ),
+    "CatalogueRepository.find_positions": lambda d, r, _: CatalogueRepository(d).find_positions(r, FILTERS),
+    "CatalogueRepository.find_successor": lambda d, r, o: CatalogueRepository(d).find_successor(r, o.id, LOCALITY),
+    "CatalogueRepository.get_locality": lambda d, r, _: CatalogueRepository(d).get_locality(r, LOCALITY),
+    "CatalogueRepository.get_municipality": lambda d, r, _: CatalogueRepository(d).get_municipality(r, MUNICIPIO),
+    "CatalogueRepository.get_state": lambda d, r, _: CatalogueRepository(d).get_state(r, ESTADO),
+    "CatalogueRepository.list_between": lambda d, r, _: CatalogueRepository(d).list_between(r, LOCALITY, LOCALITY),
+    "CatalogueRepository.list_history": lambda d, r, _: CatalogueRepository(d).list_history(r, LOCALITY),
+    "CatalogueRepository.list_largest_among": lambda d, r, _: CatalogueRepository(d).list_largest_among(
+        r, [LOCALITY], 1
+    ),
+    "CatalogueRepository.list_municipalities": lambda d, r, _: CatalogueRepository(d).list_municipalities(r, ESTADO),
+    "CatalogueRepository.list_pages": lambda d, r, _: CatalogueRepository(d).list_pages(r, 1, 2),
+    "CatalogueRepository.list_places": lambda d, r, _: CatalogueRepository(d).list_places(r, range(1, 5)),
+    "CatalogueRepository.list_states": lambda d, r, _: CatalogueRepository(d).list_states(r),
+    "CatalogueRepository.name_municipalities": lambda d, r, _: CatalogueRepository(d).name_municipalities(
+        r, [MUNICIPIO]
+    ),
+    "ChangesRepository.find_changes": lambda d, r, o: ChangesRepository(d, d).find_changes(o, r),
+    "ChangesRepository.list_records": lambda d, r, o: ChangesRepository(d, d).list_records(o, r, [LOCALITY]),
+    "MapRepository.overview": lambda d, r, _: MapRepository(d).overview(r, FILTERS),
+    "NamesRepository.list_other_names": lambda d, r, o: NamesRepository(d).list_other_names(r, [o]),
+    "NamesRepository.list_places": lambda d, r, _: names_in_batches(d, r),
+    "NamesRepository.list_withdrawn": lambda d, r, o: NamesRepository(d).list_withdrawn(r, [o]),
+    "NearestRepository.list_nearest": lambda d, r, _: NearestRepository(d).list_nearest(r, 21.88, -102.29, 3),
+    "NearestRepository.list_nearest_to_each": lambda d, r, _: NearestRepository(d).list_nearest_to_each(
+        r, [(21.88, -102.29)], 3
+    ),
+    "RecordsRepository.list_by_key": lambda d, r, _: RecordsRepository(d).list_by_key(r, [LOCALITY]),
+    "RecordsRepository.list_lines": lambda d, r, _: RecordsRepository(d).list_lines(r, range(1, 5), "csv"),
+    "RecordsRepository.list_rows": lambda d, r, _: RecordsRepository(d).list_rows(r, range(1, 5)),
+    "RecordsRepository.list_sheet_rows": lambda d, r, _: RecordsRepository(d).list_sheet_rows(r, range(1, 5), 1),
+    "TilesRepository.read_backdrop": lambda d, r, _: TilesRepository(d).read_backdrop(r, Frame(0, 0, 64, 64, 64)),
+    "TilesRepository.read_bounds": lambda d, r, _: TilesRepository(d).read_bounds(r),
+    "TilesRepository.read_tile": lambda d, r, _: TilesRepository(d).read_tile(r, Tile(0, 0, 0), 10),
+    "WscatgeoRepository.find_areas": lambda d, r, _: WscatgeoRepository(d).find_areas(r, "v2", "mgem", "municipio"),
+    "WscatgeoRepository.list_areas": lambda d, r, _: WscatgeoRepository(d).list_areas(
+        r, "v2", "mgem", MUNICIPIO, MUNICIPIO
+    ),
+}
+
+
+def test_every_read_of_a_release_is_tried_here() -> None:
+    found = {
+        f"{name}.{method}"
+        for name in queries.__all__
+        if name.endswith("Repository") and name != ReleasesRepository.__name__
+        for method, _ in inspect.getmembers(getattr(queries, name), inspect.isfunction)
+        if not method.startswith("_")
+    }
+    assert found == READS.keys()
+
+
+@asynccontextmanager
+async def reading(url: str) -> AsyncIterator[Database]:
+    database = Database.for_reading(url, pool_size=1, timeout=20)
+    try:
+        yield database
+    finally:
+        await database.dispose()
+
+
+@pytest.fixture(scope="module")
+def both(server: str, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Lend a database with two releases that differ in a few places, to be copied."""
+    folder = tmp_path_factory.mktemp("missing")
+    places = many(132)
+    newer = [replace(places[0], nombre="Otro nombre"), *places[2:]]
+    with new_database(server, migrated) as url:
+        for name, rows in (("2019-01", places), ("2020-01", newer)):
+            import_file(url, write_catalogue(folder / f"catun_localidad_{name}.csv", rows))
+        yield url
+
+
+@pytest.fixture(scope="module")
+async def releases(both: str) -> Sequence[Release]:
+    """Lend the two releases, the earlier one first."""
+    async with reading(both) as database:
+        return (await ReleasesRepository(database).list_releases()).every
+
+
+@pytest.fixture(scope="module")
+async def present(server: str, both: str) -> AsyncIterator[Database]:
+    """Lend a server that has both releases, and no other."""
+    with new_database(server, both) as url:
+        async with reading(url) as database:
+            yield database
+
+
+def unpublished(release: Release) -> Release:
+    """Return a release that no server has."""
+    return release.model_copy(update={"id": release.id + 100})
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_release_that_is_there_is_read(present: Database, releases: Sequence[Release], name: str) -> None:
+    older, newer = releases
+    await READS[name](present, newer, older)
+
+
+@pytest.mark.parametrize("name", READS)
+async def test_release_that_the_server_lacks_is_unavailable(
+    present: Database, releases: Sequence[Release], name: str
+) -> None:
+    older, newer = releases
+    with pytest.raises(DatabaseUnavailableError, match="does not have the requested release") as caught:
+        await READS[name](present, unpublished(newer), older)
+    assert caught.value.is_passing

@@ -87,6 +87,14 @@ READS: Mapping[str, Callable[[Database, Release, Release], Awaitable[object]]] =
     ),
 }
 
+READS_OF_BOTH = (
+    "AreasRepository.list_successors",
+    "ChangesRepository.find_changes",
+    "ChangesRepository.list_records",
+    "NamesRepository.list_other_names",
+    "NamesRepository.list_withdrawn",
+)
+
 
 def test_every_read_of_a_release_is_tried_here() -> None:
     found = {
@@ -154,3 +162,12 @@ async def test_release_that_the_server_lacks_is_unavailable(
     with pytest.raises(DatabaseUnavailableError, match="does not have the requested release") as caught:
         await READS[name](present, unpublished(newer), older)
     assert caught.value.is_passing
+
+
+@pytest.mark.parametrize("name", READS_OF_BOTH)
+async def test_second_release_that_the_server_lacks_is_unavailable(
+    present: Database, releases: Sequence[Release], name: str
+) -> None:
+    older, newer = releases
+    with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
+        await READS[name](present, newer, unpublished(older))

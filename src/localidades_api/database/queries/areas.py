@@ -126,4 +126,4 @@ class AreasRepository:
         `last` is the last release that has it.
         """
         parameters = {"release_id": release.id, "other_id": last.id, "id": id_}
-        return await self._database.fetch_from(release, _SUCCESSORS, parameters)
+        return await self._database.fetch_from((release, last), _SUCCESSORS, parameters)

@@ -78,5 +78,5 @@ class NamesRepository:
         rows: list[Row[Any]] = []
         for other in others:
             parameters = {"release_id": release.id, "other_id": other.id}
-            rows += await self._database.fetch_from(release, statement, parameters)
+            rows += await self._database.fetch_from((release, other), statement, parameters)
         return rows

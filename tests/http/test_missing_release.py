@@ -28,7 +28,7 @@ from localidades_api.database.queries import (
 from localidades_api.errors import DatabaseUnavailableError
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
-from tests.support.postgres import new_database
+from tests.support.postgres import new_database, run_sql
 
 ESTADO, MUNICIPIO, LOCALITY = 1, 1001, 10010001
 FILTERS = LocalityFilters(municipio_id=MUNICIPIO)
@@ -171,3 +171,88 @@ async def test_second_release_that_the_server_lacks_is_unavailable(
     older, newer = releases
     with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
         await READS[name](present, newer, unpublished(older))
+
+
+# Municipios and estados are removed after the localities, and until then these are right.
+READS_OF_AREAS = {
+    "CatalogueRepository.get_municipality",
+    "CatalogueRepository.get_state",
+    "CatalogueRepository.list_municipalities",
+    "CatalogueRepository.list_states",
+    "CatalogueRepository.name_municipalities",
+}
+# They list the releases that have a key, or find that one of theirs is retired: NotFoundError.
+READS_OF_THE_LIST = {
+    "CatalogueRepository.find_last_release",
+    "CatalogueRepository.list_history",
+    "ChangesRepository.find_changes",
+}
+# As `releases.retire` does it, step by step.
+MARK = "UPDATE releases SET retired_at = now() WHERE id = {id}"
+DETACH = "ALTER TABLE localities DETACH PARTITION localities_r{id}"
+CLEAR = ("DROP TABLE localities_r{id}", "DELETE FROM municipalities WHERE release_id = {id}",
+         "DELETE FROM states WHERE release_id = {id}")  # fmt: skip
+
+
+@asynccontextmanager
+async def retiring(server: str, both: str, release: Release, *steps: str) -> AsyncIterator[Database]:
+    """Lend a server that has removed the rows of a release after a connection found them there."""
+    with new_database(server, both) as url:
+        async with reading(url) as database:
+            assert await CatalogueRepository(database).get_state(release, ESTADO)
+            for step in steps:
+                await run_sql(url, step.format(id=release.id))
+            yield database
+
+
+@pytest.fixture(scope="module")
+async def detached(server: str, both: str, releases: Sequence[Release]) -> AsyncIterator[Database]:
+    """Lend a server that no longer has the localities of the newer release."""
+    async with retiring(server, both, releases[1], MARK, DETACH) as database:
+        yield database
+
+
+@pytest.fixture(scope="module")
+async def cleared(server: str, both: str, releases: Sequence[Release]) -> AsyncIterator[Database]:
+    """Lend a server that no longer has anything of the newer release."""
+    async with retiring(server, both, releases[1], MARK, DETACH, *CLEAR) as database:
+        yield database
+
+
+@pytest.fixture(scope="module")
+async def without_older(server: str, both: str, releases: Sequence[Release]) -> AsyncIterator[Database]:
+    """Lend a server that no longer has anything of the older release."""
+    async with retiring(server, both, releases[0], MARK, DETACH, *CLEAR) as database:
+        yield database
+
+
+async def test_release_that_is_marked_is_read_until_its_rows_go(
+    server: str, both: str, releases: Sequence[Release]
+) -> None:
+    async with retiring(server, both, releases[1], MARK) as database:
+        assert await CatalogueRepository(database).get_locality(releases[1], LOCALITY)
+        assert await CatalogueRepository(database).get_locality(releases[1], LOCALITY + 8999) is None
+
+
+@pytest.mark.parametrize("name", [name for name in READS if name not in READS_OF_AREAS | READS_OF_THE_LIST])
+async def test_localities_that_were_detached_are_unavailable(
+    detached: Database, releases: Sequence[Release], name: str
+) -> None:
+    with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
+        await READS[name](detached, releases[1], releases[0])
+
+
+@pytest.mark.parametrize("name", [name for name in READS if name not in READS_OF_THE_LIST])
+async def test_release_that_was_removed_is_unavailable(
+    cleared: Database, releases: Sequence[Release], name: str
+) -> None:
+    with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
+        await READS[name](cleared, releases[1], releases[0])
+
+
+@pytest.mark.parametrize("name", [name for name in READS_OF_BOTH if name not in READS_OF_THE_LIST])
+async def test_second_release_that_was_removed_is_unavailable(
+    without_older: Database, releases: Sequence[Release], name: str
+) -> None:
+    with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
+        await READS[name](without_older, releases[1], releases[0])

@@ -8,7 +8,7 @@ from sqlalchemy import Row, text
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE
 from localidades_api.catalogue.schemas import DEMO_RELEASE, Release
 from localidades_api.database.pool import Database
-from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
+from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE, has_localities
 
 LARGEST = 10  # places
 SHOWN_RELEASES = 12  # the newest
@@ -52,6 +52,7 @@ _SUMMARY = text(
                       FROM releases AS r
                       JOIN municipalities AS m ON m.release_id = r.id AND m.id BETWEEN :first AND :last
                      WHERE r.retired_at IS NULL AND (r.name = '{DEMO_RELEASE}') = :is_demo
+                       AND {has_localities(":release_id")}
                      GROUP BY r.id
                      ORDER BY r.id DESC
                      LIMIT {SHOWN_RELEASES}) AS past) AS past,

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from localidades_api.catalogue.locality import ATTRIBUTES, POINT
 from localidades_api.catalogue.schemas import CHANGE_KINDS, Release
 from localidades_api.database.pool import Database
+from localidades_api.database.queries.places import has_localities
 from localidades_api.errors import NotFoundError
 
 _UPDATABLE = [name for name in ATTRIBUTES if name not in POINT]
@@ -48,6 +49,7 @@ _RECORDS = text(
     SELECT release_id, {_COLUMNS}, lpad(id::text, 9, '0') AS cvegeo
       FROM localities
      WHERE release_id IN (:old, :new) AND id = ANY(:ids)
+       AND {has_localities(":old")} AND {has_localities(":new")}
     """
 )
 

@@ -7,7 +7,7 @@ from sqlalchemy import Row, TextClause, text
 
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
-from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE
+from localidades_api.database.queries.places import KEY_IS_NEW, SAME_PLACE, has_localities
 
 _BATCH_PLACES = 20_000  # per statement, 2 MB
 
@@ -41,11 +41,11 @@ _OTHER_NAMES = text(
     """
 )
 _WITHDRAWN = text(
-    """
+    f"""
     SELECT old.id, old.nombre, om.nombre AS municipio
       FROM localities AS old
       JOIN municipalities AS om ON om.release_id = old.release_id AND om.id = old.municipio_id
-     WHERE old.release_id = :other_id
+     WHERE old.release_id = :other_id AND {has_localities(":release_id")}
        AND NOT EXISTS (SELECT FROM localities AS kept WHERE kept.release_id = :release_id AND kept.id = old.id)
     """
 )

@@ -23,3 +23,12 @@ SAME_PLACE = """
            AND new.latitud = old.latitud AND new.longitud = old.longitud
 """
 KEY_IS_NEW = "NOT EXISTS (SELECT FROM localities AS same WHERE same.release_id = :other_id AND same.id = new.id)"
+
+
+def has_localities(release_id: str) -> str:
+    """Write the condition that a release, given by a parameter, still has its rows.
+
+    A statement that also reads municipios, or another release, needs it to return no rows once those of its own are
+    removed; `Database.fetch_from` then notices.
+    """
+    return f"EXISTS (SELECT FROM localities WHERE release_id = {release_id})"

@@ -10,6 +10,7 @@ from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO, KEYS_OF_A_STATE,
 from localidades_api.catalogue.schemas import Release
 from localidades_api.database.pool import Database
 from localidades_api.database.queries.exports import escaped
+from localidades_api.database.queries.places import has_localities
 
 Version = Literal["v1", "v2"]
 Level = Literal["mgee", "mgem", "localidades"]
@@ -108,7 +109,7 @@ def _summed(group: str) -> str:
                   WHERE release_id = :release_id AND municipio_id BETWEEN :first_municipio AND :last_municipio
                   GROUP BY 1) AS sums
              ON sums.id = area.id
-          WHERE area.release_id = :release_id
+          WHERE area.release_id = :release_id AND {has_localities(":release_id")}
     """
 
 

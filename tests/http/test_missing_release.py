@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import asyncpg
 import pytest
 
 from localidades_api.catalogue.filters import LocalityFilters
@@ -28,6 +29,7 @@ from localidades_api.database.queries import (
 from localidades_api.errors import DatabaseUnavailableError
 from tests.support.application import import_file
 from tests.support.catalogue import many, write_catalogue
+from tests.support.database import connected
 from tests.support.postgres import new_database, run_sql
 
 ESTADO, MUNICIPIO, LOCALITY = 1, 1001, 10010001
@@ -173,20 +175,34 @@ async def test_second_release_that_the_server_lacks_is_unavailable(
         await READS[name](present, newer, unpublished(older))
 
 
+async def test_release_of_another_time_with_the_same_id_is_unavailable_as_soon_as_that_is_noticed(
+    server: str, both: str, releases: Sequence[Release]
+) -> None:
+    newer = releases[1]
+    with new_database(server, both) as url:
+        async with reading(url) as database:
+            catalogue = CatalogueRepository(database)
+            assert await catalogue.get_state(newer, ESTADO)
+            await run_sql(url, "UPDATE releases SET published_at = published_at + interval '1 second'")
+            for estado in (ESTADO + 40, ESTADO):  # only after no rows is the server asked anew
+                with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
+                    await catalogue.get_state(newer, estado)
+
+
 # Municipios and estados are removed after the localities, and until then these are right.
-READS_OF_AREAS = {
+READS_OF_AREAS = (
     "CatalogueRepository.get_municipality",
     "CatalogueRepository.get_state",
     "CatalogueRepository.list_municipalities",
     "CatalogueRepository.list_states",
     "CatalogueRepository.name_municipalities",
-}
+)
 # They list the releases that have a key, or find that one of theirs is retired: NotFoundError.
-READS_OF_THE_LIST = {
+READS_OF_THE_LIST = (
     "CatalogueRepository.find_last_release",
     "CatalogueRepository.list_history",
     "ChangesRepository.find_changes",
-}
+)
 # As `releases.retire` does it, step by step.
 MARK = "UPDATE releases SET retired_at = now() WHERE id = {id}"
 DETACH = "ALTER TABLE localities DETACH PARTITION localities_r{id}"
@@ -234,7 +250,32 @@ async def test_release_that_is_marked_is_read_until_its_rows_go(
         assert await CatalogueRepository(database).get_locality(releases[1], LOCALITY + 8999) is None
 
 
-@pytest.mark.parametrize("name", [name for name in READS if name not in READS_OF_AREAS | READS_OF_THE_LIST])
+async def test_release_whose_detachment_was_interrupted_is_unavailable(
+    server: str, both: str, releases: Sequence[Release]
+) -> None:
+    newer = releases[1]
+    with new_database(server, both) as url:
+        async with reading(url) as database, connected(url) as retirer, connected(url) as reader:
+            assert await CatalogueRepository(database).get_locality(newer, LOCALITY)
+            await retirer.execute(MARK.format(id=newer.id))
+            await retirer.execute("SET statement_timeout = 1000")
+            async with reader.transaction():
+                await reader.execute("SELECT FROM localities")  # the detachment waits for its end
+                with pytest.raises(asyncpg.QueryCanceledError):
+                    await retirer.execute(f"{DETACH.format(id=newer.id)} CONCURRENTLY")
+            with pytest.raises(DatabaseUnavailableError, match="does not have the requested release"):
+                await CatalogueRepository(database).get_locality(newer, LOCALITY)
+
+
+@pytest.mark.parametrize("name", READS_OF_AREAS)
+async def test_areas_are_read_until_they_are_removed_too(
+    detached: Database, releases: Sequence[Release], name: str
+) -> None:
+    await detached.engine.dispose()  # a new connection hasn't seen the release
+    assert await READS[name](detached, releases[1], releases[0])
+
+
+@pytest.mark.parametrize("name", [name for name in READS if name not in READS_OF_AREAS + READS_OF_THE_LIST])
 async def test_localities_that_were_detached_are_unavailable(
     detached: Database, releases: Sequence[Release], name: str
 ) -> None:

@@ -136,3 +136,11 @@ def test_management_port_has_probes_and_metrics_and_nothing_else(seeded_database
             assert ask(live.base, LOCALIDADES).status == 200
         metrics = await_metrics(management, lambda metrics: value(metrics, "release_info", "2020-01") == 1)
         assert value(metrics, "database_connections_limit") > 0
+
+
+async def test_scripts_of_other_origins_cannot_read_the_metrics(seeded_database: str) -> None:
+    async with running_app(seeded_database) as app, client_of(app) as client:
+        answers = [await client.request(method, "/metrics") for method in ("GET", "OPTIONS")]
+        assert [answer.status_code for answer in answers] == [200, 405]
+        assert not any("access-control-allow-origin" in answer.headers for answer in answers)
+        assert (await client.options("/livez")).headers["access-control-allow-methods"] == "GET, HEAD"

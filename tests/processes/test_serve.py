@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -13,22 +14,24 @@ from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
+from packaging.requirements import Requirement
 
 from localidades_api.http.paths import RECONCILE
 from localidades_api.server.run import TESTED
 from tests.support.embedded import find_processes, lend_folder
 from tests.support.machine import free_port
-from tests.support.metrics import await_metrics, value
 from tests.support.postgres import new_database
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import (
     LOCALIDADES,
     NULL,
+    ROOT,
     Live,
     Process,
     ask,
     await_end_of_group,
     environment,
+    run,
     serving,
     start_command,
 )
@@ -191,14 +194,20 @@ def test_client_that_is_no_trusted_proxy_is_not_believed(seeded_database: str, s
 ANOTHER = "import uvicorn; uvicorn.__version__ = '0.99.0'; from localidades_api.cli import app; app()"
 
 
-def test_installed_uvicorn_is_the_tested_one() -> None:
-    assert uvicorn.__version__.startswith(TESTED)
+def test_pinned_uvicorn_is_the_tested_minor_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    groups = (project["project"]["dependencies"], project["dependency-groups"]["bench"])
+    pins = [str(Requirement(one).specifier) for group in groups for one in group if one.startswith("uvicorn")]
+    major, minor = map(int, TESTED.split("."))
+    assert pins == [f"<{major}.{minor + 1},>={TESTED}"] * 2
+    assert uvicorn.__version__.startswith(f"{TESTED}.")
 
 
-def test_another_uvicorn_serves_with_its_own_protocol_and_the_cache(seeded_database: str) -> None:
-    with serving(seeded_database, command=(sys.executable, "-c", ANOTHER)) as live:
-        first, second = (ask(live.base, f"{LOCALIDADES}?page=2") for _ in range(2))
-        assert (first.status, first.body, first.one("etag")) == (200, second.body, second.one("etag"))
-        assert (first.one("allow"), first.one("vary")) == ("GET", "Accept")
-        await_metrics(live.base, lambda metrics: value(metrics, "response_cache_requests_total", "hit") >= 1)
-        eventually(lambda: "uvicorn 0.99.0 is not tested" in live.output.read_text())
+def test_another_uvicorn_is_refused_before_a_database_is_made(tmp_path: Path) -> None:
+    env = environment("", LOCALIDADES_DATA_DIR=str(tmp_path / "data"))
+    ended = run("serve", "--port", "0", env=env, command=(sys.executable, "-c", ANOTHER))
+    assert ended.returncode == 1
+    assert not (tmp_path / "data").exists()
+    assert "`serve` works with uvicorn 0.54 only, and 0.99.0 is installed" in ended.stderr
+    assert "`pip install 'uvicorn==0.54.*'`" in ended.stderr
+    assert "`localidades_api.asgi:app` with any ASGI server" in ended.stderr

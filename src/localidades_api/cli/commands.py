@@ -95,9 +95,10 @@ def serve(
     signal.signal(signal.SIGTERM, _end)
     from localidades_api.cli.database import print_where_to_look, ready_database  # noqa: PLC0415  # see above
     from localidades_api.observability.logging import log_config  # noqa: PLC0415  # see above
-    from localidades_api.server.run import listen, run_server  # noqa: PLC0415  # see above
+    from localidades_api.server.run import check_uvicorn, listen, run_server  # noqa: PLC0415  # see above
     from localidades_api.settings import read_settings  # noqa: PLC0415  # see above
 
+    check_uvicorn()
     settings = read_settings()
 
     def listen_on_all(stack: ExitStack) -> list[socket]:

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-TESTED = "0.54."  # the minor version of uvicorn whose inside `server.protocol` was tested with
+TESTED = "0.54"  # minor version of uvicorn, whose internals `server.protocol` uses; pyproject.toml pins it too
 
 _BACKLOG = 2048
 _LAST_PORT = 65_535
@@ -43,6 +43,15 @@ _COLLECTION_THRESHOLD = 10_000  # net new objects before a collection; Python's 
 _SWITCH_INTERVAL = 0.0005  # seconds; a tenth of the default
 
 _log = logging.getLogger(__name__)
+
+
+def check_uvicorn() -> None:
+    """Raise ConfigurationError if another uvicorn than the tested one is installed."""
+    if not uvicorn.__version__.startswith(f"{TESTED}."):
+        raise ConfigurationError(
+            f"`serve` works with uvicorn {TESTED} only, and {uvicorn.__version__} is installed: run"
+            f" `pip install 'uvicorn=={TESTED}.*'`, or run `localidades_api.asgi:app` with any ASGI server."
+        )
 
 
 def listen(host: str, port: int, *, setting: str = "--port") -> socket.socket:
@@ -113,16 +122,8 @@ def run_server(sockets: Sequence[socket.socket], settings: Settings, *, workers:
         raise WorkerError("A worker can't start; the log above says why.")
 
 
-def _protocol(settings: Settings) -> "type[asyncio.Protocol] | Literal['auto']":
-    """Return what makes a connection's protocol: ours, or uvicorn's own where that may be another one inside."""
-    if not uvicorn.__version__.startswith(TESTED):
-        _log.warning(
-            "uvicorn %s is not tested with this version of localidades-api: connections are served without limits of"
-            " time, size and number. Install uvicorn %s* to have them.",
-            uvicorn.__version__,
-            TESTED,
-        )
-        return "auto"
+def _protocol(settings: Settings) -> "type[asyncio.Protocol]":
+    """Return what makes a connection's protocol."""
     connections = Connections(
         max_connections(settings.max_connections, pool_size=settings.pool_size),
         settings.client_timeout,

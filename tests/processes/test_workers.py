@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ from tests.support.metrics import scrape, value
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import (
     LOCALIDADES,
+    ROOT,
     Live,
     ask,
     connect,
@@ -50,6 +52,22 @@ def await_text(live: Live, text: str, count: int, *, within: float = PATIENCE) -
 
 def assert_answers(live: Live) -> None:
     assert [ask(live.base, LOCALIDADES).status for _ in range(20)] == [200] * 20
+
+
+def test_supervisor_hands_the_protocol_to_its_workers_without_importing_the_application() -> None:
+    program = """
+import pickle, sys
+from localidades_api.server.run import _protocol
+from localidades_api.settings import Settings
+pickle.dumps(_protocol(Settings()))
+print(*sys.modules)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment(), cwd=ROOT
+    )
+    loaded = set(ended.stdout.split())
+    assert "localidades_api.server.connections" in loaded
+    assert loaded.isdisjoint({"localidades_api.server.protocol", "localidades_api.app", "fastapi", "jinja2"})
 
 
 def test_connection_is_closed_after_a_thousand_requests_so_that_connections_move_to_idle_workers(

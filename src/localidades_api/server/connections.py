@@ -12,14 +12,11 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Literal, Protocol
 
 from localidades_api.errors import ConfigurationError
 from localidades_api.http.headers import RawHeaders, on_wire
 from localidades_api.observability.metrics import COUNTERS
-
-if TYPE_CHECKING:
-    from localidades_api.server.protocol import HttpProtocol
 
 _log = logging.getLogger(__name__)
 
@@ -61,12 +58,31 @@ def _raise_file_limit(wanted: int) -> int:
     return soft
 
 
+class Connection(Protocol):
+    """An open connection of a client."""
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        """Its transport."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the client would lose nothing if the connection were closed."""
+
+    @property
+    def idle_since(self) -> float:
+        """The time of the event loop when the client was last heard of."""
+
+    def close_if_late(self, now: float) -> None:
+        """Close the connection if its client takes too long."""
+
+
 @dataclass(eq=False)
 class Connections:
-    """Makes the protocol of each connection of a worker, and closes those that are too many or too slow.
+    """The connections of a worker: closes those that are too many or too slow.
 
-    uvicorn takes it in place of a protocol's class, and hands it to every worker. The times are seconds. With
-    `answers_early` held responses and refusals of work are written without the application, which would log them.
+    uvicorn's supervisor hands it to every worker. The times are seconds. With `answers_early` held responses and
+    refusals of work are written without the application, which would log them.
     """
 
     maximum: int
@@ -74,23 +90,12 @@ class Connections:
     keep_alive_timeout: float
     answers_early: bool = True
     is_draining: bool = field(default=False, init=False)  # during shutdown, each response is the last on its connection
-    _open: "set[HttpProtocol] | None" = field(default=None, init=False)  # uvicorn's own, once there is a connection
+    _open: set[Connection] = field(default_factory=set, init=False)
     _closed: Counter[str] = field(default_factory=Counter, init=False)  # since the last log line
-    _sweeps: int = field(default=0, init=False)  # since then
+    _is_sweeping: bool = field(default=False, init=False)
+    _sweeps: int = field(default=0, init=False)  # since the last log line
     _default_headers: RawHeaders = field(default_factory=list, init=False)
     _default_lines: bytes = field(default=b"", init=False)
-
-    def __call__(self, **options: Any) -> "HttpProtocol":  # noqa: ANN401  # uvicorn's, passed on
-        """Return the protocol of a new connection; the first one starts the sweeps."""
-        # The supervisor of workers has no use for what is imported here.
-        from localidades_api.server.protocol import HttpProtocol  # noqa: PLC0415  # see above
-
-        protocol = HttpProtocol(**options, limits=self)
-        if self._open is None:
-            COUNTERS.connections_limit = self.maximum
-            self._open = cast("set[HttpProtocol]", protocol.connections)
-            self._sweep(protocol.loop)
-        return protocol
 
     def encode(self, default_headers: RawHeaders) -> bytes:
         """Return the header fields that uvicorn replaces once a second, such as Date, as they are sent."""
@@ -98,47 +103,54 @@ class Connections:
             self._default_headers, self._default_lines = default_headers, on_wire(default_headers)
         return self._default_lines
 
-    def admit(self, connection: "HttpProtocol") -> bool:
-        """Return whether there is room for a new connection, after closing the idlest ones beyond the limit.
+    def admit(self, connection: Connection) -> bool:
+        """Add a new connection, and return whether there is room for it, after closing the idlest beyond the limit.
 
         A few that find none stay open: probes are answered on them, other requests refused.
         """
-        open_ = self._open or set()
-        has_room = len(open_) <= self.maximum or self._make_room(connection)
-        COUNTERS.connections = len(open_)
+        if not self._is_sweeping:
+            self._is_sweeping = True
+            COUNTERS.connections_limit = self.maximum
+            self._sweep(asyncio.get_running_loop())
+        self._open.add(connection)
+        has_room = not self.is_exceeded or self._make_room(connection)
+        COUNTERS.connections = len(self._open)
         if has_room:
             return True
-        if len(open_) > self.maximum + _PROBE_RESERVE:
+        if len(self._open) > self.maximum + _PROBE_RESERVE:
             connection.transport.abort()
             self.count("refused")
         return False
 
+    def remove(self, connection: Connection) -> None:
+        """Remove a connection that is closed."""
+        self._open.discard(connection)
+
     @property
     def is_exceeded(self) -> bool:
         """Whether more connections are open than the limit allows."""
-        return len(self._open or ()) > self.maximum
+        return len(self._open) > self.maximum
 
     def count(self, reason: Literal["idle", "refused"]) -> None:
         """Count a connection that was closed, for one of two reasons."""
         COUNTERS.connections_closed[reason] += 1
         self._closed[reason] += 1
 
-    def _make_room(self, new: "HttpProtocol") -> bool:
+    def _make_room(self, new: Connection) -> bool:
         """Close some of the connections that have been idle longest: looking for them takes a while."""
-        open_ = self._open or set()
-        idle = [one for one in open_ if one.is_idle and one is not new]
+        idle = [one for one in self._open if one.is_idle and one is not new]
         for connection in heapq.nsmallest(max(1, self.maximum // _BATCHES), idle, key=attrgetter("idle_since")):
             connection.transport.close()
-            open_.discard(connection)  # the event loop tells uvicorn later
+            self.remove(connection)  # the event loop calls `connection_lost` later
             self.count("idle")
         return bool(idle)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close the connections of clients that take too long, now and once a second."""
-        now, open_ = loop.time(), self._open or set()
-        for connection in list(open_):
+        now = loop.time()
+        for connection in list(self._open):
             connection.close_if_late(now)
-        COUNTERS.connections = len(open_)
+        COUNTERS.connections = len(self._open)
         self._sweeps += 1
         if self._closed and self._sweeps >= _SWEEPS_PER_LOG:
             _log.warning(

@@ -6,7 +6,7 @@ All that it uses of uvicorn's inside (docs/decisions/responses.md):
   `shutdown`; `client`, `cycle`, `expect_100_continue`, `flow`, `headers`, `logger`, `loop`, `parser`, `pipeline`,
   `root_path`, `scope`, `server`, `server_state`, `transport` and `url`;
 - of `RequestResponseCycle` what it knows of its request, its response and its transport;
-- `ServerState.connections`, `default_headers` and `total_requests`, and `STATUS_LINE`.
+- `ServerState.default_headers` and `total_requests`, and `STATUS_LINE`.
 """
 
 import asyncio
@@ -38,12 +38,11 @@ from localidades_api.http.transfers import TRANSPORT, bytes_unread
 from localidades_api.middleware import EarlyAnswers
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.response_cache import HeldResponse, spelling
+from localidades_api.server.connections import Connections
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
     from uvicorn import Config
-
-    from localidades_api.server.connections import Connections
 
 _MAX_TARGET = 8 * 1024  # bytes
 MAX_HEAD = 16 * 1024
@@ -82,7 +81,7 @@ class HttpProtocol(HttpToolsProtocol):
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None,
-        limits: "Connections",
+        limits: Connections,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = limits
@@ -116,6 +115,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self._running:
             self._running.disconnected = True
             self._running.message_event.set()
+        self._limits.remove(self)
         super().connection_lost(exc)
 
     # -- Requests

@@ -10,11 +10,8 @@ All that it uses of uvicorn's inside (docs/decisions/responses.md):
 """
 
 import asyncio
-import re
 import socket
 import struct
-from collections.abc import Sequence
-from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -39,20 +36,12 @@ from localidades_api.middleware import EarlyAnswers
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.response_cache import HeldResponse, spelling
 from localidades_api.server.connections import Connections
+from localidades_api.server.heads import MAX_HEAD, MAX_TARGET, announces_body, malformed
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
     from uvicorn import Config
 
-_MAX_TARGET = 8 * 1024  # bytes
-MAX_HEAD = 16 * 1024
-_VERSIONS = frozenset({"1.0", "1.1"})
-_REQUEST_LINE = len("  HTTP/1.1\r\n\r\n")  # and the end of the head
-_FIELD = len(": \r\n")
-# RFC 9110 §7.2: a name, an IPv4 address or an IPv6 address in brackets, then an optional port; no userinfo.
-_HOST = re.compile(rb"(?:\[[0-9A-Za-z:.~_%-]+\]|(?:[0-9A-Za-z._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?")
-_MAX_HOST = 300  # bytes: up to 253 for the name (RFC 1035 §2.3.4), and the port
-_END_OF_AUTHORITY = re.compile(rb"[/?#]")
 _HEAD_TIMEOUT = 10.0  # seconds for a head, or for the first request to begin, which are a packet or two
 _DRAIN_TIMEOUT = 1.0  # seconds that a connection stays open for another request once shutdown begins
 _LINGERING_TIMEOUT = 5.0  # seconds for a client that is still sending to read the last response (RFC 9112 §9.6)
@@ -154,7 +143,7 @@ class HttpProtocol(HttpToolsProtocol):
     def on_url(self, url: bytes) -> None:
         """Add a part of the request target; raise UriTooLongError beyond 8 KiB."""
         self.url += url
-        if len(self.url) > _MAX_TARGET:
+        if len(self.url) > MAX_TARGET:
             raise UriTooLongError
 
     def on_headers_complete(self) -> None:
@@ -204,7 +193,7 @@ class HttpProtocol(HttpToolsProtocol):
         elif self._is_last and self._is_reading:
             self._refuse_body()
         else:
-            self._refuse(reason if isinstance(reason, LocalidadesError) else _malformed())
+            self._refuse(reason if isinstance(reason, LocalidadesError) else malformed())
 
     def _read_no_more(self) -> None:
         """Answer the connection's last request, and discard the bytes that follow it."""
@@ -225,7 +214,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.cycle.response_complete = True
         if self.cycle is not self._running:
             self.pipeline.popleft()
-        self._refuse(_malformed())
+        self._refuse(malformed())
 
     # -- Responses
 
@@ -404,49 +393,3 @@ class _CloseDelimited:
             if not self._has_length and not self._cycle.response_complete:
                 self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                 self._transport.abort()
-
-
-# -- The head of a request: its size, the host that it names, and where the request ends (RFC 9112 §3.2, §6.1)
-
-
-def _malformed() -> RequestError:
-    """Return the error for bytes that can't be parsed as a request."""
-    return RequestError("This is not a valid HTTP/1.1 request.")
-
-
-def announces_body(method: bytes, target: bytes, version: str, fields: Sequence[tuple[bytes, bytes]]) -> bool:
-    """Check a head, and return whether a body may follow it; raise RequestError."""
-    if version not in _VERSIONS:
-        raise _malformed()
-    hosts, framing, size = [], [], len(method) + len(target) + _REQUEST_LINE
-    for name, value in fields:
-        size += len(name) + len(value) + _FIELD
-        if name == b"host":
-            hosts.append(value)
-        elif name in {b"content-length", b"transfer-encoding"}:
-            framing.append((name, value.lower()))
-    if size > MAX_HEAD:
-        raise HeaderFieldsTooLargeError
-    if target[:1] != b"/" and b"://" in target:
-        _check_authority(target)
-    if (hosts or version == "1.1") and (len(hosts) != 1 or not _is_host(hosts[0])):
-        raise RequestError("An HTTP/1.1 request needs exactly one Host header, with a name or an address.")
-    return _frames_body(framing)
-
-
-def _frames_body(framing: Sequence[tuple[bytes, bytes]]) -> bool:
-    codings = [value for name, value in framing if name == b"transfer-encoding"]
-    if codings and codings != [b"chunked"]:
-        raise RequestError("The only Transfer-Encoding that a request can have is chunked.")
-    return bool(framing) and framing != [(b"content-length", b"0")]
-
-
-@lru_cache(maxsize=1024)
-def _is_host(value: bytes) -> bool:
-    return len(value) <= _MAX_HOST and _HOST.fullmatch(value) is not None
-
-
-def _check_authority(target: bytes) -> None:
-    authority = _END_OF_AUTHORITY.split(target.partition(b"://")[2], maxsplit=1)[0]
-    if not _is_host(authority):
-        raise RequestError("The request target does not name a host.")

@@ -3,7 +3,7 @@
 import pytest
 
 from localidades_api.errors import HeaderFieldsTooLargeError, RequestError
-from localidades_api.server.protocol import MAX_HEAD, announces_body
+from localidades_api.server.heads import MAX_HEAD, announces_body
 
 HOST = (b"host", b"test")
 SMALLEST = len(b"GET / HTTP/1.1\r\nhost: test\r\nx: \r\n\r\n")

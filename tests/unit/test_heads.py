@@ -1,9 +1,10 @@
-"""What a head announces, and what it may not be."""
+"""Checks of a head, and whether a body follows it."""
 
 import pytest
 
 from localidades_api.errors import HeaderFieldsTooLargeError, RequestError
-from localidades_api.server.heads import MAX_HEAD, announces_body
+from localidades_api.http.headers import RawHeaders
+from localidades_api.server.heads import MAX_HEAD, check_head, has_body
 
 HOST = (b"host", b"test")
 SMALLEST = len(b"GET / HTTP/1.1\r\nhost: test\r\nx: \r\n\r\n")
@@ -19,8 +20,9 @@ SMALLEST = len(b"GET / HTTP/1.1\r\nhost: test\r\nx: \r\n\r\n")
         ([HOST, (b"transfer-encoding", b"Chunked")], True),
     ],
 )
-def test_head_says_whether_a_body_follows(fields: list[tuple[bytes, bytes]], *, expected: bool) -> None:
-    assert announces_body(b"GET", b"/", "1.1", fields) is expected
+def test_head_says_whether_a_body_follows(fields: RawHeaders, *, expected: bool) -> None:
+    check_head(b"GET", b"/", "1.1", fields)
+    assert has_body(fields) is expected
 
 
 @pytest.mark.parametrize(("size", "is_refused"), [(MAX_HEAD, False), (MAX_HEAD + 1, True)])
@@ -28,9 +30,9 @@ def test_head_is_measured_as_it_was_sent(size: int, *, is_refused: bool) -> None
     fields = [HOST, (b"x", b"a" * (size - SMALLEST))]
     if is_refused:
         with pytest.raises(HeaderFieldsTooLargeError):
-            announces_body(b"GET", b"/", "1.1", fields)
+            check_head(b"GET", b"/", "1.1", fields)
     else:
-        assert announces_body(b"GET", b"/", "1.1", fields) is False
+        check_head(b"GET", b"/", "1.1", fields)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,7 @@ def test_head_is_measured_as_it_was_sent(size: int, *, is_refused: bool) -> None
     ],
 )
 def test_head_that_two_servers_could_read_differently_is_refused(
-    target: bytes, version: str, fields: list[tuple[bytes, bytes]]
+    target: bytes, version: str, fields: RawHeaders
 ) -> None:
     with pytest.raises(RequestError):
-        announces_body(b"GET", target, version, fields)
+        check_head(b"GET", target, version, fields)

@@ -1,10 +1,10 @@
-"""Checks of a request's head: its size, the host that it names, and where the request ends (RFC 9112 §3.2, §6.1)."""
+"""Checks of a request's head: its size, the host that it names, and whether a body follows (RFC 9112 §3.2, §6.1)."""
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 from localidades_api.errors import HeaderFieldsTooLargeError, RequestError
+from localidades_api.http.headers import RawHeaders
 
 MAX_TARGET = 8 * 1024  # bytes
 MAX_HEAD = 16 * 1024
@@ -22,39 +22,35 @@ def malformed() -> RequestError:
     return RequestError("This is not a valid HTTP/1.1 request.")
 
 
-def announces_body(method: bytes, target: bytes, version: str, fields: Sequence[tuple[bytes, bytes]]) -> bool:
-    """Check a head, and return whether a body may follow it; raise RequestError."""
+def check_head(method: bytes, target: bytes, version: str, fields: RawHeaders) -> None:
+    """Raise RequestError for a head that is too large, or that another server might read differently."""
     if version not in _VERSIONS:
         raise malformed()
-    hosts, framing, size = [], [], len(method) + len(target) + _REQUEST_LINE
-    for name, value in fields:
-        size += len(name) + len(value) + _FIELD
-        if name == b"host":
-            hosts.append(value)
-        elif name in {b"content-length", b"transfer-encoding"}:
-            framing.append((name, value.lower()))
-    if size > MAX_HEAD:
+    sizes = (len(name) + len(value) + _FIELD for name, value in fields)
+    if len(method) + len(target) + _REQUEST_LINE + sum(sizes) > MAX_HEAD:
         raise HeaderFieldsTooLargeError
     if target[:1] != b"/" and b"://" in target:
         _check_authority(target)
+    hosts = [value for name, value in fields if name == b"host"]
     if (hosts or version == "1.1") and (len(hosts) != 1 or not _is_host(hosts[0])):
         raise RequestError("An HTTP/1.1 request needs exactly one Host header, with a name or an address.")
-    return _frames_body(framing)
-
-
-def _frames_body(framing: Sequence[tuple[bytes, bytes]]) -> bool:
-    codings = [value for name, value in framing if name == b"transfer-encoding"]
+    codings = [value.lower() for name, value in fields if name == b"transfer-encoding"]
     if codings and codings != [b"chunked"]:
         raise RequestError("The only Transfer-Encoding that a request can have is chunked.")
+
+
+def has_body(fields: RawHeaders) -> bool:
+    """Return whether a body may follow a head."""
+    framing = [(name, value) for name, value in fields if name in {b"content-length", b"transfer-encoding"}]
     return bool(framing) and framing != [(b"content-length", b"0")]
-
-
-@lru_cache(maxsize=1024)
-def _is_host(value: bytes) -> bool:
-    return len(value) <= _MAX_HOST and _HOST.fullmatch(value) is not None
 
 
 def _check_authority(target: bytes) -> None:
     authority = _END_OF_AUTHORITY.split(target.partition(b"://")[2], maxsplit=1)[0]
     if not _is_host(authority):
         raise RequestError("The request target does not name a host.")
+
+
+@lru_cache(maxsize=1024)
+def _is_host(value: bytes) -> bool:
+    return len(value) <= _MAX_HOST and _HOST.fullmatch(value) is not None

@@ -36,7 +36,7 @@ from localidades_api.middleware import EarlyAnswers
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.response_cache import HeldResponse, spelling
 from localidades_api.server.connections import Connections
-from localidades_api.server.heads import MAX_HEAD, MAX_TARGET, announces_body, malformed
+from localidades_api.server.heads import MAX_HEAD, MAX_TARGET, check_head, has_body, malformed
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -153,12 +153,11 @@ class HttpProtocol(HttpToolsProtocol):
         if held := self._find_held():
             self._write(held, began)
             return
-        method, version = self.parser.get_method(), self.parser.get_http_version()
-        has_body = announces_body(method, self.url, version, self.headers)
+        check_head(self.parser.get_method(), self.url, self.parser.get_http_version(), self.headers)
         if self._must_refuse and self._limits.is_exceeded and self.url.partition(b"?")[0] not in _OPERATIONAL:
             self._limits.count("refused")
             raise OverloadedError
-        self._is_last = has_body or self.parser.should_upgrade()
+        self._is_last = has_body(self.headers) or self.parser.should_upgrade()
         if refusal := self._find_refusal():
             self._write(refusal, began)
             return
@@ -169,7 +168,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self._requests >= _MAX_REQUESTS:
             self.cycle.keep_alive = False
-        if has_body and method == b"POST" and not self.parser.should_upgrade():
+        if has_body(fields) and takes_body(cast("Scope", self.scope)) and not self.parser.should_upgrade():
             self.headers = []  # trailers are discarded (RFC 9112 §7.1.2)
         elif self._is_last or not self.cycle.keep_alive:
             raise _NothingFollowsError

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
     from uvicorn import Config
 
+_WITHOUT_BODY = frozenset({b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"CONNECT"})  # methods, whose bodies mean nothing
 _HEAD_TIMEOUT = 10.0  # seconds for a head, or for the first request to begin, which are a packet or two
 _DRAIN_TIMEOUT = 1.0  # seconds that a connection stays open for another request once shutdown begins
 _LINGERING_TIMEOUT = 5.0  # seconds for a client that is still sending to read the last response (RFC 9112 §9.6)
@@ -168,10 +169,14 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self._requests >= _MAX_REQUESTS:
             self.cycle.keep_alive = False
-        if has_body(fields) and takes_body(cast("Scope", self.scope)) and not self.parser.should_upgrade():
+        if has_body(fields) and self._may_read_body():
             self.headers = []  # trailers are discarded (RFC 9112 §7.1.2)
         elif self._is_last or not self.cycle.keep_alive:
             raise _NothingFollowsError
+
+    def _may_read_body(self) -> bool:
+        """Return whether the application gets the body of the request; any other is discarded."""
+        return self.parser.get_method() not in _WITHOUT_BODY and not self.parser.should_upgrade()
 
     def on_body(self, body: bytes) -> None:
         """Pass a part of the body on."""

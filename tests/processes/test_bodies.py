@@ -1,0 +1,101 @@
+"""Bodies of requests, under the protocol of `serve`: an application that somebody extends gets those of its routes."""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from tests.support.protocol import serving_app
+from tests.support.wire import connect, parse, send, statuses
+
+BODY = b'{"name":"Aguascalientes"}'
+CHUNKED = b"%x\r\n%b\r\n0\r\nContent-Type: text/plain\r\n\r\n" % (len(BODY), BODY)  # with a trailer
+SMUGGLED = b"GET /echo HTTP/1.1\r\nHost: test\r\n\r\n"
+WITH_BODY = ["POST", "PUT", "PATCH", "DELETE", "QUERY"]
+WITHOUT_BODY = ["GET", "HEAD", "OPTIONS", "TRACE"]
+
+
+async def echo(request: Request) -> Response:
+    body = await request.body()
+    types = request.headers.getlist("content-type")
+    return JSONResponse({"method": request.method, "body": body.decode(), "types": types})
+
+
+async def count(request: Request) -> Response:
+    return JSONResponse(len(await request.body()))
+
+
+async def refuse(_: Request) -> Response:
+    return Response("too much", 413)
+
+
+ROUTES = [
+    Route("/echo", echo, methods=WITH_BODY + WITHOUT_BODY),
+    Route("/count", count, methods=["PUT"]),
+    Route("/refuse", refuse, methods=["PUT"]),
+]
+
+
+@pytest.fixture(scope="module")
+def live() -> Iterator[str]:
+    """Lend a server of routes that this project does not have."""
+    with serving_app(Starlette(routes=ROUTES)) as base:
+        yield base
+
+
+def request(method: str, target: str, *fields: str) -> bytes:
+    return "\r\n".join([f"{method} {target} HTTP/1.1", "Host: test", *fields, "", ""]).encode()
+
+
+@pytest.mark.parametrize("method", WITH_BODY)
+@pytest.mark.parametrize(
+    ("framing", "sent"), [(f"Content-Length: {len(BODY)}", BODY), ("Transfer-Encoding: chunked", CHUNKED)]
+)
+def test_body_reaches_the_route_and_is_the_last_on_its_connection(
+    live: str, method: str, framing: str, sent: bytes
+) -> None:
+    received = send(live, request(method, "/echo", "Content-Type: application/json", framing) + sent + SMUGGLED)
+    assert statuses(received) == [b"200"]
+    answer = parse(received)
+    assert answer.one("connection") == "close"
+    assert json.loads(answer.body) == {"method": method, "body": BODY.decode(), "types": ["application/json"]}
+
+
+@pytest.mark.parametrize("method", WITHOUT_BODY)
+@pytest.mark.parametrize(
+    ("framing", "sent"), [(f"Content-Length: {len(BODY)}", BODY), ("Transfer-Encoding: chunked", CHUNKED)]
+)
+def test_body_of_a_method_that_defines_none_is_discarded(live: str, method: str, framing: str, sent: bytes) -> None:
+    received = send(live, request(method, "/echo", framing) + sent + SMUGGLED)
+    assert statuses(received) == [b"200"]
+    answer = parse(received)
+    assert answer.one("connection") == "close"
+    if method != "HEAD":
+        assert json.loads(answer.body) == {"method": method, "body": "", "types": []}
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_request_without_a_body_keeps_its_connection(live: str, method: str) -> None:
+    last = request("GET", "/echo", "Connection: close")
+    received = send(live, request(method, "/echo", "Content-Length: 0") * 2 + last)
+    assert statuses(received) == [b"200"] * 3
+
+
+def test_body_larger_than_any_buffer_is_passed_on(live: str) -> None:
+    size = 20_000_000
+    received = send(live, request("PUT", "/count", f"Content-Length: {size}") + bytes(size))
+    assert json.loads(parse(received).body) == size
+
+
+def test_refusal_of_a_body_that_is_not_read_reaches_a_client_that_is_still_sending(live: str) -> None:
+    with connect(live) as client:
+        client.sendall(request("PUT", "/refuse", "Content-Length: 3000000"))
+        with suppress(ConnectionError):
+            client.sendall(bytes(500_000))
+        received = b"".join(iter(lambda: client.recv(65536), b""))
+    assert parse(received).status == 413

@@ -1,16 +1,24 @@
 """What goes over a connection: held answers, pipelines, old clients, slow readers, and bodies streamed both ways."""
 
+import asyncio
 import json
+import logging
 import re
 import socket
 import time
+from collections.abc import AsyncIterator
 from contextlib import suppress
+from threading import Event
 
 import httpx
 import pytest
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
+from localidades_api.http.transfers import TRANSPORT
 from tests.support.postgres import new_database
-from tests.support.waiting import eventually
+from tests.support.protocol import serving_app
+from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import LOCALIDADES, ask, connect, parse, read_answer, send, serving, statuses
 
 PAGE = f"GET {LOCALIDADES}?page=2 HTTP/1.1\r\nHost: test\r\n\r\n".encode()
@@ -117,6 +125,50 @@ def test_streamed_answer_to_an_old_client_ends_with_the_connection(live_server: 
     method, target = head.split()
     headers = {"Content-Type": "text/csv", "Accept-Encoding": "identity"}
     assert answer.body == httpx.request(method, live_server + target, content=body, headers=headers).content
+
+
+def test_old_client_that_leaves_amid_its_download_is_not_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    has_ended = Event()
+
+    async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+        async def pieces() -> AsyncIterator[bytes]:
+            try:
+                while True:
+                    yield bytes(65536)
+                    await asyncio.sleep(0)
+            finally:
+                has_ended.set()
+
+        await StreamingResponse(pieces())(scope, receive, send)
+
+    with serving_app(endless) as base:
+        with connect(base) as client:
+            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            assert client.recv(65536)
+        assert has_ended.wait(PATIENCE)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+@pytest.mark.parametrize("ending", ["fails", "is cut off"])
+def test_response_of_unknown_length_to_an_old_client_that_breaks_off_resets_the_connection(ending: str) -> None:
+    """A client of HTTP/1.0 can't tell a response that was cut off from a whole one by anything else."""
+
+    async def broken(scope: Scope, _: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"a", "more_body": True})
+        await asyncio.sleep(0.1)  # what is sent must have gone
+        if ending == "fails":
+            raise RuntimeError
+        transport: asyncio.Transport = scope[TRANSPORT]
+        transport.abort()
+        await asyncio.sleep(0)
+
+    with serving_app(broken) as base, connect(base) as client:
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        received = read_until(client, b"\r\n\r\na")
+        assert b"content-length" not in received
+        with pytest.raises(ConnectionResetError):
+            client.recv(1)
 
 
 MATCH = f"{LOCALIDADES}match/"

@@ -51,7 +51,6 @@ _MAX_UNREAD = 1024**2  # bytes discarded while a response is sent that may take 
 _MAX_REQUESTS = 1000  # on a connection; as nginx does, so that connections move to workers that have fewer
 _MAPPED = "::ffff:"  # before the IPv4 address of a client at a socket for both (RFC 4291 §2.5.5.2)
 _OPERATIONAL = frozenset(path.encode() for path in OPERATIONAL)
-_RESET = struct.pack("ii", 1, 0)  # linger for no second
 
 
 class _NothingFollowsError(Exception):
@@ -371,7 +370,7 @@ class _LingeringTransport:
 class _CloseDelimited:
     """Ends a response of unknown length to HTTP/1.0, which has neither chunks nor interim responses, by closing.
 
-    The client can't tell such an end from that of a response that has failed, so the latter resets the connection
+    The client can't tell such an end from that of a response that breaks off, so the latter resets the connection
     (RFC 9112 §6.1, RFC 9110 §10.1.1).
     """
 
@@ -379,21 +378,28 @@ class _CloseDelimited:
         self._app = cast("ASGIApp", app)
         self._cycle = cycle
         self._transport = transport
-        self._has_length = True
         cycle.waiting_for_100_continue = False
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        has_length = True
+
         async def send_unframed(message: "Message") -> None:
-            if message["type"] == "http.response.start":
-                self._has_length = any(name.lower() == b"content-length" for name, _ in message["headers"])
-            if not self._has_length:
+            nonlocal has_length
+            is_start = message["type"] == "http.response.start"
+            if is_start:
+                has_length = any(name.lower() == b"content-length" for name, _ in message["headers"])
+            if not has_length:
+                is_last = not is_start and not message.get("more_body", False)
+                if is_start or is_last:
+                    self._reset_at_close(not is_last)
                 self._cycle.chunked_encoding = False
                 self._cycle.expected_content_length = len(message.get("body", b""))
             await send(message)
 
-        try:
-            await self._app(scope, receive, send_unframed)
-        finally:
-            if not self._has_length and not self._cycle.response_complete:
-                self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-                self._transport.abort()
+        await self._app(scope, receive, send_unframed)
+
+    def _reset_at_close(self, wanted: bool) -> None:  # noqa: FBT001  # a setting
+        """Set whether closing the socket resets the connection: SO_LINGER with a zero timeout."""
+        if not self._transport.is_closing():
+            option = struct.pack("ii", wanted, 0)
+            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, option)

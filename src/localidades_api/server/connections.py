@@ -15,7 +15,6 @@ from operator import attrgetter
 from typing import Literal, Protocol
 
 from localidades_api.errors import ConfigurationError
-from localidades_api.http.headers import RawHeaders, on_wire
 from localidades_api.observability.metrics import COUNTERS
 
 _log = logging.getLogger(__name__)
@@ -94,14 +93,6 @@ class Connections:
     _closed: Counter[str] = field(default_factory=Counter, init=False)  # since the last log line
     _is_sweeping: bool = field(default=False, init=False)
     _sweeps: int = field(default=0, init=False)  # since the last log line
-    _default_headers: RawHeaders = field(default_factory=list, init=False)
-    _default_lines: bytes = field(default=b"", init=False)
-
-    def encode(self, default_headers: RawHeaders) -> bytes:
-        """Return the header fields that uvicorn replaces once a second, such as Date, as they are sent."""
-        if default_headers is not self._default_headers:
-            self._default_headers, self._default_lines = default_headers, on_wire(default_headers)
-        return self._default_lines
 
     def admit(self, connection: Connection) -> bool:
         """Add a new connection, and return whether there is room for it, after closing the idlest beyond the limit.

@@ -12,6 +12,7 @@ All that it uses of uvicorn's inside (docs/decisions/responses.md):
 import asyncio
 import socket
 import struct
+from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -46,11 +47,11 @@ _WITHOUT_BODY = frozenset({b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"CONNECT"})  
 _HEAD_TIMEOUT = 10.0  # seconds for a head, or for the first request to begin, which are a packet or two
 _DRAIN_TIMEOUT = 1.0  # seconds that a connection stays open for another request once shutdown begins
 _LINGERING_TIMEOUT = 5.0  # seconds for a client that is still sending to read the last response (RFC 9112 §9.6)
-_MAX_COPIED_BODY = 16 * 1024  # bytes; copying a larger body behind its head takes longer than sending two buffers
 _MAX_UNREAD = 1024**2  # bytes discarded while a response is sent that may take minutes
 _MAX_REQUESTS = 1000  # on a connection; as nginx does, so that connections move to workers that have fewer
 _MAPPED = "::ffff:"  # before the IPv4 address of a client at a socket for both (RFC 4291 §2.5.5.2)
 _OPERATIONAL = frozenset(path.encode() for path in OPERATIONAL)
+_encode = lru_cache(maxsize=1)(on_wire)  # uvicorn's default headers, which change once a second, with Date
 
 
 class _NothingFollowsError(Exception):
@@ -248,12 +249,8 @@ class HttpProtocol(HttpToolsProtocol):
         )
 
     def _write(self, held: HeldResponse, began: float) -> None:
-        defaults = self._limits.encode(self.server_state.default_headers)
-        head = b"".join((STATUS_LINE[held.status], defaults, held.lines, b"\r\n"))
-        if len(held.body) <= _MAX_COPIED_BODY:
-            self.transport.write(head + held.body)
-        else:
-            self.transport.writelines((head, held.body))
+        defaults = _encode(tuple(self.server_state.default_headers))
+        self.transport.write(b"".join((STATUS_LINE[held.status], defaults, held.lines, b"\r\n", held.body)))
         self._is_held = True
         self._since = self.loop.time()
         self.server_state.total_requests += 1

@@ -32,11 +32,12 @@ from localidades_api.errors import (
     UriTooLongError,
 )
 from localidades_api.http.headers import API_HEADERS, on_wire
-from localidades_api.http.transfers import TRANSPORT, bytes_unread
-from localidades_api.middleware import EarlyAnswers
+from localidades_api.http.transfers import TRANSPORT
+from localidades_api.middleware import ConcurrencyLimit
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.response_cache import HeldResponse, spelling
 from localidades_api.server.connections import Connections
+from localidades_api.server.deadlines import DRAIN_TIMEOUT, HEAD_TIMEOUT, LINGERING_TIMEOUT, bytes_unread
 from localidades_api.server.heads import MAX_HEAD, MAX_TARGET, check_head, has_body, malformed
 
 if TYPE_CHECKING:
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
     from uvicorn import Config
 
 _WITHOUT_BODY = frozenset({b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"CONNECT"})  # methods, whose bodies mean nothing
-_HEAD_TIMEOUT = 10.0  # seconds for a head, or for the first request to begin, which are a packet or two
-_DRAIN_TIMEOUT = 1.0  # seconds that a connection stays open for another request once shutdown begins
-_LINGERING_TIMEOUT = 5.0  # seconds for a client that is still sending to read the last response (RFC 9112 §9.6)
 _MAX_UNREAD = 1024**2  # bytes discarded while a response is sent that may take minutes
 _MAX_REQUESTS = 1000  # on a connection; as nginx does, so that connections move to workers that have fewer
 _MAPPED = "::ffff:"  # before the IPv4 address of a client at a socket for both (RFC 4291 §2.5.5.2)
@@ -342,9 +340,9 @@ class HttpProtocol(HttpToolsProtocol):
     def _patience(self) -> float:
         """How many seconds the client may take for what it owes: the end of the connection, a head, or another."""
         if self._is_leaving:
-            return _LINGERING_TIMEOUT
+            return LINGERING_TIMEOUT
         is_owed = self._is_reading or not self._requests
-        return min(_HEAD_TIMEOUT, self._limits.client_timeout) if is_owed else self._limits.keep_alive_timeout
+        return min(HEAD_TIMEOUT, self._limits.client_timeout) if is_owed else self._limits.keep_alive_timeout
 
     def shutdown(self) -> None:
         """Close after the next response, which says so, or after a second without a request.
@@ -352,7 +350,7 @@ class HttpProtocol(HttpToolsProtocol):
         A connection that looks idle may have a request on its way. Closing it at once would lose that request.
         """
         self._limits.is_draining = True
-        self.loop.call_later(_DRAIN_TIMEOUT, super().shutdown)
+        self.loop.call_later(DRAIN_TIMEOUT, super().shutdown)
 
 
 class _LingeringTransport:

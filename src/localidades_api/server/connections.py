@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 
 from localidades_api.errors import ConfigurationError
 from localidades_api.observability.metrics import COUNTERS
+from localidades_api.server.deadlines import Timeouts
 
 _log = logging.getLogger(__name__)
 
@@ -80,13 +81,12 @@ class Connection(Protocol):
 class Connections:
     """The connections of a worker: closes those that are too many or too slow.
 
-    uvicorn's supervisor hands it to every worker. The times are seconds. With `answers_early` held responses and
-    refusals of work are written without the application, which would log them.
+    uvicorn's supervisor hands it to every worker. With `answers_early` held responses and refusals of work are written
+    without the application, which would log them.
     """
 
     maximum: int
-    client_timeout: float
-    keep_alive_timeout: float
+    timeouts: Timeouts
     answers_early: bool = True
     is_draining: bool = field(default=False, init=False)  # during shutdown, each response is the last on its connection
     _open: set[Connection] = field(default_factory=set, init=False)

@@ -1,13 +1,46 @@
-"""How long a client may take to send a request, to read a response, and to close its connection."""
+"""How long a client may take to send a request, to read a response, and to close its connection.
+
+The timeouts are checked once a second (`Connections`), so a client may have up to a second more. Rows that are sent in
+a body have a timeout of their own (`http.body`).
+"""
 
 import asyncio
 import fcntl
 import sys
 import termios
+from dataclasses import dataclass
 
-HEAD_TIMEOUT = 10.0  # seconds for a head, or for the first request to begin, which are a packet or two
 DRAIN_TIMEOUT = 1.0  # seconds that a connection stays open for another request once shutdown begins
-LINGERING_TIMEOUT = 5.0  # seconds for a client that is still sending to read the last response (RFC 9112 §9.6)
+_HEAD_TIMEOUT = 10.0  # seconds; a head is a packet or two
+_LINGERING_TIMEOUT = 5.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds after which a client's connection is closed, unless it goes on."""
+
+    client: float  # to read another part of its response
+    keep_alive: float  # to begin its next request
+    lingering: float = _LINGERING_TIMEOUT  # to read its last response and close, while it is still sending
+
+    @property
+    def head(self) -> float:
+        """To finish the head of a request, or to begin the first one."""
+        return min(_HEAD_TIMEOUT, self.client)
+
+
+class ReadProgress:
+    """Whether a client reads its responses."""
+
+    def __init__(self) -> None:
+        self._unread = 0
+        self._since = 0.0
+
+    def stalled_for(self, unread: int, now: float) -> float | None:
+        """Return how many seconds the client has read nothing for; None if there is nothing left to read."""
+        if unread != self._unread:
+            self._unread, self._since = unread, now
+        return now - self._since if unread else None
 
 
 def bytes_unread(transport: asyncio.Transport) -> int:

@@ -37,7 +37,7 @@ from localidades_api.middleware import ConcurrencyLimit
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.response_cache import HeldResponse, spelling
 from localidades_api.server.connections import Connections
-from localidades_api.server.deadlines import DRAIN_TIMEOUT, HEAD_TIMEOUT, LINGERING_TIMEOUT, bytes_unread
+from localidades_api.server.deadlines import DRAIN_TIMEOUT, ReadProgress, bytes_unread
 from localidades_api.server.heads import MAX_HEAD, MAX_TARGET, check_head, has_body, malformed
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._refusal: bytes | None = None  # to be sent once the responses before it are complete
         self._is_leaving = False  # further bytes are discarded
         self._has_left = False
-        self._unsent, self._unsent_since = 0, 0.0
+        self._reading = ReadProgress()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Make room for the connection, or refuse what it will ask for."""
@@ -320,29 +320,26 @@ class HttpProtocol(HttpToolsProtocol):
         return not (self.is_answering or self.transport.get_write_buffer_size() or self.transport.is_closing())
 
     def close_if_late(self, now: float) -> None:
-        """Close the connection of a client that takes too long to ask, or to read its response.
+        """Close the connection if its client takes too long to read, to send a request, or to close.
 
         uvicorn waits for ever for the rest of a request, and for a client that does not read.
         """
-        if unsent := bytes_unread(self.transport):
-            if unsent != self._unsent:
-                self._unsent, self._unsent_since = unsent, now
-            elif now - self._unsent_since >= self._limits.client_timeout:
+        stalled = self._reading.stalled_for(bytes_unread(self.transport), now)
+        if stalled is not None:
+            if stalled >= self._limits.timeouts.client:
                 self.transport.abort()
-        elif self.is_answering:
-            self._unsent = 0
-        elif now - self._since >= self._patience:
+        elif not self.is_answering and now - self._since >= self._timeout:
             if self._is_reading and not self._is_leaving:
                 self._refuse(RequestTimeoutError())
             self.transport.close()  # a client that has sent so little can read the refusal even without lingering
 
     @property
-    def _patience(self) -> float:
-        """How many seconds the client may take for what it owes: the end of the connection, a head, or another."""
+    def _timeout(self) -> float:
+        """Seconds to wait for the client to close, or to send a head or its next request."""
+        timeouts = self._limits.timeouts
         if self._is_leaving:
-            return LINGERING_TIMEOUT
-        is_owed = self._is_reading or not self._requests
-        return min(HEAD_TIMEOUT, self._limits.client_timeout) if is_owed else self._limits.keep_alive_timeout
+            return timeouts.lingering
+        return timeouts.head if self._is_reading or not self._requests else timeouts.keep_alive
 
     def shutdown(self) -> None:
         """Close after the next response, which says so, or after a second without a request.

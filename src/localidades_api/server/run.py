@@ -27,7 +27,8 @@ from localidades_api.errors import ConfigurationError, LocalidadesError, WorkerE
 from localidades_api.observability.logging import log_config
 from localidades_api.observability.shared_metrics import SharedMetrics
 from localidades_api.server.connections import Connections, max_connections
-from localidades_api.settings import Settings
+from localidades_api.server.deadlines import Timeouts
+from localidades_api.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -126,8 +127,7 @@ def _protocol(settings: Settings) -> "type[asyncio.Protocol]":
     """Return what makes a connection's protocol."""
     connections = Connections(
         max_connections(settings.max_connections, pool_size=settings.pool_size),
-        settings.client_timeout,
-        settings.keep_alive_timeout,
+        Timeouts(settings.client_timeout, settings.keep_alive_timeout),
         answers_early=not settings.access_log,
     )
     # uvicorn calls it as it would call a class. `_Supervisor` pickles it for its workers.

@@ -49,12 +49,7 @@ def path_of(scope: Scope) -> str:
 def is_census(scope: Scope) -> bool:
     """Return whether the path of a request is under `/api/census`."""
     path = path_of(scope)
-    return path.startswith(_BELOW) or path == PREFIX
-
-
-def allowed(path: str) -> str:
-    """Return the value of a resource's Allow header; HEAD goes with GET, unsaid."""
-    return _ALLOWED.get(path, _READ)
+    return path.startswith(f"{PREFIX}/") or path == PREFIX
 
 
 def operation_of(scope: MutableMapping[str, Any]) -> str:

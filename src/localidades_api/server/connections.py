@@ -81,13 +81,11 @@ class Connection(Protocol):
 class Connections:
     """The connections of a worker: closes those that are too many or too slow.
 
-    uvicorn's supervisor hands it to every worker. With `answers_early` held responses and refusals of work are written
-    without the application, which would log them.
+    uvicorn's supervisor hands it to every worker.
     """
 
     maximum: int
     timeouts: Timeouts
-    answers_early: bool = True
     is_draining: bool = field(default=False, init=False)  # during shutdown, each response is the last on its connection
     _open: set[Connection] = field(default_factory=set, init=False)
     _closed: Counter[str] = field(default_factory=Counter, init=False)  # since the last log line

@@ -33,7 +33,7 @@ from localidades_api.errors import (
 )
 from localidades_api.http.headers import API_HEADERS, on_wire
 from localidades_api.http.transfers import TRANSPORT
-from localidades_api.middleware import ConcurrencyLimit
+from localidades_api.middleware import EarlyAnswers
 from localidades_api.observability.metrics import COUNTERS
 from localidades_api.response_cache import HeldResponse, spelling
 from localidades_api.server.connections import Connections

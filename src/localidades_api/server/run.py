@@ -28,7 +28,7 @@ from localidades_api.observability.logging import log_config
 from localidades_api.observability.shared_metrics import SharedMetrics
 from localidades_api.server.connections import Connections, max_connections
 from localidades_api.server.deadlines import Timeouts
-from localidades_api.settings import Settings, read_settings
+from localidades_api.settings import Settings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -128,7 +128,6 @@ def _protocol(settings: Settings) -> "type[asyncio.Protocol]":
     connections = Connections(
         max_connections(settings.max_connections, pool_size=settings.pool_size),
         Timeouts(settings.client_timeout, settings.keep_alive_timeout),
-        answers_early=not settings.access_log,
     )
     # uvicorn calls it as it would call a class. `_Supervisor` pickles it for its workers.
     return cast("type[asyncio.Protocol]", partial(_make_protocol, connections))

@@ -1,0 +1,62 @@
+"""The headers of every answer under /api/census, whatever answers."""
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from localidades_api.app import create_app
+from localidades_api.settings import Settings
+from tests.support.application import client_of, running_app
+from tests.support.asgi import cache_of, key_of
+from tests.support.pages import BROWSER
+from tests.support.wire import LOCALIDADES
+
+MATCH, NEAREST = f"{LOCALIDADES}match/", f"{LOCALIDADES}nearest/"
+WITH_BODY = "POST, OPTIONS"
+ANSWERS = [
+    ("GET", LOCALIDADES, 200, "GET"), ("HEAD", LOCALIDADES, 200, "GET"), ("OPTIONS", LOCALIDADES, 204, "GET"),
+    ("PUT", LOCALIDADES, 405, "GET"), ("GET", LOCALIDADES[:-1], 308, "GET"),
+    ("GET", f"{LOCALIDADES}?page=0", 422, "GET"), ("GET", f"{LOCALIDADES}?page_size=1000&format=api", 307, "GET"),
+    ("GET", f"{LOCALIDADES}999999999/", 404, "GET"), ("GET", f"{LOCALIDADES}10010001/%0A", 404, "GET"),
+    ("GET", "/api/census/nothing", 404, "GET"), ("PUT", "/api/census/nothing", 405, "GET"),
+    ("GET", "/api/census", 308, "GET"),
+    ("GET", MATCH, 405, WITH_BODY), ("HEAD", MATCH, 405, WITH_BODY), ("GET", MATCH[:-1], 405, WITH_BODY),
+    ("POST", MATCH, 415, WITH_BODY), ("POST", MATCH[:-1], 415, WITH_BODY),
+    ("PUT", NEAREST, 405, "GET, POST, OPTIONS"), ("OPTIONS", NEAREST, 204, "GET, POST, OPTIONS"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("root", ["", "/claves"])
+@pytest.mark.parametrize(("method", "target", "status", "allow"), ANSWERS)
+async def test_every_answer_has_allow_and_vary(
+    app: FastAPI, root: str, method: str, target: str, status: int, allow: str
+) -> None:
+    """Below the path prefix of a proxy that keeps it, too."""
+    transport = httpx.ASGITransport(app, root_path=root)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        for accept in ({}, BROWSER):
+            answer = await client.request(method, f"{root}{target}", headers=accept)
+            assert answer.status_code == status
+            assert answer.headers["allow"] == allow
+            assert answer.headers["vary"].startswith("Accept")
+            assert answer.headers["access-control-allow-origin"] == "*"
+
+
+async def test_not_modified_and_held_answers_have_them(seeded_database: str) -> None:
+    async with running_app(seeded_database, page_cache_bytes=1_000_000) as app, client_of(app) as client:
+        tag = (await client.get(LOCALIDADES)).headers["etag"]
+        request = client.build_request("GET", LOCALIDADES, headers={"If-None-Match": tag})
+        for _ in range(2):
+            answer = await client.send(request)
+            headers = (answer.headers["allow"], answer.headers["vary"])
+            assert (answer.status_code, headers) == (304, ("GET", "Accept"))
+        assert cache_of(app).get(key_of(request))
+
+
+async def test_exception_is_a_problem_that_has_them() -> None:
+    app = create_app(Settings(), in_background=False)  # which has not started, so it has no services
+    for method in ("GET", "HEAD"):
+        async with client_of(app) as client:
+            answer = await client.request(method, LOCALIDADES)
+        assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+        assert (answer.headers["allow"], answer.headers["vary"]) == ("GET", "Accept")

@@ -6,7 +6,6 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
-from tests.support.application import import_file, import_into
+from tests.support.application import import_into
 from tests.support.catalogue import many, write_catalogue
 from tests.support.postgres import alembic_config
 from tests.support.waiting import PATIENCE, eventually, in_thread
@@ -129,7 +128,7 @@ def test_upgrade_a_second_time_does_nothing(empty_database: str, config: Config,
 
 def test_upgrade_step_by_step_loads_at_the_end(empty_database: str, config: Config) -> None:
     alembic(command.upgrade, config, "0001")
-    assert tables_of(empty_database) == TABLES - {"comparisons", "publications"}
+    assert tables_of(empty_database) == TABLES
     assert releases_of(empty_database) == []
     assert not is_pending(empty_database)
     alembic(command.upgrade, config, "head")
@@ -186,7 +185,7 @@ def test_version_table_of_another_program_is_left_alone(empty_database: str, con
     assert tables_of(empty_database) == {"alembic_version", "localidades_alembic_version"}
 
 
-@pytest.mark.parametrize("version", [HEAD, "0005"])
+@pytest.mark.parametrize("version", [HEAD, "0001"])
 def test_version_table_of_an_earlier_commit_gets_its_new_name_with_its_rights(
     reader: str, empty_database: str, config: Config, version: str
 ) -> None:
@@ -217,21 +216,6 @@ def test_downgrade_to_base_and_up_again_gives_the_same(empty_database: str, conf
     alembic(command.upgrade, config, "head")
     assert fetch(empty_database, columns) == before
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
-
-
-def test_migration_counts_what_changed_between_releases_as_the_importer_does(
-    empty_database: str, config: Config, tmp_path: Path
-) -> None:
-    alembic(command.upgrade, config, "head")
-    moved = [replace(one, latitud="-", nombre=f"{one.nombre} II") for one in many(130)[:9]]
-    for year, places in ((2021, [*moved, *many(130)[9:]]), (2022, [replace(one, altitud="3") for one in many(125)])):
-        source = write_catalogue(tmp_path / f"catun_localidad_{year}-01.csv", places)
-        import_file(empty_database, source)  # it has ended before the next
-    counted = fetch(empty_database, "SELECT * FROM comparisons ORDER BY release_id")
-    assert [row[:2] for row in counted] == [(2, 1), (3, 2)]
-    alembic(command.downgrade, config, "0004")
-    alembic(command.upgrade, config, "head")
-    assert fetch(empty_database, "SELECT * FROM comparisons ORDER BY release_id") == counted
 
 
 def test_downgrade_of_the_seed_keeps_what_is_published(empty_database: str, config: Config) -> None:
@@ -412,12 +396,12 @@ def test_migrate_makes_the_schema_loads_the_catalogue_and_says_so(
     assert again.stdout == f"The database is up to date, at revision {HEAD}.\n"
 
 
-def test_migrate_of_an_older_schema_says_from_which_revision_to_which(
+def test_migrate_of_an_earlier_revision_says_from_which_to_which(
     empty_database: str, config: Config, small_catalogue: Path
 ) -> None:
-    alembic(command.upgrade, config, "0002")
+    alembic(command.upgrade, config, "0001")
     ended = migrate(empty_database, small_catalogue)
-    said = f"Migrated the database from revision 0002 to {HEAD}.\n"
+    said = f"Migrated the database from revision 0001 to {HEAD}.\n"
     assert (ended.returncode, ended.stdout) == (0, said), ended.stderr
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
 

@@ -222,8 +222,8 @@ def test_importer_migrates_imports_and_retires_and_the_reader_reads_it(
             assert ask(live.base, "/api/census/localidades/?release=2020-01&page=2").status == 404
             assert ask(live.base, "/api/census/localidades/?clave=0001").status == 200
         in_thread(lambda: command.check(alembic_config(importer)))
-        in_thread(lambda: command.downgrade(alembic_config(importer), "0002"))
-        in_thread(lambda: command.upgrade(alembic_config(importer), "head"))
+        in_thread(lambda: command.downgrade(alembic_config(importer), "base"))
+        in_thread(lambda: command.upgrade(alembic_config(importer, seed=path), "head"))
         with serving(reader) as live:
             assert ask(live.base, "/api/census/localidades/?clave=0001").status == 200
 

@@ -1,4 +1,4 @@
-"""The catalogue: releases, the pointer to the current one, estados, municipios and localities."""
+"""The schema: releases, the pointer to the current one, their places, comparisons and the log of publications."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,8 @@ depends_on: None = None
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Create the tables and their indexes."""
+    op.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
     op.create_table(
         "releases",
         sa.Column("id", sa.Integer, sa.Identity(always=True), nullable=False),
@@ -26,6 +27,11 @@ def upgrade() -> None:
             nullable=False,
             server_default=sa.func.clock_timestamp(),
         ),
+        sa.Column(
+            "retired_at",
+            sa.DateTime(timezone=True),
+            comment="Set while a release is being removed: readers are shown it no more",
+        ),
         sa.PrimaryKeyConstraint("id", name="releases_pkey"),
         sa.UniqueConstraint("name", name="releases_name_key"),
     )
@@ -33,10 +39,55 @@ def upgrade() -> None:
         "current_release",
         sa.Column("singleton", sa.Boolean, server_default=sa.true(), nullable=False),
         sa.Column("release_id", sa.Integer, nullable=False),
+        sa.Column(
+            "publication",
+            sa.Integer,
+            nullable=False,
+            server_default=sa.text("1"),
+            comment="How many times the pointer has been set: a server that shows a lower number is behind",
+        ),
         sa.PrimaryKeyConstraint("singleton", name="current_release_pkey"),
         sa.ForeignKeyConstraint(["release_id"], ["releases.id"], name="current_release_release_id_fkey"),
         sa.CheckConstraint("singleton", name="one_row"),
         comment="The pointer: publishing a release is moving it",
+    )
+    op.create_table(
+        "publications",
+        sa.Column(
+            "number", sa.Integer, nullable=False, autoincrement=False, comment="As in current_release.publication"
+        ),
+        sa.Column("release", sa.Text, nullable=False, comment="Names stay here when their releases are retired"),
+        sa.Column("previous", sa.Text),
+        sa.Column(
+            "published_at",
+            sa.DateTime(timezone=True),
+            nullable=False,
+            server_default=sa.func.clock_timestamp(),
+        ),
+        sa.Column("action", sa.Text, nullable=False, comment="import, or publish for the command"),
+        sa.Column("role", sa.Text, nullable=False, server_default=sa.text("SESSION_USER")),
+        sa.Column("account", sa.Text, nullable=False, comment="user@host, as the command's machine says"),
+        sa.Column("reason", sa.Text),
+        sa.PrimaryKeyConstraint("number", name="publications_pkey"),
+        comment="The log of publications: a row for each time that the pointer was set",
+    )
+    op.create_table(
+        "comparisons",
+        sa.Column("release_id", sa.Integer, nullable=False),
+        sa.Column("previous_id", sa.Integer, nullable=False, comment="The release before it, of those that stand"),
+        sa.Column("added", sa.Integer, nullable=False),
+        sa.Column("removed", sa.Integer, nullable=False),
+        sa.Column("renamed", sa.Integer, nullable=False),
+        sa.Column("relocated", sa.Integer, nullable=False),
+        sa.Column("updated", sa.Integer, nullable=False),
+        sa.PrimaryKeyConstraint("release_id", name="comparisons_pkey"),
+        sa.ForeignKeyConstraint(
+            ["release_id"], ["releases.id"], name="comparisons_release_id_fkey", ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["previous_id"], ["releases.id"], name="comparisons_previous_id_fkey", ondelete="CASCADE"
+        ),
+        comment="How many localities changed from a release to the next, by kind: counted once, by the importer",
     )
     op.create_table(
         "pending_seed",
@@ -62,6 +113,7 @@ def upgrade() -> None:
         sa.Column("estado_id", sa.Integer, nullable=False),
         sa.Column("clave", sa.Text(collation="C"), nullable=False),
         sa.Column("nombre", sa.Text, nullable=False),
+        sa.Column("localities", sa.Integer, nullable=False, comment="How many it has"),
         sa.PrimaryKeyConstraint("release_id", "id", name="municipalities_pkey"),
         sa.ForeignKeyConstraint(
             ["release_id", "estado_id"],
@@ -91,6 +143,8 @@ def upgrade() -> None:
         sa.Column("poblacion_masculina", sa.Integer),
         sa.Column("poblacion_femenina", sa.Integer),
         sa.Column("viviendas", sa.Integer, comment="Inhabited dwellings"),
+        sa.Column("folded", sa.Text(collation="C"), nullable=False, comment="The name as people type it (folding.py)"),
+        sa.Column("prominence", sa.Integer, nullable=False, comment="Place by population, from 1; unknown ones last"),
         sa.PrimaryKeyConstraint("release_id", "id", name="localities_pkey"),
         sa.UniqueConstraint("release_id", "position", name="localities_release_id_position_key"),
         sa.ForeignKeyConstraint(
@@ -100,9 +154,28 @@ def upgrade() -> None:
         ),
         postgresql_partition_by="LIST (release_id)",
     )
+    for name, columns in (
+        ("municipio_id_position", ["release_id", "municipio_id", "position"]),
+        ("clave_position", ["release_id", "clave", "position"]),
+        ("ambito_position", ["release_id", "ambito", "position"]),
+        ("folded", ["release_id", "folded", "municipio_id", "prominence", "id"]),
+    ):
+        op.create_index(f"localities_{name}_idx", "localities", columns)
+    op.create_index(
+        "localities_point_idx", "localities", [sa.text("point(longitud, latitud)")], postgresql_using="gist"
+    )
 
 
 def downgrade() -> None:
-    """Drop the tables, and with them every release."""
-    for table in ("localities", "municipalities", "states", "pending_seed", "current_release", "releases"):
+    """Drop the tables, and with them every release; the extension stays, since others may use it."""
+    for table in (
+        "localities",
+        "municipalities",
+        "states",
+        "pending_seed",
+        "comparisons",
+        "publications",
+        "current_release",
+        "releases",
+    ):
         op.drop_table(table)

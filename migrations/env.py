@@ -58,35 +58,11 @@ async def _take_lock(connection: AsyncConnection) -> None:
     await connection.commit()
 
 
-async def _adopt_version_table(connection: AsyncConnection) -> None:
-    """Rename the version table of a database that a version before 0.1.0 made, when it had Alembic's default name.
-
-    One that another program has in the same schema is left alone.
-    """
-    is_former = await connection.scalar(
-        text(
-            f"""
-            SELECT to_regclass('{VERSION_TABLE}') IS NULL AND EXISTS (
-                SELECT FROM pg_class AS versions JOIN pg_class AS pointer USING (relnamespace)
-                 WHERE versions.oid = to_regclass('alembic_version') AND pointer.oid = to_regclass('current_release')
-            )
-            """  # noqa: S608  # a constant
-        )
-    )
-    if is_former:
-        found = await connection.scalars(text("SELECT version_num FROM alembic_version"))
-        if set(found) & {script.revision for script in context.script.walk_revisions()}:
-            await connection.execute(text(f"ALTER TABLE alembic_version RENAME TO {VERSION_TABLE}"))
-            await connection.execute(text(f"ALTER INDEX alembic_version_pkc RENAME TO {VERSION_TABLE}_pkc"))
-    await connection.commit()
-
-
 async def _run(url: str, catalogue: str | None) -> None:
     database = Database.for_writing(url)
     try:
         async with database.connect() as connection:
             await _take_lock(connection)
-            await _adopt_version_table(connection)
             before, after, at_head = await connection.run_sync(_migrate)
             await connection.commit()
             report: Report | None = context.config.attributes.get("report")

@@ -171,7 +171,7 @@ async def test_upgrade_after_an_import_of_the_users_takes_the_note_back(
 # The table of the version
 
 
-@pytest.mark.parametrize("version", ["1ae9f0c3d2b7", "0003"])
+@pytest.mark.parametrize("version", ["1ae9f0c3d2b7", HEAD])
 def test_version_table_of_another_program_is_left_alone(empty_database: str, config: Config, version: str) -> None:
     other = "CREATE TABLE alembic_version (version_num varchar(32) CONSTRAINT alembic_version_pkc PRIMARY KEY)"
     fetch(empty_database, other)
@@ -183,24 +183,6 @@ def test_version_table_of_another_program_is_left_alone(empty_database: str, con
     assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
     alembic(command.downgrade, config, "base")
     assert tables_of(empty_database) == {"alembic_version", "localidades_alembic_version"}
-
-
-@pytest.mark.parametrize("version", [HEAD, "0001"])
-def test_version_table_of_an_earlier_commit_gets_its_new_name_with_its_rights(
-    reader: str, empty_database: str, config: Config, version: str
-) -> None:
-    alembic(command.upgrade, config, version)
-    fetch(empty_database, "ALTER TABLE localidades_alembic_version RENAME TO alembic_version")
-    fetch(empty_database, "ALTER INDEX localidades_alembic_version_pkc RENAME TO alembic_version_pkc")
-    fetch(empty_database, f"GRANT SELECT ON alembic_version TO {reader}")
-    alembic(command.upgrade, config, "head")
-    assert tables_of(empty_database) == {*TABLES, "localities_r1"}
-    assert version_of(empty_database) == [(HEAD,)]
-    assert releases_of(empty_database) == [("2020-01", 132, 132, True)]
-    assert fetch(
-        empty_database, f"SELECT has_table_privilege('{reader}', 'localidades_alembic_version', 'SELECT')"
-    ) == [(True,)]
-    fetch(empty_database, "CREATE TABLE alembic_version (version_num text CONSTRAINT alembic_version_pkc PRIMARY KEY)")
 
 
 # Downgrade

@@ -15,8 +15,6 @@ async def load_pending_seed(database: Database, source: str, progress: ImportPro
     The request stays until a catalogue is loaded, so after a failure the next upgrade tries again.
     """
     async with database.connect() as connection:
-        if await connection.scalar(text("SELECT to_regclass('pending_seed')")) is None:
-            return None
         if not await connection.scalar(text("SELECT EXISTS (SELECT FROM pending_seed)")):
             return None
         published = await connection.scalar(text("SELECT EXISTS (SELECT FROM current_release)"))

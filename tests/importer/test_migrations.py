@@ -415,15 +415,13 @@ def test_migrate_with_a_bad_seed_fails_with_a_sentence_and_keeps_the_schema(
     assert is_pending(empty_database)
 
 
-def test_migrate_of_a_database_of_a_newer_version_is_refused_with_a_sentence(
-    seeded_database: str, small_catalogue: Path
-) -> None:
+def test_migrate_at_an_unknown_revision_is_refused_with_a_sentence(seeded_database: str, small_catalogue: Path) -> None:
     fetch(seeded_database, "UPDATE localidades_alembic_version SET version_num = '9999'")
     ended = migrate(seeded_database, small_catalogue)
     assert (ended.returncode, ended.stdout) == (1, "")
     sentence = (
-        "A newer version of localidades-api created this database: install that version, or set"
-        " DATABASE_URL to another."
+        "This database is at revision 9999, which this version of localidades-api doesn't know: install the version"
+        " that migrated it, or set DATABASE_URL to another database."
     )
     assert ended.stderr == f"error: {sentence}\n"
     assert releases_of(seeded_database) == [("2020-01", 132, 132, True)]
@@ -487,7 +485,7 @@ def test_installed_package_migrates_a_database_without_the_clone(
     fetch(empty_database, "UPDATE localidades_alembic_version SET version_num = '9999'")
     refused = call("migrate")
     assert refused.returncode == 1
-    assert refused.stderr.startswith("error: A newer version of localidades-api created this database")
+    assert refused.stderr.startswith("error: This database is at revision 9999, which this version of")
     located = [str(installed.with_name("python")), "-c", "import localidades_api; print(localidades_api.__file__)"]
     where = subprocess.run(located, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert Path(where.stdout.strip()).is_relative_to(installed.parents[1])

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from localidades_api.embedded_postgres import run_embedded
 from tests.support.catalogue import Place, many, write_catalogue
 from tests.support.downloads import read_csv, stalled
 from tests.support.embedded import copy_clone, find_processes, lend_folder, only_linux
+from tests.support.postgres import execute
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import COMMAND, LOCALIDADES, Live, ask, environment, run, serving
 
@@ -74,6 +76,22 @@ def test_embedded_server_gets_the_demo_though_no_seed_is_named() -> None:
         assert migrated.returncode == 0, migrated.stderr
         with serve(folder / "data") as live:
             assert ask(live.base, LOCALIDADES).all("catalogue-release") == ["demo"]
+
+
+def test_embedded_database_at_an_unknown_revision_is_refused_with_its_folder() -> None:
+    with lend_folder() as folder:
+        env = environment(DATABASE_URL="", LOCALIDADES_DATA_DIR=str(folder / "data"))
+        listed = run("releases", env=env)
+        assert listed.returncode == 0, listed.stderr
+        with run_embedded(folder / "data", None) as url:
+            execute(url, "UPDATE localidades_alembic_version SET version_num = '9999'")
+        for command in (("releases",), ("serve", "--port", "0")):
+            refused = run(*command, env=env)
+            assert (refused.returncode, refused.stdout) == (1, "")
+            assert refused.stderr == (
+                f"error: The database in {folder / 'data'} is at revision 9999, which this version of localidades-api"
+                " doesn't know: install the version that migrated it, or set LOCALIDADES_DATA_DIR to another folder.\n"
+            )
 
 
 def test_clones_print_where_their_data_lie_and_share_none() -> None:

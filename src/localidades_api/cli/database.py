@@ -65,6 +65,7 @@ def _migrate(
 ) -> None:
     from alembic import command  # noqa: PLC0415  # a configured database does not need it
     from alembic.config import Config  # noqa: PLC0415  # as above
+    from alembic.script.revision import ResolutionError  # noqa: PLC0415  # as above
     from alembic.util import CommandError  # noqa: PLC0415  # as above
 
     migrations = (find_clone() or Path(__file__).parents[1]) / "migrations"
@@ -76,13 +77,14 @@ def _migrate(
     except CommandError as error:
         if isinstance(error.__cause__, LocalidadesError):
             raise error.__cause__ from None
-        if "locate revision" not in str(error):
+        if not isinstance(error.__cause__, ResolutionError):
             raise ConfigurationError(str(error)) from error
-        database, otherwise = "this database", "set DATABASE_URL to another"
+        database, otherwise = "This database", "set DATABASE_URL to another database"
         if settings.database_url is None:
-            database, otherwise = f"the database in {settings.data_dir}", "set LOCALIDADES_DATA_DIR to another folder"
+            database, otherwise = f"The database in {settings.data_dir}", "set LOCALIDADES_DATA_DIR to another folder"
         raise ConfigurationError(
-            f"A newer version of localidades-api created {database}: install that version, or {otherwise}."
+            f"{database} is at revision {error.__cause__.argument}, which this version of localidades-api doesn't know:"
+            f" install the version that migrated it, or {otherwise}."
         ) from error
 
 

@@ -629,10 +629,10 @@ async def test_page_asked_of_what_was_detached_a_moment_ago_is_no_empty_list(
     assert answer.status_code == 503
 
 
-# -- The service of the schema before
+# -- Tables of another version
 
 
-async def test_service_of_a_later_version_than_its_tables_says_what_to_do(releases: str) -> None:
+async def test_command_on_tables_that_lack_a_column_says_what_to_do(releases: str) -> None:
     async with connected(releases) as connection:
         await connection.execute("ALTER TABLE releases DROP COLUMN retired_at")
     ended = await asyncio.to_thread(run, "releases", env=environment(releases))

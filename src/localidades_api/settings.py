@@ -26,13 +26,6 @@ from localidades_api.errors import ConfigurationError
 
 PREFIX = "LOCALIDADES_"
 _SYSTEM_DATA = Path("/var/lib/localidades-api")
-# Settings that are no more, each with what to do.
-_FORMER = {
-    "LOCALIDADES_MAX_QUEUED": "no longer a setting: four times LOCALIDADES_MAX_IN_FLIGHT wait",
-    "LOCALIDADES_HEADER_TIMEOUT": "now LOCALIDADES_CLIENT_TIMEOUT",
-    "LOCALIDADES_SEND_TIMEOUT": "now LOCALIDADES_CLIENT_TIMEOUT",
-    "LOCALIDADES_LOG_LEVEL": "no longer a setting: unset it",
-}
 
 
 def find_clone() -> Path | None:
@@ -224,8 +217,6 @@ class Settings(BaseSettings):
     def _refuse_unknown_variables(self) -> Self:
         known = {PREFIX + name.upper() for name in type(self).model_fields}
         unknown = sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known)
-        if former := [f"{name} is {_FORMER[name]}" for name in unknown if name in _FORMER]:
-            raise ValueError("; ".join(former))
         if unknown:
             raise ValueError(f"unknown variable {', '.join(unknown)}; the known ones are {', '.join(sorted(known))}")
         return self

@@ -32,18 +32,9 @@ def test_lists_are_read_with_or_without_spaces(monkeypatch: pytest.MonkeyPatch) 
     assert settings.trusted_proxies == ("10.0.0.7", "10.1.0.0/16", "fd00::/8")
 
 
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [
-        ("SEND_TIMEOUT", "LOCALIDADES_SEND_TIMEOUT is now LOCALIDADES_CLIENT_TIMEOUT"),
-        ("LOG_LEVEL", "LOCALIDADES_LOG_LEVEL is no longer a setting: unset it"),
-    ],
-)
-def test_former_name_of_a_setting_is_refused_with_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, name: str, advice: str
-) -> None:
-    monkeypatch.setenv(f"LOCALIDADES_{name}", "1")
-    with pytest.raises(ConfigurationError, match=f"^{re.escape(advice)}\\.$"):
+def test_limit_on_clients_rates_is_refused_since_it_is_the_proxys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCALIDADES_RATE_LIMIT", "10")
+    with pytest.raises(ConfigurationError, match="unknown variable LOCALIDADES_RATE_LIMIT"):
         read_settings()
 
 

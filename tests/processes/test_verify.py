@@ -6,6 +6,8 @@ import time
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,21 +19,17 @@ from hypothesis import strategies as st
 
 from localidades_api.cli import verify as verify_module
 from localidades_api.cli.verify import (
-    PATH,
     Kind,
-    ListComparison,
     ListedLocality,
     Verification,
     as_object,
     compare,
     describe,
-    positions_astray,
     verify_service,
 )
 from localidades_api.errors import ServiceError
-from localidades_api.http.paths import MANIFEST
-from localidades_api.importer.extract import open_table
-from localidades_api.importer.transform import transform
+from localidades_api.http.paths import LOCALIDADES, MANIFEST
+from localidades_api.importer.demo.generate import DEMO_LOCALITIES
 from tests.support.catalogue import many, write_catalogue
 from tests.support.here import here
 from tests.support.http_server import Request, Respond, Response, http_server
@@ -103,8 +101,11 @@ def check(source: Path, respond: Respond, release: str | None = None) -> Verific
 
 
 def counts_of(verification: Verification) -> dict[str, int]:
-    counts: Any = as_object(verification)["counts"]
-    return {kind: count for kind, count in counts.items() if count}
+    return {kind: count for kind, count in as_report(verification)["counts"].items() if count}
+
+
+def as_report(verification: Verification) -> dict[str, Any]:
+    return as_object(verification)
 
 
 def shown_lines(verification: Verification) -> str:
@@ -152,8 +153,6 @@ def test_verify_as_json_of_the_real_service_says_all_of_it(live_server: str, sma
         "file": {"localidades": 132, "rejected": 0},
         "walk": {"records": 132, "pages": 3, "by": "links"},
         "totals": {"quantity": 132, "total_pages": 3, "faults": []},
-        "official_ids": True,
-        "ties_by_id": True,
         "counts": NO_DIFFERENCE,
         "municipios": [],
     }
@@ -243,6 +242,10 @@ def with_a_short_clave(records: list[ListedLocality]) -> list[ListedLocality]:
     return [*records[:131], records[131]._replace(clave=records[131].clave.lstrip("0"))]
 
 
+def renamed_at(*positions: int) -> Callable[[list[ListedLocality]], list[ListedLocality]]:
+    return lambda rows: [row._replace(nombre="Otro") if at in positions else row for at, row in enumerate(rows)]
+
+
 def with_an_unknown(records: list[ListedLocality]) -> list[ListedLocality]:
     return [*records, ListedLocality(330019999, 33001, "9999", "Nowhere")]
 
@@ -254,6 +257,9 @@ def with_an_unknown(records: list[ListedLocality]) -> list[ListedLocality]:
         (lambda rows: [*rows[:101], *rows[100:]], {"doubled": 1}, f"  doubled {RECORDS[100].id} "),
         (lambda rows: [*rows, rows[0]], {"doubled": 1}, "  doubled 10010001 '0001' 'Aguascalientes', page 3"),
         (renamed, {"different": 1}, f"{RECORDS[60].id}, page 2: nombre 'Otro', in the file {RECORDS[60].nombre!r}"),
+        (renamed_at(49), {"different": 1}, f"  different {RECORDS[49].id}, page 1: nombre 'Otro'"),
+        (renamed_at(50), {"different": 1}, f"  different {RECORDS[50].id}, page 2: nombre 'Otro'"),
+        (lambda rows: [*with_an_unknown(rows), with_an_unknown(rows)[-1]], {"doubled": 1, "unknown": 1}, "330019999"),
         (moved, {"different": 1}, f", page 2: municipio_id 9002, in the file {RECORDS[60].municipio_id}"),
         (with_a_short_clave, {"different": 1}, f"page 3: clave '{RECORDS[131].clave.lstrip('0')}', in the file '0"),
         (with_an_unknown, {"unknown": 1}, "33001 (not in the file): 1 unknown\n  unknown 330019999 '9999' 'Nowhere'"),
@@ -291,45 +297,35 @@ def test_wrong_totals_are_told(small_catalogue: Path, totals: dict[str, int], fa
     assert not verification.agrees
 
 
+@pytest.mark.parametrize("page", [2, 3])
 @pytest.mark.parametrize("change", [{"quantity": 131}, {"total_pages": 4}, {"release": "2021-01"}])
-def test_list_that_changes_on_the_way_is_told_once(small_catalogue: Path, change: dict[str, Any]) -> None:
+def test_list_that_changes_on_the_way_is_told_once(small_catalogue: Path, change: dict[str, Any], page: int) -> None:
     verification = check(
         small_catalogue,
         lambda request: answer_page(
-            RECORDS, number_of(request.target), **(change if number_of(request.target) > 1 else {})
+            RECORDS, number_of(request.target), **(change if number_of(request.target) >= page else {})
         ),
     )
-    assert verification.walk.faults == ["Page 2 has a different quantity, total_pages or release than the first page."]
+    assert verification.walk.faults == [
+        f"Page {page} has a different quantity, total_pages or release than the first page."
+    ]
     assert counts_of(verification) == {}
     assert not verification.agrees
 
 
 @pytest.mark.parametrize("total_pages", [0, 1])
-def test_empty_list_lacks_everything_and_is_no_other_numbering(small_catalogue: Path, total_pages: int) -> None:
+def test_empty_list_lacks_everything(small_catalogue: Path, total_pages: int) -> None:
     verification = check(small_catalogue, always(answer_page([], 1, total_pages=total_pages)))
     assert counts_of(verification) == {"missing": 132}
-    assert verification.comparison.official
     assert verification.walk.faults == []
 
 
-def test_ties_in_no_fixed_order_are_told_as_such(tmp_path: Path) -> None:
-    places = [place for place in many(132) if place.cvegeo[:2] == "01"]
-    source = write_catalogue(
-        tmp_path / "ties.csv",
-        [
-            type(place)(f"{ent:02d}{place.cvegeo[2:]}", place.nombre, nom_ent=f"Estado {ent}")
-            for ent in range(1, 9)
-            for place in places
-        ],
-    )
-    with open_table(source) as table:
-        records = [ListedLocality(*locality[:4]) for locality in transform(table, lambda amount: None).localities]  # noqa: ARG005
-    verification = check(source, counted(sorted(records, key=lambda row: (row.clave, -row.id))))
-    assert counts_of(verification) == {}
-    assert not verification.comparison.ties_by_id
+def test_ties_must_be_in_the_order_of_their_ids(small_catalogue: Path) -> None:
+    listed = sorted(RECORDS, key=lambda record: (record.clave, -record.id))
+    descents = sum(one.clave == other.clave for one, other in pairwise(listed))
+    verification = check(small_catalogue, counted(listed))
+    assert counts_of(verification) == {"out_of_order": descents}
     assert not verification.agrees
-    assert "ties         records with the same clave are not sorted by id" in shown_lines(verification)
-    assert check(source, counted(records)).agrees
 
 
 def test_report_is_bounded_and_json_is_whole(small_catalogue: Path) -> None:
@@ -360,43 +356,55 @@ def test_name_that_a_terminal_would_obey_is_shown_as_code(small_catalogue: Path)
     assert "\x1b" not in stdout
 
 
-# -- Another numbering
+def test_empty_list_has_at_most_one_page(small_catalogue: Path) -> None:
+    def respond(request: Request) -> Response:
+        return answer_page([], 1, total_pages=2) if number_of(request.target) == 1 else Response(status=404)
+
+    assert check(small_catalogue, respond).walk.faults == [
+        "Page 2 answers 404, but the first page reports 2 pages.",
+        "total_pages is 2, but there are 1 pages.",
+    ]
 
 
-def renumber(records: Sequence[ListedLocality]) -> list[ListedLocality]:
-    """Give records and municipios numbers as they come, as a service does that numbers rows at every load."""
-    municipios = {key: number for number, key in enumerate(sorted({row.municipio_id for row in records}), 1)}
-    return [row._replace(id=id_, municipio_id=municipios[row.municipio_id]) for id_, row in enumerate(records, 1)]
+def test_json_has_each_difference_below_its_municipio_in_the_file(small_catalogue: Path) -> None:
+    first, second, third, fourth, *rest = RECORDS
+    moved = first._replace(municipio_id=2001)
+    unknown = ListedLocality(330019999, 33001, "9999", "Nowhere")
+    verification = check(small_catalogue, counted([second, third, moved, *rest, unknown]))
+    found = {
+        (municipio["id"], municipio["nombre"], difference["kind"]): difference
+        for municipio in as_report(verification)["municipios"]
+        for difference in municipio["differences"]
+    }
+    assert found == {
+        (1001, "Municipio 001", "different"): {
+            "kind": "different", "fields": ["municipio_id"], "page": 1, "expected": first._asdict(),
+            "found": moved._asdict(),
+        },
+        (1001, "Municipio 001", "out_of_order"): {
+            "kind": "out_of_order", "fields": [], "page": 1, "expected": first._asdict(), "found": moved._asdict(),
+        },
+        (9002, "San Juan, Mixtepec -Dto. 08 -", "missing"): {
+            "kind": "missing", "fields": [], "page": None, "expected": fourth._asdict(), "found": None,
+        },
+        (33001, None, "unknown"): {
+            "kind": "unknown", "fields": [], "page": 3, "expected": None, "found": unknown._asdict(),
+        },
+    }  # fmt: skip
 
 
-def test_other_numbering_is_told_and_compared_by_clave_and_name(small_catalogue: Path) -> None:
-    verification = check(small_catalogue, counted(renumber(RECORDS)))
+def test_rejected_rows_are_counted(tmp_path: Path) -> None:
+    source = write_catalogue(tmp_path / "x.csv", [*many(132), replace(many(132)[0], cvegeo="019990001", nombre="")])
+    verification = check(source, counted(RECORDS))
     assert verification.agrees
-    assert not verification.comparison.official
-    assert "none of the service's ids is a key in the file" in shown_lines(verification)
+    assert as_report(verification)["file"] == {"localidades": 132, "rejected": 1}
+    assert "  file     132 localities, 1 rows rejected" in shown_lines(verification)
 
 
-def test_other_numbering_with_wrong_records_differs(small_catalogue: Path) -> None:
-    rows = renumber(RECORDS)
-    rows[40] = rows[40]._replace(nombre="Otro")
-    verification = check(small_catalogue, counted([*rows[:60], *rows[61:], rows[0]]))
-    assert counts_of(verification) == {"missing": 2, "doubled": 1, "unknown": 1}
-    text = shown_lines(verification)
-    assert f"missing {RECORDS[40].id} " in text
-    assert f"missing {RECORDS[60].id} " in text
-    assert "in an unknown municipio: 1 unknown" in text
-    assert not verification.agrees
-
-
-def test_other_numbering_with_loose_ties_agrees_and_says_so(tmp_path: Path) -> None:
-    source = write_catalogue(tmp_path / "x.csv", many(132))
-    rows = renumber(RECORDS)
-    rows[0], rows[1] = rows[1]._replace(clave=rows[0].clave), rows[0]
-    rows[0] = rows[0]._replace(nombre=RECORDS[1].nombre)
-    assert RECORDS[0].clave == RECORDS[1].clave
-    verification = check(source, counted(rows))
-    assert verification.agrees, shown_lines(verification)
-    assert "ties         records with the same clave are not sorted by id" in shown_lines(verification)
+@pytest.mark.tail
+def test_demo_is_a_catalogue_too() -> None:
+    verification = check(Path("demo"), always(answer_page([], 1, total_pages=0)))
+    assert counts_of(verification) == {"missing": DEMO_LOCALITIES}
 
 
 # -- What can't be checked
@@ -422,6 +430,7 @@ def test_other_numbering_with_loose_ties_agrees_and_says_so(tmp_path: Path) -> N
             "results[0].clave: Give a text.",
         ),
         (Response(b'{"quantity":1,"total_pages":1000000000,"results":[]}'), "The service reports 1000000000 pages"),
+        (Response(b'{"quantity":1,"total_pages":100001,"results":[]}'), "pages; verify reads at most 100000."),
         (Response(status=500), "Page 1 answers 500: check the service's log."),
         (Response(status=404), "Page 1 answers 404, so there is no such list or release: check --url and --release."),
         (Response(status=301, headers={"Location": "/"}), "Page 1 answers 301: set --url to where it redirects."),
@@ -430,6 +439,15 @@ def test_other_numbering_with_loose_ties_agrees_and_says_so(tmp_path: Path) -> N
 )
 def test_answer_that_cannot_be_compared_is_refused(small_catalogue: Path, answer: Response, said: str) -> None:
     assert said in refusal_by(small_catalogue, always(answer))
+
+
+def test_service_with_ids_of_its_own_is_refused(small_catalogue: Path) -> None:
+    numbered = [record._replace(id=number) for number, record in enumerate(RECORDS, 1)]
+    assert refusal_by(small_catalogue, counted(numbered)) == (
+        "None of the service's ids is a key in the file: verify compares only services whose ids are INEGI's keys."
+    )
+    verification = check(small_catalogue, counted([*numbered[:-1], RECORDS[-1]]))
+    assert counts_of(verification) == {"missing": 131, "unknown": 131}
 
 
 def test_other_release_than_the_one_asked_for_is_refused(small_catalogue: Path) -> None:
@@ -448,15 +466,16 @@ def test_other_release_than_the_one_asked_for_is_refused(small_catalogue: Path) 
 def test_answer_that_stops_or_drips_is_given_up(
     small_catalogue: Path, monkeypatch: pytest.MonkeyPatch, answer: Response, said: str
 ) -> None:
-    monkeypatch.setattr(verify_module, "ANSWER_TIMEOUT", 0.3)
+    monkeypatch.setattr(verify_module, "PAGE_TIMEOUT", 0.3)
     with http_server(always(answer)) as url, pytest.raises(ServiceError, match=said):
         verify_service(str(small_catalogue), url, Silent())
 
 
 def test_list_without_end_is_given_up(small_catalogue: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify_module, "MAX_RECORDS", 100)
-    assert refusal_by(small_catalogue, counted(RECORDS)) == (
-        "The service lists more than 100 records, the most that verify reads."
+    monkeypatch.setattr(verify_module, "MAX_RECORDS", 132)
+    assert check(small_catalogue, counted(RECORDS)).agrees
+    assert refusal_by(small_catalogue, counted([*RECORDS, RECORDS[0]])) == (
+        "The service lists more than 132 records, the most that verify reads."
     )
 
 
@@ -484,9 +503,9 @@ def test_links_are_followed_over_one_connection(small_catalogue: Path) -> None:
     assert verification.walk.followed
     assert [request.target for request in asked] == [
         MANIFEST,
-        f"{PATH}?page=1&release=2020-01",
-        f"{PATH}?page=2&mark=x",
-        f"{PATH}?page=3&mark=x",
+        f"{LOCALIDADES}?page=1&release=2020-01",
+        f"{LOCALIDADES}?page=2&mark=x",
+        f"{LOCALIDADES}?page=3&mark=x",
     ]
     assert len({request.port for request in asked}) == 1
 
@@ -499,17 +518,28 @@ def test_pages_are_counted_where_there_are_no_links(small_catalogue: Path) -> No
     assert not verification.walk.followed
     assert [request.target for request in asked] == [
         MANIFEST,
-        *(f"{PATH}?page={number}&release=2020-01" for number in (1, 2, 3)),
+        *(f"{LOCALIDADES}?page={number}&release=2020-01" for number in (1, 2, 3)),
     ]
 
 
 def test_link_to_another_server_is_not_followed(small_catalogue: Path) -> None:
     asked: list[Request] = []
     with http_server(keeping(asked, counted(RECORDS))) as other:
-        verification = check(small_catalogue, linked(lambda number: f"{other}{PATH}?page={number + 1}"))
+        verification = check(small_catalogue, linked(lambda number: f"{other}{LOCALIDADES}?page={number + 1}"))
     assert verification.agrees
     assert not verification.walk.followed
     assert asked == []
+
+
+@pytest.mark.parametrize("origin", ["http://localhost", "https://127.0.0.1"])
+def test_link_to_another_origin_is_not_followed(small_catalogue: Path, origin: str) -> None:
+    def respond(request: Request) -> Response:
+        number, port = number_of(request.target), request.headers["Host"].rpartition(":")[2]
+        return answer_page(RECORDS, number, link=f'<{origin}:{port}{LOCALIDADES}?page={number + 1}>; rel="next"')
+
+    verification = check(small_catalogue, respond)
+    assert verification.agrees
+    assert not verification.walk.followed
 
 
 def test_links_that_never_end_are_left(small_catalogue: Path) -> None:
@@ -519,8 +549,9 @@ def test_links_that_never_end_are_left(small_catalogue: Path) -> None:
     assert not verification.agrees
 
 
-def test_links_that_lead_back_are_left(small_catalogue: Path) -> None:
-    verification = check(small_catalogue, linked(lambda number: f"?page={number % 3 + 1}"))
+@pytest.mark.parametrize("fragment", ["", "#again"])
+def test_links_that_lead_back_are_left(small_catalogue: Path, fragment: str) -> None:
+    verification = check(small_catalogue, linked(lambda number: f"?page={number % 3 + 1}{fragment}"))
     assert verification.walk.pages == 3
     assert verification.walk.faults == ["The links to the next page never end: verify stopped after page 3."]
     assert counts_of(verification) == {}
@@ -539,13 +570,7 @@ def test_password_in_the_address_is_sent_and_not_shown(small_catalogue: Path) ->
 
 # -- The comparison
 
-indexes = st.sets(st.integers(0, len(RECORDS) - 1), max_size=30)
 damages = st.sampled_from([Kind.MISSING, Kind.DOUBLED, Kind.UNKNOWN, "nombre", "municipio_id", "clave"])
-
-
-def found_in(comparison: ListComparison) -> Counter[tuple[Kind, int]]:
-    records = ((item.kind, item.found or item.expected) for item in comparison.differences)
-    return Counter((kind, record.id) for kind, record in records if record is not None)
 
 
 @given(st.dictionaries(st.integers(0, len(RECORDS) - 1), damages, max_size=30), st.randoms(use_true_random=False))
@@ -574,38 +599,5 @@ def test_random_damage_is_found_and_nothing_else(damaged: dict[int, str], chance
     listed = sorted([*rows.values(), *further], key=lambda row: (row.clave, row.id))
     for copy in copies:
         listed.insert(chance.randint(0, len(listed)), copy)
-    comparison = compare(RECORDS, listed)
-    assert found_in(comparison) == expected
-    assert comparison.official
-    assert comparison.ties_by_id
-
-
-@given(st.lists(st.text("0123", max_size=2), max_size=30))
-def test_positions_astray_are_the_fewest(keys: list[str]) -> None:
-    longest: list[int] = []
-    for at, key in enumerate(keys):
-        longest.append(1 + max((longest[before] for before in range(at) if keys[before] <= key), default=0))
-    astray = positions_astray(keys)
-    assert len(keys) - len(astray) == max(longest, default=0)
-    kept = [key for at, key in enumerate(keys) if at not in astray]
-    assert kept == sorted(kept)
-
-
-@given(indexes, indexes)
-def test_random_damage_under_another_numbering_is_found_as_a_difference_of_multisets(
-    gone: set[int], new: set[int]
-) -> None:
-    rows = renumber(RECORDS)
-    kept = [row._replace(nombre="Otro") if at in new else row for at, row in enumerate(rows) if at not in gone]
-    counts = compare(RECORDS, kept).counts()
-    wanted, met = (Counter(row[2:] for row in records) for records in (RECORDS, kept))
-    assert counts == +Counter({Kind.MISSING: (wanted - met).total(), Kind.UNKNOWN: (met - wanted).total()})
-
-
-def test_homonym_that_is_missing_under_another_numbering_has_no_municipio() -> None:
-    file = [ListedLocality(10010002, 1001, "0002", "Ninguno"), ListedLocality(10020002, 1002, "0002", "Ninguno")]
-    assert [item.municipio_id for item in compare(file, [ListedLocality(1, 1, "0002", "Ninguno")]).differences] == [
-        None
-    ]
-    both = compare(file, [ListedLocality(1, 1, "0001", "x")]).differences
-    assert [item.municipio_id for item in both if item.kind is Kind.MISSING] == [1001, 1002]
+    found = compare(RECORDS, [(1, record) for record in listed])
+    assert Counter((difference.kind, difference.record.id) for difference in found) == expected

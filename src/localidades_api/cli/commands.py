@@ -227,9 +227,9 @@ def roles(
 )
 def verify(
     source: _Source,
-    url: Annotated[str, typer.Option(help="Root address of the service, this one or any other with the same API.")] = (
-        "http://127.0.0.1:8000"
-    ),
+    url: Annotated[
+        str, typer.Option(help="Root address of the service, this one or any other with the same API and keys.")
+    ] = "http://127.0.0.1:8000",
     release: Annotated[
         str | None, typer.Option(help="Name of the release to check; by default the current one.")
     ] = None,

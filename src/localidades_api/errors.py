@@ -98,10 +98,6 @@ class ServiceError(CommandError):
     """A service can't be asked, or answers otherwise than the contract says."""
 
 
-class AnswerFileError(CommandError):
-    """The output file holds something other than this command's earlier answers; it is unchanged."""
-
-
 class ExportError(CommandError):
     """A release can't be exported; nothing is left of the attempt."""
 

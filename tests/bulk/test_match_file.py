@@ -10,14 +10,15 @@ import pytest
 
 from localidades_api.bulk.answers import match_row
 from localidades_api.bulk.rows import Answer, Row
-from localidades_api.cli.match import AnswerFile, Answering, MatchJob, Tally, match_file
+from localidades_api.cli.match import Answering, MatchJob, match_file
+from localidades_api.errors import OutputError
 from localidades_api.names.index import NameIndex
 from tests.support.interruption import interrupt_within_callback
 from tests.support.progress import Silent
 
 ROWS = 3
 AT_ONCE = 2
-INTERRUPTED = {match_file.__code__.co_filename, AnswerFile.write.__code__.co_filename}
+INTERRUPTED = {match_file.__code__.co_filename}
 
 
 @pytest.fixture(scope="module")
@@ -26,16 +27,11 @@ def answer(index: NameIndex) -> Answering:
     return lambda rows: [match_row(row, index) for row in rows]
 
 
-def job(folder: Path, *, resume: bool = False, force: bool = False) -> MatchJob:
+def job(folder: Path) -> MatchJob:
     """Return a job for a file of three rows."""
     source = folder / "places.csv"
     source.write_text("nombre\n" + "".join(f"Lugar {n}\n" for n in range(ROWS)))
-    return MatchJob(str(source), str(folder / "answers.csv"), {}, resume, force)
-
-
-def answered_rows(output: Path) -> int:
-    """Return how many rows stand in a file, after its header."""
-    return max(output.read_bytes().count(b"\n") - 1, 0) if output.exists() else 0
+    return MatchJob(str(source), str(folder / "answers.csv"), {})
 
 
 class InterruptedAtInstruction:
@@ -64,38 +60,50 @@ class InterruptedAtInstruction:
 
 # An interruption between a file's opening and its `with` leaves it to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_interruption_at_any_instruction_leaves_whole_rows_that_are_counted(answer: Answering, tmp_path: Path) -> None:
+def test_interruption_at_any_instruction_leaves_the_whole_output_or_nothing(answer: Answering, tmp_path: Path) -> None:
     output = tmp_path / "answers.csv"
-    match_file(job(tmp_path), answer, AT_ONCE, Tally(), Silent())
+    assert match_file(job(tmp_path), answer, AT_ONCE, Silent()).total() == ROWS
     whole = output.read_bytes()
-    assert answered_rows(output) == ROWS
-    seen = set()
+    assert whole.count(b"\n") == 1 + ROWS
+    was_written = []
     for number in count(1):
         output.unlink(missing_ok=True)
-        tally = Tally()
         try:
             with InterruptedAtInstruction(number):
-                match_file(job(tmp_path), answer, AT_ONCE, tally, Silent())
+                match_file(job(tmp_path), answer, AT_ONCE, Silent())
         except KeyboardInterrupt:
             pass
         else:
             break
-        # It may come when a batch has been written, but not yet counted.
-        assert answered_rows(output) - tally.rows in {0, min(AT_ONCE, ROWS - tally.rows)}
-        assert whole.startswith(output.read_bytes() if output.exists() else b"")
-        seen.add(tally.rows)
-        match_file(job(tmp_path, resume=True), answer, AT_ONCE, Tally(), Silent())
-        assert output.read_bytes() == whole
-    assert seen == {0, AT_ONCE, ROWS}
+        was_written.append(output.exists())
+        assert not output.exists() or output.read_bytes() == whole
+        assert {path.name for path in tmp_path.iterdir()} <= {"places.csv", "answers.csv"}
+    assert set(was_written) == {False, True}
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_interruption_that_python_drops_ends_the_run_after_its_batch(answer: Answering, tmp_path: Path) -> None:
+    batches = []
+
     def interrupted(rows: Sequence[Row]) -> Sequence[Answer]:
+        batches.append(rows)
         interrupt_within_callback()
         return answer(rows)
 
-    tally = Tally()
     with pytest.raises(KeyboardInterrupt):
-        match_file(job(tmp_path), interrupted, AT_ONCE, tally, Silent())
-    assert answered_rows(tmp_path / "answers.csv") == tally.rows == AT_ONCE
+        match_file(job(tmp_path), interrupted, AT_ONCE, Silent())
+    assert len(batches) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["places.csv"]
+
+
+def test_file_that_another_program_has_created_meanwhile_is_kept(answer: Answering, tmp_path: Path) -> None:
+    output = tmp_path / "answers.csv"
+
+    def meanwhile(rows: Sequence[Row]) -> Sequence[Answer]:
+        output.write_text("other")
+        return answer(rows)
+
+    with pytest.raises(OutputError, match="was created by another program: choose another --output"):
+        match_file(job(tmp_path), meanwhile, AT_ONCE, Silent())
+    assert output.read_text() == "other"
+    assert {path.name for path in tmp_path.iterdir()} == {"places.csv", "answers.csv"}

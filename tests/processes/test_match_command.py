@@ -1,10 +1,8 @@
-"""The command `match` on files of rows: what it writes, what it refuses, and how an interrupted run goes on."""
+"""The command `match` on files of rows: what it writes, what it refuses, and what an interrupted run leaves."""
 
 import csv
 import json
 import os
-import re
-import shlex
 import signal
 import subprocess
 import tempfile
@@ -12,13 +10,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
-from typing import IO
 
 import httpx
 import openpyxl
 import pytest
 
-from localidades_api.cli.match import MatchJob
 from tests.support.here import here
 from tests.support.http_server import Request, Response, http_server
 from tests.support.postgres import out_of_reach
@@ -138,8 +134,6 @@ def test_workbook_gets_the_answers_beside_its_own_columns(seeded: str, tmp_path:
     found = [dict(zip(header, row, strict=True)) for row in rows]
     assert [row["match_outcome"] for row in found] == OUTCOMES
     assert (found[0]["match_cvegeo"], answered["Sheet"]["A1"].value) == ("010010001", "Notas")
-    assert "--resume" not in match(seeded, source, "--output", output).stderr
-    assert match(seeded, source, "--output", output, "--resume").returncode == 2
 
 
 def test_output_is_a_workbook_or_a_text_as_its_name_says(seeded: str, tmp_path: Path, places: Path) -> None:
@@ -148,15 +142,6 @@ def test_output_is_a_workbook_or_a_text_as_its_name_says(seeded: str, tmp_path: 
     assert [row["match_outcome"] for row in read_rows_of(tmp_path / "found.csv")] == OUTCOMES
     match(seeded, places, "--output", tmp_path / "found.xlsx")
     assert openpyxl.load_workbook(tmp_path / "found.xlsx").worksheets[0].max_row == len(ROWS)
-
-
-def test_workbook_that_cannot_be_written_whole_leaves_nothing(seeded: str, tmp_path: Path, long_file: Path) -> None:
-    output = tmp_path / "found.xlsx"
-    with matching(seeded, long_file, "--output", output) as (process, _):
-        eventually(output.exists)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 130
-    assert not output.exists()
 
 
 def test_columns_may_be_named(seeded: str, tmp_path: Path) -> None:
@@ -183,13 +168,12 @@ def test_bound_of_certainty_is_that_of_the_command_here_and_at_a_service(
     assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
 
 
-def test_language_is_that_of_the_table_here_at_a_service_and_when_resumed(
+def test_language_is_that_of_the_table_here_and_at_a_service(
     seeded: str, live_server: str, places: Path, tmp_path: Path
 ) -> None:
     for to, url, place in (("here", seeded, ()), ("there", None, ("--url", live_server))):
         ended = here("match", str(places), "--lang", "es", "--output", str(tmp_path / f"{to}.csv"), *place, url=url)
         assert ended.returncode == 0, ended.stderr
-    whole = (tmp_path / "here.csv").read_bytes()
     found = read_rows_of(tmp_path / "here.csv")
     assert [row["match_outcome"] for row in found] == [
         "exacta",
@@ -200,12 +184,7 @@ def test_language_is_that_of_the_table_here_at_a_service_and_when_resumed(
     ]
     assert found[2]["match_faults"].startswith("ortografía: aguascalintes → aguascalientes (-")
     assert found[3]["match_problem"] == "La fila no tiene `nombre` ni clave."
-    assert (tmp_path / "there.csv").read_bytes() == whole
-    part = tmp_path / "part.csv"
-    part.write_bytes(b"".join(whole.splitlines(keepends=True)[:3]))
-    assert here("match", str(places), "--lang", "es", "--output", str(part), "--resume", url=seeded).returncode == 0
-    assert part.read_bytes() == whole
-    assert MatchJob("a.csv", "b.csv", {}, lang="es").command().endswith(" --output b.csv --lang es --resume")
+    assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
 
 
 @pytest.mark.parametrize("sure", ["1", "0.5", "x"])
@@ -214,13 +193,6 @@ def test_bound_that_is_out_of_range_is_refused_by_name(places: Path, sure: str) 
     assert ended.returncode == 2
     assert "'--sure'" in ended.stderr
     assert not places.with_name("places.matched.csv").exists()
-
-
-def test_bound_is_in_the_command_that_resumes_only_if_it_is_another_than_the_default() -> None:
-    assert "--sure" not in MatchJob("a.csv", "b.csv", {}).command()
-    assert MatchJob("a.csv", "b.csv", {}, sure=0.9).command() == (
-        "localidades-api match a.csv --output b.csv --sure 0.9 --resume"
-    )
 
 
 # -- What is refused
@@ -269,15 +241,8 @@ def test_file_that_cannot_be_read_gets_a_sentence_and_no_output(
         ((".",), ". is a folder: give a file in it"),
         (("places.csv", "--output", "places.csv", "--force"), "the file and --output are the same"),
         (("places.csv", "--output", "no/where.csv"), "there is no folder no"),
-        (
-            ("places.csv", "--output", "other.csv"),
-            "other.csv exists: add --resume to continue it, or --force to replace",
-        ),
-        (("places.csv", "--resume", "--force"), "--resume continues the output, --force replaces it: choose one"),
-        (
-            ("places.csv", "--output", "other.csv", "--resume"),
-            "other.csv is not the answer to places.csv with these columns",
-        ),
+        (("places.csv", "--output", "other.csv"), "other.csv exists: add --force to replace it"),
+        (("places.csv", "--output", "/dev/null", "--force"), "/dev/null is not a regular file: use --output - and"),
         (("places.csv", "--nombre", "Nombre"), "not have the header that was named for `nombre`"),
     ],
 )
@@ -312,8 +277,21 @@ def test_output_is_replaced_only_if_told_to(seeded: str, places: Path) -> None:
     output.write_text("old")
     assert match(seeded, places).returncode == 2
     assert output.read_text() == "old"
+    output.chmod(0o600)
     assert match(seeded, places, "--force").returncode == 0
     assert len(read_rows_of(output)) == 5
+    assert output.stat().st_mode & 0o777 == 0o600
+    assert {path.name for path in places.parent.iterdir()} == {output.name, places.name}
+
+
+def test_output_that_is_a_link_stays_one(seeded: str, places: Path, tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere" / "answers.csv"
+    target.parent.mkdir()
+    output = tmp_path / "link.csv"
+    output.symlink_to(target)
+    assert here("match", str(places), "--output", str(output), url=seeded).returncode == 0
+    assert output.is_symlink()
+    assert len(read_rows_of(target)) == 5
 
 
 def test_reader_of_stdout_that_has_gone_ends_the_command(seeded: str, long_file: Path) -> None:
@@ -329,66 +307,54 @@ def test_reader_of_stdout_that_has_gone_ends_the_command(seeded: str, long_file:
         assert b"error" not in stderr.read()
 
 
-# -- Going on
+# -- A run that ends early
 
 
 @contextmanager
-def matching(url: str, *arguments: object) -> Iterator[tuple[Process, IO[bytes]]]:
-    """Start the command; lend its process and what it says to stderr, and leave no process of it."""
-    with NULL.open("r+") as null, tempfile.TemporaryFile() as said:
-        streams = (null.fileno(), null.fileno(), said.fileno())
+def matching(url: str, *arguments: object) -> Iterator[Process]:
+    """Start the command; lend its process, and leave no process of it."""
+    with NULL.open("r+") as null:
+        streams = (null.fileno(), null.fileno(), null.fileno())
         process = start_command("match", *map(str, arguments), streams=streams, env=environment(url))
         try:
-            yield process, said
+            yield process
         finally:
             process.kill()
             process.wait()
 
 
-@pytest.fixture(scope="module")
-def whole(seeded: str, long_file: Path) -> bytes:
-    """Lend the answers of a run that nothing interrupts."""
-    output = long_file.with_name("whole.csv")
-    assert match(seeded, long_file, "--output", output).returncode == 0
-    return output.read_bytes()
+def drafts_in(folder: Path) -> list[Path]:
+    return list(folder.glob(".*.part"))
 
 
 @pytest.mark.tail
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-def test_run_that_is_interrupted_leaves_whole_rows_and_goes_on(
-    seeded: str, long_file: Path, tmp_path: Path, whole: bytes, number: signal.Signals, code: int
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_run_that_is_interrupted_leaves_no_file_and_no_part_of_one(
+    seeded: str, long_file: Path, tmp_path: Path, suffix: str, number: signal.Signals, code: int
 ) -> None:
-    output = tmp_path / "out put.csv"
-    with matching(seeded, long_file, "--output", output, "--nombre", "nombre") as (process, stderr):
-        eventually(lambda: output.exists() and output.stat().st_size > 100_000)
+    with matching(seeded, long_file, "--output", tmp_path / f"out put{suffix}") as process:
+        eventually(lambda: drafts_in(tmp_path))
         process.send_signal(number)
         assert process.wait(PATIENCE) == code
-        stderr.seek(0)
-        said = stderr.read().decode()
-    part = output.read_bytes()
-    assert whole.startswith(part)
-    assert 0 < len(part) < len(whole)
-    if number == signal.SIGKILL:
-        output.write_bytes(part + whole[len(part) : len(part) + 50])  # as if it had been killed within a write
-        ended = match(seeded, long_file, "--output", output, "--resume")
-    else:
-        told = re.search(
-            r"^([\d,]+) rows are answered in .+; to go on: localidades-api match (.+)$", said, re.MULTILINE
-        )
-        assert told is not None, said
-        # A signal may come when the last rows have been written, but not yet counted.
-        assert len(read_rows_of(output)) - int(told[1].replace(",", "")) in {0, 500}
-        assert "--release 2020-01 --resume" in told[2]
-        ended = match(seeded, *shlex.split(told[2]))
-    assert ended.returncode == 0, ended.stderr
-    assert "were answered before" in ended.stderr
-    assert output.read_bytes() == whole
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.tail
-def test_run_that_fills_the_disk_leaves_whole_rows_and_goes_on(
-    seeded: str, long_file: Path, tmp_path: Path, whole: bytes
+def test_run_that_is_killed_leaves_the_file_that_it_was_to_replace(
+    seeded: str, long_file: Path, tmp_path: Path
 ) -> None:
+    output = tmp_path / "out.csv"
+    output.write_text("old")
+    with matching(seeded, long_file, "--output", output, "--force") as process:
+        eventually(lambda: drafts_in(tmp_path))
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(PATIENCE) == -9
+    assert output.read_text() == "old"
+
+
+@pytest.mark.tail
+def test_run_that_fills_the_disk_leaves_nothing(seeded: str, long_file: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.csv"
     limited = ["sh", "-c", 'ulimit -f 1000; exec "$@"', "sh", *COMMAND, "match", str(long_file)]  # blocks
     ended = subprocess.run(
@@ -396,29 +362,8 @@ def test_run_that_fills_the_disk_leaves_whole_rows_and_goes_on(
         check=False,
     )  # fmt: skip
     assert ended.returncode == 74, ended.stderr
-    part = output.read_bytes()
-    assert whole.startswith(part)
-    rows, error = ended.stderr.splitlines()[-2:]
-    assert rows.startswith(f"{len(read_rows_of(output)):,} rows are answered in ")
-    assert error.startswith(f"error: {output} can't be written (File too large)")
-    assert match(seeded, long_file, "--output", output, "--resume").returncode == 0
-    assert output.read_bytes() == whole
-
-
-@pytest.mark.tail
-def test_run_is_resumed_from_any_row(seeded: str, places: Path) -> None:
-    output = places.with_name("places.matched.csv")
-    assert match(seeded, places, "--resume").returncode == 0, "nothing is left to match"
-    whole = output.read_bytes()
-    for cut in (0, 5, whole.index(b"\r\n") + 2, whole.index(b"009") + 20, len(whole)):
-        output.write_bytes(whole[:cut])
-        ended = match(seeded, places, "--resume")
-        assert ended.returncode == 0, ended.stderr
-        assert output.read_bytes() == whole
-    output.write_bytes(whole + whole[whole.index(b"007") :])
-    ended = match(seeded, places, "--resume")
-    assert ended.returncode == 2
-    assert "has more rows than" in ended.stderr
+    assert ended.stderr.splitlines()[-1] == f"error: {output} can't be written (File too large)."
+    assert list(tmp_path.iterdir()) == []
 
 
 # -- A running service

@@ -258,7 +258,6 @@ def _column(what: str) -> object:
     epilog=examples(
         "localidades-api match places.csv",
         "localidades-api match places.csv --nombre 'Lugar de origen'",
-        "localidades-api match places.csv --output found.csv --resume",
         "localidades-api match places.xlsx --output found.xlsx",
         "localidades-api match - < places.csv > found.csv",
         "localidades-api match places.csv --url https://example.org",
@@ -299,7 +298,6 @@ def match(  # noqa: PLR0913  # an option for each column
     longitud: Annotated[str | None, _column("degrees east")] = None,
     cvegeo: Annotated[str | None, _column("the key of nine digits")] = None,
     clave: Annotated[str | None, _column("the key within the municipio")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the output of an interrupted run.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")] = False,
 ) -> None:
     """Find the key of the place that each row of a file means, and write it beside the row."""
@@ -311,7 +309,7 @@ def match(  # noqa: PLR0913  # an option for each column
         "cvegeo": cvegeo, "clave": clave,
     }  # fmt: skip
     named = {role: header for role, header in columns.items() if header is not None}
-    job = MatchJob.checked(file, output, named, resume=resume, force=force, sure=sure, sheet=sheet, lang=lang)
+    job = MatchJob.checked(file, output, named, force=force, sure=sure, sheet=sheet, lang=lang)
     if url is None:
         run_match(job, release)
     else:

@@ -19,7 +19,6 @@ from typer.exceptions import TyperException
 
 from localidades_api.cli.console import buffer_stdout, console, flush_stdout, print_error
 from localidades_api.errors import (
-    AnswerFileError,
     InsufficientMemoryError,
     LocalidadesError,
     OutputError,
@@ -121,7 +120,7 @@ def _status_of(error: Exception, status: int) -> int:
     """Return the exit code of an error; `status` is that of those without one of their own."""
     if isinstance(error, OutputError):
         return UNWRITTEN
-    return USAGE if isinstance(error, UnreadableBodyError | AnswerFileError) else status
+    return USAGE if isinstance(error, UnreadableBodyError) else status
 
 
 def _print_usage_error(error: TyperException) -> None:

@@ -13,7 +13,7 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from localidades_api.cli.console import print_report, watch_import
+from localidades_api.cli.console import print_report, show_progress
 from localidades_api.database.models import VERSION_TABLE, metadata
 from localidades_api.database.pool import Database
 from localidades_api.embedded_postgres import provide_database
@@ -78,7 +78,7 @@ async def _seed(url: str, catalogue: str) -> None:
     """Load the seed over a connection of its own: this run's connection keeps the lock."""
     database = Database.for_writing(url)
     try:
-        with watch_import() as progress:
+        with show_progress() as progress:
             report = await load_pending_seed(database, catalogue, progress)
         if report:
             print_report(report)

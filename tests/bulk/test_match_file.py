@@ -10,19 +10,19 @@ import pytest
 
 from localidades_api.bulk.answers import match_row
 from localidades_api.bulk.rows import Answer, Row
-from localidades_api.cli.match import Answering, MatchJob, match_file
+from localidades_api.cli.match import AnswerRows, MatchJob, match_file
 from localidades_api.errors import OutputError
 from localidades_api.names.index import NameIndex
 from tests.support.interruption import interrupt_within_callback
 from tests.support.progress import Silent
 
 ROWS = 3
-AT_ONCE = 2
+BATCH_SIZE = 2
 INTERRUPTED = {match_file.__code__.co_filename}
 
 
 @pytest.fixture(scope="module")
-def answer(index: NameIndex) -> Answering:
+def answer(index: NameIndex) -> AnswerRows:
     """Lend what answers rows from the index of names."""
     return lambda rows: [match_row(row, index) for row in rows]
 
@@ -60,9 +60,9 @@ class InterruptedAtInstruction:
 
 # An interruption between a file's opening and its `with` leaves it to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_interruption_at_any_instruction_leaves_the_whole_output_or_nothing(answer: Answering, tmp_path: Path) -> None:
+def test_interruption_at_any_instruction_leaves_the_whole_output_or_nothing(answer: AnswerRows, tmp_path: Path) -> None:
     output = tmp_path / "answers.csv"
-    assert match_file(job(tmp_path), answer, AT_ONCE, Silent()).total() == ROWS
+    assert match_file(job(tmp_path), answer, BATCH_SIZE, Silent()).total() == ROWS
     whole = output.read_bytes()
     assert whole.count(b"\n") == 1 + ROWS
     was_written = []
@@ -70,7 +70,7 @@ def test_interruption_at_any_instruction_leaves_the_whole_output_or_nothing(answ
         output.unlink(missing_ok=True)
         try:
             with InterruptedAtInstruction(number):
-                match_file(job(tmp_path), answer, AT_ONCE, Silent())
+                match_file(job(tmp_path), answer, BATCH_SIZE, Silent())
         except KeyboardInterrupt:
             pass
         else:
@@ -82,7 +82,7 @@ def test_interruption_at_any_instruction_leaves_the_whole_output_or_nothing(answ
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_interruption_that_python_drops_ends_the_run_after_its_batch(answer: Answering, tmp_path: Path) -> None:
+def test_interruption_that_python_drops_ends_the_run_after_its_batch(answer: AnswerRows, tmp_path: Path) -> None:
     batches = []
 
     def interrupted(rows: Sequence[Row]) -> Sequence[Answer]:
@@ -91,12 +91,12 @@ def test_interruption_that_python_drops_ends_the_run_after_its_batch(answer: Ans
         return answer(rows)
 
     with pytest.raises(KeyboardInterrupt):
-        match_file(job(tmp_path), interrupted, AT_ONCE, Silent())
+        match_file(job(tmp_path), interrupted, BATCH_SIZE, Silent())
     assert len(batches) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["places.csv"]
 
 
-def test_file_that_another_program_has_created_meanwhile_is_kept(answer: Answering, tmp_path: Path) -> None:
+def test_file_that_another_program_has_created_meanwhile_is_kept(answer: AnswerRows, tmp_path: Path) -> None:
     output = tmp_path / "answers.csv"
 
     def meanwhile(rows: Sequence[Row]) -> Sequence[Answer]:
@@ -104,6 +104,6 @@ def test_file_that_another_program_has_created_meanwhile_is_kept(answer: Answeri
         return answer(rows)
 
     with pytest.raises(OutputError, match="was created by another program: choose another --output"):
-        match_file(job(tmp_path), meanwhile, AT_ONCE, Silent())
+        match_file(job(tmp_path), meanwhile, BATCH_SIZE, Silent())
     assert output.read_text() == "other"
     assert {path.name for path in tmp_path.iterdir()} == {"places.csv", "answers.csv"}

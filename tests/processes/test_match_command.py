@@ -445,7 +445,10 @@ def test_service_is_asked_for_one_release_to_the_end(live_server: str, tmp_path:
         *(
             pytest.param(response, sentence, marks=pytest.mark.tail)
             for response, sentence in (
-                (Response(b"x" * 1_000_000), "The service's answer is longer than any to so many rows: check --url."),
+                (
+                    Response(b"x" * 1_000_000),
+                    "The service's response is too long for this number of rows: check --url.",
+                ),
                 (Response(status=500), "The service answers 500: check --url and the service's log."),
                 (
                     Response(status=301, headers={"Location": "/"}),

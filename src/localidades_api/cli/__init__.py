@@ -1,6 +1,6 @@
-"""The command line: `commands` has the commands and their options; what the larger ones do has a module each.
+"""The command line: `commands` defines the commands and their options; each larger one has its own module.
 
-A command imports what it needs when it runs, so that help and completion are fast.
+Commands import what they need when they run, which keeps help and completion fast.
 """
 
 from localidades_api.cli.commands import app

@@ -1,6 +1,6 @@
 """The commands: serve, migrate, import, releases, roles, verify, match, export, openapi, mcp.
 
-A command imports what it needs when it runs, so that help and completion are fast.
+Commands import what they need when they run, which keeps help and completion fast.
 """
 
 import atexit
@@ -18,7 +18,7 @@ from typing import Annotated, Literal, NoReturn
 import typer
 
 from localidades_api import __version__
-from localidades_api.cli.console import print_json, print_report, print_text, watch_import
+from localidades_api.cli.console import print_json, print_report, print_text, show_progress
 from localidades_api.cli.errors import USAGE, Commands, errors_as_sentences, examples
 from localidades_api.cli.releases import Json, Reason, releases
 from localidades_api.errors import ConfigurationError
@@ -28,12 +28,12 @@ _EXIT_CODES = """\b
 Exit codes:
     0  done
     1  failed, and the error says why; verify: the service and the file differ
-    2  an option, an argument or a command is wrong; verify, match: the file
-       or the service can't be used
-   74  the output can't be written; what the command did stands
+    2  wrong command, option or argument; match: the file can't be read;
+       verify: the service and the file can't be compared
+   74  the output can't be written; an import is still published
   130  interrupted (Ctrl-C)
-  141  the reader of the output has gone, as after `| head`
-  143  stopped by SIGTERM, as if interrupted; serve: 0"""
+  141  the program that reads the output has exited, as `| head` does
+  143  ended by SIGTERM; serve: 0"""
 
 app = typer.Typer(
     cls=Commands,
@@ -41,21 +41,19 @@ app = typer.Typer(
     epilog=_EXIT_CODES,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    # Frames and colours on a terminal only; with GITHUB_ACTIONS rich would use them in a pipe too.
+    # Only a terminal gets frames and colours; with GITHUB_ACTIONS set, rich would use them in a pipe too.
     rich_markup_mode="rich" if sys.stdout is not None and sys.stdout.isatty() else None,
-    pretty_exceptions_enable=False,  # an error is a sentence
+    pretty_exceptions_enable=False,  # `Commands` reports errors
 )
 
 _Source = Annotated[
     str,
-    typer.Argument(help="INEGI's zip, csv, txt or xlsx file, as a path or an http(s) address; - is stdin; or `demo`."),
+    typer.Argument(help="INEGI's zip, csv, txt or xlsx file, as a path or an http(s) address; - for stdin; or `demo`."),
 ]
-_Sheet = Annotated[
-    str | None, typer.Option("--sheet", help="Name of the sheet of an Excel workbook; by default its first.")
-]
+_Sheet = Annotated[str | None, typer.Option("--sheet", help="Sheet of an Excel workbook; by default the first.")]
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001  # the signature of an option's callback
+def _print_version(wanted: bool) -> None:  # noqa: FBT001  # the signature of a callback
     if wanted:
         print_text(__version__)
         raise typer.Exit
@@ -64,11 +62,11 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001  # the signature of an
 @app.callback()
 def _root(
     *,
-    version: Annotated[  # noqa: ARG001  # its callback has acted on it
+    version: Annotated[  # noqa: ARG001  # the callback handles it
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    # Loaded code is never garbage: collections that traversed it took a third of the time to start and to exit.
+    # Code is never garbage: traversing it in collections took a third of the time to start and to exit.
     gc.set_threshold(50_000)
     atexit.register(gc.freeze)
 
@@ -92,7 +90,7 @@ def serve(
     ] = "localidades_api.asgi:app",
 ) -> None:
     """Serve the catalogue over HTTP."""
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, _exit_on_sigterm)
     from localidades_api.cli.database import print_where_to_look, ready_database  # noqa: PLC0415  # see above
     from localidades_api.observability.logging import log_config  # noqa: PLC0415  # see above
     from localidades_api.server.run import check_uvicorn, listen, run_server  # noqa: PLC0415  # see above
@@ -107,28 +105,28 @@ def serve(
             ports["LOCALIDADES_MANAGEMENT_PORT"] = settings.management_port
         return [stack.enter_context(listen(host, number, setting=setting)) for setting, number in ports.items()]
 
-    # A port that is in use is refused at once. While a first start loads the demo, clients are refused, too: they
-    # would wait for an answer until the end.
+    # Fail at once if a port is in use. Then close the ports: while the first start loads the demo, clients should be
+    # refused rather than wait.
     with ExitStack() as stack:
         listen_on_all(stack)
     with ExitStack() as stack:
         url = stack.enter_context(ready_database(settings, watch=True))
         sockets = listen_on_all(stack)
-        # Worker processes read their settings from the environment, and so does this one without workers.
+        # Worker processes read their settings from the environment; without workers, this process does.
         os.environ["DATABASE_URL"] = url
         logging.config.dictConfig(log_config(settings.log_format))
         print_where_to_look(url, settings, sockets[0].getsockname())
         run_server(sockets, settings, workers=workers, application=application)
 
 
-def _end(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001  # the signature of a handler
-    """Unwind on SIGTERM, so that resources are closed."""
+def _exit_on_sigterm(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001  # the signature of a handler
+    """Raise SystemExit, so that resources are closed."""
     raise SystemExit(0)
 
 
 @app.command(
-    help="Migrate the database to this version, and load a catalogue if one is named and it has none.\n\n"
-    "LOCALIDADES_SEED names the catalogue too. If none is named, only the private Postgres gets the demo. In a clone"
+    help="Migrate the database to this version, and load a catalogue if it has none and one is named.\n\n"
+    "LOCALIDADES_SEED can name the catalogue too. If neither does, only the private Postgres gets the demo. In a clone"
     " of the repository, `alembic upgrade head` does the same.",
     epilog=examples(
         "DATABASE_URL=postgresql://user@host/name localidades-api migrate",
@@ -144,7 +142,7 @@ def migrate(
         ),
     ] = None,
 ) -> None:
-    """Migrate the database to this version, and load a catalogue if one is named and it has none."""
+    """Migrate the database to this version, and load a catalogue if it has none and one is named."""
     from localidades_api.cli.database import run_migrations  # noqa: PLC0415  # see above
 
     run_migrations(seed=seed)
@@ -163,11 +161,11 @@ def import_(
     source: _Source,
     release: Annotated[
         str | None,
-        typer.Option(help="Name of the release, such as 2018-09; by default it is taken from the file's name."),
+        typer.Option(help="Name of the release, such as 2018-09; by default taken from the file's name."),
     ] = None,
     sheet: _Sheet = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Run the whole import, report, and roll it back.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Run the whole import, report, and roll back.")] = False,
     allow_shrink: Annotated[
         bool,
         typer.Option("--allow-shrink", help="Accept a catalogue that lacks over 10% of the localities or an estado."),
@@ -178,8 +176,8 @@ def import_(
     reason: Reason = None,
     as_json: Json = False,
 ) -> None:
-    """Import a catalogue and publish it as the current release, while the service keeps answering."""
-    os.nice(19)  # requests come first on a machine that both share
+    """Import a catalogue and publish it as the current release, while the service keeps running."""
+    os.nice(19)  # leave the CPU to a service on the same machine
     from localidades_api.cli.database import report_as_object, run_import  # noqa: PLC0415  # see above
 
     report = run_import(
@@ -209,10 +207,10 @@ app.add_typer(releases, name="releases")
 def roles(
     reader: Annotated[str, typer.Option(help="Read-only role, for serving.")] = "localidades_reader",
     importer: Annotated[
-        str, typer.Option(help="Role that owns the tables, for imports and migrations.")
+        str, typer.Option(help="Role that owns the tables, for importing and migrating.")
     ] = "localidades_importer",
 ) -> None:
-    """Create or update the database's two roles, without passwords, as a superuser or an owner with CREATEROLE."""
+    """Create or update the two database roles, without passwords. Needs a superuser, or the owner with CREATEROLE."""
     from localidades_api.cli.database import run_roles  # noqa: PLC0415  # see above
 
     print_text(run_roles(reader=reader, importer=importer))
@@ -228,7 +226,7 @@ def roles(
 def verify(
     source: _Source,
     url: Annotated[
-        str, typer.Option(help="Root address of the service, this one or any other with the same API and keys.")
+        str, typer.Option(help="Root address of the service, this one or another with the same API and keys.")
     ] = "http://127.0.0.1:8000",
     release: Annotated[
         str | None, typer.Option(help="Name of the release to check; by default the current one.")
@@ -236,22 +234,22 @@ def verify(
     *,
     as_json: Json = False,
 ) -> None:
-    """Compare what a running service lists with INEGI's file, record by record. This needs no database."""
-    with errors_as_sentences(status=USAGE):  # 1 means a difference
+    """Compare the list of a running service with INEGI's file, record by record. Needs no database."""
+    with errors_as_sentences(status=USAGE):  # 1 means that they differ
         from localidades_api.cli.verify import as_object, describe, verify_service  # noqa: PLC0415  # see above
 
-        with watch_import() as progress:
+        with show_progress() as progress:
             verification = verify_service(source, url, progress, release=release)
     if as_json:
-        # On one line: a report of two unrelated catalogues is 100 MB, and indenting it takes half a minute.
+        # Not indented: the report on two unrelated catalogues is 100 MB, and indenting it takes half a minute.
         print_json(as_object(verification))
     else:
         print_text("\n".join(describe(verification)))
     raise typer.Exit(0 if verification.agrees else 1)
 
 
-def _column(what: str) -> object:
-    return typer.Option(metavar="COLUMN", help=f"Header of the column with {what}, if it is not recognized.")
+def _column(content: str) -> object:
+    return typer.Option(metavar="COLUMN", help=f"Header of the column with {content}, if it isn't recognized.")
 
 
 @app.command(
@@ -263,32 +261,34 @@ def _column(what: str) -> object:
         "localidades-api match places.csv --url https://example.org",
     )
 )
-def match(  # noqa: PLR0913  # an option for each column
+def match(  # noqa: PLR0913  # an option per column
     file: Annotated[
         str,
         typer.Argument(
             help="Rows as CSV, NDJSON, JSON or an Excel workbook (.csv, .tsv, .txt, .ndjson, .jsonl, .json, .xlsx);"
-            " - is CSV on stdin. A pipe is CSV, too."
+            " - for CSV on stdin. A pipe is read as CSV."
         ),
     ],
     output: Annotated[
         str | None,
-        typer.Option(help="File to write the rows to, with their answers; - is stdout. [default: FILE.matched.csv]"),
+        typer.Option(help="File for the rows and their answers; - for stdout. [default: FILE.matched.csv]"),
     ] = None,
     release: Annotated[str | None, typer.Option(help="Name of the release; by default the current one.")] = None,
     url: Annotated[
-        str | None, typer.Option(help="Root address of a running service to use in place of the database.")
+        str | None, typer.Option(help="Root address of a running service to use instead of the database.")
     ] = None,
     sure: Annotated[
         float,
         typer.Option(
-            min=MIN_SURE, max=MAX_SURE, help="Probability from which a row is certain: more for fewer mistakes."
+            min=MIN_SURE,
+            max=MAX_SURE,
+            help="Probability that makes a match certain; higher means fewer mistakes.",
         ),
     ] = SURE,
     sheet: _Sheet = None,
     lang: Annotated[
         Literal["en", "es"],
-        typer.Option(help="Language of what CSV and workbooks say: en has codes. NDJSON always has them."),
+        typer.Option(help="Language of CSV and workbooks: en writes codes, as NDJSON always does."),
     ] = "en",
     *,
     nombre: Annotated[str | None, _column("the name of the place")] = None,
@@ -300,16 +300,16 @@ def match(  # noqa: PLR0913  # an option for each column
     clave: Annotated[str | None, _column("the key within the municipio")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")] = False,
 ) -> None:
-    """Find the key of the place that each row of a file means, and write it beside the row."""
-    os.nice(19)  # requests come first on a machine that both share
+    """Match each row of a file to a place, and write the place's key beside the row."""
+    os.nice(19)  # leave the CPU to a service on the same machine
     from localidades_api.cli.match import MatchJob, run_match, run_remote_match  # noqa: PLC0415  # see above
 
-    columns = {
+    headers = {
         "nombre": nombre, "municipio": municipio, "estado": estado, "latitud": latitud, "longitud": longitud,
         "cvegeo": cvegeo, "clave": clave,
     }  # fmt: skip
-    named = {role: header for role, header in columns.items() if header is not None}
-    job = MatchJob.checked(file, output, named, force=force, sure=sure, sheet=sheet, lang=lang)
+    columns = {role: header for role, header in headers.items() if header is not None}
+    job = MatchJob.create(file, output, columns, force=force, sure=sure, sheet=sheet, lang=lang)
     if url is None:
         run_match(job, release)
     else:
@@ -327,11 +327,11 @@ def export(
     release: Annotated[str | None, typer.Option(help="Name of the release; by default the current one.")] = None,
     *,
     no_records: Annotated[
-        bool, typer.Option("--no-records", help="Leave out the files of single localities, nine tenths of all files.")
+        bool, typer.Option("--no-records", help="Leave out the files of single localities, which are nine in ten.")
     ] = False,
 ) -> None:
-    """Write a release as files that any web server or object store serves as they are."""
-    os.nice(19)  # requests come first on a machine that both share
+    """Write a release as static files for any web server or object store."""
+    os.nice(19)  # leave the CPU to a service on the same machine
     from localidades_api.cli.export import run_export  # noqa: PLC0415  # see above
 
     run_export(folder, release, with_records=not no_records)
@@ -339,11 +339,9 @@ def export(
 
 @app.command(epilog=examples("localidades-api mcp", "localidades-api mcp --url https://example.org"))
 def mcp(
-    url: Annotated[str, typer.Option(help="Root address of the running service that answers.")] = (
-        "http://127.0.0.1:8000"
-    ),
+    url: Annotated[str, typer.Option(help="Root address of the running service to query.")] = "http://127.0.0.1:8000",
 ) -> None:
-    """Offer a running service's catalogue to an assistant as tools, over stdin and stdout."""
+    """Give an assistant tools to query a running service, over stdin and stdout (Model Context Protocol)."""
     try:
         from localidades_api.cli.mcp import serve_tools  # noqa: PLC0415  # needs an extra
     except ModuleNotFoundError as error:

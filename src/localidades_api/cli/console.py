@@ -1,4 +1,4 @@
-"""The output of commands: results on stdout; progress, reports and errors on stderr."""
+"""Prints results to stdout, and progress, reports and errors to stderr."""
 
 import errno
 import io
@@ -26,79 +26,81 @@ from rich.text import Text
 
 from localidades_api.errors import OutputError, ReaderGoneError
 
-if TYPE_CHECKING:  # importing it takes longer than most commands do
+if TYPE_CHECKING:  # importing these takes longer than most commands
     from localidades_api.importer import ImportReport
     from localidades_api.observability.progress import Step, StepProgress
 
 _MAX_SHOWN_REJECTIONS = 20
-_PIPE_WIDTH = 200  # columns; without a terminal rich would cut tables at 80
+_PIPE_WIDTH = 200  # columns; without a terminal, rich would truncate tables at 80
 
 
-class _Remarks(Console):
-    """The console of stderr: output that can't be written is dropped, and the command goes on."""
+class StderrConsole(Console):
+    """A console on stderr that goes quiet if stderr can't be written, so that the command continues."""
 
     def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401  # rich's signature
+        """Print, or go quiet."""
         try:
             super().print(*objects, **options)
         except OSError:
             self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
+        """Go quiet; rich would exit."""
         self.quiet = True
-        _forsake(sys.stderr)
+        _redirect_to_devnull(sys.stderr)
 
 
-console = _Remarks(stderr=True, highlight=False, soft_wrap=True)
+console = StderrConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
-def _forsake(stream: IO[str] | None) -> None:
-    """Redirect a broken stream to /dev/null, so that the interpreter can flush it at exit."""
+def _redirect_to_devnull(stream: IO[str] | None) -> None:
+    """Point a broken stream at /dev/null, so that the interpreter can flush it at exit."""
     if stream is not None:
-        with suppress(OSError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123  # a device
-            os.dup2(nowhere.fileno(), stream.fileno())
+        with suppress(OSError), open(os.devnull, "wb") as devnull:  # noqa: PTH123  # a device
+            os.dup2(devnull.fileno(), stream.fileno())
 
 
 def buffer_stdout() -> None:
-    """Buffer stdout where PYTHONUNBUFFERED is set, as in containers.
+    """Buffer stdout even if PYTHONUNBUFFERED is set, as it is in containers.
 
-    A pipe whose reader leaves and a disk that fills up take a part of what is written, and only a buffer goes on until
-    that is an error. `writing` flushes it.
+    A closed pipe or a full disk may accept part of a write. An unbuffered stream ignores that; a buffered one writes
+    the rest, which raises the error. `writing` flushes the buffer.
     """
     if sys.stdout is not None and isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
-        sys.stdout = open(sys.stdout.fileno(), "w", encoding=sys.stdout.encoding, closefd=False)  # noqa: SIM115  # for good
+        sys.stdout = open(sys.stdout.fileno(), "w", encoding=sys.stdout.encoding, closefd=False)  # noqa: SIM115  # stays open
 
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Turn errors of writing to stdout into OutputError, or ReaderGoneError for a closed pipe."""
+    """Translate errors while writing to stdout: ReaderGoneError for a closed pipe, OutputError for any other."""
     try:
         if sys.stdout is None:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))  # noqa: TRY301  # as a write would
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))  # noqa: TRY301  # the error that a write would raise
         yield
         sys.stdout.flush()
     except BrokenPipeError as error:
-        _forsake(sys.stdout)
-        raise ReaderGoneError("The reader of the output has gone.") from error
+        _redirect_to_devnull(sys.stdout)
+        raise ReaderGoneError("The program that reads the output has exited.") from error
     except OSError as error:
-        _forsake(sys.stdout)
+        _redirect_to_devnull(sys.stdout)
         raise OutputError(f"The output can't be written ({error.strerror}): send it somewhere else.") from error
 
 
 def flush_stdout() -> None:
-    """Write what is still held back, if there is a stdout."""
+    """Flush stdout, unless it is closed."""
     if sys.stdout is not None:
         with writing():
             pass
 
 
 def print_text(text: str) -> None:
-    """Write text to stdout, unchanged."""
+    """Write text to stdout as it is, without markup."""
     with writing():
         sys.stdout.write(f"{text}\n")
 
 
 def print_json(document: object, *, indent: int | None = None) -> None:
-    """Write one JSON document to stdout, in UTF-8 whatever the locale (RFC 8259 §8.1)."""
+    """Write a JSON document to stdout, as UTF-8 in any locale (RFC 8259 §8.1)."""
     with writing():
         sys.stdout.flush()
         sys.stdout.buffer.write(json.dumps(document, ensure_ascii=False, indent=indent).encode() + b"\n")
@@ -111,16 +113,16 @@ def print_table(table: Table) -> None:
         Console(highlight=False, width=width).print(table)
 
 
-def print_error(sentence: str) -> None:
-    """Write a sentence to stderr, on one line and without control characters."""
-    plain = "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(sentence.split()))
+def print_error(message: str) -> None:
+    """Write an error message to stderr, on one line and with control characters escaped."""
+    plain = "".join(char if char.isprintable() else repr(char)[1:-1] for char in " ".join(message.split()))
     console.print(Text.assemble(("error:", "red"), f" {plain}"))
 
 
 @contextmanager
-def watch_import() -> "Iterator[StepProgress]":
-    """Lend an observer that shows progress: a bar on a terminal, else plain lines."""
-    # With FORCE_COLOR rich acts as on a terminal; that is fine for colours in a file, but not for a bar.
+def show_progress() -> "Iterator[StepProgress]":
+    """Show progress on stderr: a bar on a terminal, plain lines elsewhere."""
+    # FORCE_COLOR makes rich treat a file as a terminal. Colours are fine there, but a bar is not.
     if console.is_interactive and console.file.isatty():
         with Progress(console=console, transient=True, expand=True) as progress:
             yield _ProgressBar(progress)
@@ -129,7 +131,7 @@ def watch_import() -> "Iterator[StepProgress]":
 
 
 class _ProgressBar:
-    """A progress bar on a terminal, with the time of a step, or how far it is once it counts."""
+    """A progress bar. It shows the elapsed time of a step, then amounts and the remaining time once they are known."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -137,8 +139,8 @@ class _ProgressBar:
 
     def begin(self, step: "Step") -> None:
         bar = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None))
-        counted = (DownloadColumn(),) if step.unit == "bytes" else (MofNCompleteColumn(), TextColumn(step.unit))
-        self._counting = (*bar, *counted, TimeRemainingColumn(compact=True))
+        amounts = (DownloadColumn(),) if step.unit == "bytes" else (MofNCompleteColumn(), TextColumn(step.unit))
+        self._counting = (*bar, *amounts, TimeRemainingColumn(compact=True))
         self._progress.columns = (*bar, TimeElapsedColumn())
         self._progress.remove_task(self._task)
         self._task = self._progress.add_task(step.value, total=None)
@@ -152,7 +154,7 @@ class _ProgressBar:
 
 
 class _ProgressLines:
-    """A line when a step begins, and one with its amount and rate when it ends."""
+    """Prints a line when a step begins, and one with its amount and rate when it ends."""
 
     def __init__(self) -> None:
         self._unit, self._amount, self._began = "", 0, 0.0
@@ -165,7 +167,7 @@ class _ProgressLines:
         self._unit, self._amount, self._began = step.unit, 0, time.perf_counter()
 
     def expect(self, amount: int) -> None:
-        """Ignore it: the line is printed when the step ends."""
+        """Do nothing: the amount is printed when the step ends."""
 
     def advance(self, amount: int) -> None:
         self._amount += amount
@@ -186,7 +188,7 @@ def print_report(report: "ImportReport", *, dry_run: bool = False) -> None:
             f" {comparison.updated:,} updated"
         )
     if report.zeros_restored:
-        lines.append("the keys had lost the zeros at their beginning, as in a spreadsheet: they were put back")
+        lines.append("the keys had lost their leading zeros, as in a spreadsheet; they were restored")
     if report.losses:
         lines.append(report.losses)
     if report.demo_retired:

@@ -1,4 +1,4 @@
-"""The work of the commands on the database: its migration, imports, releases and roles."""
+"""The work of commands on the database: migrations, imports, releases and roles."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from localidades_api import __version__
 from localidades_api.catalogue.schemas import CHANGE_KINDS, Publication, Release
-from localidades_api.cli.console import console, print_text, watch_import
+from localidades_api.cli.console import console, print_text, show_progress
 from localidades_api.database.pool import Database
 from localidades_api.database.queries import ReleasesRepository
 from localidades_api.database.roles import grant_roles
@@ -29,9 +29,9 @@ _Result = TypeVar("_Result")
 
 @contextmanager
 def ready_database(settings: Settings, *, seed: bool = True, watch: bool = False) -> Iterator[str]:
-    """Lend the address of the database; an embedded one is migrated, and seeded if it is empty.
+    """Yield the address of the database; an embedded one is migrated, and seeded if it is empty.
 
-    With `watch` an embedded one is started again whenever it dies. A configured database is never migrated here.
+    With `watch`, an embedded one is restarted whenever it dies. A configured database is never migrated here.
     """
     with provide_database(settings, watch=watch) as url:
         if settings.database_url is None:
@@ -40,7 +40,7 @@ def ready_database(settings: Settings, *, seed: bool = True, watch: bool = False
 
 
 def run_migrations(*, seed: str | None) -> None:
-    """Migrate the database, print that, and load `seed`, or the catalogue of the settings, into an empty one."""
+    """Migrate the database, print a message, and load `seed` or the catalogue in the settings into an empty one."""
     settings = read_settings()
     with provide_database(settings) as url:
         _migrate(settings, url, seed or settings.initial_catalogue, report=_print_migration)
@@ -63,7 +63,7 @@ def _migrate(
     *,
     report: Callable[[tuple[str, ...], tuple[str, ...]], None] | None = None,
 ) -> None:
-    from alembic import command  # noqa: PLC0415  # a configured database does not need it
+    from alembic import command  # noqa: PLC0415  # not needed with a configured database
     from alembic.config import Config  # noqa: PLC0415  # as above
     from alembic.script.revision import ResolutionError  # noqa: PLC0415  # as above
     from alembic.util import CommandError  # noqa: PLC0415  # as above
@@ -89,7 +89,7 @@ def _migrate(
 
 
 def on_database(work: Callable[[Database], Awaitable[_Result]], *, writes: bool) -> _Result:
-    """Run work on the database of the settings, and return its result; an embedded one runs meanwhile."""
+    """Run `work` on the database and return its result; an embedded one is started for that time."""
     settings = read_settings()
     with ready_database(settings, seed=False) as url:
         return asyncio.run(_on_database(url, settings, work, writes=writes))
@@ -117,11 +117,11 @@ def run_import(
     sheet: str | None,
 ) -> "ImportReport":
     """Import a catalogue, remove withdrawn releases, and show progress."""
-    from localidades_api.importer import import_catalogue  # noqa: PLC0415  # other commands don't need it
+    from localidades_api.importer import import_catalogue  # noqa: PLC0415  # not needed by other commands
     from localidades_api.releases.retire import finish_retirements  # noqa: PLC0415  # as above
 
     async def run(database: Database) -> "ImportReport":
-        with watch_import() as progress:
+        with show_progress() as progress:
             report = await import_catalogue(
                 database,
                 source,
@@ -134,7 +134,7 @@ def run_import(
                 sheet=sheet,
             )
             if not dry_run:
-                with _published_all_the_same():
+                with _published_despite_errors():
                     await finish_retirements(database, progress, grace=_grace())
             return report
 
@@ -165,11 +165,11 @@ def report_as_object(report: "ImportReport", *, dry_run: bool) -> dict[str, obje
 
 
 @contextmanager
-def _published_all_the_same() -> Iterator[None]:
-    """Report errors and interruptions after a publication without failing the import."""
+def _published_despite_errors() -> Iterator[None]:
+    """Report errors and interruptions after the publication, without failing the import."""
     try:
         yield
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the next import or retirement continues
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # the next import or retirement finishes it
         reason = str(error) if isinstance(error, LocalidadesError) else type(error).__name__
         if isinstance(error, asyncio.CancelledError):
             reason = "interrupted"
@@ -183,14 +183,14 @@ def run_retirement(name: str) -> list[str]:
     from localidades_api.releases.retire import retire_release  # noqa: PLC0415  # as above
 
     async def run(database: Database) -> list[str]:
-        with watch_import() as progress:
+        with show_progress() as progress:
             return await retire_release(database, name, progress, grace=_grace())
 
     return on_database(run, writes=True)
 
 
 def _grace() -> float:
-    """Return the seconds within which every process has noticed a withdrawal and finished earlier requests."""
+    """Return the seconds in which every process notices a retirement and finishes earlier requests."""
     return 2 * read_settings().release_poll + _REQUEST_TIMEOUT
 
 

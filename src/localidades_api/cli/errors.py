@@ -1,4 +1,4 @@
-"""Turns every error of a command into a sentence on stderr and an exit code."""
+"""Reports every error of a command as one sentence on stderr and an exit code."""
 
 import errno
 import io
@@ -27,21 +27,21 @@ from localidades_api.errors import (
 )
 
 FAILED = 1
-USAGE = 2  # also where `verify` can't compare, since its 1 means a difference
-UNWRITTEN = 74  # EX_IOERR of sysexits.h
-INTERRUPTED = 130  # 128 + SIGINT, as in shells
+USAGE = 2  # also if `verify` can't compare, because its 1 means that the two differ
+OUTPUT_ERROR = 74  # EX_IOERR in sysexits.h
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 READER_GONE = 141  # 128 + SIGPIPE
 TERMINATED = 143  # 128 + SIGTERM
 _UNKNOWN_COLUMN = "42703"
 
 
 def examples(*commands: str) -> str:
-    r"""Return the end of a command's help, in a paragraph that is not wrapped: the `\b` says so, and is not shown."""
+    r"""Return examples for the end of a command's help; `\b` keeps click from wrapping the paragraph."""
     return "\n".join(("\b", "Examples:", *(f"  {command}" for command in commands)))
 
 
 class Commands(TyperGroup):
-    """The whole command line: every error is a sentence, and has an exit code."""
+    """The root of the command line, which reports the errors of all commands."""
 
     def main(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  # Typer's signature
         """Run a command and end the process with its exit code."""
@@ -49,23 +49,23 @@ class Commands(TyperGroup):
             return super().main(*args, **options)
         buffer_stdout()
         for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):  # the locale may lack a letter of a name
+            if isinstance(stream, io.TextIOWrapper):  # the locale may not have every letter of a name
                 stream.reconfigure(errors="backslashreplace")
         # Commands report errors themselves; keep the event loop and the connection pool from logging them.
         for library in ("asyncio", "sqlalchemy.pool"):
             logging.getLogger(library).addHandler(logging.NullHandler())
-        with _unwinding_at_sigterm() as terminated:
+        with _interrupt_on_sigterm() as terminated:
             code = self._run(*args, **{**options, "standalone_mode": False})
             sys.exit(TERMINATED if terminated.is_set() and code == INTERRUPTED else code)
 
     def _run(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401  # as above
-        """Return the exit code."""
+        """Run a command and return its exit code."""
         try:
             with errors_as_sentences():
                 try:
                     return super().main(*args, **options) or 0
                 finally:
-                    flush_stdout()  # help and completion write too; what they could not write is still there
+                    flush_stdout()  # help and completion don't flush what they write
         except TyperException as error:
             _print_usage_error(error)
             return error.exit_code
@@ -77,13 +77,13 @@ class Commands(TyperGroup):
 
 
 @contextmanager
-def _unwinding_at_sigterm() -> Iterator[Event]:
-    """Handle SIGTERM like Ctrl-C, so that resources are closed; lend an event that is set when it came."""
+def _interrupt_on_sigterm() -> Iterator[Event]:
+    """Handle SIGTERM like Ctrl-C, so that resources are closed; yield an event that is set when it arrives."""
     terminated = Event()
 
     def interrupt(signum: int, frame: FrameType | None) -> None:
         terminated.set()
-        handler = signal.getsignal(signal.SIGINT)  # while asyncio runs, one of its own that cancels the task
+        handler = signal.getsignal(signal.SIGINT)  # while asyncio runs, its handler, which cancels the task
         if not callable(handler):
             raise KeyboardInterrupt
         handler(signum, frame)
@@ -100,7 +100,7 @@ def _unwinding_at_sigterm() -> Iterator[Event]:
 
 @contextmanager
 def errors_as_sentences(status: int = FAILED) -> Iterator[None]:
-    """Print an error as a sentence, and exit with `status` or a more specific code."""
+    """Print an error as one sentence and exit with `status`, or with the code of that kind of error."""
     try:
         yield
     except (typer.Exit, TyperException):
@@ -112,48 +112,47 @@ def errors_as_sentences(status: int = FAILED) -> Iterator[None]:
     except Exception as error:
         if sys.flags.dev_mode:
             raise
-        print_error(_explain(InsufficientMemoryError() if _is_for_want_of_memory(error) else error))
-        raise typer.Exit(_status_of(error, status)) from error
+        print_error(_explain(InsufficientMemoryError() if _is_out_of_memory(error) else error))
+        raise typer.Exit(_exit_code(error, status)) from error
 
 
-def _status_of(error: Exception, status: int) -> int:
-    """Return the exit code of an error; `status` is that of those without one of their own."""
+def _exit_code(error: Exception, default: int) -> int:
     if isinstance(error, OutputError):
-        return UNWRITTEN
-    return USAGE if isinstance(error, UnreadableBodyError) else status
+        return OUTPUT_ERROR
+    return USAGE if isinstance(error, UnreadableBodyError) else default
 
 
 def _print_usage_error(error: TyperException) -> None:
-    """Print a usage error and where to look; without arguments, the help."""
+    """Print a usage error and how to see the help; without arguments, print the help."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         console.print(error.format_message(), markup=False)
         return
-    said = error.format_message().rstrip(".")
+    message = error.format_message().rstrip(".")
     command = context.command_path if context else "localidades-api"
-    print_error(f"{said}{' See' if said.endswith('?') else '; see'} `{command} --help`.")
+    print_error(f"{message}{' See' if message.endswith('?') else '; see'} `{command} --help`.")
 
 
 def _explain(error: Exception) -> str:
     if isinstance(error, LocalidadesError):
         return str(error)
     root: BaseException = getattr(error, "orig", None) or error
-    root = root.__cause__ or root  # SQLAlchemy's error wraps that of its dialect, which was raised from the driver's
+    root = root.__cause__ or root  # SQLAlchemy wraps its dialect's error, whose cause is the driver's
     if (sqlstate := getattr(root, "sqlstate", None)) == _UNKNOWN_COLUMN:
         return "The database's tables are from another version of localidades-api: run `localidades-api migrate`."
     if sqlstate:
         return f"The database reports an error ({sqlstate}): {root}; check its user's rights and its log."
     if isinstance(error, OSError) and error.strerror:
         return f"The system reports an error: {error.strerror}{f', {error.filename}' if error.filename else ''}."
-    # Its text may hold an address with a password.
+    # The error's own text may contain an address with a password.
     place = traceback.extract_tb(error.__traceback__)[-1]
     kind = f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"
     return f"This is a bug in localidades-api ({kind}): please report it."
 
 
-def _is_for_want_of_memory(error: BaseException | None) -> bool:
-    """Return whether a lack of memory led to an error."""
-    seen: list[BaseException] = []  # what caused an error may itself have come while that one was handled
+def _is_out_of_memory(error: BaseException | None) -> bool:
+    """Return whether an error, or any error that led to it, was a lack of memory."""
+    seen: list[BaseException] = []  # causes and contexts can form a cycle
     while error and error not in seen:
         if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
             return True

@@ -1,4 +1,4 @@
-"""Finds the keys of the places in a file, in the database that `serve` uses or by asking a running service."""
+"""Matches the rows of a file to places, with the database that `serve` uses or by querying a running service."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ from localidades_api.bulk.rows import ROLES, Answer, Row
 from localidades_api.bulk.writers import MATCH_COLUMNS, in_language, writer
 from localidades_api.caches.names import NameIndexes
 from localidades_api.catalogue.schemas import Match
-from localidades_api.cli.console import console, watch_import, writing
+from localidades_api.cli.console import console, show_progress, writing
 from localidades_api.cli.database import ready_database
 from localidades_api.cli.service import Service
 from localidades_api.client import BUSY, Backoff
@@ -54,16 +54,16 @@ _FORMATS: Mapping[str, MediaType] = {
     ".json": "application/json",
     ".xlsx": XLSX,
 }
-_BATCH_SIZE = 500  # rows between two updates of the progress, and two checks for an interruption
-_INDEX_TIMEOUT = 600.0  # seconds; a whole catalogue takes ten
+_BATCH_SIZE = 500  # rows; progress is updated and interruptions are checked after each batch
+_INDEX_TIMEOUT = 600.0  # seconds; building the index of a whole catalogue takes ten
 _OUTCOMES = ("exact", "sure", "ambiguous", "none", "problem")
 
-_REMOTE_BATCH_SIZE = 1000  # rows of a request, which takes half a second
+_REMOTE_BATCH_SIZE = 1000  # rows in a request, which takes half a second
 _TIMEOUT = 60.0  # seconds without a byte
-_RETRY_TIMEOUT = 300.0  # seconds with a service that has responded before: its index of names may still be built
-_MAX_ANSWER = 16 * 1024  # bytes for a row: five candidates with their faults have some 3 kB
+_RETRY_TIMEOUT = 300.0  # seconds, once a service has responded: it may still be building its index of names
+_MAX_ANSWER_BYTES = 16 * 1024  # for a row; five candidates and their faults take some 3 kB
 
-Answering = Callable[[Sequence[Row]], Sequence[Answer]]
+AnswerRows = Callable[[Sequence[Row]], Sequence[Answer]]
 
 
 # -- The options
@@ -71,43 +71,43 @@ Answering = Callable[[Sequence[Row]], Sequence[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class MatchJob:
-    """What is to be read and written: paths, or `-` for stdin and stdout; `named` has the columns by role."""
+    """The options of a run. `source` and `output` are paths, or `-`; `columns` has the headers of columns by role."""
 
     source: str
     output: str
-    named: Mapping[str, str]
+    columns: Mapping[str, str]
     force: bool = False
     sure: float = SURE
     sheet: str | None = None
     lang: Language = LANGUAGES[0]
 
     @classmethod
-    def checked(  # the options of the command
+    def create(
         cls,
         source: str,
         output: str | None,
-        named: Mapping[str, str],
+        columns: Mapping[str, str],
         *,
         force: bool,
         sure: float,
         sheet: str | None = None,
         lang: Language = LANGUAGES[0],
     ) -> Self:
-        """Return a job; raise typer.BadParameter for what would fail, or replace a file, after a long time."""
+        """Return a job; raise typer.BadParameter for options that would fail, or replace a file, at the end."""
         _check_source(source)
-        job = cls(source, output or _default_output(source), named, force, sure, sheet, lang)
+        job = cls(source, output or _default_output(source), columns, force, sure, sheet, lang)
         if job.output != _STDIO:
             _check_output(job, Path(job.output))
         return job
 
     @property
     def media_type(self) -> MediaType:
-        """The format of the source."""
+        """The media type of the source."""
         return "text/csv" if _is_stream(self.source) else _FORMATS[Path(self.source).suffix.lower()]
 
     @property
     def answer_type(self) -> MediaType:
-        """The format of the answers."""
+        """The media type of the output."""
         suffix = Path(self.source if self.output == _STDIO else self.output).suffix.lower()
         if suffix == ".xlsx":
             return XLSX
@@ -119,12 +119,12 @@ class MatchJob:
 
 
 def _is_stream(source: str) -> bool:
-    """Return whether a source is stdin or a pipe, such as a shell's `<(...)`: CSV without a name of its own."""
+    """Return whether a source is stdin or a pipe, such as a shell's `<(...)`, which is read as CSV."""
     return source == _STDIO or Path(source).is_fifo()
 
 
 def _default_output(source: str) -> str:
-    """Return the path of the answers to a file: `places.matched.csv` beside `places.csv`."""
+    """Return the default output for a source, such as `places.matched.csv` for `places.csv`."""
     if _is_stream(source):
         return _STDIO
     path = Path(source)
@@ -133,7 +133,7 @@ def _default_output(source: str) -> str:
 
 
 def _check_source(source: str) -> None:
-    """Raise typer.BadParameter for a source that is no file of rows."""
+    """Raise typer.BadParameter unless the source is a file of a known format."""
     if _is_stream(source):
         return
     path = Path(source)
@@ -146,8 +146,8 @@ def _check_source(source: str) -> None:
     if path.suffix.lower() not in _FORMATS:
         with path.open("rb") as file:
             kind = describe_kind(file.read(START))
-        remedy = f": it is {kind}" if kind else ""
-        raise typer.BadParameter(f"the name of {source} must end in one of {', '.join(_FORMATS)}{remedy}")
+        hint = f": it is {kind}" if kind else ""
+        raise typer.BadParameter(f"the name of {source} must end in one of {', '.join(_FORMATS)}{hint}")
 
 
 def _check_output(job: MatchJob, output: Path) -> None:
@@ -167,7 +167,7 @@ def _check_output(job: MatchJob, output: Path) -> None:
 
 @contextmanager
 def _open_output(job: MatchJob) -> Iterator[Callable[[bytes], None]]:
-    """Lend a function that writes to the output; a file gets its name at the end, once it is complete."""
+    """Yield a function that writes to the output. A file gets its name at the end, once it is complete."""
     if job.output == _STDIO:
         yield _write_to_stdout
         return
@@ -186,7 +186,7 @@ def _open_output(job: MatchJob) -> Iterator[Callable[[bytes], None]]:
 
         yield write
         with _reporting_errors(job):
-            os.fsync(file.fileno())  # before the file has its name, so that it is complete after a power failure too
+            os.fsync(file.fileno())  # before the rename, so that the output is complete even after a power failure
             if output.exists():
                 if not job.force:
                     raise OutputError(f"{job.output} was created by another program: choose another --output.")
@@ -201,7 +201,7 @@ def _write_to_stdout(rows: bytes) -> None:
 
 @contextmanager
 def _reporting_errors(job: MatchJob) -> Iterator[None]:
-    """Turn errors of the system into OutputError."""
+    """Translate OSError to OutputError."""
     try:
         yield
     except OSError as error:
@@ -218,20 +218,20 @@ class MatchStep(Step):
     MATCH = "matching rows"
 
 
-def match_file(job: MatchJob, answer: Answering, at_once: int, counting: Counting) -> Counter[str]:
-    """Answer every row, `at_once` at a time, and count the outcomes.
+def match_file(job: MatchJob, answer: AnswerRows, batch_size: int, counting: Counting) -> Counter[str]:
+    """Match every row, in batches, and count the outcomes.
 
-    Raises UnreadableBodyError, OutputError, and what `answer` does; then no file is left.
+    Raises UnreadableBodyError, OutputError and the errors of `answer`, and then leaves no file.
     """
     outcomes: Counter[str] = Counter()
     with interruptible() as raise_if_interrupted, _open_source(job.source) as file:
-        rows = reader(job.media_type, file, ROLES, job.named, job.sheet)
+        rows = reader(job.media_type, file, ROLES, job.columns, job.sheet)
         for _ in rows.check():
             raise_if_interrupted()
         counting.expect(rows.count)
         target = writer(job.answer_type, rows, in_language(MATCH_COLUMNS, job.lang))
         coming = iter(rows)
-        batch = list(islice(coming, at_once))
+        batch = list(islice(coming, batch_size))
         start = target.begin()
         with _open_output(job) as write:
             while batch:
@@ -241,14 +241,14 @@ def match_file(job: MatchJob, answer: Answering, at_once: int, counting: Countin
                 start = b""
                 counting.advance(len(batch))
                 raise_if_interrupted()
-                batch = list(islice(coming, at_once))
+                batch = list(islice(coming, batch_size))
             write(start + target.end())
     return outcomes
 
 
 @contextmanager
 def _open_source(source: str) -> Iterator[IO[bytes]]:
-    """Open a source; what can be read only once is copied to a temporary file first."""
+    """Open a source; copy it to a temporary file first if it can be read only once."""
     with ExitStack() as stack:
         file: IO[bytes] = sys.stdin.buffer if source == _STDIO else stack.enter_context(Path(source).open("rb"))
         if not file.seekable():
@@ -258,11 +258,11 @@ def _open_source(source: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _match_and_report(job: MatchJob, answer: Answering, at_once: int, progress: StepProgress) -> None:
+def _match_and_report(job: MatchJob, answer: AnswerRows, batch_size: int, progress: StepProgress) -> None:
     """Match the rows of a file, and print a summary."""
     progress.begin(MatchStep.MATCH)
     began = time.perf_counter()
-    outcomes = match_file(job, answer, at_once, progress)
+    outcomes = match_file(job, answer, batch_size, progress)
     seconds = time.perf_counter() - began
     rows = outcomes.total()
     lines = [
@@ -281,10 +281,10 @@ def run_match(job: MatchJob, release: str | None) -> None:
     """Match the rows of a file with the names in the database."""
 
     async def run(database: str) -> None:
-        with watch_import() as progress:
+        with show_progress() as progress:
             progress.begin(MatchStep.OPEN)
             async with _open_index(database, release) as index:
-                # Nothing of it awaits: all that the rows need is in the index.
+                # This blocks the event loop, where nothing else runs: the index has everything that rows need.
                 def answer(rows: Sequence[Row]) -> list[Answer]:
                     return [match_row(row, index, job.sure) for row in rows]
 
@@ -296,7 +296,7 @@ def run_match(job: MatchJob, release: str | None) -> None:
 
 @asynccontextmanager
 async def _open_index(url: str, name: str | None) -> AsyncIterator[NameIndex]:
-    """Lend the index of a release, or of the current one, built if need be; the database may go away meanwhile."""
+    """Open the index of a release (None is the current one), or build it; afterwards no database is needed."""
     database = Database.for_reading(url, pool_size=1, timeout=read_settings().database_timeout)
     releases = ReleaseTracker(ReleasesRepository(database))
     indexes = NameIndexes(url, releases, _INDEX_TIMEOUT)
@@ -314,20 +314,20 @@ async def _open_index(url: str, name: str | None) -> AsyncIterator[NameIndex]:
 
 def run_remote_match(job: MatchJob, url: str, release: str | None) -> None:
     """Match the rows of a file by asking a running service."""
-    with watch_import() as progress, RemoteMatcher(Service.parse(url, release), job.sure) as service:
+    with show_progress() as progress, RemoteMatcher(Service.parse(url, release), job.sure) as service:
         _match_and_report(job, service.answer, _REMOTE_BATCH_SIZE, progress)
 
 
 class _BusyError(Exception):
-    """The service can't answer now; `retry_after` is what that header of its answer says, if there is one."""
+    """The service can't answer now; `retry_after` is the value of the response's header, if any."""
 
-    def __init__(self, why: str, retry_after: str | None = None) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, retry_after: str | None = None) -> None:
+        super().__init__(reason)
         self.retry_after = retry_after
 
 
 class RemoteMatcher:
-    """Sends rows by their roles, and nothing else that is in them; stays with the release of the first answer."""
+    """Sends the matched columns of rows, and no others, to a service; keeps to the release of its first response."""
 
     def __init__(self, service: Service, sure: float) -> None:
         self._service = service
@@ -342,14 +342,14 @@ class RemoteMatcher:
         self._client.close()
 
     def answer(self, rows: Sequence[Row]) -> list[Answer]:
-        """Return the answers to rows; raise ServiceError if the service has none, or not for minutes."""
+        """Return the answers to rows; raise ServiceError if the service fails, or is busy for minutes."""
         readable = [row for row in rows if row.problem is None]
-        answers = iter(self._ask(readable) if readable else [])
+        answers = iter(self._send(readable) if readable else [])
         return [
             describe_problem(row.problem) if row.problem is not None else with_note(next(answers), row) for row in rows
         ]
 
-    def _ask(self, rows: Sequence[Row]) -> list[Answer]:
+    def _send(self, rows: Sequence[Row]) -> list[Answer]:
         body = b"".join(to_json(row.cells) + b"\n" for row in rows)
         backoff: Backoff | None = None
         while True:
@@ -370,9 +370,9 @@ class RemoteMatcher:
         with _busy_if_unreachable(), self._client.stream("POST", address, content=body, headers=headers) as response:
             self._has_responded = True
             self._check(response)
-            lines = _read(response, rows * _MAX_ANSWER).splitlines()
+            lines = _read(response, rows * _MAX_ANSWER_BYTES).splitlines()
         if len(lines) != rows:
-            raise _BusyError("its answer ends too early")
+            raise _BusyError("its response is incomplete")
         try:
             answers: list[Answer] = [Match.model_validate_json(line).model_dump(exclude={"sent"}) for line in lines]
         except ValidationError as error:
@@ -381,15 +381,15 @@ class RemoteMatcher:
         return answers
 
     def _pin(self, release: str | None) -> None:
-        """Stay with the release of an answer; raise ServiceError if it is not the one that was asked for."""
+        """Keep to the release of the first response; raise ServiceError for a response with another one."""
         if self._service.release is None:
             self._service = replace(self._service, release=release)
         elif release not in {None, self._service.release}:
-            raise ServiceError("The service ignores `release` and answers with another one.")
+            raise ServiceError("The service ignores `release` and answers with another release.")
 
     @staticmethod
     def _check(response: httpx.Response) -> None:
-        """Raise _BusyError for a failure that may pass, and ServiceError for any other."""
+        """Raise _BusyError for a temporary failure, and ServiceError for any other."""
         status = response.status_code
         if status in BUSY:
             raise _BusyError(f"it answers {status}", response.headers.get("retry-after"))
@@ -412,5 +412,5 @@ def _read(response: httpx.Response, limit: int) -> bytes:
     for chunk in response.iter_raw():
         body += chunk
         if len(body) > limit:
-            raise ServiceError("The service's answer is longer than any to so many rows: check --url.")
+            raise ServiceError("The service's response is too long for this number of rows: check --url.")
     return bytes(body)

@@ -1,4 +1,4 @@
-"""The catalogue as tools for assistants (Model Context Protocol), over stdin and stdout."""
+"""Offers the catalogue to assistants as tools of the Model Context Protocol, over stdin and stdout."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -24,20 +24,20 @@ _INSTRUCTIONS = (
     " `match` or `find`. Many places share a name, so give the municipio or the estado whenever you know them, and ask"
     " the user if the outcome is `ambiguous`. Wherever you show the data, credit INEGI."
 )
-_MAX_FAULTS = 10  # told at once
+_MAX_FAULTS = 10  # in one message
 _READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-_MAX_BYTES = 2_000_000  # of an answer: a hundred rows with five candidates each have some 300 kB
+_MAX_BYTES = 2_000_000  # of a response: 100 rows with five candidates each take some 300 kB
 _MAX_ROWS = 100
 
 Key = Annotated[str, Field(description="Official key, with leading zeros.")]
 Text = Annotated[str, Field(min_length=1, max_length=100)]
 
 
-# -- What the tools take and answer; keys are text, with their leading zeros
+# -- Arguments and results; keys are text, with their leading zeros
 
 
 class WrittenPlace(BaseModel):
-    """A place as somebody wrote it."""
+    """A place as written by a person."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -49,21 +49,21 @@ class WrittenPlace(BaseModel):
 
 
 class PlaceCandidate(BaseModel):
-    """A place that a row may mean."""
+    """A place that may be the right one for a row."""
 
     cvegeo: Key
     label: Annotated[str, Field(description="Name, municipio and estado.")]
-    score: Annotated[float, Field(description="100 for no difference.")]
+    score: Annotated[float, Field(description="100 times the probability that it is the right one.")]
 
 
 class Matched(BaseModel):
-    """The answer to a row."""
+    """The result for a row."""
 
     outcome: Annotated[
         str,
         Field(
             description="`exact` or `sure`: rely on `cvegeo`. `ambiguous`: a person has to choose among `candidates`."
-            " `none`: no place is like it. `problem`: the row can't be read, and `problem` says why."
+            " `none`: no place is similar. `problem`: the row can't be read, and `problem` says why."
         ),
     ]
     cvegeo: Annotated[str | None, Field(description="Official key of the likeliest place, with leading zeros.")]
@@ -75,7 +75,7 @@ class Matched(BaseModel):
 
 
 class Matches(BaseModel):
-    """The answers to rows, in their order."""
+    """The results, in the order of the rows."""
 
     release: Annotated[str, Field(description="The release of the catalogue that answered.")]
     answers: list[Matched]
@@ -90,11 +90,11 @@ class FoundPlace(BaseModel):
     poblacion: int | None
     latitud: float | None
     longitud: float | None
-    metres: Annotated[float | None, Field(description="Distance from the point that was asked for.")] = None
+    metres: Annotated[float | None, Field(description="Distance from the given point.")] = None
 
 
 class Places(BaseModel):
-    """Places, the likeliest or nearest first."""
+    """Places, with the likeliest or nearest first."""
 
     release: str
     places: list[FoundPlace]
@@ -109,7 +109,7 @@ class PlaceRecord(BaseModel):
 
 
 class Change(BaseModel):
-    """How a locality changed."""
+    """A change of a locality between two releases."""
 
     change: str
     cvegeo: Key
@@ -131,7 +131,7 @@ class Changes(BaseModel):
 
 
 class CatalogueTools:
-    """The tools; the sentences of their docstrings are what an assistant reads."""
+    """The tools; assistants read their docstrings."""
 
     def __init__(self, service: Service, client: httpx.Client) -> None:
         self._service = service
@@ -143,7 +143,7 @@ class CatalogueTools:
         Understands abbreviations, misspellings, everyday and former names, and says how certain each answer is.
         """
         body = {"rows": [row.model_dump(exclude_none=True) for row in rows]}
-        release, content = self._ask("POST", MATCH, json=body)
+        release, content = self._request("POST", MATCH, json=body)
         return Matches(release=release, answers=[_matched(answer) for answer in content["results"]])
 
     def find(
@@ -154,10 +154,10 @@ class CatalogueTools:
         ] = "any",
         limit: Annotated[int, Field(ge=1, le=20)] = 10,
     ) -> Places:
-        """Find localities, municipios and estados by a name, or by the beginning of one, the likeliest first."""
+        """Find localities, municipios and estados by a name or the beginning of one, with the likeliest first."""
         kinds = "localidad,municipio,estado" if kind == "any" else kind
         query = {"q": text, "kind": kinds, "limit": str(limit)}
-        release, content = self._ask("GET", f"{LOCALIDADES}suggest/", **query)
+        release, content = self._request("GET", f"{LOCALIDADES}suggest/", **query)
         return Places(release=release, places=[FoundPlace.model_validate(place) for place in content["results"]])
 
     def record(
@@ -169,10 +169,10 @@ class CatalogueTools:
     ) -> PlaceRecord:
         """Show everything that the catalogue says about the place with a key: name, area, point, population, dwellings.
 
-        Also says which key has replaced one that INEGI has withdrawn.
+        For a key that INEGI has withdrawn, says which one has replaced it.
         """
         kind = {2: "estados", 5: "municipios", 9: "localidades"}[len(cvegeo)]
-        release, content = self._ask("GET", f"{PREFIX}/{kind}/{int(cvegeo)}/")
+        release, content = self._request("GET", f"{PREFIX}/{kind}/{int(cvegeo)}/")
         return PlaceRecord(release=release, cvegeo=cvegeo, columns=_with_text_keys(content))
 
     def nearest(
@@ -183,7 +183,7 @@ class CatalogueTools:
     ) -> Places:
         """List the localities nearest to a point, with their distance in metres."""
         query = {"lat": f"{latitud:.6f}", "lon": f"{longitud:.6f}", "limit": str(limit)}
-        release, content = self._ask("GET", NEAREST, **query)
+        release, content = self._request("GET", NEAREST, **query)
         places = [
             FoundPlace.model_validate(
                 {**place, "kind": "localidad", "cvegeo": f"{place['id']:09}", "metres": place["distancia"]}
@@ -196,7 +196,7 @@ class CatalogueTools:
         self,
         since: Annotated[
             NameOfRelease | None,
-            Field(description="The earlier release; by default the one before the current."),
+            Field(description="The earlier release; by default the one before the current one."),
         ] = None,
         kind: Annotated[ChangeKind | None, Field(description="Only changes of this kind.")] = None,
         page: Annotated[int, Field(ge=1, le=10_000)] = 1,
@@ -205,7 +205,7 @@ class CatalogueTools:
         release, before = self._newest_two()
         earlier = since or before
         query = {"since": earlier, "page": str(page), "page_size": "100", **({"change": kind} if kind else {})}
-        _, content = self._ask("GET", f"{PREFIX}/releases/{release}/changes/", **query)
+        _, content = self._request("GET", f"{PREFIX}/releases/{release}/changes/", **query)
         changes = [
             Change(
                 change=one["change"],
@@ -220,14 +220,14 @@ class CatalogueTools:
         )
 
     def _newest_two(self) -> tuple[str, str]:
-        """Return the names of the current release and of the one before it, of the first itself."""
-        _, content = self._ask("GET", f"{PREFIX}/releases/", page_size="1000")
+        """Return the names of the current release and the one before it; if there is none, the current one twice."""
+        _, content = self._request("GET", f"{PREFIX}/releases/", page_size="1000")
         names = [one["release"] for one in content["results"]]
         current = next(index for index, one in enumerate(content["results"]) if one["current"])
         return names[current], names[max(current - 1, 0)]
 
-    def _ask(self, method: str, path: str, json: object = None, **query: str) -> tuple[str, dict[str, Any]]:
-        """Return the release of an answer and its content; raise ToolError with a sentence for an error."""
+    def _request(self, method: str, path: str, json: object = None, **query: str) -> tuple[str, dict[str, Any]]:
+        """Return the release and the content of a response; raise ToolError for an error."""
         address, headers = self._service.at(path, **query), {"Accept": "application/json"}
         try:
             with self._client.stream(method, address, json=json, headers=headers) as response:
@@ -235,12 +235,12 @@ class CatalogueTools:
                 for chunk in response.iter_raw():
                     body += chunk
                     if len(body) > _MAX_BYTES:
-                        raise ToolError("The service's answer is longer than any answer of this API.")
+                        raise ToolError("The service's response is longer than any response of this API.")
             content = from_json(bytes(body))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ToolError(
-                f"The service at {self._service.root} can't be reached: start it with `localidades-api serve`, or name"
-                " another with `--url`."
+                f"The service at {self._service.root} can't be reached: start it with `localidades-api serve`, or set"
+                " `--url` to another."
             ) from error
         except ValueError as error:
             raise ToolError(f"{self._service.root} is not a localidades-api service: check `--url`.") from error
@@ -255,7 +255,7 @@ def _matched(answer: Mapping[str, Any]) -> Matched:
 
 
 def _with_text_keys(record: Mapping[str, Any]) -> dict[str, JsonValue]:
-    """Return a record with the keys of its municipio and estado as text in place of numbers."""
+    """Replace the keys of the municipio and estado, which are numbers, by text."""
     digits = {"estado_id": 2, "municipio_id": 5}
     return {
         name: f"{value:0{digits[name]}}"
@@ -269,19 +269,19 @@ def _with_text_keys(record: Mapping[str, Any]) -> dict[str, JsonValue]:
 
 
 def _explain(problem: Mapping[str, Any]) -> str:
-    """Return a problem as sentences; those of a withdrawn key name the one that replaced it."""
+    """Return the message for a problem; for a withdrawn key, it names the successor."""
     if last_release := problem.get("last_release"):
-        told = f" {problem['successor']:09} has replaced it." if problem["successor"] else ""
-        return f"INEGI has withdrawn this key; {last_release} is the last release that had it.{told}"
-    said = [str(problem.get("detail", "The service refuses the request."))]
-    return " ".join([*said, *(f"{one['parameter']}: {one['message']}" for one in problem.get("errors", ()))])
+        successor = f" {problem['successor']:09} has replaced it." if problem["successor"] else ""
+        return f"INEGI has withdrawn this key; {last_release} is the last release that had it.{successor}"
+    detail = str(problem.get("detail", "The service refuses the request."))
+    return " ".join([detail, *(f"{fault['parameter']}: {fault['message']}" for fault in problem.get("errors", ()))])
 
 
 # -- The server
 
 
 class _Server(MCPServer):
-    """Tells what is wrong with the arguments of a call in sentences of this service."""
+    """Describes invalid arguments in the words of this service instead of pydantic's."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -293,12 +293,12 @@ class _Server(MCPServer):
             if not isinstance(error.__cause__, ValidationError):
                 raise
             faults = error.__cause__.errors(include_url=False)[:_MAX_FAULTS]
-            said = [f"{describe_place(fault['loc'])}: {describe_fault(fault)}" for fault in faults]
-            raise ToolError(" ".join(said)) from error.__cause__
+            messages = [f"{describe_place(fault['loc'])}: {describe_fault(fault)}" for fault in faults]
+            raise ToolError(" ".join(messages)) from error.__cause__
 
 
 def serve_tools(url: str) -> None:
-    """Answer the assistant on stdin, by asking the service at `url`, until it closes stdin."""
+    """Serve an assistant on stdin and stdout with the service at `url`, until it closes stdin."""
     service = Service.parse(url, None)
     server = _Server("localidades-api", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING")
     with service.connect(_TIMEOUT) as client:

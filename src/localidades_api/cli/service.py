@@ -1,4 +1,4 @@
-"""Asks a running service over HTTP on behalf of a command."""
+"""The running service that a command queries over HTTP."""
 
 import re
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from localidades_api.errors import ServiceError
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The address of a service, and the release that is asked for; None is the current one."""
+    """The address of a service, and the release to request; None is the current one."""
 
     address: httpx.URL
     release: str | None
 
     @classmethod
     def parse(cls, url: str, release: str | None, option: str = "--url") -> Self:
-        """Parse the address that an option gives; raise ServiceError if it or the release is invalid."""
+        """Parse the address in an option; raise ServiceError if it or the release is invalid."""
         try:
             address = httpx.URL(url.strip().rstrip("/"))
         except (httpx.InvalidURL, UnicodeError):
@@ -36,12 +36,12 @@ class Service:
         return str(self.address.copy_with(username=None, password=None))
 
     def at(self, path: str, **params: str) -> httpx.URL:
-        """Return an address of the service, without a password; its release is pinned if there is one."""
+        """Return the address of a path, without a password, with the release as a parameter if there is one."""
         pinned = {} if self.release is None else {"release": self.release}
         return httpx.URL(self.root + path, params={**params, **pinned})
 
     def connect(self, timeout: float) -> httpx.Client:
-        """Open a client; it follows no redirects, so the password goes to this service only."""
+        """Open a client. It follows no redirects, so that the password goes to this service only."""
         auth = (self.address.username, self.address.password) if self.address.username else None
-        # Other encodings can unpack to any size.
+        # Compressed bodies can expand to any size.
         return httpx.Client(auth=auth, headers={"Accept-Encoding": "identity"}, timeout=timeout)

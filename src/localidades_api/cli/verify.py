@@ -269,7 +269,7 @@ def _next_address(response: httpx.Response) -> httpx.URL | None:
     return address.copy_with(fragment=None) if is_same else None
 
 
-# -- The whole
+# -- Verification
 
 
 class VerificationStep(Step):

@@ -27,14 +27,9 @@ from localidades_api.api.problems import ResponsePreferences, problem_of
 from localidades_api.app import create_app
 from localidades_api.catalogue.keys import KEYS_OF_A_MUNICIPIO
 from localidades_api.catalogue.locality import describe_locality
-<<<<<<< HEAD
 from localidades_api.catalogue.pagination import MAX_PAGE_SIZE
 from localidades_api.catalogue.schemas import Release
-from localidades_api.cli.console import console, watch_import
-=======
-from localidades_api.catalogue.schemas import MAX_PAGE_SIZE, Release
 from localidades_api.cli.console import console, show_progress
->>>>>>> be1c253f (Say what the command line does in plain English)
 from localidades_api.cli.database import ready_database
 from localidades_api.downloads.formats import FILE_TYPES
 from localidades_api.errors import ExportError, LocalidadesError, MethodNotAllowedError, NotFoundError

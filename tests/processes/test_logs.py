@@ -188,6 +188,8 @@ def test_cause_that_many_requests_meet_is_written_down_once_and_counted(
         assert sentence in fault["message"]
         text = end(live)
     assert text.count('"traceback":') == (status == 500)
+    assert "Exception in ASGI" not in text  # uvicorn's own record of the same error
+    assert "Something went wrong" not in text  # what the client gets
     told = [json.loads(one) for one in text.splitlines() if '"message"' in one and line["cause"] in one]
     assert [record["message"].startswith("Again ") for record in told] == [False, True]
     assert int(told[1]["message"].split()[1]) >= asked - 1

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from localidades_api.api.probes import OPERATIONAL
 from localidades_api.api.problems import ResponsePreferences, problem_of
 from localidades_api.api.route_table import allowed_methods
-from localidades_api.database.pool import already_waited
+from localidades_api.database.pool import already_waited, may_use_database
 from localidades_api.errors import LocalidadesError, NotFoundError, OverloadedError
 from localidades_api.html.renderer import root_of
 from localidades_api.http.headers import complete, on_wire
@@ -147,8 +147,6 @@ class RequestLimit:
         """Return whether a slot came free in time."""
         if not self._slots.locked():
             return await self._slots.acquire()  # at once
-        if self.is_full:
-            return False
         began = time.monotonic()
         self.queued += 1
         try:
@@ -178,7 +176,8 @@ class ConcurrencyLimit:
     """Limits the requests in flight and the requests in the queue.
 
     Probes and static files are always admitted: they need no database. So are held responses, since the response cache
-    comes first.
+    comes first. A request that no slot came free for in time goes on without the database: pages in memory are
+    answered while it hangs.
 
     A request holds its slot until its response begins, so slow readers and long downloads hold none. (Downloads have a
     limit of their own, `http.transfers.Transfers`.)
@@ -190,12 +189,17 @@ class ConcurrencyLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Wait for a slot and pass on, or refuse."""
+        already_waited.set(0.0)  # with pipelining, the task of one request starts the next
+        may_use_database.set(True)
         if scope["type"] != "http" or not _needs_slot(scope["path"]):
             await self.app(scope, receive, send)
+        elif self._limit.is_full:
+            await self._limit.refuse(scope).send(send)
         elif await self._limit.acquire():
             await self._pass_on(scope, receive, send)
         else:
-            await self._limit.refuse(scope).send(send)
+            may_use_database.set(False)
+            await self.app(scope, receive, send)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, and release the slot when the response begins."""

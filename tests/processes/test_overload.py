@@ -10,7 +10,7 @@ import httpx
 import pytest
 from fastapi import FastAPI, Response
 
-from localidades_api.database.pool import already_waited
+from localidades_api.database.pool import already_waited, may_use_database
 from localidades_api.middleware import ConcurrencyLimit, RequestLimit
 from tests.support.application import client_of
 from tests.support.downloads import stalled
@@ -176,6 +176,8 @@ class Held:
     async def answer(self) -> Response:
         """Answer in the end."""
         self.waited.append(already_waited.get())
+        if not may_use_database.get():
+            return Response(status_code=503)
         await self.may_answer.wait()
         return Response()
 
@@ -196,8 +198,19 @@ async def one_in_flight() -> AsyncIterator[tuple[Held, RequestLimit, httpx.Async
         assert (await first).status_code == 200
 
 
+def test_page_in_memory_is_answered_while_the_database_hangs(narrow: tuple[Live, str]) -> None:
+    """A request that gets no slot in time goes on without the database."""
+    live, url = narrow
+    with locked(url), ExitStack() as stack:
+        Asking(stack, live, slow())
+        for target in (f"{LOCALIDADES}?page=1", f"{LOCALIDADES}?page=3&format=json&release=2020-01"):
+            assert ask(live.base, target).status == 200
+        refused = ask(live.base, slow())
+        assert (refused.status, json.loads(refused.body)["type"]) == (503, "/problems#overloaded")
+
+
 async def test_turn_is_waited_for_half_a_second() -> None:
-    """Whoever has waited for longer is better served by another process."""
+    """Then the request goes on without the database; another process would serve it sooner."""
     async with one_in_flight() as (_, _, client):
         sooner, asked = asyncio.create_task(asyncio.sleep(0.45)), asyncio.create_task(client.get("/"))
         await sooner

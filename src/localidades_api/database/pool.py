@@ -25,7 +25,7 @@ from localidades_api.database.sqlstate import (
     translate_connecting,
     translate_refusal,
 )
-from localidades_api.errors import ConfigurationError, DatabaseUnavailableError
+from localidades_api.errors import ConfigurationError, DatabaseUnavailableError, OverloadedError
 from localidades_api.observability.metrics import COUNTERS, Series
 
 _KEPT_STATEMENTS = 100  # of a connection to Postgres itself; SQLAlchemy's default
@@ -35,6 +35,8 @@ MAX_CONNECTION_AGE = 600
 
 # Seconds that a request has spent in the queue, which count towards the deadline.
 already_waited: ContextVar[float] = ContextVar("already_waited", default=0.0)
+# Whether a request may use the database: one that got no slot may not, but is answered if memory has what it needs.
+may_use_database: ContextVar[bool] = ContextVar("may_use_database", default=True)
 
 
 # The time of publication tells a release from another with the same id in a database that was recreated.
@@ -200,6 +202,8 @@ class Database:
 
         All of it is one greenlet: SQLAlchemy's asynchronous connection takes one for each step, and a task to close.
         """
+        if not may_use_database.get():
+            raise OverloadedError
         while True:
             with self._lend() as connection:
                 if self._is_pooled:

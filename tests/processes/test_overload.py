@@ -122,7 +122,7 @@ def test_refusal_is_in_the_representation_that_was_asked_for(
         assert refused.status == 503
         assert expected in refused.text
         assert int(refused.one("content-length")) == len(refused.body)
-        head = ask(live.base, target, *[("Accept", "text/html")] * bool(headers), method="HEAD")
+        head = ask(live.base, f"{LOCALIDADES}10010001/", *[("Accept", "text/html")] * bool(headers), method="HEAD")
         assert head.status == 503
         assert head.body == b""
 

@@ -121,11 +121,14 @@ class ManagementPort:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, or respond with 404 on the wrong port."""
-        is_wrong = scope["type"] == "http" and (scope["server"][1] == self._port) != (scope["path"] in OPERATIONAL)
-        if is_wrong:
+        if scope["type"] == "http" and self._is_on_port(scope) != (scope["path"] in OPERATIONAL):
             await refusal(scope, _NOT_FOUND).send(send)
         else:
             await self.app(scope, receive, send)
+
+    def _is_on_port(self, scope: Scope) -> bool:
+        server = scope.get("server")  # a server on a Unix socket may leave it out
+        return server is not None and server[1] == self._port
 
 
 class RequestLimit:

@@ -8,7 +8,9 @@ import time
 from contextlib import closing
 
 import asyncpg
+import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from tests.support.application import client_of, running_app
 from tests.support.metrics import await_metrics, value
@@ -117,6 +119,21 @@ async def test_readiness_without_a_release_names_none(database: str) -> None:
         answer = await client.get("/readyz")
         assert (answer.status_code, answer.json()["type"]) == (503, "/problems#no-release")
         assert "release" not in answer.json()
+
+
+async def test_request_without_a_port_is_not_one_to_the_management_port() -> None:
+    """A server on a Unix socket need not say where a request came in."""
+    async with running_app(
+        "postgresql://x@localhost/x?host=/nowhere", management_port=9000, in_background=False
+    ) as app:
+
+        async def without_address(scope: Scope, receive: Receive, send: Send) -> None:
+            await app({**scope, "server": None}, receive, send)
+
+        transport = httpx.ASGITransport(without_address)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            assert (await client.get("/docs")).status_code == 200
+            assert (await client.get("/livez")).status_code == 404
 
 
 def test_management_port_has_probes_and_metrics_and_nothing_else(seeded_database: str) -> None:

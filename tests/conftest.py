@@ -27,7 +27,7 @@ from tests.support.pooler import pooling_the_service
 from tests.support.postgres import alembic_config, execute, new_database, template
 from tests.support.run_folder import run_folder, share
 from tests.support.waiting import in_thread
-from tests.support.wire import ROOT, await_names, serving
+from tests.support.wire import ROOT, await_names, serving, serving_with_uvicorn
 
 # The same examples in every run, and none is too slow: this machine may be busy with something else.
 hypothesis_settings.register_profile("project", deadline=None, derandomize=True, database=None, max_examples=50)
@@ -177,6 +177,16 @@ def live_server(server: str, seeded: str) -> Iterator[str]:
     """Lend the address of `localidades-api serve` on the small catalogue, for tests that only read."""
     with new_database(server, seeded) as url, serving(url) as live:
         await_names(live.base)
+        yield live.base
+
+
+@pytest.fixture(scope="session", params=["serve", "uvicorn"])
+def any_server(request: pytest.FixtureRequest, server: str, seeded: str) -> Iterator[str]:
+    """Lend the address of `localidades-api serve`, then that of uvicorn's own command on the same application."""
+    if request.param == "serve":
+        yield request.getfixturevalue("live_server")
+        return
+    with new_database(server, seeded) as url, serving_with_uvicorn(url, "--no-server-header") as live:
         yield live.base
 
 

@@ -1,5 +1,8 @@
 """What only a connection shows of the contract: bytes, escapes, lines of headers, methods, HEAD.
 
+It holds under `serve` and under uvicorn's own command. `test_bad_clients.py` has the limits on what a client may send,
+which are those of `serve` alone.
+
 `test_contract_golden.py` has whole answers, byte for byte. The tables of page numbers, of Accept and of If-None-Match
 are in tests/unit/test_pagination.py, tests/unit/test_negotiation.py and tests/http/test_caching.py, those of messages
 in tests/http/test_messages.py; hostile input of every kind is in `test_hostile_requests.py`.
@@ -33,8 +36,8 @@ def assert_problem(answer: Answer, status: int) -> None:
 
 
 @pytest.mark.parametrize("query", ["?", "?&", "?page=%31&", "?%70age=01", "?release=2020-01&page=1"])
-def test_first_page_asked_in_another_spelling_is_the_same(live_server: str, query: str) -> None:
-    answer, plain = ask(live_server, LOCALIDADES + query), ask(live_server, LOCALIDADES)
+def test_first_page_asked_in_another_spelling_is_the_same(any_server: str, query: str) -> None:
+    answer, plain = ask(any_server, LOCALIDADES + query), ask(any_server, LOCALIDADES)
     assert (answer.status, answer.one("etag"), answer.body) == (200, plain.one("etag"), plain.body)
 
 
@@ -57,17 +60,17 @@ NO_PLAIN_NAME = "(a name that is not plain ASCII)"
     ],
 )
 def test_query_that_can_not_be_used_is_422_by_the_name_of_what_is_wrong(
-    live_server: str, target: str, named: list[str]
+    any_server: str, target: str, named: list[str]
 ) -> None:
-    answer = ask(live_server, target)
+    answer = ask(any_server, target)
     assert_problem(answer, 422)
     assert sorted(fault["parameter"] for fault in json.loads(answer.body)["errors"]) == named
 
 
 @pytest.mark.parametrize("raw", [b"\xd9\xa1", b"\xff", b"\x00", b" 1"])
-def test_query_of_raw_bytes_is_refused(live_server: str, raw: bytes) -> None:
+def test_query_of_raw_bytes_is_refused(any_server: str, raw: bytes) -> None:
     target = LOCALIDADES.encode() + b"?page=" + raw
-    received = send(live_server, b"GET " + target + b" HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
+    received = send(any_server, b"GET " + target + b" HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
     assert received.split()[1] in {b"400", b"422"}
 
 
@@ -87,20 +90,18 @@ def test_query_of_raw_bytes_is_refused(live_server: str, raw: bytes) -> None:
     ],
 )
 def test_representation_is_the_one_that_is_asked_for(
-    live_server: str, query: str, lines: list[str], status: int, content_type: str
+    any_server: str, query: str, lines: list[str], status: int, content_type: str
 ) -> None:
-    answer = ask(live_server, LOCALIDADES + query, *(("Accept", line) for line in lines))
+    answer = ask(any_server, LOCALIDADES + query, *(("Accept", line) for line in lines))
     assert (answer.status, answer.one("content-type")) == (status, content_type)
     assert answer.one("vary") == ("Accept, Accept-Language" if content_type == HTML else "Accept")
     assert answer.body.startswith(b"<!doctype html>" if content_type == HTML else b"{")
 
 
 @pytest.mark.parametrize(("target", "method"), [(f"{LOCALIDADES}?page=2", "HEAD"), (f"{INDEX}?format=api", "GET")])
-def test_answer_that_the_client_holds_is_304_with_the_headers_of_200(
-    live_server: str, target: str, method: str
-) -> None:
-    first = without_date(ask(live_server, target))
-    again = without_date(ask(live_server, target, ("If-None-Match", first.one("etag")), method=method))
+def test_answer_that_the_client_holds_is_304_with_the_headers_of_200(any_server: str, target: str, method: str) -> None:
+    first = without_date(ask(any_server, target))
+    again = without_date(ask(any_server, target, ("If-None-Match", first.one("etag")), method=method))
     assert (again.status, again.body) == (304, b"")
     of_a_body = (
         "content-type",
@@ -112,13 +113,13 @@ def test_answer_that_the_client_holds_is_304_with_the_headers_of_200(
     assert again.headers == [header for header in first.headers if header[0] not in of_a_body]
 
 
-def test_other_origin_and_cookies_change_nothing(live_server: str) -> None:
+def test_other_origin_and_cookies_change_nothing(any_server: str) -> None:
     """Else a shared cache would have to keep an answer for each."""
     others = (("Origin", "https://other.example"), ("Cookie", "a=b"))
-    assert without_date(ask(live_server, LOCALIDADES, *others)) == without_date(ask(live_server, LOCALIDADES))
+    assert without_date(ask(any_server, LOCALIDADES, *others)) == without_date(ask(any_server, LOCALIDADES))
     preflight = (("Access-Control-Request-Method", "GET"), ("Access-Control-Request-Headers", "if-none-match"))
-    asked = ask(live_server, LOCALIDADES, *others, *preflight, method="OPTIONS")
-    assert without_date(asked) == without_date(ask(live_server, LOCALIDADES, method="OPTIONS"))
+    asked = ask(any_server, LOCALIDADES, *others, *preflight, method="OPTIONS")
+    assert without_date(asked) == without_date(ask(any_server, LOCALIDADES, method="OPTIONS"))
 
 
 @pytest.mark.parametrize(
@@ -129,21 +130,21 @@ def test_other_origin_and_cookies_change_nothing(live_server: str) -> None:
         ("/problems?x=1", 422), ("/robots.txt", 200), ("/favicon.ico", 200),
     ],
 )  # fmt: skip
-def test_what_stands_outside_the_api_is_read_from_any_origin_too(live_server: str, target: str, status: int) -> None:
-    answer = ask(live_server, target, ("Origin", "https://other.example"))
+def test_what_stands_outside_the_api_is_read_from_any_origin_too(any_server: str, target: str, status: int) -> None:
+    answer = ask(any_server, target, ("Origin", "https://other.example"))
     assert answer.status == status
     assert (answer.one("access-control-allow-origin"), answer.one("x-content-type-options")) == ("*", "nosniff")
-    asked = ask(live_server, target, ("Access-Control-Request-Method", "GET"), method="OPTIONS")
+    asked = ask(any_server, target, ("Access-Control-Request-Method", "GET"), method="OPTIONS")
     assert (asked.status, asked.one("allow"), asked.one("access-control-allow-origin")) == (204, "GET", "*")
     assert "GET" in asked.one("access-control-allow-methods")
     assert asked.one("access-control-allow-headers") == "*"
 
 
-def test_metrics_are_not_read_from_other_origins(live_server: str) -> None:
+def test_metrics_are_not_read_from_other_origins(any_server: str) -> None:
     """A page of anywhere could read them in a browser within the operator's network."""
-    answer = ask(live_server, "/metrics", ("Origin", "https://other.example"))
+    answer = ask(any_server, "/metrics", ("Origin", "https://other.example"))
     assert (answer.status, answer.all("access-control-allow-origin")) == (200, [])
-    assert ask(live_server, "/metrics", method="OPTIONS").status == 405
+    assert ask(any_server, "/metrics", method="OPTIONS").status == 405
 
 
 # -- Methods
@@ -156,8 +157,8 @@ TARGETS = (
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_head_is_get_without_the_body(live_server: str, target: str) -> None:
-    got, head = (without_date(ask(live_server, target, method=method)) for method in ("GET", "HEAD"))
+def test_head_is_get_without_the_body(any_server: str, target: str) -> None:
+    got, head = (without_date(ask(any_server, target, method=method)) for method in ("GET", "HEAD"))
     assert (head.status, head.body) == (got.status, b"")
     of_the_body = ("transfer-encoding", "chunked")  # of a file, whose length is not known
     assert head.headers == [header for header in got.headers if header != of_the_body]
@@ -165,8 +166,8 @@ def test_head_is_get_without_the_body(live_server: str, target: str) -> None:
         assert int(head.one("content-length")) == len(got.body)
 
 
-def test_connection_goes_on_after_answers_without_a_body(live_server: str) -> None:
-    connection = http.client.HTTPConnection(live_server.removeprefix("http://"), timeout=PATIENCE)
+def test_connection_goes_on_after_answers_without_a_body(any_server: str) -> None:
+    connection = http.client.HTTPConnection(any_server.removeprefix("http://"), timeout=PATIENCE)
     try:
         for method in ("HEAD", "GET", "OPTIONS", "GET"):
             for target in (one for one in TARGETS if method != "OPTIONS" or one.startswith(INDEX)):
@@ -179,28 +180,28 @@ def test_connection_goes_on_after_answers_without_a_body(live_server: str) -> No
 
 
 @pytest.mark.parametrize("method", ["POST", "PROPFIND"])
-def test_other_method_is_405_with_allow_wherever_it_is_tried(live_server: str, method: str) -> None:
+def test_other_method_is_405_with_allow_wherever_it_is_tried(any_server: str, method: str) -> None:
     for target in (LOCALIDADES, LOCALIDADES[:-1], f"{LOCALIDADES}?page=x", f"{INDEX}nothing/"):
-        answer = ask(live_server, target, method=method)
+        answer = ask(any_server, target, method=method)
         assert_problem(answer, 405)
         assert answer.one("allow") == "GET"
     for target in ("/", "/docs", "/livez", "/readyz", "/openapi.json", "/problems", "/static/style.css"):
-        answer = ask(live_server, target, method=method)
+        answer = ask(any_server, target, method=method)
         assert (answer.status, answer.one("content-type")) == (405, PROBLEM)
         assert "GET" in answer.one("allow")
-    page = ask(live_server, LOCALIDADES, BROWSER, method=method)
+    page = ask(any_server, LOCALIDADES, BROWSER, method=method)
     assert (page.status, page.one("content-type")) == (405, HTML)
 
 
 @pytest.mark.parametrize("target", [INDEX, LOCALIDADES[:-1], f"{LOCALIDADES}?page=x", f"{INDEX}nothing/"])
-def test_options_is_the_same_for_every_resource_that_is_only_read(live_server: str, target: str) -> None:
-    known = ask(live_server, LOCALIDADES, method="OPTIONS")  # a golden one
-    assert without_date(ask(live_server, target, method="OPTIONS")) == without_date(known)
+def test_options_is_the_same_for_every_resource_that_is_only_read(any_server: str, target: str) -> None:
+    known = ask(any_server, LOCALIDADES, method="OPTIONS")  # a golden one
+    assert without_date(ask(any_server, target, method="OPTIONS")) == without_date(known)
 
 
 @pytest.mark.parametrize("method", ["FROB", "<script>"])
-def test_method_that_the_server_can_not_parse_is_400(live_server: str, method: str) -> None:
-    answer = ask(live_server, LOCALIDADES, method=method)
+def test_method_that_the_server_can_not_parse_is_400(any_server: str, method: str) -> None:
+    answer = ask(any_server, LOCALIDADES, method=method)
     assert answer.status == 400
     assert method not in answer.text
 
@@ -219,24 +220,24 @@ def test_method_that_the_server_can_not_parse_is_400(live_server: str, method: s
         ('/api/census/localidades?a="<>', "localidades/?a=%22%3C%3E"),
     ],
 )
-def test_path_without_its_slash_is_308_to_a_relative_address(live_server: str, target: str, location: str) -> None:
-    answer = ask(live_server, target, ("X-Forwarded-Host", "evil.example"))
+def test_path_without_its_slash_is_308_to_a_relative_address(any_server: str, target: str, location: str) -> None:
+    answer = ask(any_server, target, ("X-Forwarded-Host", "evil.example"))
     assert (answer.status, answer.one("location")) == (308, location)
 
 
 @pytest.mark.parametrize("page", ["docs", "redoc", "match", "map", "problems"])
-def test_page_with_a_slash_that_it_does_not_have_is_308_to_a_relative_address(live_server: str, page: str) -> None:
-    answer = ask(live_server, f"/{page}/?lang=es", ("X-Forwarded-Host", "evil.example"))
+def test_page_with_a_slash_that_it_does_not_have_is_308_to_a_relative_address(any_server: str, page: str) -> None:
+    answer = ask(any_server, f"/{page}/?lang=es", ("X-Forwarded-Host", "evil.example"))
     assert (answer.status, answer.one("location")) == (308, f"../{page}?lang=es")
-    assert ask(live_server, f"/{page}?lang=es", BROWSER).status == 200
+    assert ask(any_server, f"/{page}?lang=es", BROWSER).status == 200
 
 
-def test_browser_finds_the_icon_and_a_crawler_what_it_may_ask_for(live_server: str) -> None:
-    icon = ask(live_server, "/favicon.ico")
+def test_browser_finds_the_icon_and_a_crawler_what_it_may_ask_for(any_server: str) -> None:
+    icon = ask(any_server, "/favicon.ico")
     assert icon.one("content-type") == "image/vnd.microsoft.icon"
     assert icon.body.startswith(b"\0\0\1\0\1\0\x20\x20")  # one image, of 32 by 32 pixels
     rules = RobotFileParser()
-    rules.parse(ask(live_server, "/robots.txt").body.decode().splitlines())
+    rules.parse(ask(any_server, "/robots.txt").body.decode().splitlines())
     for target in ("/", LOCALIDADES, f"{LOCALIDADES}?page=2&format=api", f"{LOCALIDADES}10010001/", "/docs"):
         assert rules.can_fetch("a-crawler", target), target
     for target in (f"{LOCALIDADES}download/?format=csv", f"{LOCALIDADES}tiles/0/0/0.mvt", f"{INDEX}reconcile/"):
@@ -245,5 +246,5 @@ def test_browser_finds_the_icon_and_a_crawler_what_it_may_ask_for(live_server: s
 
 @pytest.mark.parametrize("path", ["nothing", "localidades//", "/localidades/", "Localidades/", "localidades/%2e%2e/",
                                   "%00", "%FF%FE/", "..%2f..%2fetc/passwd"])  # fmt: skip
-def test_path_of_no_resource_is_404(live_server: str, path: str) -> None:
-    assert_problem(ask(live_server, INDEX + path), 404)
+def test_path_of_no_resource_is_404(any_server: str, path: str) -> None:
+    assert_problem(ask(any_server, INDEX + path), 404)

@@ -162,17 +162,42 @@ def serving(
 
     It is started as by `start_command`.
     """
-    address = service_address(url)
+    env = environment(service_address(url), **settings)
+    with _running(*SERVE, *arguments, env=env, probe=probe, command=command, files=files, ends_with=0) as live:
+        yield live
+
+
+@contextmanager
+def serving_with_uvicorn(
+    url: str, *arguments: str, application: str = "localidades_api.asgi:app", **settings: str
+) -> Iterator[Live]:
+    """Run an application with uvicorn's own command, as `serving` runs `serve`."""
+    words = (application, "--port", "0", *arguments)
+    env = environment(service_address(url), **settings)
+    command = (sys.executable, "-m", "uvicorn")
+    # uvicorn ends with the signal that stops it, once it has shut down.
+    with _running(*words, env=env, probe="/readyz", command=command, files=None, ends_with=-signal.SIGTERM) as live:
+        yield live
+
+
+@contextmanager
+def _running(
+    *words: str,
+    env: Mapping[str, str],
+    probe: str,
+    command: Sequence[str] | None,
+    files: str | None,
+    ends_with: int,
+) -> Iterator[Live]:
     with tempfile.NamedTemporaryFile(prefix="localidades-serve-", suffix=".log") as output, NULL.open() as stdin:
         streams = (stdin.fileno(), output.fileno(), output.fileno())
-        env = environment(address, **settings)
-        process = start_command(*SERVE, *arguments, streams=streams, env=env, files=files, command=command)
+        process = start_command(*words, streams=streams, env=env, files=files, command=command)
         log = Path(output.name)
         try:
             yield Live(_await_ready(process, log, probe), process, log)
             if process.poll() is None:
                 process.terminate()
-                assert process.wait(PATIENCE) == 0, log.read_text()
+                assert process.wait(PATIENCE) == ends_with, log.read_text()
             await_end_of_group(process.pid)
         finally:
             with suppress(ProcessLookupError):
@@ -202,7 +227,7 @@ def _await_ready(process: Process, log: Path, probe: str) -> str:
     """Return the address that the server prints, once its probe says yes."""
     deadline = time.monotonic() + _START_TIMEOUT
     while time.monotonic() < deadline and process.poll() is None:
-        if printed := re.search(r"list +(http://[^/]+)/", log.read_text()):
+        if printed := re.search(r"(?:list +|running on )(http://[^/\s]+)", log.read_text()):
             probes = re.search(r"probes +(http://[^/]+)/", log.read_text()) or printed
             with suppress(OSError, http.client.HTTPException), closing(_connection(probes[1])) as connection:
                 connection.request("GET", probe)

@@ -134,17 +134,18 @@ class _Holding:
         self._scope = scope
         self._send = send
         self._state = cache.state
-        self._head: Message | None = None
+        self._head: tuple[int, bytes] | None = None  # status and lines, as routing sent them
 
     async def __call__(self, message: Message) -> None:
         """Send a message of the response."""
         if message["type"] == "http.response.start":
-            self._head = message if _may_be_held(message["status"], message["headers"]) else None
+            status, headers = message["status"], message["headers"]
+            # Encoded now: middleware before the cache may change the message.
+            self._head = (status, on_wire(headers)) if _may_be_held(status, headers) else None
         elif self._head:
             body = message.get("body", b"")
             if not message.get("more_body") and len(body) <= MAX_BODY and self._state == self._cache.state:
-                lines, operation = on_wire(self._head["headers"]), operation_of(self._scope)
-                self._cache.put(self._key, HeldResponse(self._head["status"], lines, body, operation))
+                self._cache.put(self._key, HeldResponse(*self._head, body, operation_of(self._scope)))
             self._head = None
         await self._send(message)
 

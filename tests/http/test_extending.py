@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Query, R
 from fastapi.responses import JSONResponse
 from fastapi.testclient import TestClient
 from pydantic import SecretStr
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localidades_api.api import census
@@ -76,6 +77,27 @@ async def test_added_middleware_runs_for_held_responses_too(app: FastAPI) -> Non
             assert answer.headers["x-stamp"] == "mine"
         assert cache_of(app).get(key_of(client.build_request("GET", RECORD)))
     assert calls == [RECORD, RECORD, "/nothing"]
+
+
+async def test_header_that_added_middleware_changes_in_place_is_not_held(app: FastAPI) -> None:
+    class Append:
+        def __init__(self, app: ASGIApp) -> None:
+            self.app = app
+
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            async def append(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    message["headers"].append((b"x-appended", b"1"))
+                    MutableHeaders(scope=message).append("X-Replaced", "1")
+                await send(message)
+
+            await self.app(scope, receive, append)
+
+    app.add_middleware(Append)
+    async with client_of(app) as client:
+        for _ in range(3):
+            headers = (await client.get(RECORD)).headers
+            assert (headers.get_list("x-appended"), headers.get_list("x-replaced")) == (["1"], ["1"])
 
 
 async def test_added_exception_handler_answers_errors_of_routes(app: FastAPI) -> None:

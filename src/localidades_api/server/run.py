@@ -190,6 +190,14 @@ def _import(application: str) -> "FastAPI":
         raise ConfigurationError(
             f"--app must name a module and its attribute, such as service:app ({error})."
         ) from error
+    except LocalidadesError:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+        _log.exception("%s, while --app %s is imported", kind, application)
+        raise ConfigurationError(
+            f"--app {application} raises {kind} when it is imported; the log above says where."
+        ) from error
     if not isinstance(app, FastAPI):
         raise ConfigurationError(f"--app {application} is not a FastAPI application.")
     return app

@@ -192,6 +192,32 @@ async def test_dependency_of_the_application_runs_for_every_request(url: str) ->
             assert (refused.headers["allow"], refused.headers["vary"]) == ("GET", "Accept")
 
 
+@pytest.mark.parametrize(
+    ("control", "expected"),
+    [
+        (None, "private"),
+        ("max-age=60", "max-age=60, private"),
+        ("public, max-age=60", "private, max-age=60"),
+        ("no-store", "no-store, private"),
+        ("private", "private"),
+    ],
+)
+async def test_answer_of_an_added_route_is_not_held_behind_a_dependency(
+    url: str, control: str | None, expected: str
+) -> None:
+    app = create_app(settings_of(url), dependencies=[Depends(require_key)], in_background=False)
+
+    @app.get("/mine")
+    async def answer() -> Response:
+        headers = {"ETag": '"1"', "Catalogue-Release": "2020-01"}
+        return Response("mine", headers=headers | ({"Cache-Control": control} if control else {}))
+
+    async with app.router.lifespan_context(app), client_of(app) as client:
+        answered = await client.get("/mine", headers={"X-API-Key": "secret"})
+        assert (answered.status_code, answered.headers["cache-control"]) == (200, expected)
+        assert (await client.get("/mine")).status_code == 401
+
+
 async def test_dependency_of_a_router_runs_for_its_routes_alone(app: FastAPI) -> None:
     members = APIRouter(prefix="/members", dependencies=[Depends(require_key)])
 

@@ -43,9 +43,11 @@ class ResponseHeaders:
 def add_headers(scope: Scope, headers: MutableHeaders) -> None:
     """Add the headers that every answer has, and those of every answer under `/api/census`.
 
-    No cache may keep the answer of a route that has got further dependencies, such as one that checks an API key.
+    No shared cache may keep the answer of a route that has got further dependencies, such as one that checks an API
+    key, and neither may the response cache.
     """
-    if is_guarded(scope) and "Cache-Control" in headers:
-        headers["Cache-Control"] = headers["Cache-Control"].replace("public", "private")
+    if is_guarded(scope):
+        control = headers.get("Cache-Control", "").replace("public", "private")
+        headers["Cache-Control"] = control if "private" in control else ", ".join(filter(None, [control, "private"]))
     if path_of(scope) != METRICS:  # for the operator: scripts of other origins can't read them
         complete(headers, allowed_methods(scope) if is_census(scope) else None)

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import httpx
 import pytest
+import schemathesis
 from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.testclient import TestClient
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,6 +20,7 @@ from localidades_api.database.pool import Database
 from localidades_api.settings import Settings
 from tests.support.application import client_of, running_app
 from tests.support.asgi import cache_of, key_of
+from tests.support.pages import Page
 from tests.support.postgres import new_database
 from tests.support.service_address import service_address
 from tests.support.wire import LOCALIDADES
@@ -47,6 +49,11 @@ class Stamp:
 async def require_key(x_api_key: Annotated[str | None, Header()] = None) -> None:
     if x_api_key != "secret":
         raise HTTPException(401, "Send your key as X-API-Key.", headers={"WWW-Authenticate": "ApiKey"})
+
+
+class Visit(BaseModel):  # noqa: D101  # as users write
+    place: str
+    guests: int | None = None
 
 
 @pytest.fixture(scope="module")
@@ -291,6 +298,34 @@ async def test_document_has_added_routes(app: FastAPI) -> None:
         assert document["paths"]["/plain"]["get"]["operationId"] == "plain"
         assert document["paths"][LOCALIDADES]["get"]["operationId"] == "list_localities"
         assert (await client.get("/redoc")).status_code == 200
+
+
+async def test_document_and_reference_have_added_routes_that_say_little(app: FastAPI) -> None:
+    @app.get("/plain")
+    async def plain(number: int, flag: bool = False) -> dict[str, int]:  # noqa: FBT001, FBT002  # as users write
+        return {"number": number, "flag": flag}
+
+    mine = APIRouter(prefix="/api/census/visits", tags=["Mine"], responses={409: {"description": "Somebody is there."}})
+
+    @mine.post("/")
+    async def create_visit(visit: Visit) -> Visit:
+        return visit
+
+    app.include_router(mine)
+    async with client_of(app) as client:
+        for language in ("en", "es"):
+            document = (await client.get("/openapi.json", params={"lang": language})).json()
+            schemathesis.openapi.from_dict(document).validate()
+            assert document["paths"]["/plain"]["get"]["summary"] == "Plain"
+            created = document["paths"]["/api/census/visits/"]["post"]
+            assert created["responses"]["409"]["description"] == "Somebody is there."
+            page = Page.of(await client.get("/redoc", params={"lang": language}))
+            sections = {one.attributes["id"]: one.text for one in page.all("section")}
+            assert "GET /plain" in sections["plain"]
+            assert "POST /api/census/visits/" in sections["create_visit"]
+            headings = {one.text for one in page.all("h2")}
+            assert {"Mine", {"en": "Other operations", "es": "Otras operaciones"}[language]} < headings
+            assert not [one for one in page.all("p") if not one.text]
 
 
 def settings_of(url: str) -> Settings:

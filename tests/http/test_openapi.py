@@ -26,6 +26,15 @@ from tests.support.wire import LOCALIDADES, run
 INDEX = "/api/census/"
 STATIC = {"release": "2018-09", "name": "2018-09", "since": "2012-06"}  # what names releases, without a service
 Document = dict[str, Any]
+SCHEMAS = """
+    Described Endpoint ExtendService Extension ExtensionColumn Fault Feature FileFormat Format GoneProblem Index
+    InvalidPageProblem InvalidParametersProblem Language Locality LocalityChange LocalityChangePage LocalityDetail
+    LocalityPage LocalityRecord Manifest Match MatchCandidate MatchFault MatchResults Municipality MunicipalityDetail
+    MunicipalityPage Named NearbyPlace NearbyPlaceResults NearestPlaces NearestPlacesResults NotAcceptableProblem
+    NotReadyProblem PreviewService Problem ProposedProperties PublishedRelease PublishedReleasePage Ready
+    ReconciliationCandidate ReconciliationResult Resources RowsFormat State StatePage SuggestServices SuggestedEntities
+    SuggestedEntity SuggestedItems Suggestion SuggestionResults TileJson Totals VectorLayer ViewService
+"""  # generated clients have types of these names
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +87,10 @@ def test_document_names_its_operations_as_a_client_would(document: Document) -> 
         "GET /readyz": "get_readiness",
         "GET /startupz": "get_startup",
     }
+
+
+def test_document_names_its_schemas_as_a_client_would(document: Document) -> None:
+    assert sorted(document["components"]["schemas"]) == SCHEMAS.split()
 
 
 def test_document_begins_each_group_with_what_the_rest_lies_under(document: Document) -> None:

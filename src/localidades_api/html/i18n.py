@@ -44,8 +44,9 @@ def translator(language: Language) -> Callable[[str], str]:
 
 
 def document_translator(language: Language) -> Callable[[str], str]:
-    """Return a function that translates the English texts of the OpenAPI document; a missing one raises KeyError."""
-    return str if language == LANGUAGES[0] else _messages(f"openapi.{language}").__getitem__
+    """Return a function that translates the English texts of the OpenAPI document, but for those of added routes."""
+    known = {} if language == LANGUAGES[0] else _messages(f"openapi.{language}")
+    return lambda text: known.get(text, text)
 
 
 def lenient_translator(language: Language) -> Callable[[str], str]:

@@ -13,12 +13,16 @@ Row = tuple[str, str, str, bool]  # name, type, description, whether it is requi
 
 def describe_reference(document: Mapping[str, Any], say: Callable[[str], str]) -> dict[str, Any]:
     """Return the operations by tag, what several of them share, and the schemas by name; `say` translates."""
-    reference = _Reference(say)
+    reference, untagged = _Reference(say), say("Other operations")
     operations = [
-        (operation["tags"][0], {"method": method.upper(), "path": path, **reference.operation(operation)})
+        (
+            operation.get("tags", [untagged])[0],
+            {"method": method.upper(), "path": path, **reference.operation(operation)},
+        )
         for path, item in document["paths"].items()
         for method, operation in item.items()
     ]
+    tags = {tag["name"]: tag.get("description", "") for tag in document["tags"]}
     schemas = sorted(document["components"]["schemas"].items())
     return {
         "common": {
@@ -27,8 +31,12 @@ def describe_reference(document: Mapping[str, Any], say: Callable[[str], str]) -
             if (rows := [row for _, operation in operations for row in operation[kind]])
         },
         "tags": [
-            {**tag, "operations": [operation for name, operation in operations if name == tag["name"]]}
-            for tag in document["tags"]
+            {
+                "name": tag,
+                "description": tags.get(tag, ""),
+                "operations": [operation for name, operation in operations if name == tag],
+            }
+            for tag in dict.fromkeys([*tags, *(name for name, _ in operations)])
         ],
         "schemas": {name: reference.schema(schema) for name, schema in schemas},
     }
@@ -47,7 +55,7 @@ class _Reference:
         return {
             "id": operation["operationId"],
             "summary": operation["summary"],
-            "description": operation["description"],
+            "description": operation.get("description", ""),
             "parameters": [self._row(one["name"], one["schema"], required=one["required"]) for one in parameters],
             "bodies": [(name, list(self._members(media["schema"]))) for name, media in content.items()],
             "responses": [

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 
 from localidades_api.api import Services
 from localidades_api.caches import release_poller
-from localidades_api.catalogue.schemas import Locality, Page
+from localidades_api.catalogue.schemas import LocalityPage
 from tests.support.application import (
     await_release,
     client_of,
@@ -172,7 +172,7 @@ async def test_json_of_postgres_is_what_the_documented_models_write(server: str,
         async with running_app(url, wants_names=False) as app, client_of(app) as client:
             for number in range(1, -(-len(places) // 50) + 1):
                 body = (await client.get(f"{LOCALIDADES}?page={number}")).content
-                page = Page[Locality].model_validate_json(body, strict=True)
+                page = LocalityPage.model_validate_json(body, strict=True)
                 assert page.model_dump_json().encode() == body
                 names += [record.nombre for record in page.results]
     assert names == [place.nombre for place in places]

@@ -15,14 +15,14 @@ from localidades_api.api.services import ServicesDep
 from localidades_api.catalogue.filters import MunicipalityId, StateId
 from localidades_api.catalogue.locality import describe_state
 from localidades_api.catalogue.pagination import Paging
-from localidades_api.catalogue.schemas import Municipality, MunicipalityDetail, Page, State
+from localidades_api.catalogue.schemas import MunicipalityDetail, MunicipalityPage, State, StatePage
 from localidades_api.database.models import municipalities, states
 
 router = APIRouter(tags=["Areas"], responses=CACHEABLE)
 router.add_api_route("/municipios/filter/", leave_out_blanks, include_in_schema=False)
 
 
-@router.get("/estados/", summary="List estados", response_model=Page[State], responses=LISTED)
+@router.get("/estados/", summary="List estados", response_model=StatePage, responses=LISTED)
 async def list_states(request: Request, query: Annotated[StatesQuery, Query()], services: ServicesDep) -> Response:
     """List the estados of a release, sorted by id."""
     builder = await ResponseBuilder.begin(request, query, services)
@@ -50,7 +50,7 @@ async def get_state(
     )
 
 
-@router.get("/municipios/", summary="List municipios", response_model=Page[Municipality], responses=LISTED)
+@router.get("/municipios/", summary="List municipios", response_model=MunicipalityPage, responses=LISTED)
 async def list_municipalities(
     request: Request, query: Annotated[MunicipalitiesQuery, Query()], services: ServicesDep
 ) -> Response:
@@ -75,12 +75,7 @@ async def list_municipalities(
     return builder.answer("municipalities.html", "Municipios", envelope(paging, results), paging, **context)
 
 
-@router.get(
-    "/municipios/{id:digits}/",
-    summary="Get municipio",
-    response_model=MunicipalityDetail,
-    responses=NO_KEY,
-)
+@router.get("/municipios/{id:digits}/", summary="Get municipio", response_model=MunicipalityDetail, responses=NO_KEY)
 async def get_municipality(
     request: Request,
     id: Annotated[MunicipalityId, Path()],  # noqa: A002  # the parameter's name on the wire

@@ -26,13 +26,13 @@ from localidades_api.bulk.writers import (
     in_language,
     writer,
 )
+from localidades_api.catalogue.filters import Omittable
 from localidades_api.catalogue.locality import describe_near
 from localidades_api.catalogue.messages import plain_decimal, whole_number
 from localidades_api.catalogue.schemas import (
-    Found,
-    Match,
     MatchableRow,
-    NearestPlaces,
+    MatchResults,
+    NearestPlacesResults,
     PointRow,
     Problem,
     Release,
@@ -64,7 +64,7 @@ _MEDIA_TYPES: dict[str, MediaType] = {
 
 
 _Column = Annotated[
-    str | None,
+    Omittable[str],
     Field(min_length=1, max_length=100, description="Header of the column with this value.", examples=["LOCALIDAD"]),
 ]
 
@@ -77,14 +77,14 @@ class BulkQuery(StrictQuery):
     """The parameters of a request of many rows: a column is guessed from its header unless it is named."""
 
     format: Annotated[
-        RowsFormat | None,
+        Omittable[RowsFormat],
         Field(
             description="Format of the answer, which overrides the Accept header; by default that of the body.",
             examples=["csv"],
         ),
     ] = None
     file: Annotated[
-        FileFormat | None,
+        Omittable[FileFormat],
         Field(
             description="Of an NDJSON answer: also the answers as a file, in lines whose `file` is a piece in base64.",
             examples=["xlsx"],
@@ -99,7 +99,7 @@ class BulkQuery(StrictQuery):
     ] = "en"
     release: ReleaseParam = None
     sheet: Annotated[
-        str | None,
+        Omittable[str],
         Field(
             min_length=1,
             max_length=31,
@@ -182,7 +182,7 @@ _POINTS = _Subject(POINTS, NEAREST_COLUMNS, "nearest")
 
 
 @router.post("/match", include_in_schema=False)  # a redirect may lose the body
-@router.post("/match/", summary="Match names to keys", response_model=Found[Match], **_described(MatchableRow, _ROW))
+@router.post("/match/", summary="Match names to keys", response_model=MatchResults, **_described(MatchableRow, _ROW))
 async def match_localities(request: Request, query: Annotated[MatchQuery, Query()], services: ServicesDep) -> Response:
     """Find the locality that each row means: its key, how certain it is, and what differs.
 
@@ -197,7 +197,7 @@ async def match_localities(request: Request, query: Annotated[MatchQuery, Query(
 @router.post(
     "/nearest/",
     summary="List the places nearest to many points",
-    response_model=Found[NearestPlaces],
+    response_model=NearestPlacesResults,
     **_described(PointRow, _POINT),
 )
 async def list_nearest_to_each(

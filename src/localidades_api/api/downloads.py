@@ -27,6 +27,7 @@ _MEDIA_TYPES: dict[str, DownloadFormat] = {
 
 @router.get(
     "/download/",
+    summary="Download localities",
     response_class=Response,
     responses={
         200: {

@@ -19,13 +19,11 @@ from localidades_api.catalogue.locality import describe_locality, describe_near,
 from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.pagination import PAGE_SIZE, Paging
 from localidades_api.catalogue.schemas import (
-    Found,
-    Locality,
     LocalityDetail,
-    NearbyPlace,
-    Page,
+    LocalityPage,
+    NearbyPlaceResults,
     Release,
-    Suggestion,
+    SuggestionResults,
 )
 from localidades_api.database.models import localities
 from localidades_api.names.index import NameIndex
@@ -48,7 +46,7 @@ _LOCALITY_ID = Annotated[
 ]
 
 
-@router.get("/", response_model=Page[Locality], responses=LISTED)
+@router.get("/", summary="List localities", response_model=LocalityPage, responses=LISTED)
 async def list_localities(
     request: Request, query: Annotated[LocalitiesQuery, Query()], services: ServicesDep
 ) -> Response:
@@ -99,7 +97,7 @@ async def _list_places(release: Release, query: LocalitiesQuery, places: Sequenc
     return encode_localities(names.at(places))
 
 
-@router.get("/suggest/", response_model=Found[Suggestion])
+@router.get("/suggest/", summary="Suggest localities", response_model=SuggestionResults)
 async def suggest_localities(
     request: Request, query: Annotated[SuggestQuery, Query()], services: ServicesDep
 ) -> Response:
@@ -129,7 +127,7 @@ def _suggest(names: NameIndex, query: SuggestQuery) -> dict[str, Any]:
     return {"results": [_suggestion(one) for one in found]}
 
 
-@router.get("/nearest/", response_model=Found[NearbyPlace])
+@router.get("/nearest/", summary="List nearest localities", response_model=NearbyPlaceResults)
 async def list_nearest_localities(
     request: Request, query: Annotated[NearestQuery, Query()], services: ServicesDep
 ) -> Response:
@@ -147,11 +145,7 @@ def _answer_places(builder: ResponseBuilder, title: str, content: Mapping[str, A
     return builder.answer("places.html", title, content, **context)
 
 
-@router.get(
-    "/{id:digits}/",
-    response_model=LocalityDetail,
-    responses=NO_KEY,
-)
+@router.get("/{id:digits}/", summary="Get locality", response_model=LocalityDetail, responses=NO_KEY)
 async def get_locality(
     request: Request,
     id: _LOCALITY_ID,  # noqa: A002  # the parameter's name on the wire

@@ -30,6 +30,7 @@ from localidades_api.catalogue.filters import (
     KeysParam,
     LocalityFilters,
     MunicipalityParam,
+    Omittable,
     StateParam,
 )
 from localidades_api.catalogue.keys import state_of, written
@@ -141,7 +142,7 @@ class FeaturesQuery(CollectionQuery):
         whole_number("A limit is a whole number from 1."),
     ] = DEFAULT_LIMIT
     bbox: Annotated[
-        str | None,
+        Omittable[str],
         Field(
             max_length=256,
             description="Only features within a box, or on its edges: west,south,east,north in degrees (WGS 84), or six"
@@ -152,7 +153,7 @@ class FeaturesQuery(CollectionQuery):
         AfterValidator(_check_box),
     ] = None
     datetime: Annotated[
-        str | None,
+        Omittable[str],
         Field(
             description="An instant or an interval (RFC 3339). No feature has a time, so all of them match.",
             examples=["2018-09-01T00:00:00Z"],
@@ -183,9 +184,9 @@ class LocalityFeaturesQuery(FeaturesQuery):
 
     estado_id: StateParam = None
     municipio_id: MunicipalityParam = None
-    clave: ClaveParam | None = None
+    clave: ClaveParam = None
     ambito: AmbitoParam = None
-    cvegeo: KeysParam | None = None
+    cvegeo: KeysParam = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,12 +347,11 @@ _OTHERWISE: Mapping[str, dict[str, Any]] = {  # what the standard says of these 
 
 def _parameters(query: type[CollectionQuery]) -> Iterator[dict[str, Any]]:
     for name, field in query.model_json_schema()["properties"].items():
-        given = next(one for one in field.get("anyOf", [field]) if one["type"] != "null")
-        known = {word: given[word] for word in ("type", "pattern", "enum", "minimum", "maximum") if word in given}
+        known = {word: field[word] for word in ("type", "pattern", "enum", "minimum", "maximum") if word in field}
         yield {
             "name": name,
             "in": "query",
-            "description": field.get("description") or given["description"],
+            "description": field["description"],
             "style": "form",
             "explode": False,
             "schema": _OTHERWISE.get(name, known),

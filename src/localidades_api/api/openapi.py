@@ -1,6 +1,5 @@
 """Adds to FastAPI's OpenAPI document: descriptions, headers, problems and examples."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from functools import lru_cache
@@ -101,7 +100,7 @@ def describe(app: FastAPI) -> None:
 
     def describe_all() -> dict[str, Any]:
         if app.openapi_schema is None:
-            document = _name_lists(generate()) | {"security": []}  # everything is public
+            document = generate()
             for path, operation in _operations(document):
                 _describe_operation(operation, path, write_methods(document["paths"][path]))
             # A collection before what lies under it, unlike the routes, where `nearest/` must precede `{id}/`.
@@ -143,16 +142,6 @@ def translate(document: Mapping[str, Any], say: Callable[[str], str]) -> dict[st
     return translated
 
 
-def _name_lists(document: dict[str, Any]) -> dict[str, Any]:
-    """Name the schemas of lists by their titles: LocalityPage, where pydantic has Page_Locality_."""
-    text = json.dumps(document)
-    for name, schema in document["components"]["schemas"].items():
-        if name.endswith("_"):
-            text = text.replace(f'"{name}":', f'"{schema["title"]}":').replace(f'/{name}"', f'/{schema["title"]}"')
-    named: dict[str, Any] = json.loads(text)
-    return named
-
-
 def _newest(releases: ReleaseTracker) -> tuple[str, str] | None:
     """Return the names of the served release and the one before it; the first release counts as its own predecessor."""
     if releases.served not in releases.every:
@@ -183,7 +172,6 @@ def _name_release(parameter: dict[str, Any], current: str, previous: str) -> Non
 
 def _describe_operation(operation: dict[str, Any], path: str, allow: str) -> None:
     """Describe an operation; of its representations only JSON is named, or generated types would be of all of them."""
-    operation["summary"] = operation["summary"].capitalize()
     for parameter in operation.get("parameters", ()):
         _describe_parameter(parameter)
     if "parameters" in operation:
@@ -208,12 +196,6 @@ def _with_example(status: str, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe_parameter(parameter: dict[str, Any]) -> None:
-    """Drop null from the schema: a URL has no null, and generated clients would name a type after the union."""
-    match parameter["schema"]:
-        case {"anyOf": [given, {"type": "null"}], **rest}:
-            parameter["schema"] = {**given, **rest}
-    if description := parameter["schema"].get("description"):
-        parameter.setdefault("description", description)
     if parameter["required"] and "examples" in parameter["schema"]:
         # /docs fills this in, so trying it out takes one click. It would fill in optional parameters with one too.
         parameter["example"] = parameter["schema"]["examples"][0]

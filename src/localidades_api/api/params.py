@@ -19,6 +19,7 @@ from localidades_api.catalogue.filters import (
     FieldsParam,
     LocalityFilters,
     MunicipalityParam,
+    Omittable,
     SortParam,
     StateParam,
 )
@@ -42,13 +43,13 @@ Language = TypeAliasType("Language", i18n.Language)
 Format = TypeAliasType("Format", renderer.Format)
 
 LanguageParam = Annotated[
-    Language | None,
+    Omittable[Language],
     Field(
         description="Language of the browsable page; by default the one that Accept-Language prefers.", examples=["es"]
     ),
 ]
 ReleaseParam = Annotated[
-    NameOfRelease | None,
+    Omittable[NameOfRelease],
     Field(description="Name of the release to read; by default the current one.", examples=["2018-09"]),
 ]
 
@@ -69,7 +70,7 @@ class RepresentationQuery(StrictQuery):
     """The parameters of every resource."""
 
     format: Annotated[
-        Format | None,
+        Omittable[Format],
         Field(
             description="Representation, which overrides the Accept header. `api` is the browsable page.",
             examples=["json"],
@@ -194,7 +195,7 @@ class DownloadQuery(LocalityFilters, StrictQuery):
     """The parameters of a download."""
 
     format: Annotated[
-        DownloadFormat | None,
+        Omittable[DownloadFormat],
         Field(
             description="Format of the file, which overrides the Accept header; CSV by default. `xlsx` is an Excel"
             " workbook, `parquet` GeoParquet, `gpkg` GeoPackage. `excel` is CSV for spreadsheets: it has a byte order"
@@ -217,9 +218,11 @@ class ChangesQuery(PagedQuery, StrictQuery):
     since: Annotated[
         NameOfRelease, Field(description="Name of the release from which the changes lead.", examples=["2012-06"])
     ]
-    change: Annotated[ChangeKind | None, Field(description="Only changes of this kind.", examples=["renamed"])] = None
+    change: Annotated[Omittable[ChangeKind], Field(description="Only changes of this kind.", examples=["renamed"])] = (
+        None
+    )
     format: Annotated[
-        Literal["json", "api", "ndjson"] | None,
+        Omittable[Literal["json", "api", "ndjson"]],
         Field(
             description="Representation, which overrides the Accept header. `ndjson` returns all changes at once,"
             " unless the query names a page.",

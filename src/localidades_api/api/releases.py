@@ -26,7 +26,14 @@ from localidades_api.api.responses import CACHEABLE, LISTED, ResponseBuilder, en
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.locality import ATTRIBUTES, POINT
 from localidades_api.catalogue.pagination import Paging
-from localidades_api.catalogue.schemas import CHANGE_KINDS, Index, LocalityChange, Page, PublishedRelease, Release
+from localidades_api.catalogue.schemas import (
+    CHANGE_KINDS,
+    Index,
+    LocalityChangePage,
+    PublishedRelease,
+    PublishedReleasePage,
+    Release,
+)
 from localidades_api.downloads.formats import FILE_TYPES, NDJSON
 from localidades_api.downloads.response import range_headers
 from localidades_api.errors import DatabaseUnavailableError
@@ -59,7 +66,7 @@ async def get_index(request: Request, query: Annotated[ReleaseQuery, Query()], s
     return answer
 
 
-@router.get("/releases/", response_model=Page[PublishedRelease], responses=LISTED)
+@router.get("/releases/", summary="List releases", response_model=PublishedReleasePage, responses=LISTED)
 async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query()], services: ServicesDep) -> Response:
     """List the releases, oldest first."""
     builder = await ResponseBuilder.begin(request, query, services)
@@ -75,7 +82,8 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
 
 @router.get(
     "/releases/{name}/changes/",
-    response_model=Page[LocalityChange],
+    summary="List changes",
+    response_model=LocalityChangePage,
     responses={200: {"description": "One page of the changes."}, **LISTED},
 )
 async def list_changes(

@@ -52,7 +52,7 @@ class TilesQuery(StrictQuery):
     release: ReleaseParam = None
 
 
-@router.get("/tiles.json", response_model=TileJson)
+@router.get("/tiles.json", summary="Describe tiles", response_model=TileJson)
 async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()], services: ServicesDep) -> Response:
     """Describe the vector tiles of a release as TileJSON: MapLibre, QGIS and others need only this address."""
     release = await services.release(query.release)
@@ -73,6 +73,7 @@ async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()]
 
 @router.get(
     "/tiles/{z}/{x}/{y}.mvt",
+    summary="Get tile",
     response_class=Response,
     responses={
         200: {
@@ -108,6 +109,7 @@ async def get_tile(  # the numbers have their names on the wire
 
 @router.get(
     "/backdrop.svg",
+    summary="Get backdrop",
     response_class=Response,
     responses={
         200: {"description": "The drawing.", "content": {"image/svg+xml": {"schema": {"type": "string"}}}},

@@ -2,10 +2,11 @@
 
 import re
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from localidades_api.catalogue.degrees import DECIMAL
 from localidades_api.catalogue.keys import STATE_KEYS
@@ -15,6 +16,20 @@ from localidades_api.catalogue.schemas import LocalityRecord
 
 MAX_KEYS = 500
 MAX_TEXT_LENGTH = 100  # characters that a person types; INEGI's longest name has 86
+
+T = TypeVar("T")
+
+
+class _WithoutNull:
+    """Keeps null out of a JSON schema: a URL has none, and generated clients would name a type after the union."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        described = handler(schema)
+        given, _null = described.pop("anyOf")
+        return {**given, **described}
+
+
+Omittable = Annotated[T | None, _WithoutNull()]  # the type of a parameter that may be left out
 
 StateId = Annotated[
     int,
@@ -32,12 +47,12 @@ MunicipalityId = Annotated[
     whole_number("The key of a municipio has five digits, such as 01001."),
 ]
 
-StateParam = Annotated[StateId | None, Field(description="Only records in the estado with this key.", examples=[1])]
+StateParam = Annotated[Omittable[StateId], Field(description="Only records in the estado with this key.", examples=[1])]
 MunicipalityParam = Annotated[
-    MunicipalityId | None, Field(description="Only records in the municipio with this key.", examples=[1001])
+    Omittable[MunicipalityId], Field(description="Only records in the municipio with this key.", examples=[1001])
 ]
 
-AmbitoParam = Annotated[Literal["U", "R"] | None, Field(description="U (urban) or R (rural).", examples=["U"])]
+AmbitoParam = Annotated[Omittable[Literal["U", "R"]], Field(description="U (urban) or R (rural).", examples=["U"])]
 
 
 def _split_keys(text: str) -> str:
@@ -52,21 +67,18 @@ def _split_keys(text: str) -> str:
 
 _CLAVE = "^[0-9]{4}$"
 ClaveParam = Annotated[
-    str,
+    Omittable[Annotated[str, matching(_CLAVE, "The key within a municipio has four digits, such as 0001.")]],
     Field(
         description="Key within the municipio, four digits.", examples=["0001"], json_schema_extra={"pattern": _CLAVE}
     ),
-    matching(_CLAVE, "The key within a municipio has four digits, such as 0001."),
 ]
 KeysParam = Annotated[
-    str,
+    Omittable[Annotated[str, Field(max_length=MAX_KEYS * 10), AfterValidator(_split_keys)]],
     Field(
-        max_length=MAX_KEYS * 10,
         description=f"Official keys separated by commas, at most {MAX_KEYS}; unknown keys are left out.",
         examples=["010010001,010010002"],
         json_schema_extra={"pattern": f"^[0-9]{{8,9}}(,[0-9]{{8,9}}){{0,{MAX_KEYS - 1}}}$"},
     ),
-    AfterValidator(_split_keys),
 ]
 
 
@@ -86,14 +98,12 @@ def _normalize_box(text: str) -> str:
 
 
 _BoundingBox = Annotated[
-    str,
+    Omittable[Annotated[str, Field(max_length=4 * 31), AfterValidator(_normalize_box)]],
     Field(
-        max_length=4 * 31,
         description="Only places within a box, or on its edges: west,south,east,north in degrees (WGS 84).",
         examples=["-103,21.5,-102,22.5"],
         json_schema_extra={"pattern": rf"^{DECIMAL}(,{DECIMAL}){{3}}$"},
     ),
-    AfterValidator(_normalize_box),
 ]
 
 
@@ -104,12 +114,12 @@ class LocalityFilters(BaseModel):
 
     municipio_id: MunicipalityParam = None
     estado_id: StateParam = None
-    clave: ClaveParam | None = None
+    clave: ClaveParam = None
     ambito: AmbitoParam = None
-    cvegeo: KeysParam | None = None
-    bbox: _BoundingBox | None = None
+    cvegeo: KeysParam = None
+    bbox: _BoundingBox = None
     search: Annotated[
-        str | None,
+        Omittable[str],
         Field(
             min_length=1,
             max_length=MAX_TEXT_LENGTH,
@@ -151,18 +161,15 @@ SortParam = Annotated[
 FIELDS = tuple(LocalityRecord.model_fields)
 _NAME = "|".join(FIELDS)
 
-_Fields = Annotated[
-    str,
+FieldsParam = Annotated[
+    Omittable[Annotated[str, Field(max_length=2 * len(",".join(FIELDS))), several_of(FIELDS)]],
     Field(
-        max_length=2 * len(",".join(FIELDS)),
         description="Columns of the records, separated by commas, for JSON only. A record then has these members and no"
         f" others, each as in `LocalityDetail`, in this order: {', '.join(FIELDS)}.",
         examples=["cvegeo,nombre,poblacion"],
         json_schema_extra={"pattern": f"^({_NAME})(,({_NAME}))*$"},
     ),
-    several_of(FIELDS),
 ]
-FieldsParam = _Fields | None
 
 
 def names_of(fields: str | None) -> list[str]:

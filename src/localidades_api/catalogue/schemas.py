@@ -15,11 +15,6 @@ T = TypeVar("T")
 class Page(BaseModel, Generic[T]):
     """One page of a list, and the size of the whole list."""
 
-    @classmethod
-    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
-        """Return the name of a list in the OpenAPI document and in generated clients, such as LocalityPage."""
-        return f"{params[0].__name__}Page"
-
     quantity: Annotated[int, Field(description="Records in the whole list.", ge=0, examples=[304363])]
     total_pages: Annotated[int, Field(description="Pages in the whole list.", ge=0, examples=[6088])]
     results: Annotated[
@@ -29,12 +24,7 @@ class Page(BaseModel, Generic[T]):
 
 
 class Found(BaseModel, Generic[T]):
-    """The results, best first."""
-
-    @classmethod
-    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
-        """Return the name of the results in the OpenAPI document and in generated clients, such as MatchResults."""
-        return f"{params[0].__name__}Results"
+    """Results that have no pages."""
 
     results: list[T]
 
@@ -65,6 +55,10 @@ class Locality(BaseModel):
     nombre: Annotated[str, Field(description="The name, exactly as INEGI publishes it.", examples=["Aguascalientes"])]
 
 
+class LocalityPage(Page[Locality]):
+    """A page of localities."""
+
+
 class State(BaseModel):
     """An estado."""
 
@@ -72,6 +66,10 @@ class State(BaseModel):
     clave: Annotated[str, Field(description="The key, two digits.", pattern="^[0-9]{2}$", examples=["01"])]
     nombre: Annotated[str, Field(examples=["Aguascalientes"])]
     abreviatura: Annotated[str | None, Field(description="INEGI's abbreviation.", examples=["Ags."])]
+
+
+class StatePage(Page[State]):
+    """A page of estados."""
 
 
 class Municipality(BaseModel):
@@ -84,6 +82,10 @@ class Municipality(BaseModel):
     ]
     nombre: Annotated[str, Field(examples=["Aguascalientes"])]
     localidades: Annotated[int, Field(description="Number of localities in the municipio.", ge=0, examples=[616])]
+
+
+class MunicipalityPage(Page[Municipality]):
+    """A page of municipios."""
 
 
 class MunicipalityDetail(Municipality):
@@ -177,10 +179,18 @@ class Suggestion(BaseModel):
     longitud: float | None
 
 
+class SuggestionResults(Found[Suggestion]):
+    """Suggestions, the likeliest first."""
+
+
 class NearbyPlace(Place):
     """A locality, and its distance from the point."""
 
     distancia: Annotated[float, Field(description="Great-circle distance in metres.", ge=0, examples=[1204.7])]
+
+
+class NearbyPlaceResults(Found[NearbyPlace]):
+    """Localities, the nearest first."""
 
 
 _ReleaseName = Annotated[str, Field(description="Name of a release of the catalogue.", examples=["2018-09"])]
@@ -252,6 +262,10 @@ class PublishedRelease(BaseModel):
         )
 
 
+class PublishedReleasePage(Page[PublishedRelease]):
+    """A page of releases."""
+
+
 class Publication(BaseModel):
     """An entry of the log of publications: when a release became the current one, by whom, and why."""
 
@@ -284,6 +298,10 @@ class LocalityChange(BaseModel):
     after: Annotated[
         LocalityRecord | None, Field(description="The locality in the release `name`; null if it was removed.")
     ]
+
+
+class LocalityChangePage(Page[LocalityChange]):
+    """A page of changes."""
 
 
 class Resources(BaseModel):
@@ -469,6 +487,10 @@ class Match(BaseModel):
     ]
 
 
+class MatchResults(Found[Match]):
+    """Answers, in the order in which the rows were sent."""
+
+
 class PointRow(BaseModel):
     """A row with a point; other members come back untouched."""
 
@@ -486,6 +508,10 @@ class NearestPlaces(BaseModel):
     sent: Annotated[object, Field(description="What was sent: the object, or a line of CSV as an object of texts.")]
     results: Annotated[list[NearbyPlace], Field(description="The nearest localities, the nearest first.")]
     problem: Annotated[str | None, Field(description="Why this row can't be answered.")]
+
+
+class NearestPlacesResults(Found[NearestPlaces]):
+    """Answers, in the order in which the points were sent."""
 
 
 def rows_of(row: type[BaseModel]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from localidades_api.api.reconcile.schemas import Described, ProposedProperties,
 from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES, TYPES, beginning_with, kind_of, named_type
 from localidades_api.api.responses import ERRORS
 from localidades_api.api.services import Services, ServicesDep, get_services
-from localidades_api.catalogue.filters import MAX_TEXT_LENGTH
+from localidades_api.catalogue.filters import MAX_TEXT_LENGTH, Omittable
 from localidades_api.catalogue.keys import KeyOfPlace, PlaceKind, written
 from localidades_api.catalogue.messages import whole_number
 from localidades_api.catalogue.schemas import Problem, Release
@@ -42,7 +42,7 @@ router = APIRouter(
     responses=ERRORS,
 )
 
-KindParam = Annotated[PlaceKind | None, Field(description="Only what is of this type.", examples=["localidad"])]
+KindParam = Annotated[Omittable[PlaceKind], Field(description="Only what is of this type.", examples=["localidad"])]
 
 
 class PrefixQuery(StrictQuery):
@@ -87,7 +87,7 @@ class SuggestedItems(BaseModel):
     result: Sequence[Described]
 
 
-@router.get("/suggest/entity/", response_model=SuggestedEntities)
+@router.get("/suggest/entity/", summary="Suggest entities", response_model=SuggestedEntities)
 async def suggest_entities(query: Annotated[PrefixQuery, Query()], services: ServicesDep) -> Response:
     """Suggest localidades, municipios and estados for a partly typed name, the likeliest first."""
     release = await services.release(None, by_name=True)
@@ -97,14 +97,14 @@ async def suggest_entities(query: Annotated[PrefixQuery, Query()], services: Ser
     return _respond(SuggestedEntities(result=[_describe(one) for one in found]), {"Catalogue-Release": release.name})
 
 
-@router.get("/suggest/type/", response_model=SuggestedItems)
+@router.get("/suggest/type/", summary="Suggest types", response_model=SuggestedItems)
 async def suggest_types(query: Annotated[PrefixQuery, Query()]) -> Response:
     """Suggest types of entities."""
     found = beginning_with(query.prefix, TYPES.values())
     return _respond(SuggestedItems(result=found[query.cursor : query.cursor + _PAGE]))
 
 
-@router.get("/suggest/property/", response_model=SuggestedItems)
+@router.get("/suggest/property/", summary="Suggest properties", response_model=SuggestedItems)
 async def suggest_properties(query: Annotated[PrefixQuery, Query()]) -> Response:
     """Suggest properties of entities, by their Spanish or English names."""
     ids = list(PROPERTIES) if query.type is None else FETCHED[query.type]
@@ -112,7 +112,7 @@ async def suggest_properties(query: Annotated[PrefixQuery, Query()]) -> Response
     return _respond(SuggestedItems(result=found[query.cursor : query.cursor + _PAGE]))
 
 
-@router.get("/properties/", response_model=ProposedProperties)
+@router.get("/properties/", summary="Propose properties", response_model=ProposedProperties)
 async def propose_properties(query: Annotated[ProposeQuery, Query()]) -> Response:
     """List the properties that data extension can fetch for entities of a type."""
     found = [PROPERTIES[id_] for id_ in FETCHED[query.type]][: query.limit]
@@ -158,6 +158,7 @@ class PreviewQuery(EntityQuery):
 
 @router.get(
     "/view/",
+    summary="View entity",
     status_code=307,
     response_class=Response,
     responses={307: {"description": "Redirects to the record, which browsers get as a page."}},
@@ -169,6 +170,7 @@ async def view_entity(query: Annotated[EntityQuery, Query()]) -> Response:
 
 @router.get(
     "/preview/",
+    summary="Preview entity",
     response_class=Response,
     responses={
         200: {"description": "The page.", "content": {"text/html": {"schema": {"type": "string"}}}},

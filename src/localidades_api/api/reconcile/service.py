@@ -29,6 +29,7 @@ from localidades_api.api.reconcile.schemas import (
 from localidades_api.api.reconcile.vocabulary import ENTITIES, FETCHED, PROPERTIES, TYPES, kind_of, named_type
 from localidades_api.api.responses import ERRORS
 from localidades_api.api.services import Services, ServicesDep
+from localidades_api.catalogue.filters import Omittable
 from localidades_api.catalogue.keys import PlaceKind, written
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name, refuse_parameter
 from localidades_api.catalogue.schemas import Problem, Release
@@ -60,14 +61,14 @@ class ReconcileQuery(StrictQuery):
     """The parameters of the endpoint; without any, it answers with its manifest."""
 
     queries: Annotated[
-        str | None,
+        Omittable[str],
         Field(
             description=f"A batch: a JSON object of at most {MAX_BATCH} queries, each under a name of the client's.",
             examples=['{"q0": {"query": "Guadalajara, Jalisco"}}'],
         ),
     ] = None
     extend: Annotated[
-        str | None,
+        Omittable[str],
         Field(
             description=f"Data extension: a JSON object of at most {MAX_BATCH} `ids` and the `properties` to fetch.",
             examples=['{"ids": ["140390001"], "properties": [{"id": "poblacion"}]}'],

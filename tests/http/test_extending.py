@@ -305,9 +305,13 @@ async def test_document_and_reference_have_added_routes_that_say_little(app: Fas
     async def plain(number: int, flag: bool = False) -> dict[str, int]:  # noqa: FBT001, FBT002  # as users write
         return {"number": number, "flag": flag}
 
+    @app.get("/hello")
+    async def greet(name: str) -> str:
+        return name
+
     mine = APIRouter(prefix="/api/census/visits", tags=["Mine"], responses={409: {"description": "Somebody is there."}})
 
-    @mine.post("/")
+    @mine.post("/", responses={410: {"model": Visit}})
     async def create_visit(visit: Visit) -> Visit:
         return visit
 
@@ -319,6 +323,11 @@ async def test_document_and_reference_have_added_routes_that_say_little(app: Fas
             assert document["paths"]["/plain"]["get"]["summary"] == "Plain"
             created = document["paths"]["/api/census/visits/"]["post"]
             assert created["responses"]["409"]["description"] == "Somebody is there."
+            assert list(created["responses"]["410"]["content"]) == ["application/json"]
+            assert {one["headers"]["Allow"]["example"] for one in created["responses"].values()} == {"POST, OPTIONS"}
+            [parameter] = document["paths"]["/hello"]["get"]["parameters"]
+            assert "example" not in parameter
+            assert "examples" not in parameter["schema"]
             page = Page.of(await client.get("/redoc", params={"lang": language}))
             sections = {one.attributes["id"]: one.text for one in page.all("section")}
             assert "GET /plain" in sections["plain"]

@@ -240,7 +240,7 @@ async def test_body_that_is_larger_than_any_is_refused(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = json.dumps({"rows": [ROW] * 100})
-    monkeypatch.setattr(exchange, "_MAX_BODY", len(content))
+    monkeypatch.setattr(exchange, "MAX_BODY", len(content))
     assert (await post(client, content)).status_code == 200
     answer = await post(client, content + " ")
     assert (answer.status_code, answer.json()["type"]) == (413, "/problems#content-too-large")

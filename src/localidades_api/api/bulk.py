@@ -11,10 +11,10 @@ from starlette.responses import Response
 from typing_extensions import TypeAliasType
 
 from localidades_api.api.params import Language, ReleaseParam, StrictQuery
-from localidades_api.api.responses import CACHEABLE
+from localidades_api.api.responses import ERRORS, NEGOTIATED, OF_RELEASE, problem
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.bulk.answers import Point, answer_points, match_row
-from localidades_api.bulk.exchange import Answered, AnswerSome, BulkResponse
+from localidades_api.bulk.exchange import MAX_BODY, Answered, AnswerSome, BulkResponse
 from localidades_api.bulk.readers import XLSX, MediaType, RowReader, for_a_while, reader
 from localidades_api.bulk.rows import POINTS, ROLES, Roles, Row
 from localidades_api.bulk.writers import (
@@ -38,11 +38,16 @@ from localidades_api.catalogue.schemas import (
     Release,
     rows_of,
 )
-from localidades_api.errors import InvalidParametersError, UnsupportedMediaTypeError
+from localidades_api.errors import (
+    ContentTooLargeError,
+    InvalidParametersError,
+    RequestTimeoutError,
+    UnsupportedMediaTypeError,
+)
 from localidades_api.http.negotiation import accept_header, choose_media_type
 from localidades_api.names.certainty import MAX_SURE, MIN_SURE, SURE
 
-router = APIRouter(prefix="/localidades", tags=["Matching"], responses=CACHEABLE)
+router = APIRouter(prefix="/localidades", tags=["Matching"], responses=NEGOTIATED)
 
 _ROW = {"nombre": "Guadalajra", "municipio": "Guadalajara", "estado": "Jal."}
 _POINT = {"latitud": 20.6767, "longitud": -103.3475}
@@ -158,13 +163,17 @@ def _described(row: type[BaseModel], example: Mapping[str, str | float]) -> dict
     responses = {
         200: {
             "description": "The answers, in the order of the rows; as NDJSON, CSV or an Excel workbook if `format` or"
-            " the body says so."
+            " the body says so.",
+            "headers": OF_RELEASE,
         },
-        404: {"model": Problem, "description": "There is no such release."},
-        408: {"model": Problem, "description": "The body came too slowly."},
-        413: {"model": Problem, "description": "The body is larger than 1 GB."},
-        415: {"model": Problem, "description": "The body is neither JSON, NDJSON, CSV nor an Excel workbook (.xlsx)."},
-        422: {"model": Problem, "description": "The body can't be read as a whole, or a parameter is wrong."},
+        408: problem(RequestTimeoutError(), "The body came too slowly."),
+        413: problem(ContentTooLargeError(MAX_BODY), "The body is larger than 1 GB."),
+        415: problem(
+            UnsupportedMediaTypeError(list(_NAMES.values())),
+            "The body is neither JSON, NDJSON, CSV nor an Excel workbook (.xlsx).",
+        ),
+        422: ERRORS[422]
+        | {"model": Problem, "description": "The body can't be read as a whole, or a parameter is wrong."},
     }
     return {"openapi_extra": {"requestBody": {"required": True, "content": content}}, "responses": responses}
 

@@ -1,27 +1,36 @@
 """Downloads: the localities of a release, or a part of them, as one file."""
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from localidades_api.api.params import DownloadQuery
-from localidades_api.api.responses import CACHEABLE
+from localidades_api.api.responses import CACHEABLE, header, problem
 from localidades_api.api.services import ServicesDep
-from localidades_api.catalogue.schemas import Problem
 from localidades_api.downloads.files import write_file
 from localidades_api.downloads.formats import FILE_TYPES, DownloadFormat
 from localidades_api.downloads.response import range_headers
+from localidades_api.errors import RangeNotSatisfiableError
 from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
 from localidades_api.http.negotiation import accept_header, choose_media_type
 
 router = APIRouter(prefix="/localidades", tags=["Downloads"], responses=CACHEABLE)
 
-_OBJECT = {"schema": {"type": "object"}}
-_FILE = {"schema": {"type": "string", "format": "binary"}}
 _MEDIA_TYPES: dict[str, DownloadFormat] = {
     type_.media_type.partition(";")[0]: name for name, type_ in FILE_TYPES.items() if name != "excel"
+}
+
+_HEADERS = {
+    **CACHEABLE[200]["headers"],
+    "Catalogue-Records": header("The number of records in the file.", "304363"),
+    "Content-Disposition": header("The name of the file.", 'attachment; filename="localidades-2018-09.csv"'),
+}
+_CONTENT: dict[str, Any] = {
+    **{media_type: {"schema": {"type": "string", "format": "binary"}} for media_type in _MEDIA_TYPES},
+    "text/csv": {"schema": {"type": "string"}},  # generated clients expect bytes in what is binary
+    "application/geo+json": {"schema": {"type": "object"}},
 }
 
 
@@ -29,14 +38,11 @@ _MEDIA_TYPES: dict[str, DownloadFormat] = {
     "/download/",
     summary="Download localities",
     response_class=Response,
+    response_description="The file.",
     responses={
-        200: {
-            "description": "The file.",
-            "content": {**dict.fromkeys(_MEDIA_TYPES, _FILE), "application/geo+json": _OBJECT},
-        },
-        206: {"description": "The part of the file that `Range` names."},
-        416: {"model": Problem, "description": "The file ends before the part that `Range` names."},
-        404: {"model": Problem, "description": "There is no such release."},
+        200: {"headers": _HEADERS, "content": _CONTENT},
+        206: {"description": "The part of the file that `Range` names.", "headers": _HEADERS},
+        416: problem(RangeNotSatisfiableError(75_000_000), "The file ends before the part that `Range` names."),
     },
 )
 async def download_localities(

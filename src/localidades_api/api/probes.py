@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
+from localidades_api.api.responses import problem
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.schemas import Problem
 from localidades_api.database.pool import Database
@@ -56,7 +57,9 @@ async def get_liveness() -> Response:
     "/readyz",
     response_model=Ready,
     summary="Check whether the service is ready",
-    responses={503: {"model": NotReadyProblem, "description": "The service is not ready; `detail` says why."}},
+    responses={
+        503: problem(DatabaseUnavailableError(), "The service is not ready; `detail` says why.", NotReadyProblem)
+    },
 )
 async def get_readiness(request: Request, services: ServicesDep) -> Response:
     """Answer 200 if the database answers in time and a release is published."""
@@ -85,7 +88,9 @@ async def _check(request: Request, services: Services) -> Ready:
     "/startupz",
     response_model=Ready,
     summary="Check whether the service has started",
-    responses={503: {"model": NotReadyProblem, "description": "The service has not started; `detail` says why."}},
+    responses={
+        503: problem(DatabaseUnavailableError(), "The service has not started; `detail` says why.", NotReadyProblem)
+    },
 )
 async def get_startup(request: Request, services: ServicesDep) -> Response:
     """Answer 200 if the service is ready, and the names of its release are indexed or can't be."""

@@ -84,7 +84,8 @@ async def list_releases(request: Request, query: Annotated[ReleasesQuery, Query(
     "/releases/{name}/changes/",
     summary="List changes",
     response_model=LocalityChangePage,
-    responses={200: {"description": "One page of the changes."}, **LISTED},
+    response_description="One page of the changes.",
+    responses=LISTED,
 )
 async def list_changes(
     request: Request, name: ReleaseName, query: Annotated[ChangesQuery, Query()], services: ServicesDep

@@ -1,4 +1,7 @@
-"""Builds the responses for resources of a release: representation, conditional requests, pagination, HTML."""
+"""Builds the responses for resources of a release: representation, conditional requests, pagination, HTML.
+
+At its end are the responses that routes declare for the OpenAPI document.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +25,7 @@ from localidades_api.api.params import (
     ReleasesQuery,
     parameters_of,
 )
+from localidades_api.api.problems import problem_document
 from localidades_api.api.redirects import redirect
 from localidades_api.api.route_table import allowed_methods
 from localidades_api.api.services import Services
@@ -34,10 +38,18 @@ from localidades_api.catalogue.schemas import (
     Problem,
     Release,
 )
-from localidades_api.errors import InvalidParametersError
+from localidades_api.errors import (
+    DatabaseUnavailableError,
+    GoneError,
+    InvalidPageError,
+    InvalidParametersError,
+    LocalidadesError,
+    NotAcceptableError,
+    NotFoundError,
+)
 from localidades_api.html.i18n import Language, preferred_language
-from localidades_api.html.renderer import JSON, Renderer, View, root_of, select_renderer
-from localidades_api.http.caching import entity_tag, freshness_headers, is_fresh
+from localidades_api.html.renderer import FORMATS, JSON, Renderer, View, root_of, select_renderer
+from localidades_api.http.caching import CACHE_CONTROL, entity_tag, freshness_headers, is_fresh
 from localidades_api.http.headers import link_header
 from localidades_api.http.negotiation import CODINGS, choose_coding, compress
 
@@ -260,34 +272,84 @@ async def answer_by_key(
     return builder.answer(template, row.nombre, content, **further)
 
 
-ERRORS: dict[int | str, dict[str, Any]] = {
-    422: {
-        "model": InvalidParametersProblem,
-        "description": "A parameter is unknown, repeated or out of range.",
-    },
+# -- What routes declare
+
+Responses = dict[int | str, dict[str, Any]]
+
+
+def header(description: str, example: str) -> dict[str, Any]:
+    """Declare a header of a response."""
+    return {"description": description, "schema": {"type": "string"}, "example": example}
+
+
+def problem(error: LocalidadesError, description: str, model: type[Problem] = Problem) -> dict[str, Any]:
+    """Declare a response with a problem; that of `error` is the example."""
+    content = {JSON.problem_type: {"example": problem_document(error)}}
+    return {"model": model, "description": description, "content": content}
+
+
+_HOW_LONG = "How long caches may keep the response."
+OF_RELEASE = {"Catalogue-Release": header("The release that the response comes from.", "2018-09")}
+_FRESHNESS = {
+    **OF_RELEASE,
+    "ETag": header("Changes when the release changes or the service is upgraded.", '"2018-09.json.0123456789ab"'),
+    "Last-Modified": header("When the release was published.", "Fri, 28 Sep 2018 10:12:00 GMT"),
+    "Cache-Control": header(_HOW_LONG, CACHE_CONTROL),
+}
+_LINK = header(
+    "The pages `first`, `prev`, `next` and `last` of the same release (RFC 8288).",
+    '</api/census/localidades/?page=2&format=json&release=2018-09>; rel="next"',
+)
+
+ERRORS: Responses = {
+    422: problem(
+        InvalidParametersError([("page", "A page number is a whole number from 1, written with the digits 0 to 9.")]),
+        "A parameter is unknown, repeated or out of range.",
+        InvalidParametersProblem,
+    ),
     503: {
-        "model": Problem,
-        "description": "No catalogue is published yet, the database does not answer, or the service is at capacity.",
+        **problem(
+            DatabaseUnavailableError(),
+            "No catalogue is published yet, the database does not answer, or the service is at capacity.",
+        ),
+        "headers": {"Retry-After": header("Seconds to wait before trying again.", "5")},
     },
 }
-CACHEABLE: dict[int | str, dict[str, Any]] = {
+NEGOTIATED: Responses = {
     **ERRORS,
-    304: {"description": "The client already has this response (If-None-Match)."},
-    404: {"model": Problem, "description": "There is no such release."},
-    406: {
-        "model": NotAcceptableProblem,
-        "description": "The resource has no representation that the Accept header allows.",
-    },
+    404: problem(NotFoundError("There is no such release."), "There is no such release."),
+    406: problem(
+        NotAcceptableError(list(FORMATS)),
+        "The resource has no representation that the Accept header allows.",
+        NotAcceptableProblem,
+    ),
 }
-LISTED: dict[int | str, dict[str, Any]] = {
-    307: {"description": f"Redirects to a smaller page: an HTML page has at most {MAX_HTML_PAGE_SIZE} records."},
-    404: {"model": InvalidPageProblem, "description": "The page is past the last one, or the release does not exist."},
+CACHEABLE: Responses = {
+    **NEGOTIATED,
+    200: {"headers": _FRESHNESS},
+    304: {"description": "The client already has this response (If-None-Match).", "headers": _FRESHNESS},
 }
-NO_KEY: dict[int | str, dict[str, Any]] = {
-    308: {"description": "Redirects to the key without its leading zero."},
-    404: {
-        "model": Problem,
-        "description": "Neither this release nor an earlier one has the key, or the release does not exist.",
+LISTED: Responses = {
+    **{status: {**CACHEABLE[status], "headers": {**_FRESHNESS, "Link": _LINK}} for status in (200, 304)},
+    307: {
+        "description": f"Redirects to a smaller page: an HTML page has at most {MAX_HTML_PAGE_SIZE} records.",
+        "headers": {
+            "Location": header("The relative address of the smaller page.", "?format=api&page_size=100&page=1")
+        },
     },
-    410: {"model": GoneProblem, "description": "An earlier release had the key, and this one does not."},
+    404: problem(
+        InvalidPageError(6088), "The page is past the last one, or the release does not exist.", InvalidPageProblem
+    ),
+}
+REVALIDATED: Responses = {200: {"headers": {"Cache-Control": header(_HOW_LONG, "no-cache")}}}
+NO_KEY: Responses = {
+    308: {
+        "description": "Redirects to the key without its leading zero.",
+        "headers": {"Location": header("The relative address with the key's canonical spelling.", "../10010001/")},
+    },
+    404: problem(
+        NotFoundError("Neither this release nor an earlier one has this key."),
+        "Neither this release nor an earlier one has the key, or the release does not exist.",
+    ),
+    410: problem(GoneError("2012-06", 10010002), "An earlier release had the key, and this one does not.", GoneProblem),
 }

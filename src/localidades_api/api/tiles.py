@@ -10,11 +10,11 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from localidades_api.api.params import ReleaseParam, StrictQuery
-from localidades_api.api.responses import CACHEABLE
+from localidades_api.api.responses import CACHEABLE, problem
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.mercator import MAX_ZOOM, WORLD, Tile
 from localidades_api.catalogue.messages import whole_number
-from localidades_api.catalogue.schemas import Index, Problem, Release, TileJson, VectorLayer
+from localidades_api.catalogue.schemas import Index, Release, TileJson, VectorLayer
 from localidades_api.errors import NotFoundError
 from localidades_api.html.renderer import JSON
 from localidades_api.http.caching import freshness_headers, is_fresh
@@ -24,6 +24,7 @@ from localidades_api.http.paths import LOCALIDADES
 
 router = APIRouter(prefix="/localidades", tags=["Map"], responses=CACHEABLE)
 
+_NO_TILE = "There is no such tile; `tiles.json` has the highest zoom."
 _NUMBER = whole_number("The numbers of a tile have the digits 0 to 9 only.")
 _LAYERS = [
     VectorLayer(
@@ -75,12 +76,10 @@ async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()]
     "/tiles/{z}/{x}/{y}.mvt",
     summary="Get tile",
     response_class=Response,
+    response_description="The tile; it is empty where there are no places.",
     responses={
-        200: {
-            "description": "The tile; it is empty where there are no places.",
-            "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
-        },
-        404: {"model": Problem, "description": "There is no such tile or no such release."},
+        200: {**CACHEABLE[200], "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}},
+        404: problem(NotFoundError(_NO_TILE), "There is no such tile or no such release."),
     },
 )
 async def get_tile(  # the numbers have their names on the wire
@@ -99,7 +98,7 @@ async def get_tile(  # the numbers have their names on the wire
     """
     tile = Tile(z, x, y)
     if not tile.exists:
-        raise NotFoundError("There is no such tile; `tiles.json` has the highest zoom.")
+        raise NotFoundError(_NO_TILE)
 
     async def draw(release: Release) -> bytes:
         return await services.tiles.get(release, tile)
@@ -111,10 +110,8 @@ async def get_tile(  # the numbers have their names on the wire
     "/backdrop.svg",
     summary="Get backdrop",
     response_class=Response,
-    responses={
-        200: {"description": "The drawing.", "content": {"image/svg+xml": {"schema": {"type": "string"}}}},
-        404: {"model": Problem, "description": "There is no such release."},
-    },
+    response_description="The drawing.",
+    responses={200: {**CACHEABLE[200], "content": {"image/svg+xml": {"schema": {"type": "string"}}}}},
 )
 async def get_backdrop(request: Request, query: Annotated[TilesQuery, Query()], services: ServicesDep) -> Response:
     """Draw all places of a release as an SVG, without names: the shape of the country (Web Mercator)."""

@@ -24,7 +24,7 @@ AnswerSome = Callable[[Iterator[Row | None]], Awaitable[Answered]]
 
 _log = logging.getLogger(__name__)
 
-_MAX_BODY = 1024**3  # bytes, as in deploy/nginx
+MAX_BODY = 1024**3  # bytes, as in deploy/nginx
 _IN_MEMORY = 1024**2  # bytes of a body that is not in a file
 
 
@@ -59,7 +59,7 @@ class BulkResponse(Response):
         """Receive the rows, and send their answers until the client disconnects."""
         async with self._transfers.begin().sending(scope):
             with SpooledTemporaryFile(_IN_MEMORY) as body:
-                await spool_body(self._request, body, _MAX_BODY)
+                await spool_body(self._request, body, MAX_BODY)
                 async with self._answering as answer:
                     answers = self._answer(body, answer)
                     piece: bytes | None = await anext(answers)

@@ -23,12 +23,6 @@ class Page(BaseModel, Generic[T]):
     ]
 
 
-class Found(BaseModel, Generic[T]):
-    """Results that have no pages."""
-
-    results: list[T]
-
-
 MatchReason = Literal["key", "label", "exact", "seat", "everyday", "former", "prefix", "words", "near"]
 
 
@@ -179,8 +173,10 @@ class Suggestion(BaseModel):
     longitud: float | None
 
 
-class SuggestionResults(Found[Suggestion]):
+class SuggestionResults(BaseModel):
     """Suggestions, the likeliest first."""
+
+    results: list[Suggestion]
 
 
 class NearbyPlace(Place):
@@ -189,8 +185,10 @@ class NearbyPlace(Place):
     distancia: Annotated[float, Field(description="Great-circle distance in metres.", ge=0, examples=[1204.7])]
 
 
-class NearbyPlaceResults(Found[NearbyPlace]):
+class NearbyPlaceResults(BaseModel):
     """Localities, the nearest first."""
+
+    results: list[NearbyPlace]
 
 
 _ReleaseName = Annotated[str, Field(description="Name of a release of the catalogue.", examples=["2018-09"])]
@@ -487,8 +485,10 @@ class Match(BaseModel):
     ]
 
 
-class MatchResults(Found[Match]):
+class MatchResults(BaseModel):
     """Answers, in the order in which the rows were sent."""
+
+    results: list[Match]
 
 
 class PointRow(BaseModel):
@@ -510,8 +510,10 @@ class NearestPlaces(BaseModel):
     problem: Annotated[str | None, Field(description="Why this row can't be answered.")]
 
 
-class NearestPlacesResults(Found[NearestPlaces]):
+class NearestPlacesResults(BaseModel):
     """Answers, in the order in which the points were sent."""
+
+    results: list[NearestPlaces]
 
 
 def rows_of(row: type[BaseModel]) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from localidades_api.api.params import LanguageParam, StrictQuery
 from localidades_api.api.problems import ProblemPage
 from localidades_api.api.reconcile.schemas import Described, ProposedProperties, SuggestedEntity
 from localidades_api.api.reconcile.vocabulary import FETCHED, PROPERTIES, TYPES, beginning_with, kind_of, named_type
-from localidades_api.api.responses import ERRORS
+from localidades_api.api.responses import ERRORS, NO_KEY, REVALIDATED, header, problem
 from localidades_api.api.services import Services, ServicesDep, get_services
 from localidades_api.catalogue.filters import MAX_TEXT_LENGTH, Omittable
 from localidades_api.catalogue.keys import KeyOfPlace, PlaceKind, written
 from localidades_api.catalogue.messages import whole_number
-from localidades_api.catalogue.schemas import Problem, Release
+from localidades_api.catalogue.schemas import Release
 from localidades_api.database.models import localities, municipalities, states
 from localidades_api.errors import GoneError, LocalidadesError
 from localidades_api.html.i18n import preferred_language
@@ -87,7 +87,7 @@ class SuggestedItems(BaseModel):
     result: Sequence[Described]
 
 
-@router.get("/suggest/entity/", summary="Suggest entities", response_model=SuggestedEntities)
+@router.get("/suggest/entity/", summary="Suggest entities", response_model=SuggestedEntities, responses=REVALIDATED)
 async def suggest_entities(query: Annotated[PrefixQuery, Query()], services: ServicesDep) -> Response:
     """Suggest localidades, municipios and estados for a partly typed name, the likeliest first."""
     release = await services.release(None, by_name=True)
@@ -97,14 +97,14 @@ async def suggest_entities(query: Annotated[PrefixQuery, Query()], services: Ser
     return _respond(SuggestedEntities(result=[_describe(one) for one in found]), {"Catalogue-Release": release.name})
 
 
-@router.get("/suggest/type/", summary="Suggest types", response_model=SuggestedItems)
+@router.get("/suggest/type/", summary="Suggest types", response_model=SuggestedItems, responses=REVALIDATED)
 async def suggest_types(query: Annotated[PrefixQuery, Query()]) -> Response:
     """Suggest types of entities."""
     found = beginning_with(query.prefix, TYPES.values())
     return _respond(SuggestedItems(result=found[query.cursor : query.cursor + _PAGE]))
 
 
-@router.get("/suggest/property/", summary="Suggest properties", response_model=SuggestedItems)
+@router.get("/suggest/property/", summary="Suggest properties", response_model=SuggestedItems, responses=REVALIDATED)
 async def suggest_properties(query: Annotated[PrefixQuery, Query()]) -> Response:
     """Suggest properties of entities, by their Spanish or English names."""
     ids = list(PROPERTIES) if query.type is None else FETCHED[query.type]
@@ -112,7 +112,7 @@ async def suggest_properties(query: Annotated[PrefixQuery, Query()]) -> Response
     return _respond(SuggestedItems(result=found[query.cursor : query.cursor + _PAGE]))
 
 
-@router.get("/properties/", summary="Propose properties", response_model=ProposedProperties)
+@router.get("/properties/", summary="Propose properties", response_model=ProposedProperties, responses=REVALIDATED)
 async def propose_properties(query: Annotated[ProposeQuery, Query()]) -> Response:
     """List the properties that data extension can fetch for entities of a type."""
     found = [PROPERTIES[id_] for id_ in FETCHED[query.type]][: query.limit]
@@ -161,7 +161,10 @@ class PreviewQuery(EntityQuery):
     summary="View entity",
     status_code=307,
     response_class=Response,
-    responses={307: {"description": "Redirects to the record, which browsers get as a page."}},
+    response_description="Redirects to the record, which browsers get as a page.",
+    responses={
+        307: {"headers": {"Location": header("The relative address of the record.", "../../localidades/10010001/")}}
+    },
 )
 async def view_entity(query: Annotated[EntityQuery, Query()]) -> Response:
     """Redirect to the page of a localidad, municipio or estado."""
@@ -172,10 +175,11 @@ async def view_entity(query: Annotated[EntityQuery, Query()]) -> Response:
     "/preview/",
     summary="Preview entity",
     response_class=Response,
+    response_description="The page.",
     responses={
-        200: {"description": "The page.", "content": {"text/html": {"schema": {"type": "string"}}}},
-        404: {"model": Problem, "description": "No release has the key."},
-        410: {"model": Problem, "description": "An earlier release had the key, and the served one does not."},
+        200: {**REVALIDATED[200], "content": {"text/html": {"schema": {"type": "string"}}}},
+        404: {**NO_KEY[404], "description": "No release has the key."},
+        410: problem(GoneError("2012-06", 10010002), "An earlier release had the key, and the served one does not."),
     },
 )
 async def preview_entity(request: Request, query: Annotated[PreviewQuery, Query()], services: ServicesDep) -> Response:

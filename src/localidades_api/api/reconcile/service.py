@@ -27,13 +27,18 @@ from localidades_api.api.reconcile.schemas import (
     ViewService,
 )
 from localidades_api.api.reconcile.vocabulary import ENTITIES, FETCHED, PROPERTIES, TYPES, kind_of, named_type
-from localidades_api.api.responses import ERRORS
+from localidades_api.api.responses import ERRORS, OF_RELEASE, REVALIDATED, Responses, problem
 from localidades_api.api.services import Services, ServicesDep
 from localidades_api.catalogue.filters import Omittable
 from localidades_api.catalogue.keys import PlaceKind, written
 from localidades_api.catalogue.messages import describe_fault, describe_place, plain_name, refuse_parameter
-from localidades_api.catalogue.schemas import Problem, Release
-from localidades_api.errors import ContentTooLargeError, InvalidParametersError, UnsupportedMediaTypeError
+from localidades_api.catalogue.schemas import Release
+from localidades_api.errors import (
+    ContentTooLargeError,
+    InvalidParametersError,
+    RequestTimeoutError,
+    UnsupportedMediaTypeError,
+)
 from localidades_api.html.renderer import JSON
 from localidades_api.http.body import read_body
 from localidades_api.http.paths import RECONCILE
@@ -46,12 +51,12 @@ _FORM = "application/x-www-form-urlencoded"
 # Where the keys and the columns are described; the same whoever runs the service, so that matched cells stay matched.
 _SPACE = "https://www.inegi.org.mx/app/ageeml/"
 _FIELDS = ("queries", "extend")
-_TOO_LARGE: dict[int | str, dict[str, Any]] = {
-    413: {"model": Problem, "description": "The body, or the batch in it, is too large."}
+_TOO_LARGE: Responses = {
+    413: problem(ContentTooLargeError(MAX_BATCH, "queries"), "The body, or the batch in it, is too large.")
 }
-_OF_BODY: dict[int | str, dict[str, Any]] = {
-    408: {"model": Problem, "description": "The client sends the body too slowly."},
-    415: {"model": Problem, "description": "The body is not a form."},
+_OF_BODY: Responses = {
+    408: problem(RequestTimeoutError(), "The client sends the body too slowly."),
+    415: problem(UnsupportedMediaTypeError([_FORM]), "The body is not a form."),
 }
 
 router = APIRouter(prefix="/reconcile", tags=["Reconciliation"], responses=ERRORS)
@@ -101,10 +106,9 @@ _BODY = {
 
 @router.get(
     "/",
-    operation_id="get_reconciliation",  # also the title of what it answers, in the OpenAPI document
     summary="Show the reconciliation service, or ask it",
     response_model=Manifest | dict[str, ReconciliationResult] | Extension,
-    responses=_TOO_LARGE,
+    responses={**REVALIDATED, **_TOO_LARGE},
 )
 async def get_reconciliation(
     request: Request, query: Annotated[ReconcileQuery, Query()], services: ServicesDep
@@ -125,10 +129,9 @@ async def get_reconciliation(
 @router.post("", include_in_schema=False)  # a redirect may lose the body
 @router.post(
     "/",
-    operation_id="reconcile",  # as above
     summary="Reconcile or extend a table",
     response_model=dict[str, ReconciliationResult] | Extension,
-    responses={**_TOO_LARGE, **_OF_BODY},
+    responses={200: {"headers": OF_RELEASE}, **_TOO_LARGE, **_OF_BODY},
     openapi_extra={"requestBody": _BODY},
 )
 async def reconcile(request: Request, query: Annotated[StrictQuery, Query()], services: ServicesDep) -> Response:  # noqa: ARG001  # it has no parameters

@@ -210,3 +210,10 @@ def test_gdal_reads_every_feature(live_server: str) -> None:
     ]
     assert found.count("OGRFeature(localidades)") == 132
     assert "cvegeo (String) = 010010001" in found
+
+
+@pytest.mark.parametrize(("limit", "coding"), [(50, None), (51, "gzip")])
+async def test_page_of_many_features_is_compressed(client: httpx.AsyncClient, limit: int, coding: str | None) -> None:
+    target = f"/ogc/collections/localidades/items?limit={limit}"
+    answer = await client.get(target, headers={"Accept-Encoding": "gzip"})
+    assert (answer.json()["numberReturned"], answer.headers.get("content-encoding")) == (limit, coding)

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from tests.support.application import client_of, running_app
 from tests.support.metrics import await_metrics, value
 from tests.support.postgres import execute, out_of_reach
-from tests.support.wire import LOCALIDADES, ask, serving
+from tests.support.wire import LOCALIDADES, ask, send, serving
 
 
 def test_readiness_tells_the_release_with_its_age_and_lag(seeded_database: str) -> None:
@@ -151,6 +151,10 @@ def test_management_port_has_probes_and_metrics_and_nothing_else(seeded_database
             assert ask(live.base, path).status == 404, path
         for _ in range(10):
             assert ask(live.base, LOCALIDADES).status == 200
+        held = f"GET {LOCALIDADES} HTTP/1.1\r\nHost: test\r\n\r\n"  # on the other port, by the same spelling
+        for _ in range(10):
+            sent = send(management, (held + held.replace("Host: test", "Host: test\r\nConnection: close")).encode())
+            assert sent.startswith(b"HTTP/1.1 404 ")
         metrics = await_metrics(management, lambda metrics: value(metrics, "release_info", "2020-01") == 1)
         assert value(metrics, "database_connections_limit") > 0
 

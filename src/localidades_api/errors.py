@@ -118,7 +118,7 @@ class StatusError(LocalidadesError):
     def __init__(self, status: int, text: str, headers: Mapping[str, str] | None) -> None:
         super().__init__(text, headers=headers)
         self.status = status
-        self.title = HTTPStatus(status).phrase
+        self.title = HTTPStatus(status).phrase if status in set(HTTPStatus) else "Error"
 
 
 class RequestError(LocalidadesError):

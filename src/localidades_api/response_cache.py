@@ -154,5 +154,6 @@ def _may_be_held(status: int, headers: Sequence[Field]) -> bool:
     """Return whether a response has a release, a validator and a length, and is the same for every client and host."""
     fields = {name.lower(): value for name, value in headers}
     has_length = status == HTTPStatus.NOT_MODIFIED or (status == HTTPStatus.OK and b"content-length" in fields)
-    is_shared = b"private" not in fields.get(b"cache-control", b"")
+    control = fields.get(b"cache-control", b"")
+    is_shared = b"private" not in control and b"no-store" not in control
     return has_length and is_shared and b"etag" in fields and b"catalogue-release" in fields

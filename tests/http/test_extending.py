@@ -142,8 +142,14 @@ async def test_http_exception_of_an_added_route_keeps_its_status_detail_and_head
     async def refuse() -> None:
         raise HTTPException(418, "Short and stout.", headers={"X-Pot": "tea"})
 
+    @app.get("/gone-away")
+    async def leave() -> None:
+        raise HTTPException(499, "Nobody waits.")  # a status that no RFC has
+
     async with client_of(app) as client:
         answer = await client.get("/teapot")
+        left = await client.get("/gone-away")
+    assert (left.status_code, left.json()["title"], left.json()["detail"]) == (499, "Error", "Nobody waits.")
     assert (answer.status_code, answer.headers["x-pot"]) == (418, "tea")
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json() == {
@@ -252,14 +258,22 @@ async def test_dependency_can_be_overridden(app: FastAPI) -> None:
 
 
 async def test_answer_of_an_added_route_is_not_held(app: FastAPI) -> None:
-    numbers = iter(range(9))
+    """Unless it names its release and lets caches keep it."""
+    numbers = iter(range(99))
+    held = {"ETag": '"1"', "Catalogue-Release": "2020-01"}
+    choices = [
+        {"ETag": '"1"', "Cache-Control": "public"}, {"Catalogue-Release": "2020-01"},
+        held | {"Cache-Control": "no-store"}, held | {"Cache-Control": "private"}, held,
+    ]  # fmt: skip
 
-    @app.get("/now")
-    async def now() -> Response:
-        return Response(str(next(numbers)), headers={"ETag": '"1"', "Cache-Control": "public"})
+    @app.get("/now/{choice}")
+    async def now(choice: int) -> Response:
+        return Response(str(next(numbers)), headers=choices[choice])
 
     async with client_of(app) as client:
-        assert [(await client.get("/now")).text for _ in range(3)] == ["0", "1", "2"]
+        await client.get(RECORD)  # the release is known from here on
+        answered = [len({(await client.get(f"/now/{choice}")).text for _ in range(3)}) for choice in range(5)]
+    assert answered == [3, 3, 3, 3, 1]
 
 
 async def test_added_route_uses_the_services(app: FastAPI) -> None:

@@ -24,7 +24,11 @@ from localidades_api.http.paths import LOCALIDADES
 
 router = APIRouter(prefix="/localidades", tags=["Map"], responses=CACHEABLE)
 
-_NO_TILE = "There is no such tile; `tiles.json` has the highest zoom."
+
+def _no_tile() -> NotFoundError:
+    return NotFoundError("There is no such tile; `tiles.json` has the highest zoom.")
+
+
 _NUMBER = whole_number("The numbers of a tile have the digits 0 to 9 only.")
 _LAYERS = [
     VectorLayer(
@@ -79,7 +83,7 @@ async def describe_tiles(request: Request, query: Annotated[TilesQuery, Query()]
     response_description="The tile; it is empty where there are no places.",
     responses={
         200: {**CACHEABLE[200], "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}},
-        404: problem(NotFoundError(_NO_TILE), "There is no such tile or no such release."),
+        404: problem(_no_tile(), "There is no such tile or no such release."),
     },
 )
 async def get_tile(  # the numbers have their names on the wire
@@ -98,7 +102,7 @@ async def get_tile(  # the numbers have their names on the wire
     """
     tile = Tile(z, x, y)
     if not tile.exists:
-        raise NotFoundError(_NO_TILE)
+        raise _no_tile()
 
     async def draw(release: Release) -> bytes:
         return await services.tiles.get(release, tile)

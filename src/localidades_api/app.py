@@ -173,7 +173,7 @@ def create_app(
     app.mount(STATIC, CompressedStaticFiles(directory=STATIC_FOLDER), name="static")
     add_exception_handlers(app)
     openapi.describe(app)
-    # Each one that is added stands before those that were.
+    # The middleware that is added last sees a request first.
     app.add_middleware(TrackingParametersMiddleware)
     app.add_middleware(census.ResponseHeaders)
     app.add_middleware(HeadMiddleware)

@@ -176,7 +176,7 @@ class RequestLimit:
 
 
 class ConcurrencyLimit:
-    """Limits the requests in flight and the requests in the queue.
+    """Limits how many requests are handled at once, and how many wait.
 
     Probes and static files are always admitted: they need no database. So are held responses, since the response cache
     comes first. A request that no slot came free for in time goes on without the database: pages in memory are
@@ -227,9 +227,9 @@ def _needs_slot(path: str) -> bool:
 
 
 class EarlyAnswers(NamedTuple):
-    """What a server may answer before it calls the application: held responses, and refusals where it is at capacity.
+    """Responses that a server can send without calling the application: held ones, and refusals at capacity.
 
-    The lifespan's state has it for `serve`, unless somebody's middleware has to see every request.
+    `serve` finds them in the lifespan's state, unless middleware that somebody has added must see every request.
     """
 
     app: FastAPI

@@ -246,7 +246,7 @@ def parameters_of(query: BaseModel) -> dict[str, str]:
 
 
 async def check_request(request: Request) -> None:
-    """Refuse a query that parsers may read in more than one way, and a path that only a pattern takes for a resource's.
+    """Refuse a query that parsers may read in different ways, and a path that ends in a newline.
 
     A parameter that is ignored or overruled without a word gives a client other data than it asked for, so
     InvalidParametersError is raised for one that is repeated, and for a query that isn't UTF-8 or has a NUL.

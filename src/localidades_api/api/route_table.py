@@ -1,4 +1,4 @@
-"""What the routes of the application say about a request: the methods of its resource, and who may share its answer."""
+"""A table of the application's routes: the methods of each resource, and the routes that further dependencies guard."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
